@@ -18,7 +18,7 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   return createLimiter({ clock: manualClock(), logger: QUIET, ...options })
 }
 
-/** What each request in turn gets: its verdict, or "none" where no rule is for it. */
+/** Returns the verdict of each request in turn, or "none" if no rule applies to it. */
 async function verdicts(
   options: LimiterOptions<RequestFacts>,
   requests: readonly RequestFacts[],
@@ -557,7 +557,7 @@ describe("a counter", () => {
     expect((await after.peek(request)).remaining).toBe(3)
   })
 
-  /** The policy that a store is asked with. */
+  /** Returns the policy that the store is asked with. */
   async function policyOf(rule: Partial<Rule>): Promise<Policy> {
     const storeChecks: Policy[] = []
     const inner = memoryStore({ clock })
@@ -572,7 +572,7 @@ describe("a counter", () => {
     return storeChecks[0] as Policy
   }
 
-  /** The 96 bits that every later version has to keep: another name would be another count. */
+  /** Returns the 96 bits that every later version must keep: another name would start a new count. */
   function counterOf(algorithm: unknown, ...more: readonly unknown[]): string {
     const identity = JSON.stringify(["default", "rule", ["ip"], algorithm, 60_000, "epoch", ...more])
     return createHash("sha256").update(identity).digest("base64url").slice(0, 16)

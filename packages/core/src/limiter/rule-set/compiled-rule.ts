@@ -14,14 +14,14 @@ import type { RuleContext } from "./rule-context.ts"
 import { counterOf, penaltyOf } from "./rule-counters.ts"
 import { type StepSet, stepOf, stepSet } from "./steps.ts"
 
-/** A rule ready to be asked for. */
+/** A rule that is ready to check requests. */
 export interface CompiledRule {
   readonly rule: ParsedRule
   /** The step at which the rule can be decided. */
   readonly step: StepSet
   /**
-   * What the request has to ask of the store under this rule, `units` times the rule's cost; undefined when the rule
-   * is not for this request. `paths` are the readings of the request's path, where any rule needs them.
+   * Returns the request's check under this rule, for `units` times the rule's cost. Returns undefined if the rule does
+   * not apply to the request. `paths` are the readings of the request's path, if any rule needs them.
    */
   ruleCheck(
     facts: RequestFacts,
@@ -29,17 +29,17 @@ export interface CompiledRule {
     units: number,
     paths: readonly string[],
   ): RuleCheck | undefined
-  /** What `ask` returns of a request that the rule is for. Looks for a block in any case. */
+  /** Returns the check as if the rule applied to the request. Always looks for a block. */
   checkAnyway(facts: RequestFacts, request: unknown, units: number): RuleCheck | undefined
-  /** The text of a field that the rule's `match` names, as the match reads it. */
+  /** Returns the text of a field that the rule's `match` names, as `match` reads it. */
   matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined
-  /** The counters of the client behind the request, whether or not the rule is for this very request. */
+  /** Returns the counters of the request's client, whether or not the rule applies to this request. */
   counters(facts: RequestFacts, request: unknown): readonly CounterKey[]
 }
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
   const readerOf = rememberedReaders(rule, context)
-  // Lists of addresses are compared with the address itself, not with the /64 that it is counted in.
+  // Compare lists of addresses with the address itself, not with the /64 network that it is counted in.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
   const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
   const matchReaders = new Map(matcher?.fields.map((field) => [field, listReaderOf(field)]))
@@ -60,7 +60,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     return (matchReaders.get(field) as FieldReader)(facts, request)
   }
 
-  // By itself, as a closure in `ask` would be paid for by rules, too, that match everything.
+  // A function of its own: a closure in `ruleCheck` would cost rules that match every request an allocation.
   function isMatched(by: Matcher, facts: RequestFacts, request: unknown, paths: readonly string[]): boolean {
     const fieldText = (field: string) => matchedText(field, facts, request)
     return by.matches(text(facts.method), paths, text(facts.route), fieldText)
@@ -110,36 +110,40 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     counters(facts, request) {
       const partition = partitionOf(facts, request)
       if (typeof partition !== "string") return []
-      // A counter has the same name under any limit, so the limit function is not asked.
+      // A counter has the same name under any limit, so do not call the limit function.
       const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
-      // A shadow rule refuses nobody.
+      // A shadow rule never refuses, so it has no blocks.
       return (shadow ? [policy] : [policy, penalty]).map((each) => ({ policy: each, partition }))
     },
   }
 }
 
-/** What is no set says nothing: a caller of the core might pass anything, and nobody is to be let in by that. */
+/**
+ * True if `known` is a set that lacks one of the fields. Anything else is ignored: a caller of the core might pass any
+ * value, and it must not let a request bypass the rule.
+ */
 function lacks(known: unknown, fields: readonly string[]): boolean {
   return known instanceof Set && !fields.every((field) => known.has(field))
 }
 
-/** Returns the fact if it is a text: a caller of the core might pass anything. */
+/** Returns the fact if it is a string, otherwise undefined. A caller of the core might pass any value. */
 export function text(fact: unknown): string | undefined {
   return typeof fact === "string" ? fact : undefined
 }
 
 /**
- * A preflight asks on behalf of a request that has not been made yet (Fetch standard, CORS-preflight request): it names the
- * origin and has no body. Whoever sends one would have it read, uncounted, by a handler that is for every method.
+ * True if the request is a CORS preflight, sent before the actual request (Fetch standard, CORS-preflight request). A
+ * preflight names the origin and has no body. An OPTIONS request with a body is not exempt, because a handler for every
+ * method would read its body uncounted.
  */
 export function isPreflight(facts: RequestFacts): boolean {
   if (facts.method !== "OPTIONS") return false
-  // Not before: a framework makes them when they are asked for.
+  // Do not read the headers earlier: a framework creates them on first access.
   const { headers } = facts
   return (
     headers?.["access-control-request-method"] !== undefined &&
     headers.origin !== undefined &&
-    // Over HTTP/2 a body needs no header that says so, but nobody reads one of which it is not known what it is.
+    // An HTTP/2 body needs no header to announce it, but parsers skip a body without a content type.
     headers["content-type"] === undefined &&
     !carriesBody(headers)
   )
@@ -155,7 +159,7 @@ function compileLists(
   readerOf: (field: string) => FieldReader,
 ): ((facts: RequestFacts, request: unknown) => "allow" | "deny" | undefined) | undefined {
   if (allow.length === 0 && deny.length === 0) return undefined
-  // Lists are of the values of a rule's one field.
+  // Lists are allowed only in a rule with a single field.
   const field = fields[0] as string
   const read = readerOf(field)
   const allows = compileValueList(field, allow)
@@ -163,7 +167,7 @@ function compileLists(
   return (facts, request) => {
     const value = read(facts, request)
     if (value === undefined) return undefined
-    // Denied wins: whoever is on both lists by mistake was put on one of them for a reason that hurts.
+    // `deny` wins: a client on both lists by mistake was denied for a reason.
     return denies(value) ? "deny" : allows(value) ? "allow" : undefined
   }
 }

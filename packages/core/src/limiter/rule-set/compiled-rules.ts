@@ -11,8 +11,9 @@ export class CompiledRules {
   readonly #compiled: (CompiledRule | undefined)[]
 
   /**
-   * Compiles the rules. With `isLazy`, most rules are compiled when a request first needs them: of thousands, few are ever needed.
-   * The first rule with a field is compiled at once, as that may warn of the field.
+   * Compiles the rules. With `isLazy`, most rules are compiled when a request first needs them, because few of
+   * thousands ever are. The first rule with a given field is compiled at once, because that may log a warning about the
+   * field.
    */
   static *of(rules: readonly ParsedRule[], context: RuleContext, isLazy: boolean): Steps<CompiledRules> {
     const compiled = new CompiledRules(rules, context)
@@ -33,7 +34,7 @@ export class CompiledRules {
     this.#compiled = rules.map(() => undefined)
   }
 
-  /** Returns the rule at this position. */
+  /** Returns the rule at this position, and compiles it if necessary. */
   at(position: number): CompiledRule {
     const compiled = this.#compiled[position]
     if (compiled !== undefined) return compiled

@@ -6,18 +6,21 @@ import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
 
 type PolicyNow = () => Policy
 
-/** What becomes of requests that do not fit, and by which policy they are counted. */
+/** The throttle of a rule and the policies by which it counts. */
 interface Elastic {
   readonly throttle: ParsedThrottle
-  /** Of the rule as if it were hard, what tells the policy of each moment; undefined where that one always holds. */
+  /**
+   * Takes the policy without extra units. Returns the function that returns the current policy, or undefined if the
+   * given policy always applies. The member is undefined for a rule that is not elastic.
+   */
   readonly policyNowOf: ((policy: Policy) => PolicyNow | undefined) | undefined
 }
 
 /**
- * The policies of an elastic rule: while there is capacity to spare they have what is admitted above the limit, up to
- * the rule's ceiling, and without they are those of the rule as if it were hard. Any other rule's stay what they are.
+ * Compiles the policies of an elastic rule. While there is spare capacity, a policy admits units above the limit, up to
+ * the rule's ceiling. Otherwise it does not. The policies of other rules do not change.
  *
- * A limit of 0, which only a function yields, closes the rule and is not exceeded.
+ * A limit of 0, which only a limit function returns, closes the rule and is never exceeded.
  */
 export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   const { name, throttle, limit, burst } = rule
@@ -34,7 +37,7 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
     const wider: Policy = { ...policy, extra }
     return () => (isSpare() ? wider : policy)
   }
-  // One for each limit that the rule has had: a store tells policies apart by what they are.
+  // One entry for each limit that the rule has had, so that a limit keeps the same policy objects.
   const compiled = new WeakMap<Policy, PolicyNow | undefined>()
   const highest = ceiling ?? mostCounted(rule, burst ?? (typeof limit === "number" ? limit : undefined))
   return {
@@ -46,7 +49,7 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   }
 }
 
-/** Whether the rule asks the monitor of this process. */
+/** Whether the rule uses the spare-capacity monitor of this process. */
 export function needsMonitor({ throttle }: ParsedRule): boolean {
   return throttle.kind === "elastic" && throttle.signal === undefined
 }

@@ -5,7 +5,7 @@ import type { FieldReader } from "../../request/request.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { RuleContext } from "./rule-context.ts"
 
-/** Returns the function of the app that reads the field, if there is one. */
+/** Returns the app's function that reads the field, if there is one. */
 export function appExtractor(
   name: string,
   { extractorOf }: RuleContext,
@@ -13,7 +13,7 @@ export function appExtractor(
   return isBuiltInField(name) ? undefined : extractorOf(name)
 }
 
-/** Returns what compiles each field once. */
+/** Returns a function that returns the reader of a field, and compiles it only once. */
 export function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
   const { warner, clientGroup, extractorNames } = context
   const readers = new Map<string, FieldReader>()

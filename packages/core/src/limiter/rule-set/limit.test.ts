@@ -13,7 +13,7 @@ interface Asker extends RequestFacts {
   readonly plan?: unknown
 }
 
-/** A limiter whose limit is what each request's plan says; the warnings that it gives. */
+/** Returns a limiter whose limit depends on each request's plan, with the warnings that it emits. */
 function byPlan(
   limit: (request: Asker) => unknown,
   window: string | number = "1m",
@@ -157,7 +157,7 @@ describe("a limit by a function", () => {
     }
     const log = { algorithm: "sliding-log" } as const
     expect(await most(log)).toBe(1_000)
-    // 952 + 47 are 999, and 953 + 47 are 1,000; 954 + 47 would be one too many.
+    // 952 + 47 is 999, and 953 + 47 is 1,000. 954 + 47 would be one too many.
     expect(await most({ ...log, throttle: { kind: "soft", percent: 5 } })).toBe(953)
     const limit = await most({ throttle: { kind: "soft", percent: 100 } }, "30 days")
     expect(limit).toBe(Math.floor(Number.MAX_SAFE_INTEGER / (30 * 86_400) / 2))

@@ -6,16 +6,16 @@ import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import { mostUnits, percentOf } from "../../rules/parsing/units.ts"
 import { yieldedText } from "../callbacks.ts"
 
-/** Limits of one rule that are remembered compiled: plans are few, and a function could yield anything. */
+/** Number of compiled limits cached per rule. An app has few plans, but its function might return any number. */
 const MAX_LIMITS = 1_000
 
 /**
- * The policy of a request: always the same one, or by the rule's limit function. Infinity, from the function, means
- * that the rule does not apply: undefined.
+ * Compiles the policy of a request: a fixed one, or by the rule's limit function. If the function returns Infinity, the
+ * rule does not apply and the policy is undefined.
  *
- * A function that throws, or yields anything but a whole number from 0 up, is said once, and the smallest limit above 0
- * that it has yielded so far applies (1 before there is one): a bug in it neither opens the service nor closes it, as the 0 of
- * one blocked client would for all others.
+ * If the function throws or returns an invalid limit, a warning is logged once. The smallest limit above 0 returned so
+ * far applies, or 1 if there is none yet. So a bug in the function neither opens the service nor closes it. The 0 of
+ * one blocked client must not close it for all others.
  */
 export function compileLimit(
   rule: ParsedRule,
@@ -76,7 +76,7 @@ export function compileLimit(
   }
 }
 
-/** What a rule's policies have whatever its limit is: all that identifies its counters. */
+/** Returns the members of a rule's policies that do not depend on its limit. They identify its counters. */
 export function policyWithout(rule: ParsedRule, counter: string): Omit<Policy, "limit"> {
   const { name, algorithm, windowMs, align, buckets, burst, refill, countRejected } = rule
   return {
@@ -92,7 +92,7 @@ export function policyWithout(rule: ParsedRule, counter: string): Omit<Policy, "
   }
 }
 
-/** The largest limit with which no more than `most` units are counted, those above the limit too. */
+/** Returns the largest limit with which at most `most` units are counted, including those above the limit. */
 function largestLimit(most: number, burst: number | undefined, percent: number): number {
   const counted = (limit: number): number => (burst ?? limit) + percentOf(limit, percent)
   if (counted(most) <= most) return most

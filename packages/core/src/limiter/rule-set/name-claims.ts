@@ -1,10 +1,10 @@
 import type { Store } from "../../stores/store.ts"
 
 interface Claims {
-  /** Who counts under which name of which service. */
+  /** The owner of each rule name, by service and name. */
   readonly owners: Map<string, object>
   readonly claimed: WeakMap<object, ReadonlySet<string>>
-  /** Whom to tell when names are given up. */
+  /** Callbacks of owners that wait for names to be released. */
   readonly waiting: Map<object, () => void>
 }
 
@@ -13,10 +13,9 @@ const NO_KEYS: ReadonlySet<string> = new Set()
 const claimsOf = new WeakMap<Store, Claims>()
 
 /**
- * Claims rule names of a service on a store for one owner, in place of those that it has claimed before: two limiters
- * that count under one name would charge each other's clients. Where another owner has any of them nothing changes,
- * and those are what it yields; `onFreed` is then called once when names have been given up, so that it can be tried
- * again.
+ * Claims rule names of a service on a store for one owner, replacing its earlier claims. Two limiters that count under
+ * one name would charge each other's clients. If another owner holds any of the names, nothing changes and those names
+ * are returned. Then `onFreed` is called once when names have been released, so that the owner can try again.
  */
 export function claimNames(
   store: Store,
@@ -42,7 +41,7 @@ export function claimNames(
   return []
 }
 
-/** Releases all names that an owner has claimed on this store; does nothing when it has claimed none. */
+/** Releases all names that an owner has claimed on this store; a no-op if it has claimed none. */
 export function releaseNames(store: Store, owner: object): void {
   const claims = claimsOf.get(store)
   if (claims === undefined) return

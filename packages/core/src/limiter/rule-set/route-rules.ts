@@ -3,33 +3,33 @@ import { InvalidOptionError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
-/** How a mount knows one of its routes. */
+/** The key of a route within a mount, with its names in messages. */
 export interface RouteKey {
   /** Routes of one mount that have the same key count together. */
   readonly key: string
-  /** Says in messages which routes those are: "the same route". */
+  /** The routes with this key, as messages call them: "the same route". */
   readonly whose: string
-  /** Says in messages which route it is: "GET /users/:id". */
+  /** The route itself, as messages call it: "GET /users/:id". */
   readonly label: string
 }
 
 interface RouteEntry<Limiter> {
   readonly rule: ParsedRule
   readonly limiter: Limiter
-  /** The mounts that count by it. */
+  /** The mounts that use the rule. */
   readonly mounts: Map<object, RouteKey>
 }
 
 /**
- * The rules that a limiter has for single routes, each with the limiter of its route, by name. Mounts with the same rule count
- * together, as two apps that share a limiter do. The name is free again when the last of them has left.
+ * The rules that a limiter has for single routes, by name, each with the limiter of its route. Mounts with the same
+ * rule count together, like two apps that share a limiter. A name is free again when its last mount has left.
  */
 export class RouteRules<Limiter> {
   readonly #entries = new Map<string, RouteEntry<Limiter>>()
 
   /**
-   * Returns the limiter for a route of a mount; `make` makes it if no route has this rule yet. Throws InvalidOptionError if the route
-   * has another rule already, or another route has the name.
+   * Returns the limiter for a route of a mount. Calls `make` if no route has this rule yet. Throws InvalidOptionError
+   * if the route already has another rule, or if another route has the name.
    */
   join(mount: object, route: RouteKey, rule: ParsedRule, make: () => Limiter): Limiter {
     for (const { rule: known, limiter, mounts } of this.#entries.values()) {
@@ -61,12 +61,12 @@ export class RouteRules<Limiter> {
     return entry.limiter
   }
 
-  /** All that there are now. */
+  /** Returns all current entries. */
   get all(): readonly { readonly limiter: Limiter; readonly rule: ParsedRule }[] {
     return [...this.#entries.values()]
   }
 
-  /** Removes the mount from a rule that it has joined. Returns the limiter if no mount counts by it any more. */
+  /** Removes the mount from a rule that it has joined. Returns the limiter if no mount uses it afterward. */
   leave(mount: object, limiter: Limiter): Limiter | undefined {
     for (const [name, entry] of this.#entries) {
       if (entry.limiter !== limiter) continue

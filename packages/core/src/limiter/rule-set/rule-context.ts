@@ -9,20 +9,20 @@ import type { ParsedOptions } from "../options/parse-options.ts"
 import { blocksOf } from "./rule-counters.ts"
 import type { DecisionStep } from "./steps.ts"
 
-/** What all rules of a limiter are compiled with. */
+/** The settings with which all rules of a limiter are compiled. */
 export interface RuleContext {
   readonly service: string
   readonly onStoreFailure: OnStoreFailure
   readonly clientAddress: ClientAddressReader
   readonly clientGroup: ClientAddressReader
-  /** What reads a field of the app's own, by its name. */
+  /** Returns the function that reads a field of the app's own, by name. */
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
-  /** Names of which it knows, for who has written another one by mistake. */
+  /** The known names of such fields, to suggest one for a misspelled name. */
   readonly extractorNames: readonly string[]
   readonly warner: Warner
   /** The first step at which any rule is decided. */
   readonly firstStep: DecisionStep
-  /** Whether clients may be blocked by hand. */
+  /** Whether clients may be blocked by `limiter.block`. */
   readonly blocks: BlockWatch
 }
 
@@ -36,7 +36,7 @@ export function createRuleContext(options: ParsedOptions, warner: Warner): RuleC
     extractorOf,
     extractorNames,
     warner,
-    // Such a function is asked about every rule and may read the body.
+    // Such a function is called before any rule is decided, and may read the body.
     firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
     blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs),
     clientAddress,

@@ -8,13 +8,13 @@ import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
  */
 export function counterOf(service: string, rule: ParsedRule): string {
   const { name, fields, algorithm, windowMs, align, buckets, refill } = rule
-  // Where a rule has neither, its counters are named as if there were no such thing.
+  // Without buckets and refill, the name is the same as before these options existed.
   const more = buckets === undefined && refill === undefined ? [] : [buckets ?? 0, refill ?? "continuous"]
   const identity = JSON.stringify([service, name, fields, algorithm, windowMs, align, ...more])
   return fingerprint(identity)
 }
 
-/** Returns what `BlockWatch` marks in the store while clients of the service are blocked. */
+/** Returns the counter that `BlockWatch` marks in the store while clients of the service are blocked. */
 export function blocksOf(service: string): Policy {
   const counter = fingerprint(JSON.stringify([service, "blocks"]))
   return {
@@ -28,12 +28,13 @@ export function blocksOf(service: string): Policy {
   }
 }
 
-/** Of a rule that counts no refusals. */
+/** The penalty of a rule that does not count refusals. */
 const NO_PENALTY: Penalty = { refusals: 0, withinMs: 1, forMs: 1 }
 
 /**
- * Returns what counts the refusals of a rule that has a penalty, and holds blocks by hand. Its counter has a name of its own, so
- * that no change of the rule's window or algorithm lifts a block; a change of the penalty's times applies to existing blocks.
+ * Returns the policy that counts the refusals of a rule with a penalty, and that holds blocks by `limiter.block`. Its
+ * counter has its own name, so a change of the rule's window or algorithm does not lift a block. A change of the
+ * penalty's times applies to existing blocks.
  */
 export function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY }: ParsedRule): Policy {
   const identity = JSON.stringify([service, name, fields, "penalty"])
@@ -49,8 +50,8 @@ export function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY 
 }
 
 /**
- * Returns 96 bits of a hash in 16 characters. Whoever may choose names finds two that collide after some 2^48 tries, where
- * 48 bits took 2^24: two minutes.
+ * Returns 96 bits of a hash in 16 characters. An attacker who can choose names finds a collision after about 2^48
+ * tries. With 48 bits it would take 2^24 tries, or two minutes.
  */
 function fingerprint(identity: string): string {
   return createHash("sha256").update(identity).digest("base64url").slice(0, 16)

@@ -2,14 +2,17 @@ import type { Warner } from "../../ground/warnings.ts"
 import { methodDoubt, pathDoubt } from "../../rules/matching/match.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
-/** Warns of what is right in a rule and hardly meant, once for each rule. */
+/** Logs a warning about parts of a rule that are valid but probably a mistake, once per rule. */
 export function warnOfDoubts(rule: ParsedRule, warner: Warner): void {
   if (rule.lacksUnit === true) warnOfUnit(rule, warner)
   warnOfMethod(rule, warner)
   warnOfPath(rule, warner)
 }
 
-/** Where windows are seconds in other rate limiters, a number taken over would be a limit that nobody ever meets. */
+/**
+ * Warns of a window without a unit. Other rate limiters use seconds, so a copied number would make a window far too
+ * short and the limit ineffective.
+ */
 function warnOfUnit({ name, windowMs }: ParsedRule, warner: Warner): void {
   warner.once(
     "SLUICE_WINDOW_WITHOUT_UNIT",
@@ -19,7 +22,7 @@ function warnOfUnit({ name, windowMs }: ParsedRule, warner: Warner): void {
   )
 }
 
-/** A rule for a path that nobody asks for limits nobody. */
+/** Warns of a path that no request has, because such a rule would limit nothing. */
 function warnOfPath({ name, match }: ParsedRule, warner: Warner): void {
   const doubt = pathDoubt(match?.path ?? "")
   if (doubt !== undefined) {
@@ -27,7 +30,7 @@ function warnOfPath({ name, match }: ParsedRule, warner: Warner): void {
   }
 }
 
-/** A rule for a method that nobody sends limits nobody. The first that is doubtful is enough to look at the others. */
+/** Warns of a method that no client sends, because such a rule would limit nothing. Reports only the first one. */
 function warnOfMethod({ name, match }: ParsedRule, warner: Warner): void {
   const doubt = match?.methods?.map(methodDoubt).find((each) => each !== undefined)
   if (doubt !== undefined) {

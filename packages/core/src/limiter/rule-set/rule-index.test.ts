@@ -102,7 +102,7 @@ const match = fc.record(
   { methods, path: pattern, fields: fc.oneof({ weight: 5, arbitrary: fields }, addresses) },
   { requiredKeys: [], noNullPrototype: true },
 )
-/** Many of a kind as well, so that fields are indexed. */
+/** Includes many rules of one kind, so that fields are indexed. */
 const rule: fc.Arbitrary<{ readonly match?: Rule["match"] }> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ match }, { requiredKeys: [] }) },
   { weight: 3, arbitrary: fields.map((some) => ({ match: { path: "/a/:id", fields: some } })) },
@@ -141,7 +141,7 @@ const request = fc.record({
   fields: fc.record({ plan: value, tenant: value }, { requiredKeys: [], noNullPrototype: true }),
 })
 
-/** A path that a pattern is for: with its options or without them, and in another spelling. */
+/** Returns a path that matches a pattern, with or without its optional parts, and in another spelling. */
 function spelled(path: string, spelling: number): string {
   const options = spelling % 2 === 0 ? "" : "$1"
   const filled = path
@@ -195,7 +195,7 @@ describe("a rule set that is large enough for an index", () => {
     }
     expect(read).toEqual([])
     expect(namesFor(set, { method: "POST", url: "/LOGIN/" }, from)).toEqual(["r7"])
-    // Once for the index, and once for the rule that it has found.
+    // Once for the index, and once for the rule that it found.
     expect(read).toEqual(["tenant", "tenant"])
   })
 

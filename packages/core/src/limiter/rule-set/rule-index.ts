@@ -4,24 +4,26 @@ import { type PrefixSegment, pathPrefix } from "../../rules/matching/path-prefix
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import { NO_STEPS, type StepSet } from "./steps.ts"
 
-/** Below this number of rules with a `match`, trying them all is as fast. */
+/** With fewer rules that have a `match`, trying them all is as fast. */
 const LEAST_MATCHES = 16
-/** Below this number of rules that differ in the values of a field alone, trying them all is as fast. */
+/** With fewer rules that differ only in the values of a field, trying them all is as fast. */
 const LEAST_VALUES = 8
-/** Routes whose rules are remembered. Frameworks have a fixed set; a caller of the core might pass anything. */
+/**
+ * Number of routes whose rules are cached. Frameworks have a fixed set, but a caller of the core might pass anything.
+ */
 const MAX_ROUTES = 1_000
-/** Fields whose values are not compared as they are, or that differ by rule. */
+/** Fields whose values are not compared literally, or are compared differently by each rule. */
 const NOT_INDEXED: ReadonlySet<string> = new Set(["ip", "method", "route"])
 
-/** What of a request the index goes by. */
+/** The parts of a request that the index uses. */
 export interface IndexedRequest {
   readonly method: string | undefined
-  /** The readings of its path. */
+  /** The readings of the request's path. */
   readonly paths: readonly string[]
   readonly route: string | undefined
-  /** Whether it is a CORS preflight, which only rules for OPTIONS count. */
+  /** Whether the request is a CORS preflight, which only rules for OPTIONS count. */
   readonly isPreflight: boolean
-  /** The steps whose rules are looked for. */
+  /** The steps whose rules are looked up. */
   readonly steps: StepSet
   /** Reads a field as the rule at this position does. */
   fieldText(position: number, field: string): string | undefined
@@ -34,16 +36,19 @@ interface Group {
   readonly path: string | undefined
   /** Positions of rules in the rule set, ascending. */
   readonly positions: number[]
-  /** If many of the rules differ in the values of a field: its name, and the positions of the rules by value. */
+  /**
+   * The positions of the rules by the value of a field. Present if many of the rules differ in the values of that
+   * field.
+   */
   byValue: ValueIndex | undefined
 }
 
 interface ValueIndex {
   readonly field: string
   readonly positions: ReadonlyMap<string, readonly number[]>
-  /** Positions of rules in the group that do not go by this field. */
+  /** Positions of rules in the group whose `match` does not use this field. */
   readonly others: readonly number[]
-  /** Compiled when the group is first looked at. */
+  /** Compiled on first use of the group. */
   covers: ((paths: readonly string[], route: string | undefined) => boolean) | undefined
 }
 
@@ -54,17 +59,17 @@ interface IndexNode {
 }
 
 /**
- * Finds the rules of a large rule set that may be for a request, by method, path prefix, route and the values of fields. It never
- * leaves out a rule that matches, and may return rules that do not: the matcher decides.
+ * Finds the rules of a large rule set that may apply to a request, by method, path prefix, route and the values of
+ * fields. It never omits a rule that matches, but may return rules that do not match. The matcher decides.
  */
 export class RuleIndex {
   readonly #root: IndexNode
   readonly #groups: readonly Group[]
-  /** Made for the first request whose route is known. */
+  /** Created for the first request whose route is known. */
   #byShape: ReadonlyMap<string, readonly Group[]> | undefined
   readonly #byRoute = new Map<string, readonly Group[]>()
 
-  /** Builds an index of the rules, whose decision steps are `stepsOf`. Returns undefined if the rules are few. */
+  /** Builds an index of the rules, whose decision steps are `stepsOf`. Returns undefined if there are few rules. */
   static *of(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Steps<RuleIndex | undefined> {
     const matches = rules.filter(({ match }) => match !== undefined)
     if (matches.length < LEAST_MATCHES) return undefined
@@ -83,7 +88,7 @@ export class RuleIndex {
     this.#groups = groups
   }
 
-  /** Returns the positions of the rules that may be for the request, in ascending order. */
+  /** Returns the positions of the rules that may apply to the request, in ascending order. */
   candidates(request: IndexedRequest): readonly number[] {
     const found: number[] = []
     const { paths, route } = request
@@ -122,7 +127,8 @@ function* groupsOf(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): S
   for (const [position, rule] of rules.entries()) {
     const { methods, path } = rule.match ?? {}
     const step = stepsOf[position] as StepSet
-    // No method has a space. Two groups that differ only in the order of the same methods find the same rules as one.
+    // A method contains no space, so the key is unambiguous. Groups with the same methods in another order stay
+    // separate, which finds the same rules.
     const key = `${step} ${methods?.length ?? "any"} ${methods?.join(" ") ?? ""} ${path ?? ""}`
     const group = groups.get(key)
     if (group !== undefined) group.positions.push(position)
@@ -174,7 +180,7 @@ function nodeAt(root: IndexNode, segments: readonly PrefixSegment[]): IndexNode 
   return node
 }
 
-/** Adds the rules of a node, and of those below it that a path leads to; `at` is where its next segment begins. */
+/** Adds the rules of a node and of the nodes below it along a path. `at` is where the path's next segment begins. */
 function addAlong(node: IndexNode, path: string, at: number, request: IndexedRequest, found: number[]): void {
   addGroups(node.groups, request, found)
   if (node.next.size === 0 || at > path.length) return
@@ -189,7 +195,7 @@ function addAlong(node: IndexNode, path: string, at: number, request: IndexedReq
 function addGroups(groups: readonly Group[], request: IndexedRequest, found: number[]): void {
   for (let i = 0; i < groups.length; i++) {
     const group = groups[i] as Group
-    // A field of the app is not read before its step: it may not be there yet.
+    // Do not read a field of the app before its step: the value may not exist yet.
     if ((group.step & request.steps) === NO_STEPS) continue
     if (isForMethod(group, request)) addPositions(group, request, found)
   }
@@ -207,7 +213,7 @@ function addPositions({ path, positions, byValue }: Group, request: IndexedReque
   }
   if (path !== undefined) {
     byValue.covers ??= compilePath(path)
-    // The field of a request that the rules are not for is not read: reading may call the app, and may warn.
+    // Do not read the field if the rules do not apply to the request: the app's function may be slow or log a warning.
     if (!byValue.covers(request.paths, request.route)) return
   }
   append(found, byValue.others)
@@ -224,7 +230,9 @@ function append(found: number[], positions: readonly number[]): void {
   for (let i = 0; i < positions.length; i++) found.push(positions[i] as number)
 }
 
-/** In the order of the rules, each once: several readings of a path may lead to one rule. */
+/**
+ * Returns the positions in the order of the rules, without duplicates. Several readings of a path may find one rule.
+ */
 function ascending(found: number[]): readonly number[] {
   for (let i = 1; i < found.length; i++) {
     if ((found[i] as number) > (found[i - 1] as number)) continue

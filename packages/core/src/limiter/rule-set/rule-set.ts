@@ -11,23 +11,23 @@ import type { RuleContext } from "./rule-context.ts"
 import { type IndexedRequest, RuleIndex } from "./rule-index.ts"
 import { ALL_STEPS, NO_STEPS, type StepSet } from "./steps.ts"
 
-/** The rules that are in force at one moment, compiled. A decision in flight finishes on the set it began with. */
+/** The compiled rules in force at one moment. A decision in flight finishes on the set it began with. */
 export interface RuleSet {
   readonly rules: readonly ParsedRule[]
-  /** The most units that the rule at a position ever admits at once while its limit is this one. */
+  /** Returns the most units that the rule at a position ever admits at once under this limit. */
   mostAdmitted(position: number, limit: number): number
   readonly names: readonly string[]
   /** The steps at which its rules can be decided. */
   readonly steps: StepSet
-  /** The steps of those rules that have requests wait. */
+  /** The steps of the rules that hold requests. */
   readonly holding: StepSet
-  /** Whether a rule goes by the spare capacity of this process, which somebody has to watch then. */
+  /** Whether a rule needs the monitor of this process's spare capacity. */
   readonly needsMonitor: boolean
-  /** What the request has to ask, `units` of each rule that is for it and is decided at one of the steps. */
+  /** Returns the request's checks, `units` of each rule that applies to it and is decided at one of the steps. */
   ruleChecks(facts: RequestFacts, request: unknown, units: number, steps: StepSet): readonly RuleCheck[]
   /**
-   * Returns what the request asks of the rules named, else of all that do not count the whole service. Includes rules whose `match` is
-   * for other requests. Looks for blocks in any case.
+   * Returns the request's checks under the named rules. Without names, under all rules except those for the whole
+   * service. Includes rules whose `match` does not apply to this request. Always looks for blocks.
    */
   checksBy(
     facts: RequestFacts,
@@ -36,8 +36,9 @@ export interface RuleSet {
     names: readonly string[] | undefined,
   ): readonly RuleCheck[]
   /**
-   * The counters of the client behind the request: of the rules named, else of all but those that count the whole
-   * service. Rules that are not for this very request too: who resets a client may know no more than its address.
+   * Returns the counters of the request's client under the named rules. Without names, under all rules except those for
+   * the whole service. Includes rules that do not apply to this request, because a caller that resets a client may know
+   * only its address.
    */
   counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
 }
@@ -113,19 +114,19 @@ function checksOf(
     if ((rule.step & steps) === NO_STEPS) continue
     const ruleCheck = rule.ruleCheck(facts, request, units, paths)
     if (ruleCheck === undefined) continue
-    // Nearly always there is one, and a list that grows makes room for seventeen.
+    // Nearly always there is one check. Pushing onto an empty array would allocate room for seventeen.
     if (ruleChecks === undefined) ruleChecks = [ruleCheck]
     else ruleChecks.push(ruleCheck)
   }
   return ruleChecks ?? NO_ASKS
 }
 
-/** True if the rule is among the names or, without names, does not count the whole service. */
+/** True if the rule is among the names. Without names, true if the rule does not count the whole service. */
 export function isMeant({ name, fields }: ParsedRule, names: readonly string[] | undefined): boolean {
   return names?.includes(name) ?? fields.length > 0
 }
 
-/** What of a request the index of its rule set goes by. */
+/** The parts of a request that the index of its rule set uses. */
 class IndexedFacts implements IndexedRequest {
   readonly method: string | undefined
   readonly paths: readonly string[]
@@ -158,7 +159,7 @@ class IndexedFacts implements IndexedRequest {
   }
 }
 
-/** Returns the function with its results remembered: the app is asked for each of its fields once. */
+/** Returns the function with a cache, so that the app is called once for each field. */
 function remembered<T>(read: (name: string) => T): (name: string) => T {
   const results = new Map<string, T>()
   return (name) => {
@@ -167,7 +168,10 @@ function remembered<T>(read: (name: string) => T): (name: string) => T {
   }
 }
 
-/** The readings of the target as it came, and as the app has it routed. A caller of the core might pass anything. */
+/**
+ * Returns the readings of the request target as received and as the app routes it. A caller of the core might pass any
+ * value.
+ */
 function pathsIn({ url, routedUrl }: RequestFacts): readonly string[] {
   const paths = typeof url === "string" ? pathReadings(url) : NO_PATHS
   if (typeof routedUrl !== "string") return paths

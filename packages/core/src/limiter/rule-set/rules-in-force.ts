@@ -18,24 +18,27 @@ import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
 import { claimNames, releaseNames } from "./name-claims.ts"
 import { compileRuleSet, denyingRuleSet, type RuleSet } from "./rule-set.ts"
 
-/** How long a request waits for the first rules: longer, and a source that hangs would be an outage of the app. */
+/** How long a request waits for the first rules, in milliseconds. Otherwise a source that hangs would stop the app. */
 const MOST_WAIT_FOR_RULES_MS = 1_000
 
-/** Rules that are compiled in one turn of the event loop: they take one or two milliseconds. More are compiled in slices. */
+/**
+ * Number of rules compiled in one turn of the event loop, which takes one or two milliseconds. More are compiled in
+ * slices.
+ */
 const MOST_AT_ONCE = 100
 
-/** Rules in code are what they are. */
+/** The status of rules in code, which never change. */
 const UNCHANGING: RulesStatus = { ageMs: 0, isStale: false, isRejected: false, problems: [] }
 
 /**
- * The rules of a limiter that are in force now: its inline rule, those of its list, or the latest of its rule book; and
- * with them those of the limiters of its routes, which have an inline rule of their own and share the others.
+ * The rules of a limiter that are in force now: its inline rule, the rules of its list, or the latest of its rule book.
+ * Routes have instances of their own, each with its own inline rule. They share the other rules with the limiter.
  */
 export class RulesInForce<Request> {
   readonly #options: ParsedOptions
   readonly #parts: LimiterParts<Request>
   readonly #inline: ParsedRule | undefined
-  /** Whose list or book it is: a route's is its limiter's. */
+  /** The instance that owns the list or book. For a route, it is the limiter's instance. */
   readonly #root: RulesInForce<Request>
   /** Returns the rules of all routes. */
   readonly #routes: () => readonly RulesInForce<Request>[]
@@ -43,24 +46,27 @@ export class RulesInForce<Request> {
   /** Whether requests are refused because no rules have been loaded yet. */
   #isDenying = false
   #current: RuleSet
-  /** Gives the monitor's lease back; only while a rule goes by the spare capacity of this process. */
+  /** Releases the monitor's lease. Present only while a rule depends on the spare capacity of this process. */
   #unwatch: (() => void) | undefined
-  /** Only where rules come from a source, or from a book that others use too. */
+  /** Present only if rules come from a source, or from a book that other limiters use, too. */
   #book: OpenBook | undefined
   #page: OpenedRules | undefined
-  /** Why the latest edition is not in force, though its rules are good. */
+  /** The reason why the latest edition is not in force, although its rules are valid. */
   #refused: InvalidRuleError | undefined
-  /** What the log says about that. */
+  /** The log messages about the refused edition. */
   readonly #complaint: Complaint
   /** The latest edition that came into force. */
   #edition: Edition | undefined
-  /** Number of editions that were accepted: an edition that is compiled after a newer one was accepted does not come into force. */
+  /**
+   * Number of editions accepted. It shows that a newer edition was accepted while one was being compiled; then the
+   * older one is dropped.
+   */
   #accepted = 0
   /** Settles when the edition that is being compiled is in force; undefined if there is none. */
   #compiling: Promise<void> | undefined
   readonly #waiting = new WaitingList()
   readonly #closing = new AbortController()
-  /** Settles when the first rules are there, or cannot be had in time; undefined from then on. */
+  /** Settles when the first rules are loaded, or cannot be loaded in time. Undefined from then on. */
   #first: Promise<void> | undefined
   readonly #reader: RulesReader = {
     onEdition: (edition, change) => this.#turnTo(edition, change),
@@ -69,8 +75,8 @@ export class RulesInForce<Request> {
   }
 
   /**
-   * Throws InvalidOptionError if another limiter counts under one of the names, ClosedError for a closed book, and for a local
-   * source RuleSourceError or InvalidRuleError with what is wrong with its rules.
+   * Throws InvalidOptionError if another limiter counts under one of the names, and ClosedError for a closed book. For
+   * a local source with invalid rules, throws RuleSourceError or InvalidRuleError that describes the problem.
    */
   constructor(
     options: ParsedOptions,
@@ -101,7 +107,7 @@ export class RulesInForce<Request> {
     return this.#current
   }
 
-  /** What a decision has to wait for. */
+  /** Settles when decisions no longer have to wait; undefined if they need not wait. */
   get first(): Promise<void> | undefined {
     return this.#root.#first
   }
@@ -113,12 +119,12 @@ export class RulesInForce<Request> {
     return refused === undefined ? status : { ...status, isRejected: true, error: refused }
   }
 
-  /** The rules with another inline one. */
+  /** Returns the rules for a route, with the route's inline rule instead of the limiter's. */
   ofRoute(inline: ParsedRule): RulesInForce<Request> {
     return new RulesInForce(this.#options, this.#parts, noRoutes, this.#root, inline)
   }
 
-  /** Until it is settled the process does not end. */
+  /** Keeps the process alive until it is settled. */
   async ready(options: ReadyOptions): Promise<void> {
     await held(this.#root.#ready(options))
   }
@@ -158,20 +164,20 @@ export class RulesInForce<Request> {
     if (this.#book !== rules) this.#book?.close()
   }
 
-  /** Gives up its names, and what it watches; of a route, for who was the last to count by its rule. */
+  /** Releases its names and its monitor lease. For a route, called when its last mount has left. */
   giveUp(): void {
     releaseNames(this.#options.store, this)
     this.#unwatch?.()
     this.#unwatch = undefined
   }
 
-  /** Compiles these shared rules and the inline one. */
+  /** Compiles the shared rules and the inline rule. */
   #compile(shared: readonly ParsedRule[]): Steps<RuleSet> {
     const rules = this.#inline === undefined ? shared : [this.#inline, ...shared]
     return compileRuleSet(rules, this.#parts.context)
   }
 
-  /** Compiles these shared rules for the limiter and for each of its routes. */
+  /** Compiles the shared rules for the limiter and for each of its routes. */
   *#compileAll(shared: readonly ParsedRule[]): Steps<Map<RulesInForce<Request>, RuleSet>> {
     const sets = new Map<RulesInForce<Request>, RuleSet>()
     for (const each of [this, ...this.#routes()]) sets.set(each, yield* each.#compile(shared))
@@ -229,7 +235,7 @@ export class RulesInForce<Request> {
     this.#first = Promise.race([this.#ready({}), tooLong]).then(done, done)
   }
 
-  /** A book for this limiter alone, whose warnings are the limiter's. */
+  /** Creates a book for this limiter alone. Its warnings are emitted by the limiter. */
   #ownBook(source: RuleSource): OpenBook {
     const { clock, logger } = this.#options
     const book = new OpenBook(parseBookOptions({ source, clock, logger }))
@@ -238,15 +244,16 @@ export class RulesInForce<Request> {
   }
 
   /**
-   * Another edition comes into force as a whole, for the routes too, as soon as it is compiled; decisions in flight finish on the one
-   * before. Nothing changes while another limiter counts under one of its names; when that gives names up, it is tried again.
+   * Brings another edition into force as a whole, including the routes, as soon as it is compiled. Decisions in flight
+   * finish on the previous edition. While another limiter counts under one of the names, nothing changes. When that
+   * limiter releases names, it tries again.
    */
   #turnTo(edition: Edition, change: RulesEvent["change"]): void {
     const { store, service } = this.#options
     const names = edition.rules.map(({ name }) => name)
     const taken = claimNames(store, service, names, this, () => this.#turnTo(edition, change))
     if (taken.length > 0) {
-      // Nobody has the limiter yet, so its creation can fail.
+      // The limiter is still being created, so its creation can fail.
       if (this.#page === undefined && this.#book?.isLocal === true) {
         throw new InvalidOptionError(taken.map((name) => this.#takenProblem(name)))
       }
@@ -256,7 +263,7 @@ export class RulesInForce<Request> {
     this.#refused = undefined
     const number = ++this.#accepted
     const compiling = this.#compileAll(edition.rules)
-    // A limiter that is being created may be asked at once, and would admit without its rules.
+    // A limiter that is being created may be used at once, and would admit requests without its rules.
     const isNeededNow = this.#page === undefined && !this.#isDenying
     if (isNeededNow || edition.rules.length * (1 + this.#routes().length) <= MOST_AT_ONCE) {
       this.#compiling = undefined
@@ -281,7 +288,7 @@ export class RulesInForce<Request> {
     this.#isDenying = false
     for (const each of [this, ...this.#routes()]) {
       each.#shared = edition.rules
-      // A route may have come while the others were compiled.
+      // A route may have been added while the others were compiled.
       each.#current = sets.get(each) ?? atOnce(each.#compile(edition.rules))
       each.#watch()
     }
@@ -296,12 +303,12 @@ export class RulesInForce<Request> {
     if (isNews) this.#parts.events.emit("rule-error", error)
   }
 
-  /** What messages call the book and the service. */
+  /** The name of the book and the service in messages. */
   get #place(): string {
     return `${this.#book?.name}, service ${show(this.#options.service)}`
   }
 
-  /** Says what applies while an edition is refused. */
+  /** Returns a sentence about the rules that apply while an edition is refused. */
   get #inForce(): string {
     if (this.#edition !== undefined)
       return `The previous edition stays in force: ${contentOf(this.#edition)}.`

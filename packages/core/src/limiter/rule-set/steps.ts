@@ -2,8 +2,8 @@ import { isBuiltInField } from "../../request/field.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
 /**
- * A step of a request at which rules can be decided: with what arrives before its body, with its body, or with what the app has found
- * out about it.
+ * A step of a request at which rules can be decided. "arrival" is before the body is read, "body" is when it has been
+ * read, and "app" is when the app has added its own data.
  */
 export type DecisionStep = "arrival" | "body" | "app"
 
@@ -37,8 +37,8 @@ export function stepsIn(set: StepSet): readonly DecisionStep[] {
 }
 
 /**
- * Returns the step at which a rule can be decided, `first` or later. `isAppField` returns whether a function of the app reads a field. A
- * `limit` function may read anything that the app knows, most often the user's plan.
+ * Returns the step at which a rule can be decided, `first` or later. `isAppField` returns whether a function of the app
+ * reads a field. A `limit` function may read anything that the app knows, most often the user's plan.
  */
 export function stepOf(
   { fields, limit, match }: ParsedRule,
@@ -50,7 +50,10 @@ export function stepOf(
   return first === "body" || read.some(mayBeInBody) ? "body" : first
 }
 
-/** True for a bare name, too, if no function of the app reads it: then it is looked for in the body. */
+/**
+ * Whether the field may be in the body. True also for a bare name that no function of the app reads, because it is then
+ * looked up in the body.
+ */
 function mayBeInBody(field: string): boolean {
   return isBuiltInField(field) ? field.startsWith("body:") : true
 }
