@@ -30,13 +30,13 @@ function spin(ms: number): void {
 
 it("the gauge of the event loop sees a stall, in its delay and its utilization, and then forgets it", async () => {
   const gauge = openGauge()
-  // Node's own timer has to have run before and after it.
+  // Node's own timer has to run before and after it.
   await pause(60)
   spin(300)
   await pause(60)
   const stalled = gauge.sample()
   expect(stalled.delayMs).toBeGreaterThan(200)
-  // Node seldom cannot tell the utilization.
+  // Occasionally Node cannot determine the utilization.
   if (!Number.isNaN(stalled.utilization)) expect(stalled.utilization).toBeGreaterThan(0.4)
   // Nothing has happened since.
   expect(gauge.sample().delayMs).toBeLessThan(stalled.delayMs)

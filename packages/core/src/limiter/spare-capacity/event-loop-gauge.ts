@@ -1,29 +1,34 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { type LoopSample, SAMPLE_EVERY_MS } from "./spare-capacity.ts"
 
-/** Measures the event loop of this thread from one `sample` to the next. */
+/** A gauge of this thread's event loop. Each sample covers the time since the previous one. */
 export interface LoopGauge {
   sample(): LoopSample
   stop(): void
 }
 
-/** Milliseconds between the looks of Node's own timer, in native code: 50 a second cost nothing that can be measured. */
+/**
+ * Interval of Node's own timer in milliseconds. It runs in native code, so 50 runs a second have no measurable cost.
+ */
 const RESOLUTION_MS = 20
 
 /**
- * Milliseconds that the loop was late, from the longest time between two looks of Node's timer and from that between two samples:
- * the timer misses a stall that begins right after a sample, and then the next sample itself is late.
+ * Returns how many milliseconds the loop was late. It uses the longest interval of Node's timer and the interval
+ * between two samples. The timer misses a stall that begins right after a sample, but then the next sample itself is
+ * late.
  */
 export function latenessOf(longestNs: number, sinceSampleMs: number): number {
   return Math.max(0, longestNs / 1e6 - RESOLUTION_MS, sinceSampleMs - SAMPLE_EVERY_MS)
 }
 
-/** The utilization that Node measured. NaN if it is no part of the time: the idle time of libuv is sometimes far too large. */
+/**
+ * Returns the measured utilization, or NaN if it is not between 0 and 1: libuv's idle time is sometimes far too large.
+ */
 export function utilizationOf(measured: number): number {
   return measured >= 0 && measured <= 1 ? measured : Number.NaN
 }
 
-/** Begins to measure: utilization and delay by node:perf_hooks. Holds no process. */
+/** Starts measuring utilization and delay with node:perf_hooks. Does not keep the process alive. */
 export function openGauge(): LoopGauge {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   histogram.enable()

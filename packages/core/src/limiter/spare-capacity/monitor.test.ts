@@ -6,7 +6,7 @@ import type { LoopSample } from "./spare-capacity.ts"
 const CALM: LoopSample = { utilization: 0.1, delayMs: 0 }
 const SATURATED: LoopSample = { utilization: 1, delayMs: 0 }
 
-/** A monitor by hand: its time, its gauge and its timer are what the test says. */
+/** Returns a monitor whose time, gauge and timer are controlled by the test. */
 function byHand() {
   let nowMs = 1_000
   let sample = CALM
@@ -38,7 +38,7 @@ function byHand() {
       sample = each
       call?.()
     },
-    /** So many intervals with such a sample at the end of each. */
+    /** Passes this many intervals with the sample at the end of each. */
     samples(times: number, each: LoopSample) {
       for (let i = 0; i < times; i++) {
         pass(250)
@@ -56,7 +56,7 @@ describe("the monitor of spare capacity", () => {
     const [first, second] = [monitor.lease(), monitor.lease()]
     expect(log.splice(0)).toEqual(["gauge on", "timer on: 250"])
     first()
-    // A lease that is given back twice is not another one's.
+    // Releasing a lease twice must not release another lease.
     first()
     expect(log).toEqual([])
     second()
@@ -75,7 +75,7 @@ describe("the monitor of spare capacity", () => {
     expect(monitor.isSpare()).toBe(true)
     release()
     expect(monitor.isSpare()).toBe(false)
-    // What it knew then is not true now.
+    // The earlier result is out of date.
     monitor.lease()
     expect(monitor.isSpare()).toBe(false)
   })
@@ -110,7 +110,7 @@ describe("the monitor of spare capacity", () => {
         const { monitor, samples, pass, sampleNow } = byHand()
         monitor.lease()
         samples(4, CALM)
-        // Saturated for good from then on: the first sample has a calm part, and the others have none.
+        // Saturated from then on: the first sample is partly calm, the others are not calm at all.
         pass(calmMs)
         let isSpare = true
         for (let sinceMs = 0; sinceMs <= 1_500; sinceMs++) {
@@ -125,7 +125,7 @@ describe("the monitor of spare capacity", () => {
         }
         expect(isSpare).toBe(false)
       }
-      // Once each time, and never again.
+      // Spare capacity ends once in each run and does not come back.
       expect(hardAfterMs).toHaveLength(251)
       expect(Math.max(...hardAfterMs)).toBeLessThan(1_000)
     },
@@ -137,7 +137,7 @@ describe("the monitor of this process", () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
     const before = timers()
     const release = spareCapacityMonitor.lease()
-    // Only what holds the process is listed.
+    // Only resources that keep the process alive are listed.
     expect(timers()).toBe(before)
     expect(spareCapacityMonitor.isSpare()).toBe(false)
     release()

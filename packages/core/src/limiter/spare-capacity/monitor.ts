@@ -2,18 +2,18 @@ import { outsideRequests } from "../../ground/time.ts"
 import { type LoopGauge, openGauge } from "./event-loop-gauge.ts"
 import { afterSample, isOverdue, SAMPLE_EVERY_MS, UNKNOWN } from "./spare-capacity.ts"
 
-/** What a monitor goes by. */
+/** The dependencies of a monitor. */
 export interface MonitorParts {
   readonly openGauge: () => LoopGauge
-  /** Milliseconds of a monotonic clock. */
+  /** Returns the time of a monotonic clock, in milliseconds. */
   readonly now: () => number
-  /** Calls back every so many milliseconds without holding the process; yields the function that ends it. */
+  /** Calls back at this interval without keeping the process alive. Returns a function that stops the calls. */
   readonly every: (ms: number, call: () => void) => () => void
 }
 
 /**
- * Watches the event loop while somebody has a lease, and says whether there is capacity to spare. Without a lease it
- * runs nothing and knows nothing.
+ * Watches the event loop while there is a lease, and reports whether there is spare capacity. Without a lease it runs
+ * nothing and reports no spare capacity.
  */
 export class SpareCapacityMonitor {
   readonly #parts: MonitorParts
@@ -26,10 +26,10 @@ export class SpareCapacityMonitor {
     this.#parts = parts
   }
 
-  /** Whether there is capacity to spare right now. Costs a look at the clock. */
+  /** Whether there is spare capacity right now. Costs one clock read. */
   readonly isSpare = (): boolean => this.#known.isSpare && !isOverdue(this.#parts.now() - this.#sampledAtMs)
 
-  /** Begins to watch unless it does so already; yields the function that gives the lease back, once. */
+  /** Starts watching unless it already does. Returns a function that releases the lease; further calls are no-ops. */
   lease(): () => void {
     this.#leases++
     if (this.#leases === 1) this.#start()
@@ -58,7 +58,7 @@ export class SpareCapacityMonitor {
   }
 }
 
-/** The one of this process; each worker thread has an event loop, and so a monitor, of its own. */
+/** The monitor of this process. Each worker thread has its own event loop, and so its own monitor. */
 export const spareCapacityMonitor: SpareCapacityMonitor = new SpareCapacityMonitor({
   openGauge,
   now: () => performance.now(),

@@ -17,7 +17,7 @@ const SAMPLES: Readonly<Record<string, LoopSample>> = {
   n: UNREADABLE,
 }
 
-/** What is known after each of the samples: "+" is capacity to spare. */
+/** Returns the state after each of the samples: "+" stands for spare capacity. */
 function told(samples: string): string {
   let known = UNKNOWN
   return [...samples]
@@ -30,26 +30,26 @@ function told(samples: string): string {
 
 describe("spare capacity by samples of the event loop", () => {
   it.each([
-    // There is none until a second was calm.
+    // No spare capacity until a second was calm.
     ["cccc", "---+"],
     ["cccccccc", "---+++++"],
     // One sample ends it.
     ["ccccSc", "---+--"],
     ["ccccDc", "---+--"],
     ["ccccnc", "---+--"],
-    // It comes back after a calm second, counted anew.
+    // It comes back after another calm second, counted from zero.
     ["ccccScccc", "---+----+"],
     ["cccSccccc", "-------++"],
     ["cccDccccc", "-------++"],
     ["cccnccccc", "-------++"],
-    // What is neither calm nor saturated changes nothing …
+    // A sample that is neither calm nor saturated changes nothing …
     ["ccccblblbl", "---+++++++"],
     ["blblbl", "------"],
     // … but it is not calm.
     ["cccbcccc", "-------+"],
     ["ccclcccc", "-------+"],
     ["ccccSbbbbbbbb", "---+---------"],
-    // A load that goes up and down around one of the bounds does not make it flap.
+    // A load that alternates around one of the bounds does not make it flap.
     ["ccccSbSbSbSb", "---+--------"],
     ["ccccbcbcbcbc", "---+++++++++"],
   ])("%s: %s", (samples, expected) => expect(told(samples)).toBe(expected))

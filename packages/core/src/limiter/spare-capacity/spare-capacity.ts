@@ -1,15 +1,15 @@
-/** What the event loop did since the sample before. */
+/** The state of the event loop since the previous sample. */
 export interface LoopSample {
-  /** The part of the time in which it was busy, 0 to 1. */
+  /** The fraction of the time in which the loop was busy, 0 to 1. */
   readonly utilization: number
   /** How much later than due the latest of its timers ran, in milliseconds. */
   readonly delayMs: number
 }
 
-/** Whether there is capacity to spare, by the samples so far. */
+/** Whether there is spare capacity, according to the samples so far. */
 export interface SpareCapacity {
   readonly isSpare: boolean
-  /** Calm samples in a row, counted while there is none to spare. */
+  /** Calm samples in a row, counted while there is no spare capacity. */
   readonly calmSamples: number
 }
 
@@ -17,21 +17,29 @@ export interface SpareCapacity {
 export const SAMPLE_EVERY_MS = 250
 
 /**
- * Busier than this, or later, and requests wait in line. One sample is enough: the load that is taken on in vain is
- * what elastic throttling must not cause, so it ends within two samples, half a second.
+ * At this utilization or delay, requests queue up and spare capacity ends. A single sample is enough, because elastic
+ * throttling must not overload the process. So extra load ends within two samples, half a second.
  */
 const SATURATED: LoopSample = { utilization: 0.9, delayMs: 100 }
 
-/** What is above it is not calm: between the two nothing changes, so that a load near one of them makes nothing flap. */
+/**
+ * Below these values a sample is calm. Between these and the values above nothing changes, so a load near a bound does
+ * not flap.
+ */
 const CALM: LoopSample = { utilization: 0.75, delayMs: 50 }
 
-/** A second. What is admitted above the limit from then on may saturate the loop again: once a second at the most. */
+/**
+ * Calm samples before capacity is spare: one second. Requests admitted above the limit then may saturate the loop
+ * again, at most once a second.
+ */
 const CALM_SAMPLES = 4
 
-/** Nothing is known of a process that starts, and it is busiest then: there is none to spare until it was calm. */
+/**
+ * The state before any sample. A process is busiest when it starts, so there is no spare capacity until it was calm.
+ */
 export const UNKNOWN: SpareCapacity = { isSpare: false, calmSamples: 0 }
 
-/** What is known when one more sample has been taken. A sample that is no number is a loop that nobody can judge. */
+/** Returns the state after one more sample. A sample that is NaN counts as saturated, because the load is unknown. */
 export function afterSample({ isSpare, calmSamples }: SpareCapacity, sample: LoopSample): SpareCapacity {
   if (isSpare) return isWithin(sample, SATURATED) ? { isSpare, calmSamples } : UNKNOWN
   if (!isWithin(sample, CALM)) return UNKNOWN
@@ -39,7 +47,9 @@ export function afterSample({ isSpare, calmSamples }: SpareCapacity, sample: Loo
   return calm >= CALM_SAMPLES ? { isSpare: true, calmSamples: 0 } : { isSpare: false, calmSamples: calm }
 }
 
-/** Whether a sample that was due is so late that the loop stands still: what it said before is not true any more. */
+/**
+ * Whether a sample is so overdue that the loop must be stalled. Then the result of the previous sample is out of date.
+ */
 export function isOverdue(sinceSampleMs: number): boolean {
   return !(sinceSampleMs < SAMPLE_EVERY_MS + SATURATED.delayMs)
 }
