@@ -1,12 +1,12 @@
 import { type Clock, soundTime, waitHeld } from "../../ground/clock.ts"
 
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer, in milliseconds. */
 const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
-/** Why a timer is stopped. Without a reason, each abort would make an error with a stack, which takes longer than all else here. */
+/** The reason to stop a timer. Without a reason, each abort would create an error with a stack, which is slow. */
 const NOT_NEEDED = new Error("The timer is not needed.")
 
-/** Tells the time, and waits, by a clock of the app's. */
+/** Returns the time and waits by the limiter's clock. */
 export class Alarm {
   readonly #clock: Clock
 
@@ -18,7 +18,7 @@ export class Alarm {
     return soundTime(this.#clock)
   }
 
-  /** Calls `then` at an instant, or `failed` if the clock cannot wait. Returns a function that stops this. */
+  /** Calls `then` at the given time, or `failed` if the clock cannot wait. Returns a function that cancels the call. */
   at(untilMs: number, then: () => void, failed: (error: unknown) => void): () => void {
     const stopping = new AbortController()
     this.#wait(untilMs, stopping.signal).then(
@@ -32,9 +32,9 @@ export class Alarm {
     return () => stopping.abort(NOT_NEEDED)
   }
 
-  /** Waits by as many timers as it takes. */
+  /** Waits with as many timers as necessary. */
   async #wait(untilMs: number, signal: AbortSignal): Promise<void> {
-    // A timer drops fractions, and would be early.
+    // Timers drop fractions, so round up: otherwise the timer would fire early.
     const ms = Math.max(0, Math.ceil(untilMs - this.now()))
     const nextMs = Math.min(ms, LONGEST_TIMER_MS)
     await (this.#clock.wait === undefined ? waitHeld(nextMs, signal) : this.#clock.wait(nextMs, signal))

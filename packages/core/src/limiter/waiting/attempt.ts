@@ -2,17 +2,20 @@ import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import type { OnStoreAnswer, RuleCheck } from "../../decision/rule-check.ts"
 
-/** For how long a refusal is believed that may end at any time: the store is gone, or there is no capacity to spare. */
+/**
+ * How long a refusal is trusted that may end at any time, in milliseconds. That is the case while the store is
+ * unavailable or there is no spare capacity.
+ */
 const PASSING_MS = 1_000
 
 let made = 0
 
-/** What a waiting request asked the store for last, and for how long a refusal of that is believed. */
+/** The latest store call of a waiting request. It determines how long a refusal is trusted. */
 export class Attempt {
   readonly ruleChecks: readonly RuleCheck[]
-  /** The order in which the store was asked. */
+  /** The order in which requests asked the store. */
   readonly number: number = made++
-  /** When the store answered, in its own time. */
+  /** When the store answered, by its own clock. */
   #answeredMs = 0
 
   /** The number of the next attempt. */
@@ -24,12 +27,12 @@ export class Attempt {
     this.ruleChecks = ruleChecks
   }
 
-  /** Sees the store's answer. */
+  /** Records the time of the store's answer. */
   readonly onAnswer: OnStoreAnswer = (_asked, { nowMs }) => {
     this.#answeredMs = nowMs
   }
 
-  /** Returns for how many milliseconds the refusal is believed: asking again before that is pointless. */
+  /** Returns for how many milliseconds the refusal is trusted. Asking again before that is pointless. */
   believedMs({ degraded, retryAfterMs, checks }: Decision): number {
     if (degraded) return Math.min(retryAfterMs, PASSING_MS)
     let longestMs = 0
@@ -39,7 +42,7 @@ export class Attempt {
     return longestMs
   }
 
-  /** Returns the one of the `awaited` asks whose refusal is believed for longest. */
+  /** Returns the rule check in `awaited` whose refusal is trusted for the longest time. */
   refusedBy({ checks }: Decision, awaited: readonly RuleCheck[]): RuleCheck | undefined {
     let longestMs = 0
     let by: RuleCheck | undefined
@@ -55,15 +58,15 @@ export class Attempt {
   }
 
   /**
-   * Returns how long one refusal is believed: its retry time. Under elastic throttling that time is about the limit, and there
-   * may be capacity to spare, or room below the ceiling, before.
+   * Returns how long one refusal is trusted: its retry time. Under elastic throttling, the retry time refers to the
+   * limit. Spare capacity, or room below the ceiling, may admit the request earlier.
    */
   #believedOf({ policy, refusal, retryAfterMs, counts }: PolicyCheck): number {
     const ruleCheck = this.ruleChecks.find(
       (each) => each.policy.name === policy && each.policyNow !== undefined,
     )
     if (refusal !== "quota" || ruleCheck === undefined) return retryAfterMs
-    // Held to the limit only as long as there is no capacity to spare.
+    // The limit applies only as long as there is no spare capacity.
     if (ruleCheck.policy.extra === undefined) return Math.min(retryAfterMs, PASSING_MS)
     if (counts === undefined) return retryAfterMs
     const wider = algorithmOf(ruleCheck.policy).retryAfterMs(

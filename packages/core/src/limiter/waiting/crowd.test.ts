@@ -46,7 +46,7 @@ describe("one that comes back from another line, ahead of those who came later",
     for (const name of ["x1", "x2"]) enter(name, [x])
     enter("y1", [y])
     enter("y2", [y], { maxWaiting: 1 })
-    // It waits for x first, and so there is room for one more behind "y2".
+    // It waits for x first, so there is room for one more behind "y2".
     enter("back", [x, y])
     enter("leaves", [y], { maxWaiting: 2 })
     enter("stays", [y], { maxWaiting: 4 })
@@ -93,7 +93,7 @@ it("who finds when it is refused that as many are held under one of its rules as
   enter("takes", [ruleCheck("one", 1)])
   for (let i = 0; i < 2; i++) await answer()
   enter("is held", [leaky])
-  // Nobody is held yet when it comes, and under its other rule nobody ever is.
+  // No request is held yet when it arrives, and under its other rule none is ever held.
   enter("finds one", [leaky, ruleCheck("one", 1)], { maxWaiting: 1 })
   enter("lets two", [leaky, ruleCheck("one", 1)], { maxWaiting: 2 })
   for (let i = 0; i < 3; i++) await answer()

@@ -8,7 +8,7 @@ import { setUp } from "./testing/room.ts"
 const leaky = (name = "leaky", limit = 10): RuleCheck =>
   ruleCheck(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
 
-/** The timers of a clock that run. */
+/** Returns the running timers of a clock. */
 function timersOf(clock: ManualClock): readonly number[] {
   const running: number[] = []
   const { wait } = clock
@@ -72,7 +72,9 @@ describe("who is held by a leaky bucket", () => {
 describe("what a rule says that is not waited for, and is looked up while one waits behind others", () => {
   const waitsFor = ({ policy }: RuleCheck) => policy.name === "one"
 
-  /** Three in line, of whom the second would have been refused by a hard rule when it came; the answer is on its way. */
+  /**
+   * Puts three requests in line. A hard rule would have refused the second when it arrived, but that answer is pending.
+   */
   async function setUpLook(limit: number) {
     const room = setUp((_checks, isPeek) => isPeek)
     const hard = ruleCheck("hard", 1, 1, { windowMs: SECOND / 2 })

@@ -14,11 +14,11 @@ interface DepartureParts {
   readonly lines: Lines
   readonly turns: Turns
   readonly alarm: Alarm
-  /** Called when requests have left, so that somebody's turn may have come. */
+  /** Called when requests have left, so that another request's turn may have come. */
   left(): void
 }
 
-/** How requests leave the waiting room: admitted, refused, or because they give up. */
+/** Lets requests leave the waiting room: admitted, refused, or because they give up. */
 export class Departures {
   readonly #parts: DepartureParts
   /** The requests that have not left. */
@@ -28,7 +28,7 @@ export class Departures {
     this.#parts = parts
   }
 
-  /** How many requests have not left. */
+  /** Number of requests that have not left. */
   get size(): number {
     return this.#present.size
   }
@@ -37,7 +37,7 @@ export class Departures {
     this.#present.add(ticket)
   }
 
-  /** The requests that have not left, the first to come first. */
+  /** The requests that have not left, in order of arrival. */
   get present(): readonly Ticket[] {
     return [...this.#present]
   }
@@ -47,12 +47,12 @@ export class Departures {
     ticket.end({ decision })
   }
 
-  /** The request has been granted what it asked for: it goes on, is held until its turn, or is refused for its delay. */
+  /** Processes a grant. The request goes on, is held until its turn, or is refused because of its delay. */
   goOn(ticket: Ticket, decision: Decision): void {
     const { turns, alarm } = this.#parts
     ticket.granted = decision
     const delayMs = ticket.delayOf(decision)
-    // What reads its request may have ended the wait.
+    // The app's code that reads the request may have ended the wait.
     if (ticket.step === "done") return
     const nowMs = alarm.now()
     const untilMs = nowMs + delayMs
@@ -77,7 +77,7 @@ export class Departures {
     }
   }
 
-  /** Whether as many requests are held already as may wait. */
+  /** Whether the maximum number of waiting requests is already held. */
   isCrowdedOut({ options, awaited }: Ticket): boolean {
     const { countsHeld = true, maxWaiting } = options
     return (
@@ -86,7 +86,9 @@ export class Departures {
     )
   }
 
-  /** Refuses a request that does not wait for this refusal, which is counted if refusals are. */
+  /**
+   * Refuses a request that does not wait out this refusal. If refusals count, asks the store again so that it counts.
+   */
   refuse(ticket: Ticket, decision: Decision): void {
     if (!countRefusals(ticket.ruleChecks)) {
       this.end(ticket, decision)
@@ -94,32 +96,35 @@ export class Departures {
     }
     this.#leaveAsking(ticket, (counted) => {
       if (!counted.allowed) return counted
-      // Too late for units that have come back in the meantime: others may have gone before it.
+      // Units that have come back in the meantime are too late: others may have gone first.
       this.#parts.turns.refund(ticket, counted)
       return decision
     })
   }
 
-  /** Waiting makes no difference to the request any more: it leaves with the answer that it gets now. */
+  /** Lets a request leave with the store's current answer, because waiting no longer makes a difference. */
   answer(ticket: Ticket): void {
     this.#leaveAsking(ticket, (decision) => decision)
   }
 
-  /** A rule that is not waited for refuses at once, also a request that waits behind others and has asked nothing yet. */
+  /**
+   * Refuses a request at once if a rule that is not waited for refuses it. This applies to requests in line, too, that
+   * have not asked the store yet.
+   */
   askOthers(ticket: Ticket): void {
     if (!isUnasked(ticket)) return
     const others = ticket.ruleChecks.filter(
       (ruleCheck) => !ruleCheck.shadow && !ticket.options.waitsFor(ruleCheck),
     )
     whenDecided(this.#parts.decider.peek(others), (decision) => {
-      // Once the request has asked for everything, the answer to that is newer.
+      // If the request has asked for everything in the meantime, that answer is newer.
       if (decision.allowed || !isUnasked(ticket)) return
       this.refuse(ticket, decision)
       this.#parts.left()
     })
   }
 
-  /** Refuses a request that cannot wait until those ahead have gone. */
+  /** Refuses a request that cannot wait until the requests ahead of it have gone. */
   refuseBehind(ticket: Ticket): void {
     this.end(ticket, this.refusalBehind(ticket.ruleChecks, [ticket.ruleCheck as RuleCheck]))
   }
@@ -135,7 +140,7 @@ export class Departures {
     )
   }
 
-  /** The request leaves without a decision. What it has been granted goes back. */
+  /** Lets a request leave without a decision. Units that it was granted are refunded. */
   giveUp(ticket: Ticket, error: unknown): void {
     if (ticket.step === "done") return
     if (ticket.granted !== undefined) this.#parts.turns.refund(ticket, ticket.granted)
@@ -144,12 +149,12 @@ export class Departures {
     this.#parts.left()
   }
 
-  /** The request has to wait: tells whoever wants to know, who may have it leave. */
+  /** Calls the request's `onWait` because it has to wait. The callback may end the wait. */
   tellOfWait(ticket: Ticket): void {
     ticket.waits((reason) => this.giveUp(ticket, reason))
   }
 
-  /** The request leaves the line, and ends with what `decisionOf` makes of the answer to all that it asks for. */
+  /** Lets the request leave its line and asks the store for all its checks. It ends with the result of `decisionOf`. */
   #leaveAsking(ticket: Ticket, decisionOf: (answer: Decision) => Decision): void {
     const { decider, turns } = this.#parts
     this.#leave(ticket)
@@ -157,7 +162,7 @@ export class Departures {
     whenDecided(decider.take(ticket.startAttempt().ruleChecks), (answer) => {
       const decision = decisionOf(answer)
       if (ticket.step === "leaving") ticket.end({ decision })
-      // A no-op if that is a refusal.
+      // A no-op if the decision is a refusal.
       else turns.refund(ticket, decision)
     })
   }
@@ -174,7 +179,7 @@ function isUnasked({ step, attempt }: Ticket): boolean {
   return step === "waiting" && attempt === undefined
 }
 
-/** Calls back with the decision, at once if it is there. */
+/** Calls back with the decision, synchronously if it is available. */
 function whenDecided(decision: MaybePromise<Decision>, then: (decision: Decision) => void): void {
   if (decision instanceof Promise) void decision.then(then)
   else then(decision)

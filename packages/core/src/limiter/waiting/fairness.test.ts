@@ -4,14 +4,14 @@ import { expect, it } from "vitest"
 import { ruleCheck } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-/** One request: the counters that it wants, of "a", "b" and "c"; what it costs; and what ends its wait. */
+/** One request: the counters it needs ("a", "b" or "c"), its cost, and when its wait ends. */
 interface Arrival {
   readonly counters: readonly string[]
   readonly cost: number
   readonly maxWaitMs: number
-  /** Milliseconds after which it is aborted; never if undefined. */
+  /** Milliseconds after which the request is aborted; never if undefined. */
   readonly leavesMs: number | undefined
-  /** Milliseconds until the next one comes. */
+  /** Milliseconds until the next request arrives. */
   readonly pauseMs: number
 }
 

@@ -11,21 +11,21 @@ interface FrontParts {
   readonly turns: Turns
   readonly alarm: Alarm
   readonly departures: Departures
-  /** Called when the time of a line has come. */
+  /** Called when it is time to serve a line. */
   serve(): void
 }
 
-/** Finds whose turn it is, and refuses the requests that cannot wait until their turn. */
+/** Finds the request whose turn it is, and refuses requests that cannot wait until their turn. */
 export class Front {
   readonly #parts: FrontParts
-  /** The first of each line that is ready, in the order in which they came. */
+  /** The first request of each ready line, in order of arrival. */
   readonly #ready = new Heap<Ticket>(({ number }) => number)
 
   constructor(parts: FrontParts) {
     this.#parts = parts
   }
 
-  /** Returns the request that came first of all whose turn has come. Looks at the lines in which something has changed before. */
+  /** Returns the earliest request whose turn has come. First processes the lines that have changed. */
   next(): Ticket | undefined {
     const { lines, turns } = this.#parts
     for (let line = lines.nextDue(); line !== undefined; line = lines.nextDue()) {
@@ -46,7 +46,7 @@ export class Front {
     return undefined
   }
 
-  /** Refuses the requests whose deadline is before an instant. */
+  /** Refuses the requests whose deadline is before the given time. */
   #refuseImpatient({ impatient }: Line<Ticket>, beforeMs: number): void {
     for (
       let { first } = impatient;
@@ -57,10 +57,13 @@ export class Front {
     }
   }
 
-  /** The timer of a line goes off when the line wakes or, while the store is asked, when somebody's time is over. */
+  /**
+   * Sets the timer of a line. It fires when the line wakes or, while the store is asked, when a request's deadline
+   * passes.
+   */
   #setTimer(line: Line<Ticket>): void {
     const { untilMs, impatient, asking, timer } = line
-    // A request whose time ends now may have its turn now.
+    // A request whose deadline is right now may still have its turn now.
     const atMs = untilMs ?? (asking > 0 && impatient.first ? impatient.first.deadlineMs + 1 : undefined)
     if (atMs === timer?.atMs) return
     timer?.stop()

@@ -13,7 +13,7 @@ class Waiter {
   }
 }
 
-/** Numbers from 0 up to below another one, the same each time (Marsaglia's xorshift32). */
+/** Returns a function for pseudo-random integers from 0 to below its argument (Marsaglia's xorshift32). */
 function dice(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -34,7 +34,7 @@ it("the first of them is always the least patient, whoever comes and goes", () =
       there.add(waiter)
       deadlines.add(waiter)
     }
-    // Any of them leave, and then always the first.
+    // Remove some of them at random, and after that always the first.
     const leaving = [...there].filter(() => roll(3) === 0)
     for (const waiter of [...leaving, ...leaving]) {
       there.delete(waiter)
@@ -61,7 +61,7 @@ it("looks at a few of many, and at one or two where who came first is the least 
   Waiter.looks = 0
   for (const waiter of [...inTurn, ...any]) deadlines.delete(waiter)
   expect(deadlines.first).toBeUndefined()
-  // Three for each of thirteen levels.
+  // Three comparisons for each of thirteen levels.
   expect(Waiter.looks / (2 * 4_096)).toBeLessThan(3 * 13 + 4)
 })
 

@@ -1,11 +1,11 @@
-/** A binary heap: the item with the smallest key is the first, and each item goes in and out in O(log n) steps. */
+/** A binary heap. The item with the smallest key is the first, and adding or removing an item takes O(log n) steps. */
 export class Heap<Item> {
   readonly #keyOf: (item: Item) => number
-  /** No key is smaller than that of its parent, which is at half its index. */
+  /** A binary tree in an array: no key is smaller than the key of its parent, which is at half its index. */
   readonly #items: Item[] = []
   readonly #indexes = new Map<Item, number>()
 
-  /** The key of an item does not change while it is in the heap. */
+  /** The key of an item must not change while it is in the heap. */
   constructor(keyOf: (item: Item) => number) {
     this.#keyOf = keyOf
   }
@@ -44,7 +44,7 @@ export class Heap<Item> {
     this.#put(item, index)
   }
 
-  /** Moves an empty place down until no item is below it. Returns its index there. */
+  /** Moves an empty place down until no item is below it. Returns its index. */
   #sink(from: number): number {
     let index = from
     for (let child = 2 * index + 1; child < this.#items.length; child = 2 * index + 1) {

@@ -3,12 +3,12 @@ import { Heap } from "./heap.ts"
 import { type Place, Queue } from "./queue.ts"
 import { mostWaiting, type WaitOptions } from "./wait-options.ts"
 
-/** How many ask at once, at most, after one of them was refused: as many as one call to Redis has. */
+/** Number of requests that may ask at once after one of them was refused: as many as one call to Redis holds. */
 const WIDEST = 64
 
-/** A request, as a line knows it. */
+/** A request, as seen by a line. */
 export interface Waiter {
-  /** The order in which requests come. */
+  /** The order in which requests arrive. */
   readonly number: number
   readonly deadlineMs: number
   readonly options: WaitOptions
@@ -20,42 +20,52 @@ export interface Waiter {
   readonly isKnown: boolean
 }
 
-/** When a request goes on that was granted units of a line's counter and is held. */
+/** The turn of a request that was granted units of a line's counter and is held. */
 export interface Turn<Who extends Waiter> {
   readonly ticket: Who
   readonly line: Line<Who>
-  /** Refunds of requests with earlier turns that have left: to be made when this one leaves, too. */
+  /** Refunds of requests with earlier turns that have left. They are made when this request leaves, too. */
   readonly returns: (() => void)[]
 }
 
-/** The requests that wait for units of one counter, in the order in which they came. */
+/** The requests that wait for units of one counter, in order of arrival. */
 export class Line<Who extends Waiter> {
   /** The name of its counter. */
   readonly name: string
   readonly waiting: Queue<Who> = new Queue()
-  /** The waiting requests that do not wait forever, by their deadlines. */
+  /** The waiting requests that have a deadline, by deadline. */
   readonly impatient: Heap<Who> = new Heap(({ deadlineMs }) => deadlineMs)
-  /** Requests that were granted and are held until their turn, the first turn first. */
+  /** Requests that were granted and are held until their turn, earliest turn first. */
   readonly held: Queue<Turn<Who>> = new Queue()
-  /** Refunds of requests that left before their turn, if no request is held with a later turn. */
+  /**
+   * Pending refunds of requests that left before their turn. They are kept here if no request is held with a later
+   * turn.
+   */
   readonly returns: (() => void)[] = []
-  /** How many requests ask the store for units of this counter now. */
+  /** Number of requests that are asking the store for units of this counter. */
   asking = 0
   /** Resolves when the last request that asked has been concluded. */
   lastAsked: Promise<void> | undefined
-  /** Until when the counter has nothing for the first in line; undefined while that is not known. */
+  /** The time until which the counter has nothing for the first in line; undefined if unknown. */
   untilMs: number | undefined
-  /** Attempts with a smaller number were made before one was refused last. */
+  /**
+   * The number of the next attempt at the time of the last refusal. Attempts with a smaller number were made before it.
+   */
   refusedAt = 0
-  /** Attempts with a smaller number may be out of date, because units of the counter came back after them. */
+  /**
+   * The number of the next attempt when units of the counter last came back. The answers of earlier attempts may be
+   * stale.
+   */
   returnedAt = 0
-  /** When its timer goes off, and what stops that. */
+  /** When the timer fires, and a function that stops it. */
   timer: { readonly atMs: number; stop(): void } | undefined
-  /** How many requests may ask at once that had to wait. Until one of them is refused, all may. */
+  /** How many requests that had to wait may ask at once. Until one of them is refused, all of them may. */
   #width = Number.POSITIVE_INFINITY
-  /** No waiting request allows fewer to wait. */
+  /** A lower bound: no waiting request has a smaller `maxWaiting`. */
   #fewest = Number.POSITIVE_INFINITY
-  /** Whether requests have come from other lines, so that for some it is not known whether too many wait ahead of them. */
+  /**
+   * Whether requests have come from other lines. For some of them it is not known whether too many wait ahead of them.
+   */
   #hasUncounted = false
 
   constructor(name: string) {
@@ -75,36 +85,41 @@ export class Line<Who extends Waiter> {
     return this.first !== undefined && this.untilMs === undefined && this.asking < this.#width
   }
 
-  /** Whether a request waits here that came before this one. */
+  /** Whether an earlier request than this one waits here. */
   hasBefore({ number }: Waiter): boolean {
     return this.first !== undefined && this.first.number < number
   }
 
-  /** Returns how many requests wait, as these options count them. */
+  /** Returns how many requests wait, as counted under these options. */
   count({ countsHeld = true }: WaitOptions): number {
     return this.waiting.size + (countsHeld ? this.held.size : 0)
   }
 
-  /** One more may ask at once, so twice as many with each round: a long line is soon served if there is much to give. */
+  /**
+   * Lets one more request ask at once. So the number doubles with each round, and a long line is served fast if units
+   * suffice.
+   */
   widen(): void {
     if (this.#width < WIDEST) this.#width++
   }
 
-  /** A request that asked has to wait: the others ask one by one again. `madeAt` is the number of the next attempt. */
+  /**
+   * Lets requests ask one by one again, because one of them has to wait. `madeAt` is the number of the next attempt.
+   */
   narrow(madeAt = this.refusedAt): void {
     this.#width = 1
     this.refusedAt = madeAt
   }
 
-  /** Adds a request behind all that came before it. */
+  /** Adds a request behind all earlier ones. */
   add(ticket: Who, ruleCheck: RuleCheck): Place<Who> {
     let behind: Place<Who> | undefined
     if (!isBefore(this.waiting.last, ticket)) {
-      // A request that comes back came early, as a rule.
+      // A request that comes back usually arrived early, so search from the front.
       behind = this.waiting.first
       while (isBefore(behind, ticket)) behind = behind?.behind
     }
-    // A new request has been told whether too many wait.
+    // A new request was already checked for too many waiting requests.
     if (ticket.isKnown) this.#hasUncounted = true
     if (ticket.deadlineMs !== Number.POSITIVE_INFINITY) this.impatient.add(ticket)
     this.#fewest = Math.min(this.#fewest, mostWaiting(ticket.options, ruleCheck))
@@ -119,10 +134,10 @@ export class Line<Who extends Waiter> {
     this.waiting.remove(place)
   }
 
-  /** Returns the requests that have too many ahead of them, and have not been the first here. */
+  /** Returns the requests that have too many ahead of them and have not been first here. */
   crowdedOut(): readonly Who[] {
     const crowded: Who[] = []
-    // Lines may be long, and there is rarely anything to look for.
+    // Lines may be long, and there is rarely anything to find.
     if (!this.#hasUncounted || this.waiting.size + this.held.size <= this.#fewest) return crowded
     this.#hasUncounted = false
     this.#fewest = Number.POSITIVE_INFINITY

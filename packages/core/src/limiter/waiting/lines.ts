@@ -8,51 +8,54 @@ import { mostWaiting } from "./wait-options.ts"
 /** The lines of all counters for which requests wait, are asking or are held. */
 export class Lines {
   readonly #lines = new Map<string, Line<Ticket>>()
-  /** Lines in which somebody's turn may have come. */
+  /** Lines in which a request's turn may have come. */
   readonly #due = new Set<Line<Ticket>>()
 
   /** Returns the line of a counter, if there is one. */
   find({ policy, partition }: CounterKey): Line<Ticket> | undefined {
-    // All counters of a policy have names of one length.
+    // Counter names of a policy have a fixed length, so the key is unambiguous.
     return this.#lines.get(policy.counter + partition)
   }
 
-  /** Returns the line of a counter, a new one if there is none. */
+  /** Returns the line of a counter, and creates it if necessary. */
   at(counter: CounterKey): Line<Ticket> {
     let line = this.find(counter)
     if (line === undefined) {
       line = new Line(counter.policy.counter + counter.partition)
       this.#lines.set(line.name, line)
-      // To be forgotten if nobody needs it after all.
+      // Marked as due, so that the line is removed if it turns out not to be needed.
       this.#due.add(line)
     }
     return line
   }
 
-  /** Whether a request that comes now would wait in vain: too many wait for this counter, or the first of them waits too long. */
+  /**
+   * True if waiting would be pointless for a request that arrives now. Either too many wait for this counter, or the
+   * line sleeps past the request's deadline.
+   */
   isInVain(ruleCheck: RuleCheck, { options, deadlineMs }: Ticket): boolean {
     const line = this.find(ruleCheck)
     if (line === undefined) return false
-    // A request that may not stand in line asks the store if nobody does: there may be room.
+    // A request that may not stand in line asks the store if the line is empty, because there may be room.
     const most = Math.max(1, mostWaiting(options, ruleCheck))
     return line.count(options) >= most || (line.untilMs ?? 0) > deadlineMs
   }
 
-  /** Returns for how many milliseconds a request that comes now waits for this counter at least: 1 or more. */
+  /** Returns the minimum wait for this counter of a request that arrives now, in milliseconds: 1 or more. */
   waitMs(ruleCheck: RuleCheck, nowMs: number): number {
     const line = this.find(ruleCheck)
     const untilMs = line?.untilMs ?? line?.held.first?.item.ticket.untilMs ?? 0
     return Math.max(1, Math.ceil(untilMs - nowMs))
   }
 
-  /** Returns the rule check for whose counter a request waits that came before this one, if there is one. */
+  /** Returns the rule check for whose counter an earlier request waits, if there is one. */
   waiterBefore(ticket: Ticket): RuleCheck | undefined {
     return ticket.awaited.find((ruleCheck) => this.find(ruleCheck)?.hasBefore(ticket))
   }
 
   /**
-   * Whether a request ahead of this one, in the order of asking, had to wait after this one had asked: then what this one was
-   * granted is not its own.
+   * True if a request that asked earlier was refused after this request had asked. Then the units granted to this
+   * request belong to the other one.
    */
   isOvertaking(ticket: Ticket, { number }: Attempt): boolean {
     return ticket.awaited.some((ruleCheck) => (this.find(ruleCheck)?.refusedAt ?? 0) > number)
@@ -83,7 +86,7 @@ export class Lines {
     this.#due.add(line)
   }
 
-  /** Returns one of the lines in which somebody's turn may have come, each once. */
+  /** Removes and returns one of the due lines. */
   nextDue(): Line<Ticket> | undefined {
     for (const line of this.#due) {
       this.#due.delete(line)
@@ -92,9 +95,9 @@ export class Lines {
     return undefined
   }
 
-  /** Forgets a line that nobody needs. */
+  /** Removes a line that is not needed. */
   forget(line: Line<Ticket>): void {
-    // It may have been forgotten before, and there may be a new one.
+    // This line may have been removed before, and the counter may have a new one.
     if (line.isEmpty && this.#lines.get(line.name) === line) this.#lines.delete(line.name)
   }
 }

@@ -30,7 +30,10 @@ describe("who is refused by an answer that is older than units that came back", 
 })
 
 describe("units that one behind was granted in vain", () => {
-  /** One that lacks a unit, and one behind it whose two are on their way when the unit comes back. */
+  /**
+   * Sets up a request that lacks a unit. The answer for the two units of the one behind is pending when the unit comes
+   * back.
+   */
   async function setUpVain() {
     let isSlow = false
     const room = setUp(() => isSlow)
@@ -42,7 +45,7 @@ describe("units that one behind was granted in vain", () => {
     await answer()
     await decider.refund(other)
     room.room.wake([ruleCheck("one", 3)])
-    // The answer to the one behind is still on its way.
+    // The answer for the request behind is still pending.
     expect(calls.takes).toBe(3)
     return room
   }
@@ -60,7 +63,7 @@ describe("units that one behind was granted in vain", () => {
     const counting = ruleCheck("counting", 9, 1, { countRejected: true })
     enter("dear", [ruleCheck("one", 3, 3), counting])
     enter("behind", [ruleCheck("one", 3)])
-    // It fits, and then it does not; and the one behind goes after it.
+    // It fits at first, then it does not. The request behind goes after it.
     await answer(0)
     await answer(1)
     await answer(0)

@@ -5,7 +5,7 @@ export interface Place<Item> {
   behind: Place<Item> | undefined
 }
 
-/** A doubly linked list: an item goes in at the end, or before another one, and out at any place in constant time. */
+/** A doubly linked list. Items are added at the end or before another item. Removing any item takes constant time. */
 export class Queue<Item> {
   first: Place<Item> | undefined
   last: Place<Item> | undefined
@@ -25,7 +25,7 @@ export class Queue<Item> {
 
   remove(place: Place<Item>): void {
     const { ahead, behind } = place
-    // Whoever keeps the place for long would keep all items that come after it.
+    // Otherwise a reference to this place would keep all later items in memory.
     place.ahead = undefined
     place.behind = undefined
     if (ahead === undefined) this.first = behind

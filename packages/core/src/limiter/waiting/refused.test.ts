@@ -9,7 +9,7 @@ import { refusedAtClose, refusedBehind, refusedForDelay } from "./refused.ts"
 const [one, other] = [ruleCheck("one", 1), ruleCheck("other", 1)]
 const trial = { ...ruleCheck("trial", 1), shadow: true }
 
-/** What each rule says, by its name. */
+/** Returns the verdict of each rule, with its name. */
 const told = ({ checks }: Decision) =>
   checks.map(({ policy, allowed, refusal, retryAfterMs }) => [policy, allowed, refusal, retryAfterMs])
 
@@ -33,7 +33,7 @@ describe("the refusal of who waits when the service stops to serve", () => {
 })
 
 describe("the refusal of who would be held too long", () => {
-  /** A bucket that holds its second request for so long. */
+  /** Returns a check of a bucket that holds its second request for `delayMs`. */
   const leaky = (name: string, delayMs: number, rejectionMessage?: string): RuleCheck => ({
     ...ruleCheck(name, SECOND / delayMs, 1, { algorithm: "leaky-bucket", burst: 5 }),
     rejectionMessage,
@@ -63,7 +63,7 @@ describe("the refusal of who would be held too long", () => {
       undefined,
       undefined,
     ])
-    // A rule without a message has no such property.
+    // Without a rejection message, the property is absent.
     expect(refused.checks.map((check) => "rejectionMessage" in check)).toEqual([false, true, false, false])
   })
 })

@@ -4,7 +4,10 @@ import { explainUncounted } from "../../decision/explain.ts"
 import { explainGivenBack } from "../../decision/explain-answer.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 
-/** The refusal of who would have to wait behind others, under the rules of the rule checks `behind`, for `waitMs` at least. */
+/**
+ * Returns the refusal of a request that would have to wait for at least `waitMs` behind others. `behind` has the rule
+ * checks it would wait for.
+ */
 export function refusedBehind(
   ruleChecks: readonly RuleCheck[],
   behind: readonly RuleCheck[],
@@ -21,9 +24,9 @@ export function refusedBehind(
 }
 
 /**
- * The refusal of who was granted what it asked for, but would have to be held longer than `longestMs` by one of the rule checks
- * that it waits for. It is given back, so whoever comes when the difference has passed is held just so long. To be made
- * before that.
+ * Returns the refusal of a request whose units were granted, but which an awaited rule would hold longer than
+ * `longestMs`. Its units are refunded. So a request that comes after `retryAfterMs` is held for exactly `longestMs`.
+ * Call this before the refund.
  */
 export function refusedForDelay(
   decision: Decision,
@@ -48,10 +51,10 @@ export function refusedForDelay(
   return new DecisionRecord(refused, decision.degraded, undefined)
 }
 
-/** What those who wait are told to wait when the service goes: another instance may have taken over by then. */
+/** The wait for requests that were waiting when the service stopped: another instance may have taken over by then. */
 const RETRY_WHEN_CLOSED_MS = 1_000
 
-/** The refusal of who was waiting when the service stopped to serve. */
+/** Returns the refusal of a request that was waiting when the service stopped serving. */
 export function refusedAtClose(ruleChecks: readonly RuleCheck[]): Decision {
   const checks = ruleChecks
     .filter(({ shadow }) => !shadow)

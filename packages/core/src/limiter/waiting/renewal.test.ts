@@ -28,7 +28,7 @@ it("who was asking in vain when the rules changed goes by the new ones when it i
   enter("dear", [one(3)])
   enter("cheap", [one(2)], { currentAsks: () => [other] })
   await answer()
-  // The dear one waits, so what the cheap one is being granted is in vain.
+  // The expensive request waits, so the grant of the cheap one will not be used.
   room.turnToNewRules()
   expect([pending.length, calls.takes]).toEqual([1, 3])
   await answer()
@@ -63,7 +63,7 @@ it("of those whom new rules have wait, only who has not asked is looked up under
   for (const name of ["first", "second", "third"]) enter(name, [one], patience)
   room.turnToNewRules()
   await nextTurn()
-  // The first has asked, and the store has told it to wait under all of them.
+  // The first has asked, and the store has refused it under all rules.
   expect([log, calls.peeks]).toEqual([[], 2])
 })
 

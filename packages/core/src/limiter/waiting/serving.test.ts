@@ -3,7 +3,7 @@ import { expect, it } from "vitest"
 import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-/** How many calls are on the stack. */
+/** Returns the number of calls on the stack. */
 function depthOfStack(): number {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = Number.POSITIVE_INFINITY

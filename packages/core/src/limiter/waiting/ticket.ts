@@ -9,8 +9,13 @@ import { linesUp, type WaitOptions } from "./wait-options.ts"
 const ENDS: ReadonlySet<Refusal> = new Set(["quota", "penalty", "blocked"])
 
 /**
- * waiting: in one line · asking: the store · held: granted, until its turn to go on · leaving: out of line, while its last
- * answer is on its way · done: answered, or gone
+ * The state of a request in the waiting room.
+ *
+ * - waiting: stands in one line
+ * - asking: asks the store
+ * - held: was granted, and is held until its turn
+ * - leaving: out of line, while its last answer is pending
+ * - done: answered, or gone
  */
 export type Step = "waiting" | "asking" | "held" | "leaving" | "done"
 
@@ -23,32 +28,32 @@ interface Settle {
 
 let made = 0
 
-/** A request that is in the waiting room. */
+/** A request in the waiting room. */
 export class Ticket implements Waiter {
   ruleChecks: readonly RuleCheck[]
   /** The rule checks that it waits for. */
   awaited: readonly RuleCheck[]
   readonly options: WaitOptions
-  /** Until when it waits, by the limiter's clock. */
+  /** The end of its wait, by the limiter's clock. */
   readonly deadlineMs: number
-  /** The order in which requests come. */
+  /** The order in which requests arrive. */
   readonly number: number = made++
   step: Step = "asking"
-  /** While it waits: the rule check whose counter it waits for, the line of that counter, and the place there. */
+  /** While it waits: the rule check whose counter it waits for, the line of that counter, and its place there. */
   ruleCheck: RuleCheck | undefined
   line: Line<Ticket> | undefined
   place: Place<Ticket> | undefined
   /** The line in which it was the first, and was refused. */
   sleptIn: Line<Ticket> | undefined
-  /** What it was granted, while it has not gone on with it. */
+  /** Its grant, until it goes on. */
   granted: Decision | undefined
   /** Its turns while it is held: one for each of its counters. */
   turns: readonly Place<Turn<Ticket>>[] = []
-  /** While it is held: until when. */
+  /** While it is held: the end of the hold. */
   untilMs = 0
-  /** Whether rules have changed while it is being decided. If it has to wait then, it goes by the new ones. */
+  /** Whether rules have changed while it is being decided. If it then has to wait, the new rules apply. */
   isOutdated = false
-  /** What it asked for last; undefined if it has not asked under the rules that it goes by. */
+  /** Its latest attempt; undefined if it has not asked under its current rules. */
   attempt: Attempt | undefined
   /** Whether it has stood in a line or asked the store before. */
   isKnown = false
@@ -74,17 +79,19 @@ export class Ticket implements Waiter {
     return this.step === "leaving" || this.step === "done"
   }
 
-  /** Returns what it asks for under the rules in force; undefined if that is unknown, and then its old asks hold. */
+  /**
+   * Returns its checks under the rules in force. Returns undefined if they are unknown; then its previous checks apply.
+   */
   currentAsks(): readonly RuleCheck[] | undefined {
     try {
       return this.options.currentAsks?.()
     } catch {
-      // What reads a request is the app's.
+      // The function that reads a request is the app's and may throw.
       return undefined
     }
   }
 
-  /** Goes by other rules from now on. */
+  /** Switches to other rules. */
   renew(ruleChecks: readonly RuleCheck[], awaited: readonly RuleCheck[]): void {
     this.ruleChecks = ruleChecks
     this.awaited = awaited
@@ -92,14 +99,14 @@ export class Ticket implements Waiter {
     this.options.onRulesChanged?.()
   }
 
-  /** Begins an attempt: what a rule admits above its limit may be something else each time. */
+  /** Begins an attempt with the current policies: what an elastic rule admits above its limit may change each time. */
   startAttempt(): Attempt {
     this.isKnown = true
     this.attempt = new Attempt(ruleChecksNow(this.ruleChecks))
     return this.attempt
   }
 
-  /** Whether it asks again after this refusal. */
+  /** Whether it waits and asks again after this refusal. */
   waitsOut({ checks }: Decision): boolean {
     return checks.every((check) => {
       const { allowed, shadow, refusal } = check
@@ -114,7 +121,7 @@ export class Ticket implements Waiter {
     })
   }
 
-  /** Returns for how many milliseconds the rules that it waits for hold it before it goes on. */
+  /** Returns for how many milliseconds the awaited rules hold it before it goes on. */
   delayOf(decision: Decision): number {
     if (decision.delayMs === 0) return 0
     if (this.isOutdated && !this.isStillDelayed(decision)) return 0
@@ -122,7 +129,7 @@ export class Ticket implements Waiter {
     return Math.max(0, ...awaited.map(({ delayMs }) => delayMs))
   }
 
-  /** Whether a rule that delays what was granted is still in force, and waited for. */
+  /** Whether a rule that delays the granted request is still in force, and waited for. */
   isStillDelayed({ checks }: Decision): boolean {
     const ruleChecks = this.currentAsks()
     if (ruleChecks === undefined) return true
@@ -140,14 +147,14 @@ export class Ticket implements Waiter {
     )
   }
 
-  /** Calls `onWait`, the first time. */
+  /** Calls `onWait`, the first time only. */
   waits(leave: (reason: unknown) => void): void {
     if (this.#isWaiting || this.options.onWait === undefined) return
     this.#isWaiting = true
     this.atEnd(this.options.onWait(leave))
   }
 
-  /** Calls back when it has been answered or has gone; at once if that is so already. */
+  /** Calls back when it has been answered or has gone; at once if it already has. */
   atEnd(then: () => void): void {
     if (this.step === "done") then()
     else this.#atEnd.push(then)
@@ -161,7 +168,7 @@ export class Ticket implements Waiter {
     else this.#settle.resolve(outcome.decision)
   }
 
-  /** Returns the decision, or a promise of it. Throws or rejects with the reason why there is none. */
+  /** Returns the decision, or a promise of it. Throws or rejects with the reason if there is no decision. */
   result(): Decision | Promise<Decision> {
     const outcome = this.#outcome
     if (outcome === undefined) {

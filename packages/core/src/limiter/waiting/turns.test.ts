@@ -7,7 +7,7 @@ import { setUp } from "./testing/room.ts"
 const leaky = (name: string, limit = 10): RuleCheck =>
   ruleCheck(name, limit, 1, { algorithm: "leaky-bucket", burst: 5 })
 
-/** One that leaves, and what ends its waiting. */
+/** Returns a request that leaves, and the function that ends its wait. */
 function leaver() {
   const leaving = new AbortController()
   const leave = async (): Promise<void> => {
@@ -32,7 +32,10 @@ describe("the turns of one who leaves, in several leaky buckets", () => {
     expect(log.slice(2)).toEqual(["100 next in x", "200 held", "300 next in y"])
   })
 
-  /** One leaves that is asking in a bucket, and one is held there with a later turn, whom another rule does not delay. */
+  /**
+   * Sets up two requests in a bucket. The one that leaves is still asking. The other is held with a later turn, and
+   * another rule does not delay it.
+   */
   async function setUpLater() {
     let isSlow = false
     const room = setUp(() => isSlow)
@@ -88,7 +91,7 @@ describe("units of one who leaves while it is asking", () => {
     enter("leaves", [ruleCheck("one", 3)], patience)
     await answer()
     await leave()
-    // The room does not hear of these.
+    // The room is not notified of these refunds.
     await decider.refund(other)
     await answer()
     await answer()

@@ -8,8 +8,9 @@ import type { Lines } from "./lines.ts"
 import type { Ticket } from "./ticket.ts"
 
 /**
- * The turns that leaky buckets have given out. The units of a request that leaves before its turn go back when nobody has a
- * later turn. If they went back sooner, the next request would get the turn of the last one, and both would go on at once.
+ * The turns that leaky buckets have given out. If a request leaves before its turn, its units are refunded once no
+ * request has a later turn. If they were refunded sooner, the next request would get the turn of the last one, and both
+ * would go on at once.
  */
 export class Turns {
   readonly #lines: Lines
@@ -23,7 +24,7 @@ export class Turns {
     this.#wake = wake
   }
 
-  /** Holds a request until its turn, which is later than all that have been given out. */
+  /** Holds a request until its turn, which is later than all turns given out before. */
   hold(ticket: Ticket): void {
     ticket.turns = ticket.awaited.map((ruleCheck) => {
       const line = this.#lines.at(ruleCheck)
@@ -31,7 +32,7 @@ export class Turns {
     })
   }
 
-  /** The request is not held any more. */
+  /** Ends the hold of a request. */
   release(ticket: Ticket): void {
     for (const turn of ticket.turns) {
       turn.item.line.held.remove(turn)
@@ -40,13 +41,13 @@ export class Turns {
     ticket.turns = []
   }
 
-  /** Gives back what a request was granted that does not go on with it. */
+  /** Refunds units that were granted to a request that does not go on. */
   refund(ticket: Ticket, decision: Decision): void {
     const kept = ticket.awaited.filter((ruleCheck) => this.#refundLater(ticket, ruleCheck, decision))
     this.#refund(decision, (counter) => !kept.some((ruleCheck) => isSame(ruleCheck, counter)))
   }
 
-  /** Gives back what was kept because somebody might have got a later turn. */
+  /** Makes the refunds that were kept because another request might have got a later turn. */
   flush(line: Line<Ticket>): void {
     if (line.asking > 0) return
     for (const refund of line.returns.splice(0)) refund()

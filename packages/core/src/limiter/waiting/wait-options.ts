@@ -1,26 +1,34 @@
 import { canNeverFit, type RuleCheck } from "../../decision/rule-check.ts"
 
-/** How long a request waits, and for which rules. */
+/** The options of a wait: how long a request waits, and for which rules. */
 export interface WaitOptions {
-  /** Milliseconds from now; Infinity for as long as it takes. */
+  /** Milliseconds from now; Infinity for no limit. */
   readonly maxWaitMs: number
   /** How many requests may wait for one counter, this one included. */
   readonly maxWaiting: number
-  /** False if requests that a leaky bucket holds do not count as waiting, because its room bounds them. Default: true. */
+  /**
+   * False if requests that a leaky bucket holds do not count as waiting, because its room bounds them. Default: true.
+   */
   readonly countsHeld?: boolean
   readonly signal?: AbortSignal | undefined
   /**
-   * Called once, as soon as the request has to wait. `leave` ends the wait with a reason. Returns a function that is called
-   * when the wait is over.
+   * Called once, as soon as the request has to wait. `leave` ends the wait with a reason. Returns a function that is
+   * called when the wait is over.
    */
   onWait?(leave: (reason: unknown) => void): () => void
-  /** Whether the request waits for this rule. If not, a refusal by the rule is final and a delay of the rule is not waited for. */
+  /**
+   * Whether the request waits for this rule. If not, a refusal by the rule is final and a delay of the rule is not
+   * waited for.
+   */
   waitsFor(ruleCheck: RuleCheck): boolean
-  /** Whether the request stands in line when this rule refuses it. If not, it only waits for the rule's delay. Default: true. */
+  /**
+   * Whether the request stands in line when this rule refuses it. If not, it only waits for the rule's delay. Default:
+   * true.
+   */
   linesUpFor?(ruleCheck: RuleCheck): boolean
-  /** Returns what the request asks for under the rules in force. Absent if the rules never change. */
+  /** Returns the request's checks under the rules in force. Absent if the rules never change. */
   currentAsks?(): readonly RuleCheck[]
-  /** Called when the request goes by the latest result of `currentAsks`. */
+  /** Called when the request switches to the latest result of `currentAsks`. */
   onRulesChanged?(): void
 }
 
@@ -31,7 +39,7 @@ export function awaitedOf(ruleChecks: readonly RuleCheck[], options: WaitOptions
   )
 }
 
-/** True if waiting makes no difference: no rule is waited for, or one refuses forever. */
+/** True if waiting makes no difference: no rule is waited for, or a rule refuses forever. */
 export function isAnsweredAtOnce(ruleChecks: readonly RuleCheck[], awaited: readonly RuleCheck[]): boolean {
   return awaited.length === 0 || ruleChecks.some((ruleCheck) => canNeverFit(ruleCheck) && !ruleCheck.shadow)
 }
@@ -40,7 +48,10 @@ export function linesUp({ linesUpFor }: WaitOptions, ruleCheck: RuleCheck): bool
   return linesUpFor === undefined || linesUpFor(ruleCheck)
 }
 
-/** Returns how many requests may wait for the counter of a rule check: none if this one does not stand in line for its rule. */
+/**
+ * Returns how many requests may wait for the counter of a rule check. 0 if this request does not stand in line for the
+ * rule.
+ */
 export function mostWaiting(options: WaitOptions, ruleCheck: RuleCheck): number {
   return linesUp(options, ruleCheck) ? options.maxWaiting : 0
 }

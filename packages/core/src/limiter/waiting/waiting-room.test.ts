@@ -27,13 +27,13 @@ describe("a long line", () => {
 
   it("is gone through once for those whom too many wait ahead of, and they are refused", async () => {
     const { log, enter, answer, pending } = setUp(() => true)
-    // All ask at once: nobody is known to wait.
+    // All ask at once, because no request is known to wait.
     for (let i = 0; i < 4; i++) enter(`${i}`, [ruleCheck("one", 1)], { maxWaiting: 2 })
     enter("patient", [ruleCheck("one", 1)], { maxWaiting: 3 })
     enter("modest", [ruleCheck("one", 1)], { maxWaiting: 3 })
     expect(pending).toHaveLength(6)
     while (pending.length > 0) await answer()
-    // The second and the third of them wait, then whoever lets two wait.
+    // The second and the third have to wait, then the request that allows two to wait.
     expect(log).toEqual(["0 0", "0 3: refused by one", "0 modest: refused by one"])
   })
 })
@@ -87,13 +87,13 @@ describe("who had to wait elsewhere", () => {
     enter("takes x again", [ruleCheck("x", 3, 2)])
     await answer()
     await pass(1)
-    // A new second: everything is there again, and "first" asks.
+    // In the new second all units are back, and "first" asks.
     enter("takes all but one of x", [ruleCheck("x", 3, 2)])
     enter("dear", [ruleCheck("x", 3, 3)])
     await answer(1)
     await answer()
     expect(log.slice(3)).toEqual(["999 takes x again", "1000 takes all but one of x", "1000 first"])
-    // "second" stands behind "dear" in x now, and asks as long as that is not refused.
+    // "second" now stands in x behind the expensive request. It asks as long as that request is not refused.
     await answer()
     await answer()
     await answer()
@@ -109,15 +109,15 @@ describe("who had to wait elsewhere", () => {
     enter("takes y", [y])
     enter("early", [x, y])
     enter("late and dear", [ruleCheck("x", 3, 3, hour)])
-    // The first has to wait for y, and the second has asked in vain, and is refused when it asks again.
+    // The first has to wait for y. The second was refused behind it, asks again and is refused again.
     for (let i = 0; i < 3; i++) await answer()
     expect(log).toEqual(["0 takes x", "0 takes y"])
     await pass(SECOND)
-    // "early" asks, and while it does others come.
+    // While "early" asks, others arrive.
     enter("behind", [x, ruleCheck("w", 1)])
     enter("elsewhere", [ruleCheck("w", 1)])
     await nextTurn()
-    // Nobody ahead of it wants the same.
+    // No request ahead of it needs the same counter.
     expect(log.slice(2)).toEqual(["1000 elsewhere"])
     await answer()
     expect(log.slice(3)).toEqual(["1000 early"])
@@ -155,7 +155,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     enter("c", [leaky()], { signal: leaving.signal })
     leaving.abort(new Error("gone"))
     await nextTurn()
-    // What c is being given is not known yet.
+    // The grant for c is still unknown.
     expect(calls.returns).toBe(0)
     await answer()
     expect(calls.returns).toBe(2)
@@ -209,7 +209,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     await pass(150)
     enter("d", [leaky()])
     gone.abort(new Error("gone"))
-    // c was to wait for 200 ms, and d 150 later for 150.
+    // c was to wait for 200 ms, and d, 150 ms later, for 150 ms.
     await answer(1)
     await answer(0)
     expect(calls.returns).toBe(0)
@@ -226,7 +226,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     enter("late", [leaky()], { signal: gone.signal })
     await pass(10)
     gone.abort(new Error("gone"))
-    // The early one is given the turn after that of the late one, and is told so before it.
+    // The early request gets the turn after the late one, and its answer arrives first.
     await answer(1)
     await answer(0)
     slow.is = false
@@ -363,7 +363,7 @@ it("who was granted units in vain waits like others: it is told so, and its pati
   await answer(0)
   expect(log).toEqual(["0 a", "0 gone: hung up"])
   await pass(SECOND)
-  // The dear one asks again, and is not answered in time.
+  // The expensive request asks again, and is not answered in time.
   await pass(500)
   expect(log.slice(2)).toEqual([])
   await pass(1)

@@ -16,14 +16,14 @@ import { Turns } from "./turns.ts"
 import { awaitedOf, isAnsweredAtOnce, type WaitOptions } from "./wait-options.ts"
 
 /**
- * Where requests wait until they are admitted, first come first served. There is a line for each counter. A request asks the
- * store when nobody that came before it waits for one of its counters. While it has to wait it stands in one line only, that
- * of the counter that has nothing for it, so it keeps nobody waiting who needs other counters.
+ * Holds requests until they are admitted, first come, first served. Each counter has a line. A request asks the store
+ * when no earlier request waits for one of its counters. While it has to wait, it stands in one line only: the line of
+ * the counter that has nothing for it. So it does not delay requests that need other counters.
  *
- * Nobody polls. After a refusal a line sleeps as long as the refusal says, by the limiter's clock, or until units of its
- * counter come back; a second at most without the store, or for want of capacity to spare. Until somebody is refused all
- * ask at once. Answers are looked at in the order of asking: a request that was granted units behind one that turns out to be
- * refused gives them back and waits.
+ * There is no polling. After a refusal a line sleeps as long as the refusal says, by the limiter's clock, or until
+ * units of its counter come back. While the store is unavailable or there is no spare capacity, it sleeps for at most a
+ * second. Until a request is refused, all ask at once. Answers are processed in the order of asking. If a request was
+ * granted units behind one that turns out to be refused, its units are refunded and it waits.
  */
 export class WaitingRoom {
   readonly #decider: Decider
@@ -40,12 +40,12 @@ export class WaitingRoom {
     this.#alarm = new Alarm(clock)
     this.#turns = new Turns(this.#lines, decider, (counters) => this.wake(counters))
     const parts = { decider, lines: this.#lines, turns: this.#turns, alarm: this.#alarm }
-    // When all have left that leave together: the request whose turn has come may be one of them.
+    // Serve only after all requests that leave together have left: the request whose turn has come may be one of them.
     this.#departures = new Departures({ ...parts, left: () => soon(() => this.#serve()) })
     this.#front = new Front({ ...parts, departures: this.#departures, serve: () => this.#serve() })
   }
 
-  /** How many requests have no decision yet, including those that ask the store for the first time. */
+  /** Number of requests without a decision, including those that ask the store for the first time. */
   get size(): number {
     return this.#departures.size
   }
@@ -55,9 +55,9 @@ export class WaitingRoom {
   }
 
   /**
-   * Returns the decision when there is one: the request is admitted, or would have to wait longer than `options` allow. A
-   * value if nobody has to wait and the store answers with one. Throws or rejects with the signal's reason or ClosedError;
-   * then nothing stays taken.
+   * Returns the decision once the request is admitted, or would have to wait longer than `options` allow. Returns a
+   * value, not a promise, if the request need not wait and the store returns a value. Throws or rejects with the
+   * signal's reason or ClosedError; then nothing stays taken.
    */
   enter(ruleChecks: readonly RuleCheck[], options: WaitOptions): MaybePromise<Decision> {
     if (this.#closed !== undefined) throw this.#closed
@@ -74,12 +74,12 @@ export class WaitingRoom {
     return this.#resultOf(ticket)
   }
 
-  /** These counters have units again: their lines do not sleep any more. */
+  /** Wakes the lines of these counters, because the counters have units again. */
   wake(counters: readonly CounterKey[]): void {
     for (const counter of counters) {
       const line = this.#lines.find(counter)
       if (line === undefined) continue
-      // Requests that are asking just now may get answers that are older than the units.
+      // Requests that are asking right now may get answers from before the units came back.
       line.returnedAt = Attempt.made
       line.untilMs = undefined
       this.#lines.makeDue(line)
@@ -88,8 +88,8 @@ export class WaitingRoom {
   }
 
   /**
-   * Other rules are in force, and all that wait go by them from now on, in the same order, as if nobody had been refused.
-   * A request that is being decided goes by them if the answer is to wait.
+   * Switches all waiting requests to the rules now in force, in the same order, as if none had been refused. A request
+   * that is being decided switches only if it has to wait.
    */
   turnToNewRules(): void {
     const { present } = this.#departures
@@ -103,15 +103,15 @@ export class WaitingRoom {
     })
     for (const ticket of renewed) if (!ticket.hasLeft) this.#lineUp(ticket)
     this.#serve()
-    // A request whose turn has not come would learn of a rule that is not waited for only when it has.
+    // A rule that is not waited for must refuse now, not only when the request's turn comes.
     for (const ticket of present) this.#departures.askOthers(ticket)
   }
 
-  /** Rejects all that wait, and all that come later, with ClosedError. What those that are held were granted is given back. */
+  /** Rejects all waiting requests, and all later ones, with ClosedError. Units of held requests are refunded. */
   close(): void {
     this.#closed = new ClosedError("The limiter has been closed.")
     for (const ticket of this.#departures.present) this.#departures.giveUp(ticket, this.#closed)
-    // At once: the store may be closed next.
+    // Serve at once: the store may be closed next.
     this.#serve()
   }
 
@@ -123,14 +123,14 @@ export class WaitingRoom {
     return ticket.result()
   }
 
-  /** Asks the store, or stands in the line of a counter for which others wait that came before. */
+  /** Asks the store, or stands in the line of a counter for which earlier requests wait. */
   #askOrStand(ticket: Ticket): void {
     const before = this.#lines.waiterBefore(ticket)
     if (before === undefined) this.#ask(ticket)
     else this.#stand(ticket, before)
   }
 
-  /** Stands in line, although it may be its turn: then it asks when those have that came before. */
+  /** Stands in line, even if it may be its turn. Then it asks after the earlier requests. */
   #lineUp(ticket: Ticket): void {
     this.#stand(ticket, this.#lines.waiterBefore(ticket) ?? (ticket.awaited[0] as RuleCheck))
   }
@@ -143,7 +143,7 @@ export class WaitingRoom {
 
   #ask(ticket: Ticket): void {
     ticket.step = "asking"
-    // A request that waits does not knock: that it has to wait is no refusal that counts.
+    // Having to wait must not count as a refusal.
     const { ruleChecks, onAnswer } = ticket.startAttempt()
     const decision = this.#decider.takeIfItFits(ruleChecks, onAnswer)
     const isFirst = ticket.awaited.every((ruleCheck) => (this.#lines.find(ruleCheck)?.asking ?? 0) === 0)
@@ -151,7 +151,7 @@ export class WaitingRoom {
     else this.#concludeInTurn(ticket, decision)
   }
 
-  /** Concludes when the requests that asked before, for units of the same counters, have been concluded. */
+  /** Concludes after the earlier requests that asked for units of the same counters have been concluded. */
   #concludeInTurn(ticket: Ticket, decision: MaybePromise<Decision>): void {
     const lines = ticket.awaited.map((ruleCheck) => this.#lines.at(ruleCheck))
     const concluded = Promise.all([decision, ...lines.map((line) => line.lastAsked)]).then(([answer]) => {
@@ -173,7 +173,7 @@ export class WaitingRoom {
     const { allowed } = decision
     const before = this.#lines.waiterBefore(ticket)
     if (ticket.step !== "asking") {
-      // It has left. A no-op if that is a refusal.
+      // The request has left. A no-op if the decision is a refusal.
       this.#turns.refund(ticket, decision)
     } else if (allowed && !this.#lines.isOvertaking(ticket, ticket.attempt as Attempt)) {
       for (const ruleCheck of ticket.awaited) this.#lines.find(ruleCheck)?.widen()
@@ -190,7 +190,7 @@ export class WaitingRoom {
     }
   }
 
-  /** It was the turn of the request, and there is nothing for it yet: its line sleeps. */
+  /** Puts the line to sleep: it was the request's turn, but there is nothing for it yet. */
   #sleep(ticket: Ticket, decision: Decision): void {
     const attempt = ticket.attempt as Attempt
     const ruleCheck = attempt.refusedBy(decision, ticket.awaited) ?? (ticket.awaited[0] as RuleCheck)
@@ -214,10 +214,10 @@ export class WaitingRoom {
     this.#departures.askOthers(ticket)
   }
 
-  /** Has a request go by the rules in force. Returns whether it has to take its place under them. */
+  /** Switches a request to the rules in force. Returns whether it has to take its place under them. */
   #renew(ticket: Ticket): boolean {
     const ruleChecks = ticket.currentAsks()
-    // What reads a request is the app's, and may have ended the wait.
+    // The function that reads a request is the app's, and may have ended the wait.
     if (ruleChecks === undefined || ticket.hasLeft) return false
     const awaited = awaitedOf(ruleChecks, ticket.options)
     this.#lines.leave(ticket)
@@ -226,14 +226,14 @@ export class WaitingRoom {
       this.#departures.answer(ticket)
       return false
     }
-    // A crowd that waited for one counter does not ask all at once for another.
+    // Requests that waited for one counter must not all ask for another at once.
     for (const ruleCheck of awaited) this.#lines.at(ruleCheck).narrow()
     return true
   }
 
-  /** Lets everybody ask whose turn has come, in every line in which something has changed. */
+  /** Lets every request ask whose turn has come, in all lines that have changed. */
   #serve(): void {
-    // A store that answers with values is asked again and again in here, and not ever deeper.
+    // Avoid recursion: a store that returns values would otherwise be asked at ever greater depth.
     if (this.#isServing) return
     this.#isServing = true
     try {

@@ -3,7 +3,10 @@ import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
 describe("two who sleep in one line, as the one that came first has come back from another", () => {
-  /** "early" waits for its own counter for a second, then both for that of all, which is full for ten. */
+  /**
+   * Sets up two requests. "early" waits a second for its own counter. Then both wait for a shared one that is full for
+   * ten.
+   */
   async function setUpTwo(early: number, late: number) {
     const room = setUp()
     const { decider, enter, pass } = room

@@ -14,19 +14,21 @@ interface RoomAndStore {
   readonly clock: ManualClock
   readonly decider: Decider
   readonly room: WaitingRoom
-  /** What the store was asked so far. */
+  /** Number of store calls so far. */
   readonly calls: { takes: number; peeks: number; returns: number }
-  /** The answers that are on their way. */
+  /** Answers of the store that are pending. */
   readonly pending: readonly unknown[]
-  /** When each was admitted, in milliseconds, or why not. */
+  /** The time at which each request was admitted, in milliseconds, or its refusal. */
   readonly log: readonly string[]
   enter(name: string, ruleChecks: readonly RuleCheck[], patience?: Partial<WaitOptions>): void
-  /** What has been asked is answered: of those, the one with this index, in the order of asking. */
+  /** Lets a pending call be answered: the one with this index, in the order of asking. */
   answer(index?: number): Promise<void>
   pass(ms: number): Promise<void>
 }
 
-/** A room over a memory store that decides at once, and answers those questions later that `isSlow`. */
+/**
+ * Sets up a room over a memory store that decides at once. Calls for which `isSlow` returns true are answered later.
+ */
 export function setUp(
   isSlow: (checks: readonly Check[], isPeek: boolean) => boolean = () => false,
 ): RoomAndStore {
