@@ -4,7 +4,7 @@ import { manualClock } from "../ground/clock.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
-// In a file of its own: it takes seconds and hundreds of MB, which no run of mutants has for each of them.
+// In a file of its own: it takes seconds and hundreds of MB, too much to run for every mutant.
 
 it("lets 100,000 through at 2,000 a second in 49 to 50 seconds", async () => {
   const clock = manualClock()

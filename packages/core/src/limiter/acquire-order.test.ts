@@ -22,7 +22,7 @@ const RULES: readonly Rule<Caller>[] = [
   { name: "b", limit: 4, window: "1 second", algorithm: "fixed-window", field: "b", onMissing: "skip" },
 ]
 const [RULE_A, RULE_B] = RULES as [Rule<Caller>, Rule<Caller>]
-/** Rules that change, and whether their counters stay the same ones. */
+/** Editions of the rules, and whether their counters stay the same. */
 const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Caller>[])[]])[] = [
   ["under rules that stay", true, [RULES]],
   [
@@ -44,7 +44,7 @@ const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Cal
 ]
 const FIELDS = { a: ({ a }: Caller) => a, b: ({ b }: Caller) => b }
 
-/** Numbers from 0 up to below another one, the same each time (Marsaglia's xorshift32). */
+/** Returns a function for pseudo-random integers from 0 to below its argument (Marsaglia's xorshift32). */
 function dice(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -55,7 +55,7 @@ function dice(seed: number): (below: number) => number {
   }
 }
 
-/** A memory store that answers when it likes to, and knows how many units it has given out under each rule. */
+/** Returns a memory store that may answer later, and records how many units it has granted under each rule. */
 function tellingStore(clock: ManualClock, answerLater: <T>(value: T) => MaybePromise<T>) {
   const inner = memoryStore({ clock })
   const given = new Map<string, number>()
@@ -98,7 +98,7 @@ const ANSWERS: readonly (readonly [string, Answering])[] = [
   ],
 ]
 
-/** A source of rules that change whenever they are published. */
+/** Returns a source of rules that change whenever they are published. */
 function publishing(first: readonly Rule<Caller>[]) {
   let rules = first
   const listeners = new Set<() => void>()
@@ -172,7 +172,7 @@ describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
           clock.advance(100)
           for (let turns = 0; turns < 8; turns++) await nextTurn()
         }
-        // Who is being decided when its counter becomes another one may be overtaken by those who ask for that one.
+        // If a request is being decided while its counter changes, requests for the new counter may overtake it.
         const isOrdered = how === "at once" || areSameCounters
         log.forEach(({ at, caller }, i) => {
           for (const later of log.slice(i + 1)) {
@@ -189,7 +189,7 @@ describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
       }
       expect(waited).toBeGreaterThan(100)
     },
-    // It plays a thousand requests, which takes seconds on a machine that is busy.
+    // It plays a thousand requests, which takes seconds on a busy machine.
     60_000,
   )
 })
@@ -228,7 +228,7 @@ describe("with a store that takes its time", () => {
     for (const name of ["1", "2", "3", "4", "5"]) acquire(name)
     await nextTurn()
     expect([calls.takes, admitted]).toEqual([5, []])
-    // The first and the third have to wait for none, and the third waits for the second.
+    // The first and the third need not wait for another request. The third waits for the second.
     await answer(0)
     await answer(2)
     expect(admitted).toEqual(["1"])
@@ -253,7 +253,7 @@ describe("with a store that takes its time", () => {
     expect([admitted, calls.takes]).toEqual([["1"], 4])
     clock.advance(SECOND)
     await nextTurn()
-    // One by one again, until something has been granted.
+    // One by one again, until a request has been granted.
     expect(calls.takes).toBe(5)
     await answer(4)
     expect([admitted, calls.takes]).toEqual([["1", "2"], 6])

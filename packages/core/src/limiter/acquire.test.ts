@@ -17,7 +17,7 @@ const SECOND = 1_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
 const QUIET = { warn() {}, error() {} }
-/** Three units a second, all of them at once, at the start of a second. */
+/** Three units per second, all available at the start of a second. */
 const THREE = { limit: 3, window: "1 second", algorithm: "fixed-window", name: "three" } as const
 const LEAKY = { limit: 10, window: "1 second", algorithm: "leaky-bucket", burst: 5, name: "leaky" } as const
 
@@ -28,7 +28,7 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   return { clock, limiter, ...counting }
 }
 
-/** Writes down when each of some requests is admitted, in milliseconds from now, or what it is refused with. */
+/** Records when each request is admitted, in milliseconds from now, or the error that refused it. */
 function diary(limiter: Limiter, clock: ManualClock) {
   const startMs = clock.now()
   const entries: string[] = []
@@ -41,7 +41,7 @@ function diary(limiter: Limiter, clock: ManualClock) {
         (error: Error) => write(`: ${error instanceof RateLimitExceededError ? "refused" : error.message}`),
       )
     },
-    /** Moves the clock on, a step at a time, so that each who waits is woken at its own moment. */
+    /** Advances the clock step by step, so that each waiting request is woken at its own time. */
     async pass(ms: number, stepMs = 1): Promise<void> {
       await nextTurn()
       for (let passed = 0; passed < ms; passed += stepMs) {
@@ -124,7 +124,7 @@ describe("acquire", () => {
     void acquire("patient")
     await pass(999)
     clock.advance(1)
-    // Nobody else has to wait in line: in this very turn, before the patient one is woken.
+    // `decide` does not stand in line, and the patient request has not been woken yet.
     expect((await limiter.decide(ALICE, { cost: 3 })).allowed).toBe(true)
     await pass(999)
     expect(entries).toEqual([])
@@ -220,7 +220,7 @@ describe("those who share no counter", () => {
     expect(entries).toEqual(["0 alice 1", "0 bob 1"])
     await pass(1)
     expect(entries).toEqual(["0 alice 1", "0 bob 1", "1000 alice 2"])
-    // Now "all" is used up, and both wait for it: alice came first.
+    // Now "all" is used up, and both wait for it. Alice came first.
     void acquire("bob 2", {}, BOB)
     await pass(59_000, 1_000)
     expect(entries.slice(3)).toEqual(["60000 alice 3", "60000 bob 2"])
@@ -296,7 +296,7 @@ describe("a request that can never succeed", () => {
     }
     const rule = { limit: 100, window: "1 day", algorithm: "fixed-window" } as const
     const limiter = createLimiter({ ...rule, instances: 100, clock, store, logger: QUIET })
-    // This instance's part is one.
+    // This instance's share is one.
     expect((await limiter.acquire(ALICE)).degraded).toBe(true)
     const waiting = limiter.acquire(ALICE)
     await nextTurn()
@@ -367,7 +367,7 @@ describe("maxWaitMs", () => {
     void acquire("fourth", { maxWaitMs: 2_000 })
     await pass(999)
     expect(entries).toEqual([])
-    // The first is let in, and the second has to wait for another second.
+    // The first is admitted, and the second has to wait for another second.
     await pass(1)
     expect(entries).toEqual(["1000 first", "1000 third: refused"])
     await pass(SECOND, 100)
@@ -434,7 +434,7 @@ describe("maxWaiting", () => {
     for (const name of ["a", "b", "c", "d"]) void acquire(name, { maxWaiting: 2 })
     await pass(200, 50)
     expect(entries).toEqual(["0 a", "0 d: refused", "100 b", "200 c"])
-    // Those who have gone on wait no more.
+    // Requests that were admitted no longer wait.
     for (const name of ["e", "f", "g"]) void acquire(name, { maxWaiting: 2 })
     await pass(300, 50)
     expect(entries.slice(4)).toEqual(["200 g: refused", "300 e", "400 f"])
@@ -464,7 +464,7 @@ describe("a signal", () => {
     expect(entries).toEqual(["100 middle: had enough"])
     first.abort(new Error("me too"))
     await pass(0)
-    // There was room for the second all the time.
+    // There was room for the second all along.
     expect(entries.slice(1).sort()).toEqual(["200 first: me too", "200 second"])
     await pass(800, 100)
     expect(entries.slice(3)).toEqual(["1000 last"])
@@ -547,7 +547,7 @@ describe("a leaky bucket's delay", () => {
     const { acquire, pass, entries } = diary(limiter, clock)
     for (const name of ["a", "b", "c", "d", "e", "f", "g"]) void acquire(name)
     await pass(700, 50)
-    // Five fit in; the sixth is let in when the first has flowed out, and so on.
+    // Five fit in. The sixth is admitted when the first has leaked out, and so on.
     expect(entries).toEqual(["0 a", "100 b", "200 c", "300 d", "400 e", "500 f", "600 g"])
     expect(calls.takes).toBe(7 + 2)
   })
@@ -560,7 +560,7 @@ describe("a leaky bucket's delay", () => {
     await pass(50, 50)
     leaving.get("b")?.abort(new Error("gone"))
     await pass(0)
-    // The turn of b is not given to anybody, and e comes after d.
+    // The turn of b is not given to another request, and e comes after d.
     void acquire("e", { signal: leaving.get("e")?.signal })
     leaving.get("d")?.abort(new Error("gone"))
     await pass(0)
@@ -702,7 +702,7 @@ describe("units that come back", () => {
     await pass(0)
     expect(entries).toEqual(["100 a", "100 b"])
     await pass(899)
-    // One for the first, refused; then one for each, and the third is refused.
+    // One call for the first, which is refused. Then one for each, and the third is refused.
     expect(calls.takes).toBe(1 + 1 + 3)
     await pass(1)
     expect(entries.slice(2)).toEqual(["1000 c", "1000 d"])
@@ -719,7 +719,7 @@ describe("units that come back", () => {
     await limiter.refund(one)
     await pass(0)
     expect([entries, calls.takes]).toEqual([[], 2 + 2])
-    // Once is once, and a charge gives nobody anything.
+    // Each takes effect only once, and a charge returns no units.
     await limiter.refund(one)
     await limiter.settle(two, 3)
     await pass(899)

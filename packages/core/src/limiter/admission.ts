@@ -10,14 +10,14 @@ import type { LimiterParts } from "./parts.ts"
 import { type Part, PreparedRequest } from "./prepared-request.ts"
 import type { RulesInForce } from "./rule-set/rules-in-force.ts"
 
-/** Prepares requests for a decision, and decides those of adapters and of `decide`. */
+/** Prepares requests for a decision, and decides the requests of adapters and of `decide`. */
 export class Admission<Request> {
   readonly decisionEvents: DecisionEvents<Request>
   readonly #parts: LimiterParts<Request>
   readonly #rules: RulesInForce<Request>
-  /** The units that a request costs by the options, or what yields them. */
+  /** The units that a request costs by the options, or a function that returns them. */
   readonly #cost: number | ((request: Request) => number)
-  /** Undefined where all requests are counted. */
+  /** Undefined if all requests are counted. */
   readonly #skips: ((request: Request) => boolean) | undefined
 
   constructor(
@@ -42,9 +42,9 @@ export class Admission<Request> {
   }
 
   /**
-   * Every call begins here. Returns what the request asks under the rules in force; undefined if it is not counted, because the app
-   * skips it or has switched the limiter off. Returns a promise only while the first rules are being loaded. `cost` replaces the units
-   * that the request costs by the options.
+   * Prepares a request; every call begins here. Returns what the request asks for under the rules in force. Returns
+   * undefined if the request is not counted, because `skip` skips it or the limiter is disabled. Returns a promise only
+   * while the first rules are loading. `cost` overrides the units that the request costs by the options.
    */
   prepare(
     facts: RequestFacts,
@@ -53,10 +53,10 @@ export class Admission<Request> {
     part?: Part,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
     const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
-    // A probe of health is skipped while rules cannot be had, too.
+    // Apply `skip` (health checks) even before the rules have loaded.
     if (this.#skips?.(request) === true) return undefined
     const { first } = this.#rules
-    // The closure is in a method of its own: in here, it would be paid for by requests, too, that wait for nothing.
+    // No closures here: they would cost the synchronous path an allocation.
     if (first !== undefined) return this.#prepareAfter(first, facts, request, cost, part, startedMs)
     return new PreparedRequest(this.#rules, facts, request, cost ?? this.#cost, part, startedMs)
   }
@@ -73,7 +73,7 @@ export class Admission<Request> {
     return new PreparedRequest(this.#rules, facts, request, cost ?? this.#cost, part, startedMs)
   }
 
-  /** Decides a request. Returns a value when the store does. */
+  /** Decides a request. Returns a value, not a promise, when the store does. */
   take(prepared: PreparedRequest<Request> | undefined): MaybePromise<Decision> {
     if (prepared === undefined) return UNLIMITED
     const { decider } = this.#parts
@@ -86,8 +86,9 @@ export class Admission<Request> {
   }
 
   /**
-   * `take`, but a request that does not fit under rules that queue is held until it does, as long and as many as they
-   * say; and as long as a leaky bucket among them says. Undefined when its client has gone meanwhile: nothing stays taken.
+   * Decides a request as `take` does, but holds it while it does not fit under rules that queue. Their `maxWaitMs` and
+   * `maxWaiting` bound the wait. A leaky bucket among these rules holds it, too. Returns undefined if the client has
+   * gone in the meantime; then nothing stays taken.
    */
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { waitingRoom, warner } = this.#parts

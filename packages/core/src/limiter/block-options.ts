@@ -5,15 +5,15 @@ import { show } from "../ground/show.ts"
 import { parseCost, requireKnown } from "./call-options.ts"
 import type { BlockOptions, PeekOptions, UnblockOptions } from "./limiter.ts"
 
-/** The options of `block`, with the time in milliseconds. */
+/** The options of `block`, with the duration in milliseconds. */
 export interface ParsedBlockOptions {
   readonly forMs: number
   readonly rules: readonly string[] | undefined
 }
 
-/** Returns the options of `block`. Throws InvalidOptionError. */
+/** Returns the parsed options of `block`. Throws InvalidOptionError. */
 export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
-  // Untyped code may leave them out.
+  // Untyped code may omit the options.
   const given: Partial<BlockOptions> = options ?? {}
   requireKnown(given, ["for", "rules"], "block()")
   const forMs = parseDuration(given.for)
@@ -26,12 +26,12 @@ export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
   throw new InvalidOptionError([{ path: "for", message, accepted }])
 }
 
-/** Throws InvalidOptionError for options of `unblock` that there are not. */
+/** Throws InvalidOptionError for unknown options of `unblock`. */
 export function requireUnblockOptions(options: UnblockOptions): void {
   requireKnown(options, ["rules"], "unblock()")
 }
 
-/** Returns the options of `peek`. Throws InvalidOptionError. */
+/** Returns the parsed options of `peek`. Throws InvalidOptionError. */
 export function parsePeekOptions(options: PeekOptions | undefined): PeekOptions {
   if (options === undefined) return NONE
   requireKnown(options, ["cost", "rules"], "peek()")

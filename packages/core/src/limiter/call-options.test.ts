@@ -129,7 +129,7 @@ it("a number of units that is none is told with what would be accepted", () => {
   expect(problemsOf(() => requireUnits(0))).toEqual([])
 })
 
-// Whatever it is, all of them would be one client: each caller of this call is kept out by the others.
+// Such values would all count as one client, so each caller would lock out the others.
 describe("a request that is none", () => {
   const CALLS = ["decide", "enforce", "acquire", "takeUpTo", "peek", "reset"] as const
   const given = { limit: 5, window: "1 minute" }

@@ -17,10 +17,10 @@ export interface ParsedAcquireOptions {
   readonly maxWaiting: number
 }
 
-/** The options of `acquire` with their defaults. Throws InvalidOptionError with everything that is wrong with them. */
+/** Returns the options of `acquire` with their defaults. Throws InvalidOptionError that lists every problem. */
 export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
   requireObject(options)
-  // Elsewhere null means no options. Here it would silently mean a wait without a bound.
+  // Other calls treat null as "no options". Here that would silently mean an unlimited wait.
   if (options === null) refuseOptions(options)
   const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
   const problems = unknownOptions(options, ACQUIRE_OPTIONS, "acquire()")
@@ -37,7 +37,10 @@ export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquire
   return { cost, signal, maxWaitMs, maxWaiting }
 }
 
-/** Ignored, a misspelt cost would be 1, a wait would have no end, and all counters would be forgotten instead of one. */
+/**
+ * Returns a problem for each unknown option. If unknown options were ignored, a misspelled `cost` would become 1, a
+ * wait would be unlimited, and `reset` would reset all counters instead of one.
+ */
 function unknownOptions(options: object, names: readonly string[], call: string): Problem[] {
   return Object.keys(options)
     .filter((name) => !names.includes(name))
@@ -48,10 +51,10 @@ function unknownOptions(options: object, names: readonly string[], call: string)
     }))
 }
 
-/** The cost that a method was given. Throws InvalidOptionError. */
+/** Returns the `cost` option of a call, if given. Throws InvalidOptionError. */
 export function parseCost(options: CostOption | undefined): number | undefined {
   if (options === undefined) return undefined
-  // From untyped code it may be null.
+  // Untyped code may pass null.
   const cost = options?.cost
   if (cost === undefined) return requireKnown(options, ["cost"], "the call")
   if (isUnits(cost)) return cost
@@ -60,12 +63,12 @@ export function parseCost(options: CostOption | undefined): number | undefined {
   ])
 }
 
-/** Throws InvalidOptionError for options of `reset` that there are not. */
+/** Throws InvalidOptionError for unknown options of `reset`. */
 export function requireResetOptions(options: ResetOptions): void {
   requireKnown(options, ["policies"], "reset()")
 }
 
-/** Throws InvalidOptionError for options of a call that there are not. */
+/** Throws InvalidOptionError for unknown options of a call. */
 export function requireKnown(options: object, names: readonly string[], call: string): undefined {
   requireObject(options)
   const problems = unknownOptions(options ?? {}, names, call)
@@ -74,8 +77,8 @@ export function requireKnown(options: object, names: readonly string[], call: st
 }
 
 /**
- * Throws InvalidOptionError for what is no decision of this limiter's: a promise of one, say, whose units would never come back, or that
- * of another limiter, whose clients they are.
+ * Throws InvalidOptionError for anything but a decision made by this limiter. Examples are a promise of a decision,
+ * whose units would never be refunded, and a decision of another limiter, whose clients it would affect.
  */
 export function requireDecision(decision: unknown, decider: Pick<Decider, "isOwn">): void {
   if (typeof (decision as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean") {
@@ -84,7 +87,7 @@ export function requireDecision(decision: unknown, decider: Pick<Decider, "isOwn
     return
   }
   const isObject = typeof decision === "object" && decision !== null
-  // Not as JSON: it may be a request, whose headers have no place in a log.
+  // Do not show the value as JSON: it may be a request, whose headers must not be logged.
   const given = isObject ? (classOf(decision) ?? "an object") : show(decision)
   throw new InvalidOptionError([
     {
@@ -105,7 +108,7 @@ function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Prob
   return { message: `was made by another limiter, which has a rule ${show(decision.policy)}`, accepted }
 }
 
-/** A number by itself is the cost in other rate limiters. */
+/** Throws InvalidOptionError unless options are an object. In other rate limiters, a bare number is the cost. */
 function requireObject(options: unknown): undefined {
   if (typeof options === "object") return undefined
   return refuseOptions(options)
@@ -116,7 +119,7 @@ function refuseOptions(options: unknown): never {
   throw new InvalidOptionError([{ path: "", message, accepted: "an object such as { cost: 3 }" }])
 }
 
-/** Throws InvalidOptionError for what is no number of units. */
+/** Throws InvalidOptionError if the value is not a number of units. */
 export function requireUnits(units: number): void {
   if (isUnits(units)) return
   throw new InvalidOptionError([
@@ -128,7 +131,7 @@ export function requireUnits(units: number): void {
   ])
 }
 
-/** Returns the names given by an option, all of which have to be in `names`. Throws InvalidOptionError. */
+/** Returns the names given by an option, all of which must be in `names`. Throws InvalidOptionError. */
 export function parseRuleNames(
   option: string,
   given: readonly string[] | undefined,

@@ -5,8 +5,8 @@ import { show } from "../ground/show.ts"
 import type { Warner } from "../ground/warnings.ts"
 
 /**
- * Compiles the app's function that yields the units of a request. A function that throws or yields anything but units counts 1, said
- * once.
+ * Compiles the app's function that returns the units of a request. If it throws or returns an invalid value, the
+ * request counts 1 unit. The first such failure is logged.
  */
 export function compileUnits<Request>(
   cost: (request: Request) => unknown,
@@ -24,8 +24,9 @@ export function compileUnits<Request>(
 }
 
 /**
- * What one of the app's yes-or-no functions says. One that throws or yields anything but a boolean says no, told
- * once with what that means: a promise is true in JavaScript, so an async `skip` would switch the limiter off.
+ * Compiles one of the app's boolean functions. If it throws or returns anything but a boolean, the result is false, and
+ * a warning is logged once that ends with `otherwise`. A promise is not accepted: it is truthy in JavaScript, so an
+ * async `skip` would disable the limiter.
  */
 export function compileTest<Args extends unknown[]>(
   name: "skip" | "refundWhen" | `signal of rule "${string}"`,
@@ -46,7 +47,7 @@ export function compileTest<Args extends unknown[]>(
   }
 }
 
-/** What a callback yielded, for a message: 5, "5" and 5n would else look the same. */
+/** Returns a callback's value as text for a message. It keeps 5, "5" and 5n distinguishable. */
 export function yieldedText(value: unknown): string {
   return `yielded ${typeof value === "string" || typeof value === "bigint" ? show(value) : textOf(value)}`
 }

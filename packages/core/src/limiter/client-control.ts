@@ -10,7 +10,7 @@ import type { RouteRules } from "./rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "./rule-set/rule-set.ts"
 import type { RulesInForce } from "./rule-set/rules-in-force.ts"
 
-/** Resets, blocks and unblocks a client under rules that are named, those of routes too. */
+/** Resets, blocks and unblocks a client under the named rules, including rules of routes. */
 export class ClientControl<Request> {
   readonly #options: ParsedOptions
   readonly #parts: LimiterParts<Request>
@@ -29,13 +29,13 @@ export class ClientControl<Request> {
     this.#routes = routes
   }
 
-  /** Returns the names that the option `option` has. Throws InvalidOptionError for a name that no rule has. */
+  /** Returns the rule names given by `option`. Throws InvalidOptionError for a name that no rule has. */
   parseNames(option: string, given: readonly string[] | undefined): readonly string[] | undefined {
     const ofRoutes = this.#routes.all.map(({ rule }) => rule.name)
     return parseRuleNames(option, given, [...this.#rules.current.names, ...ofRoutes])
   }
 
-  /** Returns the rule checks of the rules named; without names, of all that do not count the whole service. */
+  /** Returns the rule checks of the named rules. Without names, returns the checks of all rules that have a field. */
   checksBy(
     facts: RequestFacts,
     request: Request,
@@ -47,7 +47,7 @@ export class ClientControl<Request> {
 
   async reset(request: Request, options: ResetOptions): Promise<void> {
     requireResetOptions(options)
-    // Without a claim on its names, the counters may be those of another limiter.
+    // A disabled limiter has not claimed its names, so the counters may belong to another limiter.
     if (!this.#options.enabled) return
     const counters = await this.#countersOf(request, "policies", options?.policies)
     const { decider, waitingRoom } = this.#parts
@@ -77,7 +77,9 @@ export class ClientControl<Request> {
     waitingRoom.wake(counters)
   }
 
-  /** Returns the counters of a client under the rules named by an option, else under all rules with a field. */
+  /**
+   * Returns the counters of a client under the rules named by an option, otherwise under all rules that have a field.
+   */
   async #countersOf(
     request: Request,
     option: string,
@@ -89,7 +91,9 @@ export class ClientControl<Request> {
     return this.#eachSet(names, (ruleSet, own) => ruleSet.counters(facts, request, own))
   }
 
-  /** Reads the limiter's rule set, and of each route its own rule: the other rules of a route are the limiter's, too. */
+  /**
+   * Reads the limiter's rule set, and from each route only its own rule. The other rules of a route are the limiter's.
+   */
   #eachSet<Read>(
     names: readonly string[] | undefined,
     read: (ruleSet: RuleSet, names: readonly string[] | undefined) => readonly Read[],
@@ -102,12 +106,14 @@ export class ClientControl<Request> {
   }
 }
 
-/** Whether the counter is one that holds blocks. */
+/** Whether the counter holds blocks. */
 function isBlocking({ policy }: CounterKey): boolean {
   return policy.algorithm === "penalty"
 }
 
-/** Returns the counter that holds a block under the rule of the check; none if that rule could not refuse the client. */
+/**
+ * Returns the counter that holds a block under the rule of the check. Empty if that rule could not refuse the client.
+ */
 function blockCounter({ penalty, partition, refusal }: RuleCheck): readonly CounterKey[] {
   return penalty === undefined || refusal === "missing-field" ? [] : [{ policy: penalty, partition }]
 }

@@ -7,8 +7,8 @@ import { type ParsedOptions, parseOptions } from "./options/parse-options.ts"
 import { RequestLimiter } from "./request-limiter.ts"
 
 /**
- * A limiter, for any kind of request: with one rule inline, or with `rules`. Counters are in the memory of this process unless
- * it is given a store. It keeps no process alive.
+ * Creates a limiter for any kind of request, with one inline rule or with `rules`. Counters are in the memory of this
+ * process unless a store is given. The limiter does not keep the process alive.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
@@ -53,7 +53,10 @@ function warnOfLimitPerWorker({ enabled, store, logger }: ParsedOptions): void {
   )
 }
 
-/** Does not import node:cluster, which only few processes need: in a worker Node has loaded it already. */
+/**
+ * Whether this process is a worker of node:cluster. Avoids an import that few processes need: in a worker, Node has
+ * already loaded the module.
+ */
 function isClusterWorker(): boolean {
   return (
     process.send !== undefined && (process.getBuiltinModule("node:cluster") as unknown as Cluster).isWorker

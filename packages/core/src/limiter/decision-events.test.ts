@@ -15,7 +15,7 @@ it("tells nobody where nobody listens, and reads no clock", () => {
   expect(decisionEvents.start()).toBeUndefined()
   const told: unknown[] = []
   events.on("decision", (...args) => told.push(args))
-  // Of a call that began before anybody listened.
+  // The call began before there was a listener.
   decisionEvents.tell(UNLIMITED, "asked", "decide", undefined)
   expect(told).toEqual([])
 })

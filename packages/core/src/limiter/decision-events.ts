@@ -3,7 +3,7 @@ import type { SafeEvents } from "../ground/events.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
 
-/** Tells those who listen of decisions, and how long each took. */
+/** Emits a "decision" event for each decision, with its duration. */
 export class DecisionEvents<Request> {
   readonly #events: SafeEvents<LimiterEvents<Request>>
 
@@ -11,12 +11,12 @@ export class DecisionEvents<Request> {
     this.#events = events
   }
 
-  /** Returns the instant at which a call begins; undefined where nobody listens, as no clock is read for nobody. */
+  /** Returns the time at which a call begins. Returns undefined without listeners, so that no clock is read. */
   start(): number | undefined {
     return this.#events.has("decision") ? performance.now() : undefined
   }
 
-  /** Returns the decision, when those who listen have been told of it. */
+  /** Emits the event and then returns the decision. */
   told(
     decision: MaybePromise<Decision>,
     request: Request,
@@ -30,7 +30,7 @@ export class DecisionEvents<Request> {
     return decision instanceof Promise ? decision.then(tell) : tell(decision)
   }
 
-  /** Tells those who listen of a decision. `startedMs` is what `start` returned. */
+  /** Emits the event for a decision. `startedMs` is what `start` returned. */
   tell(
     decision: Decision,
     request: Request,

@@ -10,11 +10,11 @@ import { refusedAtClose } from "./waiting/refused.ts"
 import type { WaitOptions } from "./waiting/wait-options.ts"
 import type { WaitingRoom } from "./waiting/waiting-room.ts"
 
-/** What ends the holding of a request before its time. */
+/** The reasons to end a request's wait early. */
 export interface Leaving {
-  /** Undefined if nothing shows that the client has gone. */
+  /** Undefined if it cannot be detected that the client has gone. */
   readonly client: WaitingClient | undefined
-  /** Aborted when the server stops to serve. */
+  /** Aborted when the server starts to shut down. */
   readonly draining: AbortSignal
 }
 
@@ -25,7 +25,7 @@ export interface WaitingClient {
   onLeave(listener: () => void): () => void
 }
 
-/** The decision on a request that may have been held, and the rules that it was made on. */
+/** The decision on a request that may have been held, with the rules that it was made under. */
 export interface Held {
   readonly decision: Decision
   readonly ruleSet: RuleSet
@@ -35,9 +35,9 @@ const GONE = Symbol("gone")
 const DRAINING = Symbol("draining")
 
 /**
- * The decision on a request that is held where rules queue, and refused at once where any other one refuses. Undefined when
- * its client has gone meanwhile; when the server drains, the limiter is closed or the clock cannot wait, it is refused as for
- * a store that is gone.
+ * Decides a request, and holds it while rules that queue refuse it. Any other rule refuses at once. Returns undefined
+ * if the client has gone in the meantime. If the server drains, the limiter is closed or the clock cannot wait, the
+ * request is refused as for an unavailable store.
  */
 export function holdInLine(
   room: WaitingRoom,
@@ -72,8 +72,8 @@ export function holdInLine(
 }
 
 /**
- * The shortest wait and the shortest line of what the rules say that queue. A rule with no line refuses what does not fit
- * into its own counter, and leaves the lines of others as they are.
+ * Returns the shortest wait and the shortest line among the rules that queue. A rule without a line refuses what does
+ * not fit into its own counter, and does not shorten the lines of other rules.
  */
 function waitOptionsOf(ruleChecks: readonly RuleCheck[], { client, draining }: Leaving): WaitOptions {
   let maxWaiting = Number.POSITIVE_INFINITY

@@ -6,118 +6,131 @@ import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
 import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
 
-/** The call that a decision answers. */
+/** The call that led to a decision. */
 export interface DecisionCall {
-  /** "decide" is that of `enforce` too, and an adapter's; "hold" an adapter's at rules that have requests wait. */
+  /** "decide" includes `enforce` and adapters. "hold" is an adapter's call under rules that hold requests. */
   readonly operation: "decide" | "takeUpTo" | "acquire" | "hold"
   /**
-   * Milliseconds from the call to the decision, with fractions, by a monotonic clock: never that of the options. What was
-   * waited is in it, be it for the first rules or in a line.
+   * Milliseconds from the call to the decision, with fractions. Measured by a monotonic clock, never by the `clock`
+   * option. Includes any wait, for the first rules or in a line.
    */
   readonly durationMs: number
 }
 
-/** What happened, for metrics and logs. A listener that throws hurts no request. */
+/** Events for metrics and logs. A listener that throws does not affect any request. */
 export interface LimiterEvents<Request> {
   /**
-   * Every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters whose call began while this is listened to; none on
-   * what is skipped or not enabled. In Fastify a request that is decided in steps has one, by all rules decided: when it is refused, has
-   * passed its last step or has been answered.
+   * Emitted for every decision of `decide`, `enforce`, `takeUpTo`, `acquire` and the adapters. A listener gets it only
+   * if it was added before the call began. Skipped requests and a disabled limiter emit none.
+   *
+   * In Fastify, a request that is decided in steps emits one event for all its rules. It is emitted when the request is
+   * refused, has passed its last step or has been answered.
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
-  /** The store has failed to answer: each time. A decision was made without it. */
+  /** Emitted each time the store fails to answer. A decision was made without it. */
   "store-error": [error: StoreUnavailableError]
   /**
-   * The store has failed to answer: the first time since it answered. Always followed by `recovered` before it comes again. The
-   * log has at most one line a minute of it.
+   * Emitted when the store fails to answer for the first time since it last answered. Always followed by `recovered`
+   * before it is emitted again. The log gets at most one line a minute about it.
    */
   degraded: [error: StoreUnavailableError]
-  /** The store has answered for ten seconds without a failure, after `degraded`. */
+  /** Emitted after `degraded`, when the store has answered for ten seconds without a failure. */
   recovered: []
-  /** Other rules of the source are in force than before. */
+  /** Emitted when other rules of the source have come into force. */
   rules: [event: RulesEvent]
-  /** The rules could not be read, or not be taken; the last good ones stay. Once for an error that repeats itself. */
+  /**
+   * Emitted when rules cannot be read or are rejected. The last good rules stay in force. Emitted once for a repeated
+   * error.
+   */
   "rule-error": [error: RuleSourceError | InvalidRuleError]
-  /** The rules may be out of date, as loading has failed for so long. Once, until a load has succeeded. */
+  /**
+   * Emitted when the rules may be out of date, because loading has failed for a long time. Emitted once until a load
+   * succeeds.
+   */
   "rules-stale": [event: StaleEvent]
-  /** A full memory store had to forget a client that was being refused. */
+  /** Emitted when a full memory store evicted a client that was being refused. */
   evicted: [event: EvictionEvent]
   /**
-   * Units could not be given back after a request that nobody waits for anymore (`refundWhen`, a client that left, a decision that
-   * came too late). They may stay taken until their window passes.
+   * Emitted when units could not be refunded in the background: after `refundWhen`, for a client that left, or for a
+   * decision that came too late. The units may stay taken until their window passes.
    */
   "refund-lost": [event: RefundLostEvent]
-  /** Something that the app should mend, though requests go on: what the logger is told, too. */
+  /** Emitted for a problem that the app should fix, although requests continue. The logger gets the same warning. */
   warning: [warning: Warning]
-  /** The limiter is closed: its last event. */
+  /** Emitted when the limiter is closed. It is the last event. */
   closed: []
 }
 
-/** What a limiter is at, for metrics and health checks. */
+/** The current state of a limiter, for metrics and health checks. */
 export interface LimiterStatus {
-  /** Whose rules and counters. */
+  /** The service whose rules and counters the limiter uses. */
   readonly service: string
-  /** Requests in `acquire`, or at rules that hold them, that have no decision yet. */
+  /** Number of requests without a decision in `acquire`, or under rules that hold them. */
   readonly waiting: number
   /**
-   * Servers of the store that nobody waits for now, because they have not answered: 0 while all is well. Absent where the
-   * store has no circuit breakers, as that in memory.
+   * Number of the store's servers whose circuit breaker is open: 0 while all is well. Absent if the store has no
+   * circuit breakers, such as the memory store.
    */
   readonly openBreakers?: number
 }
 
-/** How much a call asks for. */
+/** The units that a call asks for. */
 export interface CostOption {
-  /** Units asked, instead of the option `cost`: a whole number from 0 up. 0 takes nothing and is admitted. */
+  /** Units to take, overriding the option `cost`: a whole number from 0 up. 0 takes nothing and is admitted. */
   readonly cost?: number | undefined
 }
 
-/** How much `acquire` asks for, and how long it waits. */
+/** The units that `acquire` asks for, and how long it waits. */
 export interface AcquireOptions extends CostOption {
-  /** Ends the waiting: `acquire` rejects with its reason, and nothing stays taken. */
+  /** Aborting it ends the wait: `acquire` rejects with the signal's reason, and nothing stays taken. */
   readonly signal?: AbortSignal | undefined
-  /** The longest to wait, in milliseconds: default as long as it takes. */
+  /** The longest wait in milliseconds. Default: unlimited. */
   readonly maxWaitMs?: number | undefined
-  /** How many may wait for one counter, in this process: default 1,000. */
+  /** Number of requests that may wait for one counter, in this process. Default: 1,000. */
   readonly maxWaiting?: number | undefined
 }
 
-/** What `peek` looks at. */
+/** The units and rules that `peek` looks at. */
 export interface PeekOptions extends CostOption {
   /**
-   * Names of rules: only these, also if their `match` is not for this request. A request with only the client's fields is enough
-   * then. Default: the rules that `decide` would ask.
+   * Names of rules. Only these are read, even if their `match` does not apply to this request. Then a request with only
+   * the client's fields is enough. Default: the rules that `decide` would check.
    */
   readonly rules?: readonly string[] | undefined
 }
 
-/** Which rules a client is unblocked under. */
+/** The rules under which a client is unblocked. */
 export interface UnblockOptions {
-  /** Names of rules: only these. Default: all that count the client by itself, and none of the whole service. */
+  /**
+   * Names of rules to unblock the client under. Default: all rules that count by client, not rules for the whole
+   * service.
+   */
   readonly rules?: readonly string[] | undefined
 }
 
-/** For how long a client is blocked, and under which rules. */
+/** The duration of a client's block, and the rules it applies to. */
 export interface BlockOptions extends UnblockOptions {
-  /** How long, from now: milliseconds, or a text such as "1 hour"; at most 366 days. */
+  /** Duration from now: milliseconds, or a text such as "1 hour"; at most 366 days. */
   readonly for: number | string
 }
 
-/** Which counters `reset` forgets. */
+/** The counters that `reset` resets. */
 export interface ResetOptions {
-  /** Names of rules: only theirs. Default: all of the client's own, and none of the whole service. */
+  /** Names of rules whose counters are reset. Default: all of the client's own counters, none of the whole service. */
   readonly policies?: readonly string[] | undefined
 }
 
 /**
- * The decision maker. `Request` is what it is asked about: in an adapter the framework's own object, else an object
- * with any members of {@link RequestFacts}.
+ * The decision maker. `Request` is the type of the requests that it decides. In an adapter this is the framework's own
+ * request, otherwise an object with any members of {@link RequestFacts}.
  */
 export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Request>> {
   /**
-   * Takes the units under every rule, atomically, or refuses and takes none. Rejects only with
-   * {@link InvalidOptionError} for a wrong cost, or for a text, a number or nothing in place of a request that none of the
-   * `fields` could read, and with {@link ClosedError} when the limiter is closed: never because of the store or the rules.
+   * Takes the units under every rule, atomically, or refuses and takes none.
+   *
+   * Never rejects because of the store or the rules. Rejects with {@link InvalidOptionError} for an invalid cost. It
+   * also does so for a string, a number or nothing as the request, if none of the `fields` could read it. Rejects with
+   * {@link ClosedError} when the limiter is closed.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -131,15 +144,15 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * ```
    */
   decide(request: Request, options?: CostOption): Promise<Decision>
-  /** The same as `decide`, and rejects with {@link RateLimitExceededError} when refused. */
+  /** Decides as `decide` does, but rejects with {@link RateLimitExceededError} when the request is refused. */
   enforce(request: Request, options?: CostOption): Promise<Decision>
   /**
-   * Waits until it is admitted under every rule and takes the units: first come, first served within the process among
-   * requests that share a counter, without polling. What a leaky bucket delays is waited too.
+   * Waits until the request is admitted under every rule, and takes the units. Within the process, requests that share
+   * a counter are served first come, first served, without polling. A leaky bucket's delay is waited for, too.
    *
-   * Rejects with {@link RateLimitExceededError} at once where waiting is in vain: the request can never succeed, has to wait longer
-   * than `maxWaitMs`, or finds `maxWaiting` waiting; with the signal's reason when that is aborted; and with {@link ClosedError}
-   * when the limiter is closed. Nothing stays taken then.
+   * Rejects at once with {@link RateLimitExceededError} if waiting is pointless: the request can never succeed, has to
+   * wait longer than `maxWaitMs`, or finds `maxWaiting` requests waiting. Rejects with the signal's reason when it is
+   * aborted, and with {@link ClosedError} when the limiter is closed. In all these cases nothing stays taken.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -152,11 +165,13 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   acquire(request: Request, options?: AcquireOptions): Promise<Decision>
   /**
-   * Takes as many units as there are, `units` at most, times each rule's own cost: `cost` of the decision says how many
-   * have been granted. What is granted is taken at once, under every rule or none. Refused only when there is not a single
-   * one, and then `retryAfterMs` is the wait for one. `units` is a whole number from 0 up, in place of the option `cost`.
+   * Takes as many units as are available, at most `units`. Each rule charges its own cost for a unit. The decision's
+   * `cost` is the number of units granted. They are taken at once, under every rule or none. The request is refused
+   * only if not a single unit is available, and then `retryAfterMs` is the wait for one. `units` is a whole number from
+   * 0 up and overrides the option `cost`.
    *
-   * Others may come between the question how many there are and the taking of them; then fewer are tried, a few times.
+   * Other requests may take units between reading how many are available and taking them. Then fewer units are tried, a
+   * few times.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -171,25 +186,28 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   takeUpTo(request: Request, units: number): Promise<Decision>
   /**
-   * Whether `decide` would admit the request, and what is left before it: takes nothing, so `cost` is 0. Facts alone will do, for
-   * tests and tools.
+   * Returns whether `decide` would admit the request, and what remains before it. Takes nothing, so `cost` is 0. Plain
+   * facts are accepted as the request, for tests and tools.
    */
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   /**
-   * Gives back the units of a decision, once; to the window they were taken in, so nothing when that has passed. It takes the
-   * decision itself, of this limiter: rejects with {@link InvalidOptionError} for a copy of one, such as one that has been through
-   * JSON, and for another limiter's.
+   * Refunds the units of a decision to the window they were taken in, so it is a no-op when that window has passed.
+   * Only the first call has an effect. The decision must be the object that this limiter returned. Rejects with
+   * {@link InvalidOptionError} for a copy, such as one that went through JSON, and for another limiter's decision.
    *
-   * Waits for the store as long as a decision does (`storeTimeoutMs`), and rejects with {@link StoreUnavailableError} when it fails.
-   * If the error's `outcome` is "not-applied", nothing was given back and you can call `refund` again. If it is "unknown", the units
-   * may have been given back, and another call has no effect.
+   * Waits for the store for at most `storeTimeoutMs`, as a decision does, and rejects with
+   * {@link StoreUnavailableError} when the store fails. If the error's `outcome` is "not-applied", nothing was refunded
+   * and you can call `refund` again. If it is "unknown", the units may have been refunded, and another call has no
+   * effect.
    */
   refund(decision: Decision): Promise<void>
   /**
-   * Makes of the units that a decision has taken those that were used, a whole number from 0 up: the rest is given back, or
-   * what is missing is charged, even beyond the limit; to the window they were taken in, so nothing when that has passed.
-   * Once, and not after a refund, nor a refund after it. Nothing of a refused decision. It takes what `refund` takes, and
-   * fails as `refund` does.
+   * Corrects the units that a decision has taken to the units that were used, a whole number from 0 up. Unused units
+   * are refunded. Missing units are charged, even beyond the limit. The correction applies to the window the units were
+   * taken in, so it is a no-op when that window has passed.
+   *
+   * Only the first call to `settle` or `refund` has an effect. For a refused decision it is a no-op. It accepts the
+   * same decisions as `refund`, and rejects as `refund` does.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -203,24 +221,26 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   settle(decision: Decision, units: number): Promise<void>
   /**
-   * What this limiter has decided on a request that an adapter has brought before it, also where the decision of another one binds and is
-   * the one on the request; undefined where it has not met the request. Where it is mounted twice, what it has decided last.
+   * Returns what this limiter has decided on a request that passed one of its adapters. This holds even if another
+   * limiter's decision is stricter and is the one on the request. Returns undefined if this limiter has not seen the
+   * request. If the limiter is mounted twice, returns its last decision.
    */
   decisionOn(request: Request & object): Decision | undefined
   /**
-   * Forgets the counters of this request's client under every rule, those of routes too, and a block; a counter of the whole
-   * service only when its rule is named. Waits for the store as long as a decision does, and rejects with
-   * {@link StoreUnavailableError} when it fails; to call it again does no harm.
+   * Resets the counters of this request's client under every rule, including rules of routes, and ends a block. A
+   * counter of the whole service is reset only if its rule is named. Waits for the store as long as a decision does,
+   * and rejects with {@link StoreUnavailableError} when it fails. It is safe to call again.
    */
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
   /**
-   * Blocks this request's client: rules refuse it until the time has passed, with `refusal: "blocked"` and the rest of the block as
-   * `retryAfterMs`. A longer block stays as it is. Requests of cost 0 and shadow rules are not affected.
+   * Blocks this request's client. Rules refuse the client until the time has passed, with `refusal: "blocked"` and the
+   * rest of the block as `retryAfterMs`. A longer block stays in force. Requests of cost 0 and shadow rules are not
+   * affected.
    *
-   * The block is in the store. This limiter sees it at once; other processes see it within a second of their next decision.
-   * Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails; you can call it again.
-   * Rejects with {@link InvalidOptionError} if no rule could refuse the client: it lacks the field, an allow list names it, or its
-   * limit is Infinity.
+   * The block is kept in the store. This limiter applies it at once, other processes within a second of their next
+   * decision. Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. It is
+   * safe to call again. Rejects with {@link InvalidOptionError} if no rule could refuse the client: the request lacks
+   * the field, an allow list has the client, or its limit is Infinity.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -236,21 +256,22 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
   /**
-   * Ends a block of this request's client, also one by a penalty, and keeps what was counted. Another process may remember a refusal
-   * for as long as the store's `denyCacheMs`. Rejects as `reset` does.
+   * Ends a block of this request's client, including one by a penalty, and keeps its counts. Another process may cache
+   * a refusal for up to the store's `denyCacheMs`. Rejects as `reset` does.
    */
   unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
   /**
-   * Resolves when rules are loaded, rejects with why they cannot be; with `retry` it goes on waiting through failed
-   * loads. `signal` ends the waiting. Holds the process until then, which the limiter does not otherwise.
+   * Resolves when rules are loaded. Rejects with the reason if loading fails; with `retry`, it keeps waiting through
+   * failed loads. `signal` ends the wait. While it waits, it keeps the process alive, which the limiter otherwise does
+   * not.
    */
   ready(options?: ReadyOptions): Promise<void>
-  /** Resolves when rules are in force that were loaded after the call; rejects with why they cannot be. */
+  /** Resolves when rules that were loaded after the call are in force. Rejects with the reason if loading fails. */
   refresh(options?: SignalOption): Promise<void>
-  /** Version, age and problems of the rules in force. Those of a list never age. */
+  /** Version, age and problems of the rules in force. The rules of a list never age. */
   readonly rules: RulesStatus
-  /** What it is at. Asks nobody. */
+  /** The current state of the limiter. Reading it does not ask the store. */
   readonly status: LimiterStatus
-  /** Ends what the limiter started: its own rule book, and its store if it made it. Afterwards it rejects. */
+  /** Closes what the limiter created: its own rule book, and its store unless the app gave one. Later calls reject. */
   close(): Promise<void>
 }

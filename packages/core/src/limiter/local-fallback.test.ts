@@ -15,7 +15,7 @@ const down = (): Store => ({
   close: () => undefined,
 })
 
-/** One of so many instances, whose store is gone. */
+/** Returns one of several instances, whose store is unavailable. */
 function instanceOf(instances: number, rule: Partial<Rule>) {
   const clock = manualClock()
   const limiter = createLimiter<object>({
@@ -27,7 +27,7 @@ function instanceOf(instances: number, rule: Partial<Rule>) {
     logger: QUIET,
   })
   const decide = (cost = 1) => limiter.decide({}, { cost })
-  /** How many requests of cost 1 are admitted at once. */
+  /** Returns how many requests of cost 1 are admitted at once. */
   const admitted = async () => {
     let count = 0
     while ((await decide()).allowed) count++
@@ -169,7 +169,7 @@ describe("while the store is gone, one of four instances with a bucket", () => {
       expect(await admitted()).toBe(2)
       const dear = instanceOf(4, { ...rule, burst: 40 })
       expect((await dear.decide(36)).allowed).toBe(true)
-      // 36 units come back at 2 a second: those that a quarter of the limit yields.
+      // 36 units come back at 2 per second, the rate of a quarter of the limit.
       expect(await dear.decide(36)).toMatchObject({ refusal: "quota", retryAfterMs: 18 * SECOND })
       expect(await instanceOf(4, { ...rule, burst: 40 }).decide(41)).toMatchObject({ refusal: "cost" })
     },

@@ -3,20 +3,20 @@ import { type Clock, waitUnheld } from "../ground/clock.ts"
 import { ClosedError, type StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
 
-/** In an outage refunds may be lost many times a second, and one line a minute tells as much. */
+/** Interval between log lines in milliseconds. In an outage refunds may be lost many times a second. */
 const LOG_EVERY_MS = 60_000
 
 /**
- * Reports refunds that nobody waited for and that failed: each of them as an event, and at most once a minute in the log. The
- * first is logged at once, the others with their number when the minute is over or the limiter is closed.
+ * Reports failed background refunds: each one as an event, and at most once a minute in the log. The first loss is
+ * logged at once. Later losses are logged with their number when the minute is over or the limiter is closed.
  */
 export class LostRefunds {
   readonly #warner: Warner
   readonly #clock: Clock
   readonly #emit: (error: StoreUnavailableError) => void
-  /** A timer that is set in a request would keep alive what the request has in an AsyncLocalStorage. */
+  /** Runs the timer outside of requests. A timer set in a request would keep its AsyncLocalStorage context alive. */
   readonly #outside = new AsyncResource("SluiceLostRefunds")
-  /** Ends the minute since the last line; undefined when it is over. */
+  /** Ends the minute since the last log line; undefined when it is over. */
   #minute: AbortController | undefined
   #unlogged = 0
   #lastError: StoreUnavailableError | undefined
@@ -28,7 +28,7 @@ export class LostRefunds {
   }
 
   report(error: StoreUnavailableError): void {
-    // Someone closed the store on purpose.
+    // The app closed the store on purpose.
     if (error.cause instanceof ClosedError) return
     this.#emit(error)
     this.#unlogged++
@@ -36,7 +36,7 @@ export class LostRefunds {
     if (this.#minute === undefined) this.#outside.runInAsyncScope(() => void this.#logEachMinute())
   }
 
-  /** Logs what is not logged yet. */
+  /** Logs losses that are not logged yet. */
   close(): void {
     this.#minute?.abort()
     this.#log()
@@ -49,12 +49,12 @@ export class LostRefunds {
     try {
       while (this.#log()) await wait(LOG_EVERY_MS, minute.signal)
     } catch {
-      // The limiter was closed, or its clock has no way to wait: then each loss is logged.
+      // The limiter was closed, or its clock cannot wait. In the second case each loss is logged.
     }
     this.#minute = undefined
   }
 
-  /** Returns false if there was nothing to log. */
+  /** Logs the losses since the last line. Returns false if there were none. */
   #log(): boolean {
     const error = this.#lastError
     if (error === undefined) return false

@@ -1,22 +1,22 @@
 import type { Decision } from "../decision/decision.ts"
 
-/** The key under which a request keeps what mounts have decided on it, newest first. */
+/** The key under which a request keeps the decisions of mounts, newest first. */
 export const MARK: unique symbol = Symbol("sluice")
 
 /** A request that mounts may have decided. */
 export type Marked<Mount extends MountDecision = MountDecision> = { [MARK]?: Mount }
 
-/** What one mount of a limiter has decided on a request, with the mounts before it. */
+/** The decision of one mount of a limiter on a request, linked to the decisions of the mounts before it. */
 export interface MountDecision {
   readonly limiter: object
   readonly earlier: MountDecision | undefined
   /** This mount's own decision, whether or not it binds. */
   readonly own: Decision
-  /** Of all mounts so far, the decision that binds. */
+  /** The binding decision of all mounts so far. */
   readonly decision: Decision
 }
 
-/** What has been decided on a request so far, of all mounts the decision that binds; undefined where nobody has. */
+/** Returns the binding decision of all mounts so far; undefined if no mount has decided the request. */
 export function decisionOn(request: object): Decision | undefined {
   return (request as Marked | null | undefined)?.[MARK]?.decision
 }

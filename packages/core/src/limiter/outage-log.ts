@@ -4,19 +4,19 @@ import { type Clock, soundTime } from "../ground/clock.ts"
 import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
 
-/** A store that fails again and again is one piece of news a minute. */
+/** Interval between log lines in milliseconds, for a store that fails repeatedly. */
 const LOG_EVERY_MS = 60_000
 
 /**
- * Logs when the store fails and when it has recovered: at most one line a minute says that it fails, and a line that it has
- * recovered follows only on such a line. An outage that begins within the minute is logged when the minute is over, if it
- * lasts so long.
+ * Logs when the store fails and when it has recovered. At most one line a minute reports a failure. A recovery is
+ * logged only after such a line. An outage that begins within that minute is logged when the minute is over, if it
+ * still lasts.
  */
 export class OutageLog {
   readonly #warner: Warner
   readonly #clock: Clock
   #loggedAtMs = Number.NEGATIVE_INFINITY
-  /** What was logged, while no recovery was. By it an operator knows which of several stores it is. */
+  /** The error that was logged, until the recovery is logged. Its message shows which of several stores failed. */
   #logged: StoreUnavailableError | undefined
 
   constructor(warner: Warner, clock: Clock) {
@@ -24,7 +24,7 @@ export class OutageLog {
     this.#clock = clock
   }
 
-  /** A decision was made without the store. */
+  /** Records a decision that was made without the store. */
   failed(error: unknown): void {
     if (this.#logged !== undefined) return
     const nowMs = soundTime(this.#clock)
@@ -46,7 +46,7 @@ export class OutageLog {
   }
 }
 
-/** Says that the timeout is too short for the store, or that the store or this process stalls. */
+/** Returns a warning that the timeout is too short for the store, or that the store or this process stalls. */
 export function timeoutWarning({ decisions, late, roundTrip }: Timeouts, storeTimeoutMs: number): string {
   const found =
     `${late} of ${decisions} decisions within a minute were made without the store, because it did not answer within ` +

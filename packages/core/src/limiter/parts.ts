@@ -28,20 +28,23 @@ export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>
   closed: true,
 }
 
-/** What a limiter is made of, and shares with the limiters of its routes. */
+/** The parts of a limiter, which it shares with the limiters of its routes. */
 export interface LimiterParts<Request> {
   readonly events: SafeEvents<LimiterEvents<Request>>
   readonly warner: Warner
   readonly context: RuleContext
   readonly decider: Decider
   readonly waitingRoom: WaitingRoom
-  /** What the adapters know of their frameworks' requests. */
+  /** The adapters' functions that read their frameworks' requests. */
   readonly factsReaders: FactsReaders
-  /** Stops listening to the store, which may outlive the limiter, and logs what is not logged yet. */
+  /** Unsubscribes from the store, which may outlive the limiter, and logs what is not logged yet. */
   close(): void
 }
 
-/** The parts, wired to each other: what fails in one is warned of and emitted as an event. A store that is closed throws. */
+/**
+ * Creates the parts and connects them. A failure in one part is logged as a warning and emitted as an event. Throws if
+ * the store is closed.
+ */
 export function createParts<Request>(options: ParsedOptions): LimiterParts<Request> {
   const { logger, store, storeTimeoutMs, instances, clock } = options
   const events = new SafeEvents<LimiterEvents<Request>>(LIMITER_EVENTS, (error, name) =>
@@ -54,7 +57,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
   )
   const warner = createWarner(logger, (warning) => events.emit("warning", warning))
   const outages = new OutageLog(warner, clock)
-  // By a server that is about to stop: nobody has to be woken.
+  // The limiter closed its own store because the server is stopping. That is not an outage, so it raises no alarm.
   const isClosedWithLimiter = (error: unknown) =>
     options.ownsStore &&
     (error instanceof ClosedError || (error instanceof Error && error.cause instanceof ClosedError))
@@ -72,7 +75,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       outages.recovered()
       events.emit("recovered")
     },
-    // In an outage that is each decision: an error is made only for who listens.
+    // In an outage every decision fails, so create an error only if there is a listener.
     onStoreError(error) {
       if (!isClosedWithLimiter(error)) outages.failed(error)
       if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))
@@ -108,10 +111,13 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
   }
 }
 
-/** Whether what is no object may be a request: `fields` of the app read it, or no rule goes by anything of it. */
+/**
+ * True if a request may be something other than an object. Either the app's `fields` read it, or no rule reads the
+ * request.
+ */
 function takesAnything({ hasExtractors, inline, rules }: ParsedOptions): boolean {
   const inCode = inline === undefined ? rules : [inline]
-  // What a source brings some day goes by something.
+  // A source may load rules that read the request later.
   return hasExtractors || (Array.isArray(inCode) && inCode.every(countsAllRequests))
 }
 

@@ -3,25 +3,28 @@ import type { RequestFacts } from "../request/request.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
 
-/** Which rules to decide a request by; undefined for all of them. */
+/** The rules to decide a request by. Undefined stands for all rules. */
 export interface Part {
   readonly steps: StepSet
-  /** Whether a check is left for a request that other mounts have decided. Undefined if none has. */
+  /**
+   * Returns whether a check still has to be made on a request that other mounts have decided. Undefined if no other
+   * mount has decided it.
+   */
   readonly isLeft: ((ruleCheck: RuleCheck) => boolean) | undefined
-  /** True if an earlier step has waited for the store without an answer: a request waits for it once. */
+  /** True if an earlier step waited for the store without an answer. A request waits for the store only once. */
   readonly isStoreGone?: boolean
-  /** True if the caller reports the decision, together with those of the other steps. */
+  /** True if the caller reports the decision, together with the decisions of the other steps. */
   readonly isReportedLater?: boolean
 }
 
-/** A request that is counted, with what it asks under the rules that are in force when this is made. */
+/** A request that is counted, with its checks under the rules that are in force when this object is created. */
 export class PreparedRequest<Request> {
-  // No private names in here, and no fields but by the constructor: one is made for each request.
+  // For speed: one is created per request, so no private names, and only the constructor adds fields.
   declare readonly facts: RequestFacts
   declare readonly request: Request
   declare readonly units: number
   declare readonly part: Part | undefined
-  /** When the call began; undefined if nobody listens to decisions, or if the caller reports them. */
+  /** When the call began. Undefined if there is no listener for decisions, or if the caller reports them. */
   declare readonly startedMs: number | undefined
   declare readonly ruleSet: RuleSet
   declare readonly ruleChecks: readonly RuleCheck[]
@@ -56,7 +59,7 @@ export class PreparedRequest<Request> {
     )
   }
 
-  /** Returns the same request with what it asks under the rules that are in force now. */
+  /** Returns the same request with its checks under the rules that are in force now. */
   renewed(): PreparedRequest<Request> {
     return new PreparedRequest(this.rules, this.facts, this.request, this.units, this.part, this.startedMs)
   }

@@ -15,13 +15,13 @@ const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const BOB: RequestFacts = { remoteAddress: "192.0.2.2" }
 const QUIET = { warn() {}, error() {} }
 
-/** A limiter that says nothing, and the clock that it goes by. */
+/** Returns a limiter that logs nothing, and its clock. */
 function limiterWith(options: LimiterOptions<RequestFacts>) {
   const clock = manualClock()
   return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
 }
 
-/** A memory store that writes down what it is asked. */
+/** Returns a memory store that records the checks it is asked for. */
 function recordingStore(): { store: Store; takes: Check[][]; peeks: Check[][] } {
   const inner = memoryStore({ clock: manualClock() })
   const takes: Check[][] = []
@@ -114,7 +114,7 @@ describe("one rule", () => {
       remaining: 4,
       cost: 2,
       retryAfterMs: 0,
-      // To the window's end, and until the last of its 6 has gone out of the next one.
+      // To the window's end, and until the last of its 6 units has left the next window.
       resetAfterMs: 30_000 + 50_001,
       delayMs: 0,
       overLimit: false,
@@ -129,7 +129,7 @@ describe("one rule", () => {
           cost: 2,
           allowed: true,
           retryAfterMs: 0,
-          // A cost of 5 fits when only 5 of the 6 are left in view.
+          // A cost of 5 fits when only 5 of the 6 units are still in view.
           nextUnitAfterMs: 30_000 + 1,
           resetAfterMs: 30_000 + 50_001,
           delayMs: 0,
@@ -151,7 +151,7 @@ describe("one rule", () => {
       limit: 10,
       remaining: 2,
       cost: 0,
-      // 8 counted, 3 asked: when 7 are left in view.
+      // 8 are counted and 3 asked for, so it fits when 7 are still in view.
       retryAfterMs: MINUTE + 1,
       resetAfterMs: MINUTE + 52_501,
       delayMs: 0,
@@ -172,7 +172,7 @@ describe("one rule", () => {
     for (const request of [ALICE, BOB, ALICE, {}, {}]) {
       verdicts.push((await limiter.decide(request)).allowed)
     }
-    // Who has no address shares one counter with all the others that have none.
+    // All requests without an address share one counter.
     expect(verdicts).toEqual([true, true, false, true, false])
   })
 
@@ -500,7 +500,7 @@ describe("enabled: false", () => {
       await off.reset(ALICE)
       expect((await on.decide(ALICE)).allowed).toBe(false)
       await off.close()
-      // Closing it releases no names of the other one.
+      // Closing it does not release the names of the other limiter.
       expect(() => make(true)).toThrow(/another limiter counts rule "ip-1m"/)
       await on.close()
       await make(true).close()
@@ -566,7 +566,7 @@ describe("refund", () => {
     clock.advance(MINUTE)
     const second = await limiter.decide(ALICE, { cost: 2 })
     await limiter.refund(first)
-    // Not from the present window: its 2 stay.
+    // The present window keeps its 2 units.
     expect(await remainingOf(limiter)).toEqual([8])
     clock.advance(2 * MINUTE)
     await limiter.decide(ALICE, { cost: 3 })
@@ -619,7 +619,7 @@ describe("refund", () => {
     expect(await Promise.all([one, ...others].map((each) => remainingOf(each)))).toEqual([[2], [3], [3]])
     await one.refund(decision)
     expect(await remainingOf(one)).toEqual([5])
-    // There is nothing in it any more that would be anybody's.
+    // The decision has nothing left to refund, so it belongs to any limiter.
     await others[0]?.refund(decision)
   })
 
@@ -828,7 +828,7 @@ describe("two limiters on one store", () => {
     expect(() => limiterWith({ store, rules: [{ ...rules[0], name: "b" } as never, ...rules] })).toThrow(
       taken("a", "default"),
     )
-    // What was refused holds no name.
+    // The rejected limiters hold no names.
     expect(() => limiterWith({ store, limit: 5, window: "1m", name: "b" })).not.toThrow()
     await limiter.close()
     expect(() => limiterWith({ store, rules })).not.toThrow()
@@ -958,7 +958,7 @@ describe("events", () => {
       throw new Error("again")
     })
     expect((await limiter.decide(ALICE)).remaining).toBe(4)
-    // The warning of the cost, and the warning of the listener.
+    // One warning for the cost, and one for the listener.
     expect(said).toBe(2)
   })
 

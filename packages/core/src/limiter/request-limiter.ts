@@ -33,10 +33,10 @@ import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rule-set/rules-in-force.ts"
 import { type DecisionStep, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
 
-/** The limiter behind the interface, with what a guard needs of it besides. */
+/** The limiter behind the interface, with the members that adapters need besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {
   readonly options: ParsedOptions
-  /** What becomes of the requests that an adapter has. */
+  /** Decides the requests of adapters. */
   readonly admission: Admission<Request>
   readonly #parts: LimiterParts<Request>
   readonly #rules: RulesInForce<Request>
@@ -45,7 +45,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   #closed = false
 
   static create<Request>(options: ParsedOptions): RequestLimiter<Request> {
-    // Before names are claimed: a store that is closed already refuses.
+    // Create the parts before names are claimed: this throws if the store is closed.
     const parts = createParts<Request>(options)
     try {
       const routes = new RouteRules<RequestLimiter<Request>>()
@@ -95,12 +95,15 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return { service, waiting, ...(openBreakers !== undefined && { openBreakers }) }
   }
 
-  /** What the first decisions have to wait for; undefined once rules are there or cannot be had in time. */
+  /** Resolves when the first decisions can be made. Undefined once rules are loaded, or cannot be loaded in time. */
   get firstRules(): Promise<void> | undefined {
     return this.#rules.first
   }
 
-  /** The steps at which its rules, now or later, can be decided: at least one. Rules of a source may be decided at any of them. */
+  /**
+   * The steps at which its rules, now or later, can be decided: at least one. Rules of a source may be decided at any
+   * step.
+   */
   get steps(): readonly DecisionStep[] {
     const { firstStep } = this.#parts.context
     if (!Array.isArray(this.options.rules)) return stepsIn(stepsFrom(firstStep))
@@ -122,7 +125,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 
   decide(request: Request, options?: CostOption): Promise<Decision> {
-    // An async function would wait three more turns for a promise that it returns.
+    // Not an async function, which would take three more turns to pass on a promise.
     try {
       const prepared = this.#prepare(request, parseCost(options))
       if (prepared instanceof Promise) return prepared.then((made) => this.admission.take(made))
@@ -166,7 +169,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
-  // Facts alone stand for a request here, and the callbacks of the options get what was given.
+  // `peek`, `reset`, `block` and `unblock` accept plain facts as a request. Callbacks of the options get what was
+  // passed.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
     const { cost, rules } = parsePeekOptions(options)
@@ -186,7 +190,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     await forEachPart(decision, async (part) => waitingRoom.wake(await decider.refund(part)))
   }
 
-  /** Gives the units back after a request has been answered, when nobody waits. A loss is reported as an event and a warning. */
+  /**
+   * Refunds the units after a request has been answered, when no caller waits. A loss is emitted as an event and
+   * logged.
+   */
   refundInBackground(decision: Decision): void {
     if (this.#closed) return
     const { decider, waitingRoom } = this.#parts
@@ -203,9 +210,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   decisionOn(request: Request & object): Decision | undefined {
     for (let mount = (request as Marked | undefined)?.[MARK]; mount !== undefined; mount = mount.earlier) {
-      // Those of its routes are made by other limiters, of the same parts.
+      // The decisions of its routes are made by other limiters that share its parts.
       const isOwn = mount.limiter instanceof RequestLimiter && mount.limiter.#parts === this.#parts
-      // Where it was skipped another mount may have counted it.
+      // If this mount skipped the request, an earlier mount may have counted it.
       if (isOwn && (mount.own.checks.length > 0 || mount.earlier === undefined)) return mount.own
     }
     return undefined
@@ -250,14 +257,17 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     if (this.options.ownsStore) await this.options.store.close()
   }
 
-  /** Lets `peek`, `reset` and the like be asked with a framework's request, and mean whom its adapter counts. */
+  /**
+   * Registers an adapter's reader, so that `peek`, `reset` and similar calls accept the framework's own request. They
+   * then mean the client that the adapter counts.
+   */
   readFactsWith(reader: FactsReader): void {
     this.#parts.factsReaders.add(reader)
   }
 
   /**
-   * Returns a limiter for one route of a mount: the rule in place of the inline one. The same one where another mount has the same
-   * rule. Throws {@link InvalidOptionError}.
+   * Returns a limiter for one route of a mount, with the route's rule instead of the inline rule. Mounts with the same
+   * rule share one limiter. Throws {@link InvalidOptionError}.
    */
   forRoute(
     mount: object,
@@ -271,7 +281,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#routes.join(mount, route, rule, make)
   }
 
-  /** The mount needs this limiter of a route no more. The name of the rule is free when no mount does. */
+  /** Releases the limiter of a route that a mount no longer needs. The rule's name is free when no mount needs it. */
   leaveRoute(mount: object, route: RequestLimiter<Request>): void {
     const unused = this.#routes.leave(mount, route)
     if (unused !== undefined) unused.#rules.giveUp()
@@ -282,12 +292,12 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   }
 }
 
-/** Who acquires waits for any rule. */
+/** `acquire` waits for every rule. */
 function everyRule(): boolean {
   return true
 }
 
-/** Starts an action on all parts of a decision at once. Rejects with the first error. */
+/** Runs an action on all parts of a decision at once. Rejects with the first error. */
 async function forEachPart(decision: Decision, act: (part: Decision) => Promise<void>): Promise<void> {
   await Promise.all(DecisionRecord.partsOf(decision).map(act))
 }

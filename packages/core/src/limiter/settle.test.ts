@@ -94,7 +94,7 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
     [2 ** 36, "1 minute"],
     [1_000_000_000, "30 days"],
   ]
-  // A log has an entry for each unit, and so no large limit.
+  // A log has an entry for each unit, so its limit cannot be large.
   it.each(kind.algorithm === "sliding-log" ? quotas.slice(0, 1) : quotas)(
     "keeps the counter of %i in %s sound, however much is charged and however often",
     async (limit, window) => {
@@ -173,7 +173,7 @@ describe("settling", () => {
     const { limiter, returned } = limiterWith({ limit: 10, window: "1 minute" })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 8)
     expect(returned).toEqual([])
-    // Also of a burst that is more than a year's quota, which is the most that is charged.
+    // This also holds for a burst of more than a year's quota, the most that is charged.
     const yearly = { limit: 1, window: "365 days", algorithm: "token-bucket", burst: 100 } as const
     const saved = limiterWith(yearly)
     await saved.limiter.settle(await saved.limiter.decide(ALICE, { cost: 50 }), 50)
@@ -226,7 +226,7 @@ describe("settling", () => {
     const limiter = createLimiter({ limit: 10, window: "1 minute", clock, store, logger: QUIET })
     const decision = await limiter.decide(ALICE, { cost: 8 })
     await expect(limiter.settle(decision, 3)).rejects.toThrow("down")
-    // Nobody knows whether the store has heard it: a second time could give back twice.
+    // It is unknown whether the store applied it, so a second call could refund twice.
     await expect(limiter.settle(decision, 3)).resolves.toBeUndefined()
   })
 

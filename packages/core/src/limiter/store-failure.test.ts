@@ -15,7 +15,7 @@ import type { LimiterOptions } from "./options/options.ts"
 
 type Take = (requests: readonly (readonly Check[])[]) => MaybePromise<readonly StoreResult[]>
 
-/** A memory store with a line to it that can be cut: while `fault` is set, it answers in its place. */
+/** A memory store whose connection can be cut: while `fault` is set, `fault` answers instead. */
 class FragileStore implements Store {
   readonly inner: MemoryStore
   fault: Take | undefined
@@ -45,7 +45,7 @@ class FragileStore implements Store {
   }
 }
 
-/** What a store has besides. */
+/** The other methods of a store. */
 const silent = { refund() {}, reset() {}, close() {} }
 const QUIET = { warn() {}, error() {} }
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
@@ -76,7 +76,7 @@ function setUp(options: LimiterOptions<RequestFacts>) {
   return { clock, store, limiter, events, errors, verdicts }
 }
 
-/** What a limiter tells of each failure of its store. */
+/** Records the error of each store failure that a limiter emits. */
 function listen(limiter: Limiter<RequestFacts>): readonly StoreUnavailableError[] {
   const errors: StoreUnavailableError[] = []
   limiter.on("store-error", (error) => void errors.push(error))
@@ -127,7 +127,7 @@ describe("a store that fails", () => {
   })
 
   const stateFrom = (startMs: number, current: number): CounterState => ({ startMs, current, previous: 0 })
-  /** An answer whose one check has been changed. */
+  /** Returns a test case: an answer whose single check has been changed. */
   const spoilt = (
     what: string,
     change: (counted: Counted, nowMs: number) => unknown,
@@ -169,9 +169,9 @@ describe("a store that fails", () => {
         spoilt(`${member} ${String(value)}`, (one) => ({ ...one, state: { ...one.state, [member]: value } })),
       ),
     ]),
-    // A column of 64-bit integers, as some clients of databases read it.
+    // A 64-bit integer column, as some database clients read it.
     spoilt("startMs 1n", ({ state, taken }) => ({ state: { ...state, startMs: 1n }, taken })),
-    // The last entry of a log counts until exactly a window has gone by.
+    // The last entry of a log counts until exactly a window has passed.
     spoilt("a window that has long passed", ({ state, taken }, nowMs) => ({
       state: { ...state, startMs: nowMs - 60_001 },
       taken,
@@ -197,7 +197,7 @@ describe("a store that fails", () => {
     expect(errors.map(({ message }) => message)).toEqual(["The store gave an answer that makes no sense."])
   })
 
-  // Of a column that is null, or was cut: of "00" a part has no digits, so there would be no end of them.
+  // A database column that is null or truncated. With "00", a part has no digits, so parsing would never end.
   it.each([null, 5, [], "0", "00", ":1", "x"])(
     "and answers with parts that are none, %j, is not believed",
     async (parts) => {
@@ -473,7 +473,7 @@ describe("degraded and recovered", () => {
     await verdicts(1)
     expect(events).toEqual(["degraded"])
     store.fault = undefined
-    // A store that fails for some keys and not for others has not recovered with each of the others.
+    // A store that fails for some keys only does not recover with each answer for the other keys.
     clock.advance(9_999)
     await verdicts(3)
     expect(events).toEqual(["degraded"])
@@ -530,7 +530,7 @@ describe("degraded and recovered", () => {
 })
 
 describe("the log of outages", () => {
-  /** What is logged, as codes with the second at which it is. */
+  /** Sets up a log that records each code with the second at which it was logged. */
   function setUpLog() {
     const lines: string[] = []
     const logger = {
@@ -652,7 +652,7 @@ describe("store-error", () => {
   it("makes no error for each decision of an outage while nobody listens", async () => {
     const { store, verdicts } = setUp({ limit: 100, window: "1 minute" })
     let made = 0
-    // An error that tells when its message is read, as one that is made of it does.
+    // Counts how often its message is read, because creating an error from it reads the message.
     const failure = {
       toString() {
         made++
@@ -666,7 +666,7 @@ describe("store-error", () => {
 })
 
 describe("the deadline", () => {
-  /** How many timers run while something is under way, and afterwards. */
+  /** Returns the number of timers that run while work is pending, and afterward. */
   async function timersOf(work: () => Promise<unknown>): Promise<number[]> {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     try {
@@ -691,7 +691,7 @@ describe("the deadline", () => {
       })
     const late = await limiter.decide(ALICE)
     expect(late).toMatchObject({ degraded: true, remaining: 4 })
-    // In time it would say that the store is back.
+    // An answer in time would mean that the store is back.
     clock.advance(1_000)
     answer()
     await nextTurn()

@@ -19,7 +19,7 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   return { clock, limiter: createLimiter({ clock, logger: QUIET, ...options }) }
 }
 
-/** A memory store that does something right before each take, and writes down what was asked. */
+/** Returns a memory store that calls `before` right before each take and records what was asked. */
 function busyStore(clock: ReturnType<typeof manualClock>, before: (store: Store, check: Check) => void) {
   const inner = memoryStore({ clock })
   const asked: number[] = []
@@ -105,7 +105,7 @@ describe("takeUpTo", () => {
     ]
     const { limiter } = limiterWith({ rules })
     const decision = await limiter.takeUpTo(ALICE, 100)
-    // 25 days' units of 2 and 75 of the minute's.
+    // 25 units take 25 from the day rule and 75 from the minute rule.
     expect(decision).toMatchObject({ allowed: true, cost: 25, policy: "day" })
     expect(decision.checks.map(({ cost, remaining }) => [cost, remaining])).toEqual([
       [75, 25],
@@ -142,7 +142,7 @@ describe("takeUpTo", () => {
       { name: "elsewhere", field: "service", limit: 20, window: "1 minute" },
     ]
     const { store } = busyStore(clock, () => undefined)
-    // The third counter is in another place, which nobody asks when the first one has refused.
+    // The third counter is on another server, which is not asked when the first one has refused.
     const take: Store["take"] = async (requests) => {
       const [answer] = await store.take(requests)
       if (answer === undefined || answer.granted) return answer === undefined ? [] : [answer]
@@ -172,7 +172,7 @@ describe("takeUpTo", () => {
     await limiter.decide(ALICE)
     clock.advance(120_000)
     expect(await limiter.takeUpTo(ALICE, 3)).toMatchObject({ allowed: false, refusal: "penalty" })
-    // It is only looked at.
+    // The store was only peeked.
     expect(asked).toEqual([5, 1])
   })
 
