@@ -109,8 +109,8 @@ export interface Decision {
   /** Why the request was refused; absent if it was admitted. */
   readonly refusal?: Refusal
   /**
-   * The binding rule's message for a client that it refuses. Absent if the request was admitted or the rule has no
-   * message.
+   * The binding rule's message for a client that it refuses. Absent if the request was admitted, and for a rule without
+   * a message.
    */
   readonly rejectionMessage?: string
   /** Names of shadow rules that would have refused. */

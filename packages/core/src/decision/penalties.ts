@@ -33,7 +33,7 @@ export function countRefusals(ruleChecks: readonly RuleCheck[]): boolean {
 export interface Parted {
   readonly storeChecks: readonly RuleCheck[]
   readonly answer: StoreResult
-  /** The state of each rule's penalty, by the rule's index. Undefined for a rule without a penalty, or if it was not read. */
+  /** The state of each rule's penalty, by the rule's index. Undefined for a rule without a penalty or if not read. */
   readonly penalties: readonly (CounterState | undefined)[]
 }
 

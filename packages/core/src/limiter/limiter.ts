@@ -150,9 +150,10 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * Waits until the request is admitted under every rule, and takes the units. Within the process, requests that share
    * a counter are served first come, first served, without polling. A leaky bucket's delay is waited for, too.
    *
-   * Rejects at once with {@link RateLimitExceededError} if waiting is pointless: the request can never succeed, has to
-   * wait longer than `maxWaitMs`, or finds `maxWaiting` requests waiting. Rejects with the signal's reason when it is
-   * aborted, and with {@link ClosedError} when the limiter is closed. In all these cases nothing stays taken.
+   * Rejects at once with {@link RateLimitExceededError} if waiting is pointless. That is the case if the request can
+   * never succeed, has to wait longer than `maxWaitMs`, or finds `maxWaiting` requests waiting. Rejects with the
+   * signal's reason when it is aborted, and with {@link ClosedError} when the limiter is closed. In all these cases
+   * nothing stays taken.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"
@@ -197,8 +198,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    *
    * Waits for the store for at most `storeTimeoutMs`, as a decision does, and rejects with
    * {@link StoreUnavailableError} when the store fails. If the error's `outcome` is "not-applied", nothing was refunded
-   * and you can call `refund` again. If it is "unknown", the units may have been refunded, and another call has no
-   * effect.
+   * and you can call `refund` again. If it is "unknown", the units may have been refunded, and another call does
+   * nothing.
    */
   refund(decision: Decision): Promise<void>
   /**
@@ -239,7 +240,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    *
    * The block is kept in the store. This limiter applies it at once, other processes within a second of their next
    * decision. Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. It is
-   * safe to call again. Rejects with {@link InvalidOptionError} if no rule could refuse the client: the request lacks
+   * safe to call again.
+   *
+   * Rejects with {@link InvalidOptionError} if no rule could refuse the client. That is the case if the request lacks
    * the field, an allow list has the client, or its limit is Infinity.
    * @example
    * ```ts

@@ -29,7 +29,7 @@ export interface ParsedOptions {
   readonly store: Store
   readonly ownsStore: boolean
   readonly clientAddress: ClientAddressOptions
-  /** Returns the function that reads a field of the app's own; undefined if the app has no such field. */
+  /** Returns the function that reads a field of the app's own; undefined if there is no such field. */
   readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
   /** The names of the app's own fields, if they are known in advance. */
   readonly extractorNames: readonly string[]

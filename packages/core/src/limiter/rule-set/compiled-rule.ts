@@ -112,7 +112,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       if (typeof partition !== "string") return []
       // A counter has the same name under any limit, so do not call the limit function.
       const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
-      // A shadow rule never refuses, so it has no blocks.
+      // A shadow rule never refuses, so it cannot block.
       return (shadow ? [policy] : [policy, penalty]).map((each) => ({ policy: each, partition }))
     },
   }

@@ -8,7 +8,7 @@ export interface LoopGauge {
 }
 
 /**
- * Interval of Node's own timer in milliseconds. It runs in native code, so 50 runs a second have no measurable cost.
+ * Interval of Node's own timer in milliseconds. It runs in native code, so 50 runs a second cost nothing measurable.
  */
 const RESOLUTION_MS = 20
 
