@@ -1,70 +1,73 @@
 import type { AlgorithmName } from "../algorithms/kinds.ts"
 import type { Alignment, OnMissing, OnStoreFailure, Refill } from "../ground/policy.ts"
 
-/** The requests that a rule is for. Every member that is given must agree. */
+/** The requests that a rule applies to. A request must match every member that is given. */
 export interface RuleMatch {
-  /** Methods, in any case. GET covers HEAD. */
+  /** Methods in any case. GET includes HEAD. */
   readonly methods?: readonly string[] | undefined
   /**
-   * A path pattern: "/users/:id", "/files/*". Compared without regard to case, trailing slash, repeated slashes and
-   * percent encoding, against the path of the URL and against the framework's route where that is known.
+   * A path pattern: "/users/:id", "/files/*". It is compared with the path of the URL and with the framework's route if
+   * that is known. The comparison ignores case, a trailing slash, repeated slashes and percent encoding.
    */
   readonly path?: string | undefined
   /**
-   * Field name to the values that it may have: `{ plan: ["free", "trial"] }`. Of `ip`, addresses and CIDRs; methods in any case. A
-   * missing field does not match.
+   * Accepted values by field name: `{ plan: ["free", "trial"] }`. For `ip`, values are addresses and CIDRs; methods may
+   * be in any case. A request without the field does not match.
    */
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
-/** What becomes of a request that does not fit into the limit. */
+/** How a request that does not fit into the limit is handled. */
 export type Throttle =
-  /** It is refused. A leaky bucket tells how long to hold what is admitted, in `delayMs`. */
+  /** Refuses the request. For a leaky bucket, `delayMs` is how long to hold an admitted request. */
   | "hard"
-  /** The same. */
+  /** Same as "hard". */
   | { readonly kind: "hard" }
-  /** So many percent of the limit are admitted above it and marked `overLimit`: 5 of limit 500 admits 525. */
+  /**
+   * Admits up to `percent` percent of the limit above it and marks those requests `overLimit`: 5 with limit 500 admits
+   * 525.
+   */
   | {
       readonly kind: "soft"
-      /** Above 0, to 1000. The units are rounded down, and at least one. */
+      /** Above 0, at most 1000. The resulting units are rounded down; they must be at least one. */
       readonly percent: number
     }
-  /** It is admitted and marked `overLimit` while there is capacity to spare. */
+  /** Admits the request and marks it `overLimit` while there is spare capacity. */
   | {
       readonly kind: "elastic"
-      /** Units that are admitted in all, above the limit. Default: as many as are counted exactly. */
+      /** Most units that are admitted in total; must be above the limit. Default: as many as can be counted exactly. */
       readonly ceiling?: number | undefined
-      /** Whether there is capacity to spare; only in code. Default: by the event loop of this process. */
+      /** Returns whether there is spare capacity; only in code. Default: judges by the event loop of this process. */
       readonly signal?: (() => boolean) | undefined
     }
   /**
-   * Adapters hold it until it fits, in the order of arrival. `decide` refuses as "hard" does. A leaky bucket holds as many
-   * units as it has room for (`burst`), and refuses what does not fit.
+   * Adapters hold the request until it fits, in order of arrival. `decide` refuses as "hard" does. A leaky bucket holds
+   * as many units as it has room for (`burst`) and refuses the rest.
    */
   | {
       readonly kind: "queue"
       /**
-       * Requests that stand in line for one counter in this process, at most: default 100. For a leaky bucket it is a line in front of
-       * the bucket, and 0 by default, so that what the bucket has no room for is refused at once.
+       * Most requests that wait for one counter in this process. Default: 100. For a leaky bucket this line is in front
+       * of the bucket. Its default is 0, so a request is refused at once when the bucket is full.
        */
       readonly maxWaiting?: number | undefined
-      /** Milliseconds that one is held, at most: default 10,000. */
+      /** Longest time that a request is held, in milliseconds. Default: 10,000. */
       readonly maxWaitMs?: number | undefined
     }
 
-/** When a client is blocked for having been refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. */
+/** When to block a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. */
 export interface RulePenalty {
-  /** So many refusals by this rule block the client: a positive whole number. */
+  /** Number of refusals by this rule after which the client is blocked: a positive whole number. */
   readonly refusals: number
-  /** Milliseconds or a text, from the first of the refusals. Default: the rule's window. */
+  /** Period in which the refusals count, from the first one: milliseconds or a text. Default: the rule's window. */
   readonly within?: number | string | undefined
-  /** How long: milliseconds or a text, from the refusal that reached the number. */
+  /** How long the client is blocked, from the last counted refusal: milliseconds or a text. */
   readonly for: number | string
 }
 
 /**
- * A rule in code: what a service owner writes. `Request` is what the limiter is asked about. docs/guides/rules.md explains each
- * member with examples.
+ * A rule in code, written by a service owner. `Request` is the type of the requests that the limiter decides.
+ * docs/guides/rules.md explains each member with examples.
  * @example
  * ```ts
  * import { createLimiter, type Rule } from "@sluice/core"
@@ -79,62 +82,69 @@ export interface RulePenalty {
  */
 export interface Rule<Request = unknown> {
   /**
-   * Printable ASCII without double quotes and backslashes, at most 64 characters. Default from field and window: "ip-1m";
-   * of a route of Fastify from its method and URL: "GET /search".
+   * Printable ASCII without double quotes and backslashes, at most 64 characters. The default is made from field and
+   * window: "ip-1m". For a Fastify route, the default is its method and URL: "GET /search".
    */
   readonly name?: string | undefined
   /**
-   * Quota units per window: a positive whole number, or in code a function that yields one per request; Infinity from it is no
-   * limit for that request.
+   * Quota units per window: a positive whole number, or in code a function that returns one for each request. Infinity
+   * means that the request is not limited.
    */
   readonly limit: number | ((request: Request) => number)
-  /** A text such as "1 minute" or "15m"; a number is milliseconds, and warned of below 1,000. */
+  /** A text such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
   readonly window: number | string
   /**
-   * Whose requests are counted together: "ip", "method", "route", "header:NAME", "query:NAME", "body:PATH", "param:NAME",
-   * "cookie:NAME", or a name that the option `fields` reads; or "service", all requests together. A list makes a combination.
-   * Required in a list. An inline rule defaults to "ip"; a stored rule without a field counts the whole service.
+   * The field whose value identifies a counter: "ip", "method", "route", "header:NAME", "query:NAME", "body:PATH",
+   * "param:NAME", "cookie:NAME", or a name that the option `fields` reads. "service" counts all requests together. A
+   * list combines fields. Required in a list of rules. An inline rule defaults to "ip"; a stored rule without a field
+   * counts the whole service.
    */
   readonly field: string | readonly string[]
-  /** What becomes of a request without the field: default "ip". */
+  /** How a request without the field is counted or decided. Default: "ip". */
   readonly onMissing?: OnMissing | undefined
-  /** How it is counted: default "sliding-window". */
+  /** How requests are counted. Default: "sliding-window". */
   readonly algorithm?: AlgorithmName | undefined
-  /** Only for "fixed-window": where windows begin, default "epoch". */
+  /** Only for "fixed-window": where windows begin. Default: "epoch". */
   readonly align?: Alignment | undefined
   /**
-   * Sub-windows, from 2 to 360 and no more than the window has milliseconds: for "sliding-window-strict" 60 by default, for
-   * "sliding-window" two windows by default.
+   * Number of sub-windows, from 2 to 360 and at most the milliseconds of the window. The default for
+   * "sliding-window-strict" is 60. By default, "sliding-window" uses two windows instead.
    */
   readonly buckets?: number | undefined
   /** Only for "token-bucket" and "leaky-bucket": units that the bucket holds. Default: the limit. */
   readonly burst?: number | undefined
-  /** Only for "token-bucket": how it fills, default "continuous". */
+  /** Only for "token-bucket": how the bucket refills. Default: "continuous". */
   readonly refill?: Refill | undefined
-  /** What becomes of a request that does not fit: default "hard", and for "leaky-bucket" `{ kind: "queue" }`. */
+  /** How a request that does not fit is handled. Default: "hard", and `{ kind: "queue" }` for "leaky-bucket". */
   readonly throttle?: Throttle | undefined
-  /** Whether requests that it refuses count too, up to the limit: who keeps knocking stays out. Default false. */
+  /**
+   * True if refused requests count too, up to the limit, so a client that keeps sending stays refused. Default: false.
+   */
   readonly countRejected?: boolean | undefined
-  /** Blocks a client that was refused too often. Only of a rule with a field; a shadow rule blocks nobody. */
+  /** Blocks a client that is refused too often. The rule needs a field. A shadow rule blocks no client. */
   readonly penalty?: RulePenalty | undefined
-  /** Units that one request takes: a positive whole number, default 1. Multiplies the cost given by the caller. */
+  /**
+   * Units that one request takes: a positive whole number. The cost given by the caller is multiplied by it. Default:
+   * 1.
+   */
   readonly cost?: number | undefined
-  /** Which requests the rule is for: default all. */
+  /** The requests that the rule applies to. Default: all. */
   readonly match?: RuleMatch | undefined
-  /** Values of the rule's own field, or for `ip` addresses and CIDRs, that the rule does not count. */
+  /** Values of the rule's own field that the rule does not count; for `ip`, addresses and CIDRs. */
   readonly allow?: readonly string[] | undefined
-  /** Values of the rule's own field, or for `ip` addresses and CIDRs, that the rule always refuses. */
+  /** Values of the rule's own field that the rule always refuses; for `ip`, addresses and CIDRs. */
   readonly deny?: readonly string[] | undefined
   /**
-   * Passed to a refused client: free text, or one of the three that have a machine-readable `retry`:
-   * "retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit" ({@link RetryAdvice}). Default: none.
+   * Message for a refused client: free text, or one of the three texts that add a machine-readable `retry`
+   * ({@link RetryAdvice}). Those are "retry-with-exponential-backoff", "retry-with-fixed-time" and
+   * "exhausted-daily-limit". Default: none.
    */
   readonly rejectionMessage?: string | undefined
-  /** Decides and reports, never refuses: default false. */
+  /** True if the rule decides and reports but never refuses. Default: false. */
   readonly shadow?: boolean | undefined
-  /** What is decided when the shared store is gone. Default: the limiter's own. */
+  /** The decision while the shared store is unavailable. Default: the limiter's own option. */
   readonly onStoreFailure?: OnStoreFailure | undefined
 }
 
-/** A rule as it may be stored or registered: without a `field` it counts the whole service. */
+/** A rule that can be stored or registered. Without a `field` it counts the whole service. */
 export type StorableRule = Omit<Rule, "field"> & Partial<Pick<Rule, "field">>

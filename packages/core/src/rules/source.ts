@@ -1,34 +1,38 @@
 import type { Problem } from "../ground/errors.ts"
 import type { StorableRule } from "./rule.ts"
 
-/** The rules of one service as a source has them now. */
+/** The rules of one service, as a source has them now. */
 export interface LoadedRules {
-  /** The valid rules, in the order written. Empty if the source knows no rules for the service. */
+  /** The valid rules, in the order written. Empty if the source does not know the service. */
   readonly rules: readonly StorableRule[]
-  /** What is wrong with the others. The rule book decides what applies then. */
+  /** Problems of the invalid rules. The rule book decides what to apply then. */
   readonly problems: readonly Problem[]
-  /** Version of the stored document, where it has one. */
+  /** Version of the stored document, if it has one. */
   readonly version?: number
-  /** Where the source can tell cheaply: the same text as long as what is stored for the service is the same. */
+  /**
+   * A text that stays the same while the stored rules of the service stay the same. Set it if it is cheap to compute.
+   */
   readonly stamp?: string
 }
 
-/** What is stored for one service among many, not yet parsed: parsing thousands in one go would hold up requests. */
+/** The stored rules of one service among many, not yet parsed. Parsing thousands at once would block requests. */
 export interface FoundRules {
-  /** Whose rules these are. */
+  /** The service that the rules belong to. */
   readonly service: string
-  /** The same text as long as what is stored for the service is the same: then it need not be read again. */
+  /**
+   * A text that stays the same while the stored rules of the service stay the same. Unchanged rules are not read again.
+   */
   readonly stamp: string
   /**
-   * Parses it. Neither throws nor rejects: what is wrong is a problem. A source whose documents may have hundreds of rules
-   * returns a promise and parses them in slices, such as with `readRuleDocumentInSlices`.
+   * Parses the rules. It neither throws nor rejects: it returns every error as a problem. If documents may have
+   * hundreds of rules, the source should return a promise and parse in slices (see `readRuleDocumentInSlices`).
    */
   read(): LoadedRules | Promise<LoadedRules>
 }
 
-/** What a synchronous load has read. */
+/** The result of a synchronous load. */
 export interface LoadedNow extends LoadedRules {
-  /** What else is wrong in the same place, such as invalid rules of other services, to be logged. Default: nothing. */
+  /** Problems to log that do not concern the service, such as invalid rules of other services. Default: none. */
   readonly otherProblems?: readonly Problem[]
 }
 
@@ -37,35 +41,35 @@ export interface LoadOptions {
   /** Ends the load: it rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * What was written before the call must be seen: a source that may answer with something older must not. The rule
-   * book asks for it where somebody has called `refresh`; polls do without.
+   * True if the load must return everything that was written before the call, so the source must not use a cache. The
+   * rule book sets it after a call to `refresh`, but not for polls.
    */
   readonly fresh?: boolean
 }
 
 /**
- * Where rules are. `load` and `loadAll` reject with {@link RuleSourceError} if the rules cannot be read at all. A rule that is
- * invalid is not an error of the source but a problem beside the valid rules. In both cases the rule book keeps the edition
- * that is in force.
+ * Where a rule book loads rules from. `load` and `loadAll` reject with {@link RuleSourceError} if the rules cannot be
+ * read at all. An invalid rule is not an error of the source: it is a problem, reported along with the valid rules. In
+ * both cases the rule book keeps the edition that is in force.
  */
 export interface RuleSource {
-  /** What messages call it: `rules file "/etc/sluice/rules.yaml"`. */
+  /** Name of the source in messages: `rules file "/etc/sluice/rules.yaml"`. */
   readonly name?: string
-  /** The rules of one service; none where the source does not know it. */
+  /** Returns the rules of one service; no rules if the source does not know the service. */
   load(service: string, options?: LoadOptions): Promise<LoadedRules>
   /**
-   * Returns the rules of one service synchronously. The rule book calls it when a limiter of the service is created, and
-   * creating the limiter fails with what this throws or has in `problems`. A source without it is a network source: its
-   * limiters must say what applies until the first load has succeeded.
+   * Returns the rules of one service synchronously. The rule book calls it when a limiter of the service is created.
+   * Creating the limiter fails if this throws or returns problems. A source without it is a network source: its
+   * limiters must define what applies until the first load has succeeded.
    * @throws {@link RuleSourceError} if the rules cannot be read.
    */
   loadSync?(service: string): LoadedNow
-  /** The rules of every service, a page at a time. Absent where a source cannot list them. */
+  /** Returns the rules of every service in pages. Absent if the source cannot list its services. */
   loadAll?(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>
-  /** How often the rules should be loaded again, in milliseconds; absent where `watch` tells of every change. */
+  /** Poll interval in milliseconds. Absent if `watch` reports every change. */
   readonly pollMs?: number
-  /** Calls `changed` when `load` may answer differently; yields the function that stops it. */
+  /** Calls `changed` when `load` may return other rules. Returns a function that stops watching. */
   watch?(changed: () => void): () => void
-  /** Frees what the source itself opened. */
+  /** Frees the resources that the source itself has opened. */
   close?(): void | Promise<void>
 }

@@ -5,18 +5,18 @@ import type { RuleMatch } from "../rule.ts"
 import { normalizePath } from "./path.ts"
 import { compileValueList } from "./value-list.ts"
 
-/** What a `match.path` may be, for error messages. */
+/** The accepted forms of `match.path`, for error messages. */
 export const PATH_ACCEPTED =
   'a path that starts with "/": "/login", "/users/:id", "/files/*" for all below, "/files/*rest/raw", "/files{/:version}"; with a "\\" before each of :*?+!()[]{} that is meant as it is'
 
 /** A rule's `match`, compiled once. */
 export interface Matcher {
-  /** The fields whose values `matches` may ask for. */
+  /** The fields whose values `matches` may read. */
   readonly fields: readonly string[]
   /**
-   * Whether the rule is for this request. `paths` are the readings of its target (`pathReadings`), empty when it has
-   * none; `route` is the framework's pattern where it is known; `fieldText` yields a field's text, of "ip" the canonical address,
-   * undefined when it is missing.
+   * Whether the rule applies to this request. `paths` are the readings of its target (`pathReadings`), empty without a
+   * target. `route` is the framework's pattern, if known. `fieldText` returns the text of a field, or undefined if the
+   * field is missing. For "ip" it returns the canonical address.
    */
   matches(
     method: string | undefined,
@@ -26,7 +26,10 @@ export interface Matcher {
   ): boolean
 }
 
-/** Compiles `match`. Throws a TypeError when its path is not a pattern, InvalidRuleError for a value of "ip" that is no address. */
+/**
+ * Compiles `match`. Throws a TypeError if its path is not a pattern, and InvalidRuleError if a value of "ip" is not an
+ * address.
+ */
 export function compileMatch(match: RuleMatch = {}): Matcher {
   const methods = match.methods === undefined ? undefined : methodSet(match.methods)
   const path = match.path === undefined ? undefined : compilePath(match.path)
@@ -48,11 +51,11 @@ export function compileMatch(match: RuleMatch = {}): Matcher {
 }
 
 /**
- * Compiles a path pattern to a test of normalized paths and of the framework's route. Throws a TypeError when it is
- * not a pattern.
+ * Compiles a path pattern to a test of normalized paths and of the framework's route. Throws a TypeError if it is not a
+ * pattern.
  *
- * It covers at least what Express, Koa and Fastify route to the same pattern, and more where they differ, so that no
- * spelling of a path slips past a rule. "/files/*" covers "/files" too.
+ * The test covers at least what Express, Koa and Fastify route to the same pattern. If they differ, it covers more, so
+ * that no spelling of a path bypasses a rule. "/files/*" covers "/files" too.
  */
 export function compilePath(
   pattern: string,
@@ -61,14 +64,14 @@ export function compilePath(
   const { regexp } = pathToRegexp(new TokenData(tokens, pattern))
   const sameRoute = routeTest(pattern)
   return (paths, route) =>
-    // Ending in a slash, a path meets a pattern with a last slash as well as one without.
+    // A path with a slash at its end matches patterns both with and without a last slash.
     paths.some((path) => regexp.test(path === "/" ? path : `${path}/`)) ||
     (route !== undefined && sameRoute(route))
 }
 
 /**
- * What is doubtful in a path: "{id}" for a whole segment, which is how others write a parameter, and here the text "id", or nothing. A rule
- * for it limits nobody.
+ * Returns a warning if a whole segment is "{id}", which is a parameter in other pattern languages. Here it is the
+ * optional text "id", so such a rule would limit no client.
  */
 export function pathDoubt(pattern: string): string | undefined {
   const [, name] = /\/\{(\w+)\}(?=\/|$)/.exec(pattern) ?? []
@@ -76,24 +79,26 @@ export function pathDoubt(pattern: string): string | undefined {
   return `"{${name}}" is the text "${name}" or nothing, and no parameter; did you mean ":${name}"?`
 }
 
-/** The tokens of a pattern, with their texts in the spelling that paths are brought to. */
+/** Returns the tokens of a pattern. Their texts are normalized like request paths. */
 export function pathTokens(pattern: string): Token[] {
   return withOptionalRest(parse(namedRest(pattern)).tokens).map(normalizeText)
 }
 
-/** The methods of a match in upper case, with HEAD beside GET. */
+/** Returns the methods of a match in upper case, and adds HEAD if GET is among them. */
 export function methodSet(methods: readonly string[]): ReadonlySet<string> {
   const set = new Set(methods.map((method) => method.toUpperCase()))
   if (set.has("GET")) set.add("HEAD")
   return set
 }
 
-/** A "*" that ends the pattern needs no name. */
+/** Names a "*" that ends the pattern, so that users need not name it. */
 function namedRest(pattern: string): string {
   return pattern.endsWith("/*") ? `${pattern}rest` : pattern
 }
 
-/** Frameworks differ in whether "/files/*" covers "/files/", which is "/files" here: make the rest optional. */
+/**
+ * Makes the rest optional, because frameworks differ in whether "/files/*" covers "/files/", which is "/files" here.
+ */
 function withOptionalRest(tokens: readonly Token[]): Token[] {
   const rest = tokens.at(-1)
   const before = tokens.at(-2)
@@ -102,18 +107,20 @@ function withOptionalRest(tokens: readonly Token[]): Token[] {
   return [...tokens.slice(0, -2), ...text, { type: "group", tokens: [{ type: "text", value: "/" }, rest] }]
 }
 
-/** The texts of a pattern in the spelling that paths are brought to. */
+/** Normalizes the texts of a token like request paths. */
 function normalizeText(token: Token): Token {
   if (token.type === "group") return { type: "group", tokens: token.tokens.map(normalizeText) }
   if (token.type !== "text") return token
-  // normalizePath is for whole paths: what it adds or drops at the ends of a part is put back.
+  // normalizePath is for whole paths: restore what it adds or drops at the ends of a part.
   const first = token.value.startsWith("/") ? "" : "/"
   const path = normalizePath(token.value.replace(/[?#]/g, encodeURIComponent))
   const last = token.value.endsWith("/") && path !== "/" ? "/" : ""
   return { type: "text", value: path.slice(first.length) + last }
 }
 
-/** Routes that a test remembers. Frameworks have a fixed set; a caller of the core might pass anything. */
+/**
+ * Number of routes that a test remembers. Frameworks have a fixed set, but a caller of the core might pass any route.
+ */
 const MAX_ROUTES = 1_000
 
 function routeTest(pattern: string): (route: string) => boolean {
@@ -130,15 +137,15 @@ function routeTest(pattern: string): (route: string) => boolean {
   }
 }
 
-/** A route without the names of its parameters and their expressions: "/users/:id(\\d+)" is "/users/:". */
+/** Returns a route without the names and expressions of its parameters: "/users/:id(\\d+)" is "/users/:". */
 export function routeShape(route: string): string {
   const unnamed = route.replace(/([:*])(?:\w+|"[^"]*")(?:\([^()]*\))?/g, "$1").replaceAll("(.*)", "*")
   return normalizePath(unnamed.replace(/[?#]/g, encodeURIComponent))
 }
 
 /**
- * Returns a warning if Node does not know the method, because then no server on it gets such a request. This is not an error:
- * rules are shared with gateways and with other versions of Node, which know other methods.
+ * Returns a warning if Node does not know the method, because no Node server then gets such a request. This is not an
+ * error: gateways and other versions of Node may share the rules and know other methods.
  */
 export function methodDoubt(method: string): string | undefined {
   if (METHODS.includes(method.toUpperCase())) return undefined

@@ -1,6 +1,6 @@
-// The package has no types of its own; this is what is used.
+// The package does not include types. These cover what Sluice uses.
 declare module "parseurl" {
-  /** Throws for some hosts and ports that are none. */
+  /** Throws for some invalid hosts and ports. */
   export default function parseUrl(request: {
     readonly url: string
   }): { readonly pathname: string | null } | undefined

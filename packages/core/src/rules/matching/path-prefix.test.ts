@@ -10,7 +10,7 @@ it.each([
   ["/A/%62/c", ["a", "b", "c"]],
   ["/users/:id/files", ["users", ANY, "files"]],
   ["/users/:id.json/x", ["users", ANY, "x"]],
-  // A letter may match letters of other cases by rules that only the matcher knows.
+  // A non-ASCII letter may match letters of the other case by rules that only the matcher knows.
   ["/ä/b", [ANY, "b"]],
   ["/files/*", ["files"]],
   ["/files/*rest/raw", ["files"]],

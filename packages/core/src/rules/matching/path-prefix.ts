@@ -1,12 +1,15 @@
 import type { Token } from "path-to-regexp"
 import { pathTokens } from "./match.ts"
 
-/** A segment that every path of a pattern has, in the spelling of normalized paths; undefined for a segment of any text. */
+/**
+ * A segment that every path of a pattern has, spelled as in normalized paths. Undefined if any text matches the
+ * segment.
+ */
 export type PrefixSegment = string | undefined
 
 /**
- * Returns the segments that every path begins with that a pattern matches: those of "/users/:id/files/*" are "users", any, "files".
- * Ends before the first part that may be absent or may have several segments.
+ * Returns the segments at the start of every path that the pattern matches: "users", any, "files" for
+ * "/users/:id/files/*". Stops before the first part that may be absent or may span several segments.
  */
 export function pathPrefix(pattern: string): PrefixSegment[] {
   const segments: PrefixSegment[] = []
@@ -28,22 +31,24 @@ export function pathPrefix(pattern: string): PrefixSegment[] {
   return withoutRoot(ended(segments, text, isAny))
 }
 
-/** The segments with the last one, if there is anything in it. */
+/** Returns the segments, with the last one added if it is not empty. */
 function ended(segments: readonly PrefixSegment[], text: string, isAny: boolean): readonly PrefixSegment[] {
   return text === "" && !isAny ? segments : [...segments, segmentOf(text, isAny)]
 }
 
-/** Patterns are matched without regard to case, by rules of their own for letters that are not ASCII. */
+/**
+ * Returns undefined for a text that is not ASCII. Patterns ignore case, and other letters have case rules of their own.
+ */
 function segmentOf(text: string, isAny: boolean): PrefixSegment {
   return isAny || !/^[\x21-\x7e]*$/.test(text) ? undefined : text
 }
 
-/** Before the first slash there is nothing. */
+/** Drops the empty text before the first slash. */
 function withoutRoot(segments: readonly PrefixSegment[]): PrefixSegment[] {
   return segments.slice(1)
 }
 
-/** Whether a segment ends before this token, both if it is absent and if it is there. */
+/** True if a segment ends before this token, whether the token is absent or present. */
 function isBoundary(tokens: readonly Token[], index: number): boolean {
   for (const token of tokens.slice(index)) {
     if (token.type !== "group") return beginsWithSlash(token)

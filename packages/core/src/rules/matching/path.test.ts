@@ -98,7 +98,7 @@ test("has Node warn of nothing that a client sends", async () => {
   expect(warnings).toEqual([])
 })
 
-/** What a path is normalized to, with exceptions to tell malformed encodings by. */
+/** Normalizes a path like `normalizePath`, but uses exceptions to detect malformed encodings. */
 function normalizedByExceptions(path: string): string {
   const decode = (segment: string): string => {
     try {

@@ -1,22 +1,22 @@
 import parseUrl from "parseurl"
 
 /**
- * The path of a request target as rules compare it: "/Users//7%20a/?x=1" is "/users/7 a". Query and fragment are cut
- * off, segments decoded one by one, repeated slashes and the last one dropped, letters in lower case.
+ * Returns the path of a request target in the form that rules compare: "/Users//7%20a/?x=1" is "/users/7 a". It cuts
+ * off query and fragment, decodes segments one by one, drops repeated slashes and the last one, and lowers the case.
  *
- * An encoded slash stays "%2f", so it never makes a segment of its own, and a segment whose encoding is malformed
- * stays as it is. Dot segments stay too: no router resolves them.
+ * An encoded slash stays "%2f", so it never starts a new segment. A segment with a malformed encoding stays as it is.
+ * Dot segments stay too, because no router resolves them.
  */
 export function normalizePath(path: string): string {
   return withSingleSlashes(decoded(cutOff(path, /[?#]/), new Map()))
 }
 
 /**
- * Every path that a framework could route this request target to, or serve a file for, the usual one first. Ordinary targets
- * have one. More come from what Express, Koa and Fastify read differently: a backslash, a ";", repeated slashes and what looks
- * like a host; and from dot segments and encoded slashes, which mean to file servers what they mean to a file system.
+ * Returns every path that a framework could route this request target to, or serve a file for, the usual one first.
+ * Ordinary targets have one path. Express, Koa and Fastify disagree about backslashes, ";", repeated slashes and what
+ * looks like a host. File servers also resolve dot segments and encoded slashes as a file system does.
  *
- * Takes the target as it came, in origin form ("/login?next=/") or absolute form ("http://host/login", RFC 9112
+ * Takes the target as received, in origin form ("/login?next=/") or absolute form ("http://host/login", RFC 9112
  * section 3.2.2).
  */
 export function pathReadings(target: string): readonly string[] {
@@ -24,18 +24,18 @@ export function pathReadings(target: string): readonly string[] {
   const plain = query === -1 ? target : target.slice(0, query)
   if (isPlain(plain)) return [withoutLastSlash(plain).toLowerCase()]
 
-  // The URL parser behind Express and Koa trims its input: "/login" and a no-break space is "/login" there.
+  // The URL parser of Express and Koa trims its input, so "/login" with a no-break space after it is "/login" there.
   const origin = originForm(target.trim())
   const readings = [cutOff(origin, /[?#]/)]
   if (origin.includes(";")) readings.push(cutOff(origin, /[?#;]/))
   const parsed = routed(target)
   if (parsed !== undefined) readings.push(parsed)
-  // That parser also reads "\" as "/" in an absolute target and in one with a fragment.
+  // That parser also reads "\" as "/" in an absolute target and in a target with a fragment.
   for (const reading of [...readings])
     if (reading.includes("\\")) readings.push(reading.replaceAll("\\", "/"))
   const known = new Map<string, string>()
   const whole = readings.map((reading) => decoded(reading, known))
-  // A wildcard in the middle of a pattern can take the empty segments between slashes.
+  // A wildcard in the middle of a pattern can match the empty segments between slashes.
   const withEmpty = whole.filter((path) => path.includes("//")).map(withoutLastSlash)
   const served = whole
     .map((path, at) => servedPath(readings[at] as string, path))
@@ -44,8 +44,9 @@ export function pathReadings(target: string): readonly string[] {
 }
 
 /**
- * What Express and Koa route: by the parser of both, which takes "//user@host" for a host where there is a fragment, and whatever
- * no host has for a path. Where it throws or finds no path they route nothing.
+ * Returns the path that Express and Koa route; undefined if their shared parser throws or finds no path, because they
+ * then route nothing. The parser takes "//user@host" for a host if there is a fragment. It starts the path at the first
+ * character that a host cannot have.
  */
 function routed(target: string): string | undefined {
   const unsound = unsoundPort(target)
@@ -58,8 +59,9 @@ function routed(target: string): string | undefined {
 }
 
 /**
- * Where the port of an absolute target begins that is none. That parser takes it for the begin of the path, and has Node warn of
- * it: what a client sends must not come into the log, nor end a process that throws for what is deprecated.
+ * Returns where the invalid port of an absolute target begins; undefined if there is none. The parser takes an invalid
+ * port for the start of the path and makes Node emit a deprecation warning. A client must not be able to write to the
+ * log, nor to end a process that throws on deprecations.
  */
 function unsoundPort(target: string): number | undefined {
   const [, before = "", authority] = AUTHORITY.exec(target) ?? []
@@ -71,23 +73,25 @@ function unsoundPort(target: string): number | undefined {
   return before.length + user + colon
 }
 
-/** What comes before an authority, and the authority. */
+/** Captures the text before an authority, and the authority. */
 const AUTHORITY = /^(\s*(?:[a-z0-9.+-]+:)?[/\\]{2})([^/\\?#]*)/i
-/** Where that parser ends a host. */
+/** Characters at which that parser ends a host. */
 const NOT_IN_HOST = /[\s"%';<>^`{|}]/
 
-/** What file servers read in another way than routers. */
+/** Matches backslashes and dot segments, which file servers resolve and routers do not. */
 const IS_RESOLVED = /\\|\/\.\.?(?:\/|$)/
 
-/** The file path that a reading of a target, decoded by segments, is; undefined where it is the same. */
+/**
+ * Returns the file path of a reading; undefined if it equals `path`. `path` is the reading with its segments decoded.
+ */
 function servedPath(reading: string, path: string): string | undefined {
   if (/%2f/i.test(reading)) return resolved(reading.split("/").map(decodeWhole).join("/").toLowerCase())
   return IS_RESOLVED.test(path) ? resolved(path) : undefined
 }
 
 /**
- * The path as `express.static` and its kin read it: an encoded slash is one, on Windows a backslash too, and dot segments lead to where
- * they do on disk.
+ * Returns the path as `express.static` and similar file servers read it. An encoded slash is a slash and dot segments
+ * are resolved as on disk. A backslash is a slash too, as on Windows.
  */
 function resolved(path: string): string {
   const names: string[] = []
@@ -98,7 +102,7 @@ function resolved(path: string): string {
   return `/${names.join("/")}`
 }
 
-/** Whether lower case and the last slash are all there is to normalize. */
+/** True if normalizing means only lower case and dropping the last slash. */
 function isPlain(path: string): boolean {
   return path.charCodeAt(0) === 47 && !NOT_PLAIN.test(path)
 }
@@ -113,7 +117,9 @@ function originForm(target: string): string {
   return start === -1 ? "/" : rest.slice(start).replace(/^(?=[?#])/, "/")
 }
 
-/** The path with its segments decoded; `known` are those decoded before, as readings of one target share most. */
+/**
+ * Returns the path with decoded segments. `known` caches segments, because the readings of a target share most of them.
+ */
 function decoded(path: string, known: Map<string, string>): string {
   if (!path.includes("%")) return path.toLowerCase()
   const segments = path.split("/").map((segment) => {
@@ -129,17 +135,20 @@ function withSingleSlashes(path: string): string {
   return withoutLastSlash(`/${path}`.replace(/\/{2,}/g, "/"))
 }
 
-/** Asks before it decodes: thousands of malformed segments, each with an exception, would hold everybody else up. */
+/**
+ * Returns the decoded segment, or the segment itself if its encoding is malformed. Tests before it decodes: an
+ * exception for each of thousands of malformed segments would block the event loop.
+ */
 function decodeWhole(segment: string): string {
   return segment.replace(ESCAPED, "").includes("%") ? segment : decodeURIComponent(segment)
 }
 
-/** The same, with an encoded slash left as it is. */
+/** Decodes a segment as `decodeWhole` does, but keeps an encoded slash. */
 function decode(segment: string): string {
   return decodeWhole(segment).replaceAll("/", "%2f")
 }
 
-/** The escapes of one character in well-formed UTF-8 (RFC 3629 section 4), which decodeURIComponent accepts. */
+/** Matches the escapes of one character in well-formed UTF-8 (RFC 3629 section 4), which decodeURIComponent accepts. */
 const ESCAPED = new RegExp(
   [
     "%[0-7][0-9A-F]",

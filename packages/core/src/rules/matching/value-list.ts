@@ -7,11 +7,12 @@ import {
 import { InvalidRuleError } from "../../ground/errors.ts"
 
 /**
- * Compiles a list of a field's values, `allow`, `deny` or one of a match, to whether it names a value. For the field `ip` it
- * holds addresses and CIDRs, and is asked about the client's canonical address, not about the group that it is counted in: a list
- * may name a single address of a /64. Methods may be in any case. For any other field the value is equal to one in the list.
+ * Compiles a list of a field's values (`allow`, `deny` or a match) to a test of whether it contains a value. For `ip`,
+ * the list holds addresses and CIDRs. The test takes the client's canonical address, not the group that it is counted
+ * in. A list may therefore name a single address of a /64. Methods may be in any case. For any other field, the value
+ * must equal an entry.
  *
- * Throws InvalidRuleError for an entry of an `ip` list that is no address: a deny list must not lose one silently.
+ * Throws InvalidRuleError if an entry of an `ip` list is not an address: a deny list must not lose an entry silently.
  */
 export function compileValueList(field: string, values: readonly string[]): (value: string) => boolean {
   if (field === "ip") return compileAddressRanges(values.map(addressRange))
