@@ -15,22 +15,28 @@ const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
   warning: true,
 }
 
-/** Reports to readers, listeners and the log what happened to rules. */
+/** Reports changes and failures of rules to readers, listeners and the log. */
 export class Announcer {
   readonly events: SafeEvents<RuleBookEvents>
   readonly #warner: Warner
   readonly #name: string
   readonly #timing: Timing
-  /** What is wrong with the list of all services. */
+  /** The complaint about the list of all services. */
   readonly #listComplaint: Complaint
-  /** Rejections that listeners and metrics know. One lasts as long as its edition, even if the source fails meanwhile. */
+  /**
+   * Rejections that were already emitted. A rejection lasts as long as its edition, even if the source fails in
+   * between.
+   */
   readonly #emitted = new WeakSet<LoadFailure>()
-  /** Whether the latest load of a name that nobody follows could not read the source. */
+  /** True if the latest load of an unfollowed name could not read the source. */
   #isFailing = false
-  /** The first problem of the latest document of such a name: a document that is for many names has the same for each. */
+  /**
+   * First problem of the latest rejected document of an unfollowed name. A document that serves many names has the same
+   * first problem for each of them.
+   */
   #problem: Problem | undefined
 
-  /** `name` is what messages call the source. */
+  /** Creates an announcer. `name` is the name of the source in messages. */
   constructor(name: string, logger: Logger | undefined, timing: Timing) {
     this.#name = name
     this.#timing = timing
@@ -46,27 +52,28 @@ export class Announcer {
     this.#listComplaint = new Complaint(this.#warner, timing)
   }
 
-  /** Reports that other rules are in force: to the readers first, so that a listener finds them so. */
+  /** Reports that other rules are in force. Readers come first, so that listeners already find the new rules in use. */
   changed({ readers }: ServiceRules, { change, edition }: RuleChange): void {
     for (const reader of [...readers]) reader.onEdition(edition, change)
     this.events.emit("rules", rulesEvent(edition, change))
   }
 
   /**
-   * Reports that the rules of one service were not loaded. Each rejected edition is an event, and any other failure when the log
-   * did not say so before. For names that nobody follows, one document or outage is reported once for all of them.
+   * Reports that the rules of one service were not loaded. Every rejected edition emits an event. Any other failure
+   * emits one unless the log already reports it. For unfollowed names, a document or an outage is reported once for all
+   * of them.
    */
   failed(error: LoadFailure, rules: ServiceRules): void {
     if (!rules.isFollowed && !this.#isNewsOfNames(error)) return
     this.#report(error, this.#complaintOf(rules), rules.isFollowed, [rules], rules.service)
   }
 
-  /** Reports that the list of all services was not loaded, with the rules that it should have brought. */
+  /** Reports that the list of all services was not loaded. `all` are the rules that it should have loaded. */
   listFailed(error: LoadFailure, all: readonly ServiceRules[]): void {
     this.#report(error, this.#listComplaint, true, all)
   }
 
-  /** Reports what is wrong beside the rules that are loaded here, once. */
+  /** Reports once the problems that do not concern the loaded rules. */
   othersRejected(problems: readonly Problem[]): void {
     if (problems.length === 0) return
     const error = new InvalidRuleError(problems)
@@ -74,14 +81,17 @@ export class Announcer {
     this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
   }
 
-  /** Reports what is in force after a load that succeeded: valid rules without others, or all, if the log says otherwise. */
+  /**
+   * Reports what is in force after a successful load: only the valid rules, or all rules if the log still reports a
+   * problem.
+   */
   loaded(rules: ServiceRules): void {
     const { edition, known, service, rejection, isFollowed, complaint } = rules
     if (!isFollowed) {
       this.#isFailing = false
       if (complaint?.isRaised) this.#problem = undefined
     }
-    // A later load has rejected what is stored now.
+    // A later load has rejected the rules that are stored now.
     if (rejection !== undefined) return
     if (edition !== undefined && edition.problems.length > 0) {
       const error = new InvalidRuleError(edition.problems)
@@ -94,7 +104,7 @@ export class Announcer {
     }
   }
 
-  /** Reports that the list of all services can be loaded, if the log says that it cannot. */
+  /** Reports that the list of all services can be loaded again, if the log says that it cannot. */
   listLoaded(): void {
     this.#listComplaint.settle(`${this.#placeOf(undefined)}: the list can be loaded again.`)
   }
@@ -109,7 +119,7 @@ export class Announcer {
     this.events.emit("rules-stale", { ...(service !== undefined && { service }), ageMs })
   }
 
-  /** Reports nothing more. */
+  /** Stops reporting. */
   close(): void {
     this.#listComplaint.end()
     this.events.clear()
@@ -131,7 +141,7 @@ export class Announcer {
     else this.events.emit("rule-error", error, service)
   }
 
-  /** False if a failure of this kind was the latest that was reported of names that nobody follows. */
+  /** False if the latest reported failure of unfollowed names was the same kind of failure. */
   #isNewsOfNames(error: LoadFailure): boolean {
     if (!(error instanceof InvalidRuleError)) {
       const wasFailing = this.#isFailing
@@ -167,7 +177,7 @@ export class Announcer {
   }
 }
 
-/** Says that nothing is wrong any more, and what is in force now. */
+/** Returns the message that all problems are gone, with the rules that are in force now. */
 export function recovered(inForce: string): string {
   return `what is stored can be used again. In force now: ${inForce}.`
 }

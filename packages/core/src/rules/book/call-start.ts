@@ -3,8 +3,8 @@ import { show } from "../../ground/show.ts"
 import type { SignalOption } from "../rule-book.ts"
 
 /**
- * Returns the options of a call that can be aborted; null counts as none. Throws {@link InvalidOptionError} when they are not an
- * object or the signal is not a signal, and the signal's reason when it is aborted.
+ * Returns the options of a call that can be aborted; null counts as absent. Throws {@link InvalidOptionError} if they
+ * are not an object or the signal is not a signal. Throws the signal's reason if it is aborted.
  */
 export function startCall<Options extends SignalOption>(
   options: Options | null | undefined,
@@ -32,7 +32,7 @@ export function requireService(service: unknown): void {
   ])
 }
 
-/** True for an AbortSignal, also one of another realm or a polyfill. */
+/** True for an AbortSignal, also from another realm or a polyfill. */
 export function isSignal(value: unknown): value is AbortSignal {
   const { aborted, throwIfAborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
   return (

@@ -3,10 +3,10 @@ import { ignore } from "../../ground/time.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { sleep, type Timing } from "./timing.ts"
 
-/** A mistake that lasts is logged again after each hour, so that whoever is on duty by then sees it. */
+/** A lasting problem is logged again every hour, so that the engineers on duty at that time see it. */
 const INTERVAL_MS = 3_600_000
 
-/** What the log says is wrong with some rules: it is logged when it begins or changes, and again every hour while it lasts. */
+/** A problem of some rules in the log. It is logged when it begins or changes, and again every hour while it lasts. */
 export class Complaint {
   readonly #warner: Warner
   readonly #timing: Pick<Timing, "wait">
@@ -18,12 +18,12 @@ export class Complaint {
     this.#timing = timing
   }
 
-  /** Whether the log says that something is wrong. */
+  /** True while the log reports a problem. */
   get isRaised(): boolean {
     return this.#message !== undefined
   }
 
-  /** Logs what is wrong now, unless the log says that already. Returns whether it did. */
+  /** Logs the problem, unless the log already reports it. Returns whether it was logged. */
   raise(message: string, error: InvalidRuleError | RuleSourceError, isRepeated = true): boolean {
     if (message === this.#message) return false
     this.end()
@@ -35,14 +35,14 @@ export class Complaint {
     return true
   }
 
-  /** Logs that nothing is wrong any more, and what is in force, if something was wrong. */
+  /** Logs that the problem is gone and what is in force, if there was a problem. */
   settle(message: string): void {
     if (this.#message === undefined) return
     this.end()
     this.#warner.say("warn", "SLUICE_RULES_RECOVERED", message)
   }
 
-  /** Forgets what was wrong. Idempotent. */
+  /** Forgets the problem. Idempotent. */
   end(): void {
     this.#message = undefined
     this.#ending.abort()

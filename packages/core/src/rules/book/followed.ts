@@ -10,20 +10,20 @@ import { type LoadFailure, loadError, NOTHING, type SourceRules } from "./rule-s
 import type { RulesReader, ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
 
-/** Stands for rules that a service already has, and that are not read again. */
+/** Placeholder for rules that a service already has and that are not read again. */
 const UNREAD: LoadedRules = { rules: [], problems: [] }
 
 export interface FollowedOptions extends Pick<ParsedBookOptions, "name" | "listAll" | "loadSync"> {
   readonly loads: Loads
   readonly announcer: Announcer
   readonly settings: LoaderSettings
-  /** Returns the rules of a service that nobody followed, with what is remembered of them. */
+  /** Returns the rules of a service that was not followed yet, including what the book remembers of it. */
   readonly claim: (service: string) => ServiceRules
 }
 
 /**
- * Services whose rules are kept up to date: those that are opened, and with "all" those of the list. The list loads those
- * that it has; the loader of any other is kept.
+ * The services whose rules are kept up to date: opened services and, with "all", the services of the list. The list
+ * loads the services that it contains. Any other service keeps a loader of its own.
  */
 export class Followed {
   readonly #options: FollowedOptions
@@ -42,7 +42,7 @@ export class Followed {
     })
   }
 
-  /** Begins with the list. */
+  /** Starts loading the list. */
   start(): void {
     this.#list?.keep()
   }
@@ -51,32 +51,33 @@ export class Followed {
     return this.#rules.get(service)
   }
 
-  /** What keeps the rules up to date. */
+  /** Returns the loader that keeps these rules up to date. */
   loaderOf({ loader }: ServiceRules): Loader {
     return loader.isKept ? loader : (this.#list ?? loader)
   }
 
-  /** Whether it is known which services the list has. */
+  /** True if it is known which services the list contains. */
   get isListLoaded(): boolean {
     return this.#list === undefined || this.#list.loadedAtMs !== undefined
   }
 
-  /** Resolves when that is known. */
+  /** Resolves when it is known which services the list contains. */
   async listReady(options: ReadyOptions): Promise<void> {
     await this.#list?.ready(options)
   }
 
-  /** Resolves when the rules of all are loaded that somebody has opened. */
+  /** Resolves when the rules of every opened service are loaded. */
   async ready(options: ReadyOptions): Promise<void> {
-    // Without a list there is nothing to wait for, not even for a turn, in which the book may be closed.
+    // Without a list, do not await anything here: the book could be closed in that turn.
     if (this.#list !== undefined) await this.#list.ready(options)
     const read = this.#all.filter(({ readers }) => readers.size > 0)
     await Promise.all(read.map((rules) => rules.ready(options)))
   }
 
   /**
-   * Follows a service for a reader, which gets the edition at once if there is one. If the source can load synchronously,
-   * there is one. Throws RuleSourceError if that load fails, and InvalidRuleError if any rule of the service is invalid.
+   * Follows a service for a reader and passes it the edition at once, if there is one. If the source can load
+   * synchronously, there always is one. Throws RuleSourceError if that load fails, and InvalidRuleError if any rule of
+   * the service is invalid.
    */
   open(service: string, reader: RulesReader): ServiceRules {
     const { loads, loadSync } = this.#options
@@ -92,7 +93,7 @@ export class Followed {
     return rules
   }
 
-  /** The reader is told no more; a service that nobody reads is followed no longer, unless it is in the list. */
+  /** Stops reporting to the reader. A service without readers is no longer followed, unless the list contains it. */
   leave(service: string, reader: RulesReader): void {
     const rules = this.#rules.get(service)
     rules?.readers.delete(reader)
@@ -103,17 +104,17 @@ export class Followed {
     this.#unfollow(rules)
   }
 
-  /** Loads all of it. */
+  /** Loads the list and all services again. */
   reload(): void {
     for (const loader of this.#loaders) loader.reload()
   }
 
-  /** Resolves when what loads have read that began after the call is in force. */
+  /** Resolves when the results of loads that began after the call are in force. */
   async refreshAll(): Promise<void> {
     await Promise.all(this.#loaders.map((loader) => loader.refresh()))
   }
 
-  /** Nothing is loaded any more. Who waits is told so. */
+  /** Stops loading and rejects all waiting calls. */
   close(): void {
     this.#list?.close()
     for (const rules of this.#all) rules.close(closed())
@@ -123,7 +124,10 @@ export class Followed {
     return [...this.#rules.values()]
   }
 
-  /** Those that are kept. The list is the last, so that it also satisfies those whose services it has. */
+  /**
+   * The loaders that are kept. The list is the last: its load has the highest number, so it also satisfies the loaders
+   * of its services.
+   */
   get #loaders(): readonly Loader[] {
     const own = this.#all.map(({ loader }) => loader).filter(({ isKept }) => isKept)
     return this.#list === undefined ? own : [...own, this.#list]
@@ -143,7 +147,7 @@ export class Followed {
     this.#rules.delete(rules.service)
   }
 
-  /** Loads the list. Rejects when it cannot be read to its end; a service whose rules are wrong keeps no other from its own. */
+  /** Loads the list. Rejects if it cannot be read to its end. Invalid rules of one service do not affect the others. */
   async #loadList(listAll: ListAll, load: Load): Promise<void> {
     const { loads, announcer, settings } = this.#options
     const { number, fresh, loading } = load
@@ -155,7 +159,7 @@ export class Followed {
       for (const rules of this.#rules.values()) rules.fail(failure)
       throw failure
     }
-    // Only a list that was read to its end says who is not in it.
+    // Only a complete list shows which services are not in it.
     const asked: Promise<void>[] = []
     const slices = new Slices()
     for (const rules of this.#rules.values()) {
@@ -173,7 +177,7 @@ export class Followed {
     await Promise.all(asked)
   }
 
-  /** Reads what is listed for a service if it is new, and takes it. */
+  /** Reads the listed rules of a service if they are new, and takes them. */
   #readListed(load: number, found: FoundRules): void | Promise<void> {
     const { service, stamp } = found
     const take = (read: () => LoadedRules): void => this.#takeListed(load, service, { stamp, read })
@@ -181,7 +185,7 @@ export class Followed {
       take(() => {
         throw error
       })
-    // Taken in the same turn, so the stamp alone still decides.
+    // The rules are taken in the same turn, so the stamp still matches and UNREAD is never parsed.
     if (this.#rules.get(service)?.hasRead(stamp) === true) return take(() => UNREAD)
     let loaded: LoadedRules | Promise<LoadedRules>
     try {
@@ -212,7 +216,9 @@ export class Followed {
   }
 }
 
-/** Asks by its name for a service that a limiter follows and that is not in the list: it may yet have rules. */
+/**
+ * Loads a service by its name if a limiter follows it but the list does not contain it. It may have rules nevertheless.
+ */
 async function confirm(loader: Loader, fresh: boolean): Promise<void> {
   if (loader.isKept) return
   loader.keep(fresh)

@@ -10,19 +10,22 @@ import { closed, WaitingList } from "./waiting-list.ts"
 
 /** One load of a service, or of the list of all services. */
 export interface Load {
-  /** Counts all loads of a book from 1: what a load has read never replaces what one with a higher number has read. */
+  /**
+   * Number of the load; all loads of a book are counted from 1. A result never replaces the result of a load with a
+   * higher number.
+   */
   readonly number: number
-  /** True if the source must answer with what is stored now. */
+  /** True if the source must return what is stored now. */
   readonly fresh: boolean
   /** Aborted when a later load is in force, when the source does not answer in time, and when the book is closed. */
   readonly loading: AbortController
 }
 
-/** What a loader loads, and who hears how it went. */
+/** The work of a loader, with callbacks for its results. */
 export interface LoadTask {
   /**
-   * Resolves when what it read is in force, rejects with why it is not. Rejects with the signal's ClosedError, and changes nothing
-   * more, when a later load is in force or the book is closed.
+   * Resolves when the result is in force; rejects with the reason if it is not. When a later load is in force or the
+   * book is closed, it rejects with the signal's ClosedError and changes nothing more.
    */
   load(load: Load): Promise<void>
   /** Called for each failed load. */
@@ -31,44 +34,47 @@ export interface LoadTask {
   onStale(ageMs: number): void
 }
 
-/** What the loaders of a book share. */
+/** Settings that the loaders of a book share. */
 export interface LoaderSettings
   extends Pick<ParsedBookOptions, "pollMs" | "rememberMs" | "staleAfterMs" | "timing"> {
-  /** How many loads have begun in the book. */
+  /** Number of loads that have begun in the book. */
   readonly count: { begun: number }
-  /** Loads run in it: what a request causes must not keep that request's AsyncLocalStorage alive. */
+  /** Async context of loads, so that a load does not keep the AsyncLocalStorage of its request alive. */
   readonly outside: AsyncResource
 }
 
-/** One that may hang, and one that began after the latest change. */
+/** Two loads: one that may hang, and one that began after the latest change. */
 const MOST_LOADS = 2
 
 /**
- * Loads the rules of one service, or the list of all services, again and again. A loader is idle or loading. When a load ends, the next
- * is due after the poll interval or, after a failure, after a backoff from half a second to half a minute. A kept loader
- * begins it by a timer, a resting one when somebody asks. A second load may begin beside one that hangs; what an earlier load
- * reads never counts after what a later one has read.
+ * Loads the rules of one service, or the list of all services, again and again. A loader is idle or loading. After a
+ * load, the next is due after the poll interval or, after a failure, after a backoff. A kept loader starts the next
+ * load by a timer. A resting loader starts it when its rules are asked for. A second load may begin while another one
+ * hangs. The result of an earlier load never counts after the result of a later one.
  */
 export class Loader {
   readonly #settings: LoaderSettings
   readonly #task: LoadTask
   readonly #waiting = new WaitingList()
-  /** At most two, so a list is smaller than a map: a book remembers thousands of loaders. */
+  /** The loads under way, at most two. A list is smaller than a map, and a book remembers thousands of loaders. */
   #underWay: readonly Load[] = []
-  /** Numbers of the latest load that began, of the latest that ended, and of the first that has read the latest change. */
+  /**
+   * Numbers of three loads: the latest that began, the latest that ended, and the first that has read the latest
+   * change.
+   */
   #begun = 0
   #settled = 0
   #validFrom = 1
   #isKept = false
   #isClosed = false
-  /** True if a load is to begin as soon as one under way has ended. */
+  /** True if a load must begin as soon as one under way has ended. */
   #isWanted = false
   #isFreshWanted = false
   #failures = 0
   #error: LoadFailure | undefined
   #loadedAtMs: number | undefined
   #dueMs = 0
-  /** Ends the wait for the next load. */
+  /** Cancels the wait for the next load. */
   #next: AbortController | undefined
   readonly #staleness: Staleness
 
@@ -78,22 +84,22 @@ export class Loader {
     this.#staleness = new Staleness(settings, task.onStale)
   }
 
-  /** True while it loads by itself. */
+  /** True while the loader loads by itself. */
   get isKept(): boolean {
     return this.#isKept
   }
 
-  /** When the latest load that succeeded began. */
+  /** When the latest successful load began. */
   get loadedAtMs(): number | undefined {
     return this.#loadedAtMs
   }
 
-  /** Why the latest load failed; undefined if it did not. */
+  /** Why the latest load failed; undefined if it succeeded. */
   get error(): LoadFailure | undefined {
     return this.#error
   }
 
-  /** True if it will load no more. */
+  /** True if the loader never loads again. */
   get isClosed(): boolean {
     return this.#isClosed
   }
@@ -102,18 +108,21 @@ export class Loader {
     return isOutage(this.#error) && this.#staleness.isDue
   }
 
-  /** True if a resting loader may load again: the interval or the backoff is over, and no load that counts is under way. */
+  /** True if the interval or backoff of a resting loader is over, and the latest change is not being loaded. */
   get isDue(): boolean {
     return this.#dueMs <= this.#settings.timing.now() && !this.#isLoading
   }
 
-  /** Loads now and by itself from now on. What happened to earlier loads does not count. */
+  /** Loads now, and by itself from now on. Results of earlier loads do not count. */
   keep(fresh = false): void {
     this.#begin()
     this.reload(fresh)
   }
 
-  /** Loads by itself from now on, with `load` as the first load. Throws what it throws: nothing has changed then. */
+  /**
+   * Loads by itself from now on, with `load` as the first load. If `load` throws, rethrows its error and changes
+   * nothing.
+   */
   keepFrom(load: (number: number) => void): void {
     const begunAtMs = this.#settings.timing.now()
     const number = this.#nextNumber()
@@ -124,7 +133,7 @@ export class Loader {
     this.#settings.outside.runInAsyncScope(() => this.#succeed(number, begunAtMs))
   }
 
-  /** Rests, because another loader's load of this number has brought its rules into force, or was rejected with `error`. */
+  /** Rests, because another loader's load with this number has put the rules in force or was rejected with `error`. */
   rest(number: number, error: LoadFailure | undefined): void {
     this.#isKept = false
     this.#settled = Math.max(this.#settled, number)
@@ -133,7 +142,10 @@ export class Loader {
     else this.#waiting.failed(number, error)
   }
 
-  /** Loads, or as soon as one of the loads under way has ended if there are too many. `fresh`: what is stored now. */
+  /**
+   * Loads now, or as soon as one of the loads under way has ended if there are too many. `fresh` asks for what is
+   * stored now.
+   */
   reload(fresh = false): void {
     if (this.#isClosed) return
     this.#isFreshWanted ||= fresh
@@ -141,40 +153,43 @@ export class Loader {
     else this.#isWanted = true
   }
 
-  /** Resolves when a load that begins from now on has succeeded, or a later one; rejects when one has failed. */
+  /** Resolves when a load that begins from now on, or a later one, has succeeded. Rejects when one has failed. */
   refresh(): Promise<void> {
     const done = this.#waiting.add(this.#settings.count.begun + 1, {})
     this.reload(true)
     return done
   }
 
-  /** Resolves when a load has succeeded since the loader is kept. */
+  /** Resolves when a load has succeeded since the loader was kept. */
   ready(options: ReadyOptions): Promise<void> {
     if (this.#loadedAtMs !== undefined) return Promise.resolve()
     return this.#waiting.add(1, options)
   }
 
-  /** Resolves when there is an answer, or no load that could bring one is under way. */
+  /** Resolves when there is an answer, or when a load that could bring one is no longer under way. */
   async answered(): Promise<void> {
     while (this.#loadedAtMs === undefined && this.#isLoading) {
       await this.#waiting.add(this.#begun, {}).catch(ignore)
     }
   }
 
-  /** What is stored may have changed: a load may begin now. `isKnown`: until it ends, the latest answer is good. */
+  /**
+   * Allows a load to begin now, because the stored rules may have changed. If `isKnown`, the latest answer counts until
+   * that load ends.
+   */
   expire(isKnown: boolean): void {
     this.#dueMs = 0
     this.#validFrom = this.#begun + 1
     if (!isKnown) this.#loadedAtMs = undefined
   }
 
-  /** Loads no more, because nobody needs it: whoever waits need not wait. */
+  /** Stops loading because the rules are no longer needed. Resolves all waiting calls. */
   end(): void {
     this.#stop()
     this.#waiting.succeeded(Number.POSITIVE_INFINITY)
   }
 
-  /** Loads no more: whoever waits is told so. */
+  /** Stops loading and rejects all waiting calls. */
   close(): void {
     this.#stop()
     this.#waiting.close(closed())
@@ -198,7 +213,7 @@ export class Loader {
     this.#abort(Number.POSITIVE_INFINITY, closed())
   }
 
-  /** Ends the waits for later, and loads that began before the one of this number. */
+  /** Cancels the waits for later, and aborts loads that began before the load with this number. */
   #abort(number: number, reason: ClosedError): void {
     this.#next?.abort()
     this.#staleness.end()
@@ -230,7 +245,7 @@ export class Loader {
     if (number > this.#settled && !this.#isClosed) {
       this.#settled = number
       if (error === undefined) this.#succeed(number, begunAtMs)
-      // No later load has aborted it, so the book is closed.
+      // A later load has not aborted it, so the book is closed.
       else if (error instanceof ClosedError) this.close()
       else this.#fail(number, begunAtMs, error as LoadFailure)
     }
@@ -258,10 +273,10 @@ export class Loader {
     this.#failures += 1
     this.#error = error
     if (!isOutage(error)) {
-      // The source has answered, so the rules are not stale, even though it has none that can be used.
+      // The source has answered, so the rules are not stale, even if none of them can be used.
       this.#staleness.renew(begunAtMs)
     } else if (this.#isKept && !isOutage(before)) {
-      // What is not polled is known to be right until something seemed to have changed.
+      // Without polling, rules are current until the source reports a change.
       if (pollMs === undefined && this.#loadedAtMs !== undefined) this.#staleness.renew(begunAtMs)
       void this.#staleness.begin()
     }
@@ -270,7 +285,7 @@ export class Loader {
     this.#waiting.failed(number, error)
   }
 
-  /** The next load is due in so many milliseconds, unless a later load will say when, or a change made it due at once. */
+  /** Schedules the next load in `ms` milliseconds, unless a later load schedules it or a change made it due at once. */
   #plan(number: number, ms: number): void {
     if (number !== this.#begun || number < this.#validFrom) return
     const { timing } = this.#settings

@@ -11,15 +11,15 @@ import { inTime, type Timing } from "./timing.ts"
 
 export interface LoadsOptions {
   readonly source: RuleSource
-  /** What messages call it. */
+  /** Name of the source in messages. */
   readonly name: string
   readonly timing: Timing
   readonly announcer: Announcer
-  /** Returns the rules of a service that is followed. */
+  /** Returns the rules of a followed service. */
   readonly followed: (service: string) => ServiceRules | undefined
 }
 
-/** Reads the source, and brings what each load has read into the rules of its services. */
+/** Reads the source and passes the results to the rules of its services. */
 export class Loads {
   readonly #options: LoadsOptions
 
@@ -27,7 +27,7 @@ export class Loads {
     this.#options = options
   }
 
-  /** Loads the rules of one service. Rejects with why they are not in force. */
+  /** Loads the rules of one service. Rejects with the reason if they are not in force afterwards. */
   async byName(rules: ServiceRules, { number, fresh, loading }: Load): Promise<void> {
     const { source, name, timing } = this.#options
     const { service } = rules
@@ -46,8 +46,8 @@ export class Loads {
   }
 
   /**
-   * Loads the rules of one service synchronously. Throws RuleSourceError if they cannot be read, and InvalidRuleError if any
-   * of them is invalid.
+   * Loads the rules of one service synchronously. Throws RuleSourceError if they cannot be read. Throws
+   * InvalidRuleError if any of them is invalid.
    */
   sync(rules: ServiceRules, loadSync: LoadSync, number: number): void {
     const { announcer, name } = this.#options
@@ -60,22 +60,22 @@ export class Loads {
     }
   }
 
-  /** Takes what a load has read of a service, and announces what has changed. Throws why it is rejected. */
+  /** Takes what a load has read for a service and announces the change. Throws the reason of a rejection. */
   take(rules: ServiceRules, load: number, found: SourceRules, isStrict = false): void {
     const change = rules.take(load, found, isStrict)
     if (change === undefined) return
-    // The list has brought in the service meanwhile, and announces it.
+    // The list has brought in the service since then and announces it.
     if ((this.#options.followed(rules.service) ?? rules) !== rules) return
-    // A name that somebody made up is no news.
+    // A made-up name without rules is not worth an event.
     if (change.before === undefined && rules.known === undefined && rules.readers.size === 0) return
     this.#options.announcer.changed(rules, change)
   }
 }
 
 /**
- * Calls `take` with what is stored for each service, giving requests their turn in between. Rejects when a page does
- * not come, or not within ten seconds, and when `loading` is aborted; what was taken by then stays taken. `fresh`: what
- * is stored now.
+ * Calls `take` with the stored rules of each service and lets requests run in between. Rejects if a page fails or takes
+ * longer than ten seconds, and if `loading` is aborted. Rules that were taken before stay taken. With `fresh`, the
+ * source returns what is stored now.
  */
 export async function readAll(
   listAll: ListAll,
@@ -106,7 +106,7 @@ export async function readAll(
       }
     }
   } catch (error) {
-    // Nobody waits for it: a source that hangs would not answer this either.
+    // Do not wait for the end: a source that hangs would not answer this call either.
     const end = async () => pages?.return?.()
     end().catch(ignore)
     throw error
@@ -114,8 +114,8 @@ export async function readAll(
 }
 
 /**
- * Returns what a source that others wrote has loaded. Throws RuleSourceError if it has another shape. `call` and `name` are what
- * the message calls the method and the source.
+ * Returns the value that a third-party source has loaded. Throws RuleSourceError if it has another shape. `call` and
+ * `name` name the method and the source in the message.
  */
 export function requireLoaded<Loaded extends LoadedRules>(value: Loaded, call: string, name: string): Loaded {
   const { rules, problems }: Partial<LoadedRules> = value ?? {}

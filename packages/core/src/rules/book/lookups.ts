@@ -9,22 +9,27 @@ import { closed } from "./waiting-list.ts"
 
 export interface LookupsOptions extends Pick<ParsedBookOptions, "maxUnknown" | "rememberMs" | "timing"> {
   readonly loads: Loads
-  /** Returns rules of which nothing is known yet. */
+  /** Creates the rules of a service of which nothing is known yet. */
   readonly create: (service: string) => ServiceRules
 }
 
-/** Loads at one time, of names that have rules and of others each, so that neither keep the others waiting. */
+/**
+ * Most loads at a time, counted separately for names with rules and for other names, so that neither group delays the
+ * other.
+ */
 const MOST_AT_ONCE = 16
-/** Of names that have no rules, as far as is known: a stranger who makes names up costs the source no more than that. */
+/**
+ * Most loads per interval for names without known rules. This bounds the load that made-up names can put on the source.
+ */
 const MOST_IN_AN_INTERVAL = 1_000
-/** As long as a key may be in DynamoDB. A longer name is nobody's. */
+/** Longest key in DynamoDB. A service cannot have a longer name. */
 const LONGEST_NAME = 2_048
 
-/** Services that nobody follows, and that are loaded when somebody asks for them by their names. */
+/** Services that are not followed and are loaded by name when they are looked up. */
 export class Lookups {
   readonly #options: LookupsOptions
   readonly #remembered: RememberedRules
-  /** Loads of names that have rules, and of others. */
+  /** Loads of names that have rules. `#ofOthers` holds all other loads. */
   readonly #ofFound = new Set<Load>()
   readonly #ofOthers = new Set<Load>()
   #intervalEndsMs = 0
@@ -36,7 +41,7 @@ export class Lookups {
     this.#remembered = new RememberedRules(options.maxUnknown)
   }
 
-  /** What is known of the name. Asks for it in the background when it is time to. */
+  /** Returns what is known of the name. Loads it in the background when that is due. */
   read(service: string): Edition | undefined {
     const rules = this.#remembered.touch(service)
     const isDue = rules === undefined || rules.loader.isDue
@@ -44,7 +49,10 @@ export class Lookups {
     return rules?.known
   }
 
-  /** The same once it has been asked for. Rejects with why it cannot be, until there is an answer. */
+  /**
+   * Returns the rules of a name after it has been loaded. Rejects with the load error if there has never been an
+   * answer.
+   */
   async find(service: string): Promise<Edition | undefined> {
     this.read(service)
     const rules = this.get(service)
@@ -53,7 +61,7 @@ export class Lookups {
     await loader.answered()
     if (loader.loadedAtMs === undefined && rules.known === undefined) {
       if (this.#isClosed) throw closed()
-      // A limiter of the service has come and gone, and has taken the loader with it.
+      // A limiter has opened and left the service in the meantime, which has closed this loader.
       if (loader.isClosed) return this.find(service)
       const error = loader.error ?? rules.rejection
       if (error !== undefined) throw error
@@ -61,19 +69,19 @@ export class Lookups {
     return rules.known
   }
 
-  /** Asks for it now, whatever is known. */
+  /** Loads the name now, whatever is known. */
   async refresh(service: string): Promise<void> {
     await (this.get(service) ?? this.#remember(service)).loader.refresh()
   }
 
-  /** Those of names that have rules now. */
+  /** The rules of remembered names that have rules now. */
   get found(): readonly ServiceRules[] {
     return this.#remembered.found
   }
 
   /**
-   * Asks again for those that are still remembered and not followed, some at a time. Rejects with the first error; one of the source
-   * itself ends it, as it would meet all.
+   * Loads those rules again that are still remembered and not followed, a limited number at a time. Rejects with the
+   * first error. An error of the source itself stops the loading, because every name would meet it.
    */
   async refreshAll(found: readonly ServiceRules[]): Promise<void> {
     const errors: unknown[] = []
@@ -95,19 +103,22 @@ export class Lookups {
     if (errors.length > 0) throw errors[0]
   }
 
-  /** What is remembered of it, asking nobody. */
+  /** Returns what is remembered of the name, without loading it. */
   get(service: string): ServiceRules | undefined {
     return this.#remembered.get(service)
   }
 
-  /** Hands over what is remembered to whoever follows the name from now on. */
+  /** Forgets the name and returns what was remembered, for the code that follows it from now on. */
   remove(service: string): ServiceRules | undefined {
     const rules = this.get(service)
     this.#remembered.delete(service)
     return rules
   }
 
-  /** What is stored may have changed: every name may be asked for again, and that there is nothing is not known now. */
+  /**
+   * Marks everything as outdated, because the source may have changed. Every name may be loaded again at once. Names
+   * without rules count as unknown again.
+   */
   expire(): void {
     for (const { loader, known } of this.#remembered.all) loader.expire(known !== undefined)
   }
@@ -131,7 +142,8 @@ export class Lookups {
 
   #mayBegin(service: string, rules: ServiceRules | undefined): boolean {
     if (this.#isClosed || service.length > LONGEST_NAME) return false
-    // Once in an interval each, and no more of them than are remembered: that is bound enough.
+    // Each of these names is loaded once per interval, and their number is bounded by what is remembered. No other
+    // bound is needed.
     if (rules?.known !== undefined) return this.#ofFound.size < MOST_AT_ONCE
     if (this.#ofOthers.size >= MOST_AT_ONCE) return false
     const { timing, rememberMs } = this.#options
@@ -146,7 +158,7 @@ export class Lookups {
   }
 
   #remember(service: string): ServiceRules {
-    // A name that was cut out of a request would keep the request's text alive.
+    // Copy the name: a name that was cut out of a request would keep the request's text alive.
     const rules = this.#options.create(JSON.parse(JSON.stringify(service)) as string)
     this.#remembered.keep(rules)
     return rules

@@ -23,17 +23,19 @@ import type { UntilLoaded } from "./until-loaded.ts"
 import { closed } from "./waiting-list.ts"
 
 /**
- * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that is
- * given a source opens one of its own.
+ * Opens a rule book on a source, for several limiters or for a process that decides for many services. A limiter that
+ * is given a source opens its own book.
  *
- * It loads at once, then at intervals, when the source says that something changed, and after a failed load at growing
- * intervals from half a second to half a minute, all of them random by some part so that many processes do not ask
- * together. A load without an answer for ten seconds is a failed one. An edition of a service's rules is accepted as a whole or
- * not at all: while a load fails, or any rule of the edition is invalid, the previous edition stays in force. It keeps no process
- * alive, unless somebody waits for `ready`, `refresh` or `find`.
+ * The book loads at once, then at intervals, and when the source reports a change. After a failed load it retries with
+ * a backoff from half a second to half a minute. All delays have a random part, so that many processes do not load
+ * together. A load without an answer fails after ten seconds.
  *
- * The book itself reads nothing synchronously. If its source can (`fileRules`), creating a limiter on the book does, and
- * throws what is wrong with the rules of the limiter's service. If it cannot, the book or the limiter must say what applies
+ * An edition of a service's rules is accepted or rejected as a whole. While a load fails, or any rule of the edition is
+ * invalid, the previous edition stays in force. A book does not keep the process alive, except while `ready`, `refresh`
+ * or `find` is pending.
+ *
+ * The book itself never reads synchronously. If its source can (`fileRules`), creating a limiter on the book does. It
+ * throws the problems of the service's rules. If the source cannot, the book or the limiter must define what applies
  * until the first load has succeeded: `defaultRules` or `onRulesMissing`.
  *
  * @example
@@ -45,32 +47,34 @@ import { closed } from "./waiting-list.ts"
  * const search = createLimiter({ service: "search", rules: book })
  * await book.ready()
  * ```
- * @throws {@link InvalidOptionError} with everything that is wrong with the options.
+ * @throws {@link InvalidOptionError} with every problem of the options.
  */
 export function createRuleBook(options: RuleBookOptions): RuleBook {
   return new OpenBook(parseBookOptions(options))
 }
 
-/** The rules of a service that a limiter has opened: the service is followed until it is closed. */
+/** The rules of a service that a limiter has opened. The service is followed until the limiter is closed. */
 export interface OpenedRules {
-  /** Undefined until the first load. */
+  /** The edition in force; undefined until the first load. */
   readonly edition: Edition | undefined
   /** Resolves when the first load has succeeded; see RuleBook. */
   ready(options: ReadyOptions): Promise<void>
 }
 
 /**
- * The book behind the interface, with what a limiter needs of it besides. Each service has its rules (`service-rules`), which keep
- * the last good edition, and one loader (`loader`), which decides when to load again. The loader is kept while the service is followed
- * and not in a list (`followed`); it rests while the name is only looked up (`lookups`). Each load reads the source (`loads`) and
- * brings what it has read into the rules, which take or reject it as a whole. What has changed or failed is reported to
- * limiters, listeners and the log (`announcer`).
+ * The book behind the interface, with additional methods for limiters.
+ *
+ * - Each service has its rules (`service-rules`), which keep the last valid edition, and one loader (`loader`).
+ * - The loader decides when to load again. It is kept while the service is followed and not in a list (`followed`), and
+ *   rests while the name is only looked up (`lookups`).
+ * - Each load reads the source (`loads`) and passes the result to the rules, which take or reject it as a whole.
+ * - Changes and failures are reported to limiters, listeners and the log (`announcer`).
  */
 export class OpenBook implements RuleBook {
   readonly name: string
-  /** Whether its source loads synchronously: a limiter has its rules as soon as it is created. */
+  /** True if the source loads synchronously, so that a limiter has its rules as soon as it is created. */
   readonly isLocal: boolean
-  /** What applies in its limiters until the first load; undefined if it does not say. */
+  /** Rules or decision of its limiters until the first load; undefined if the options do not define them. */
   readonly untilLoaded: UntilLoaded | undefined
   readonly #timing: Timing
   readonly #announcer: Announcer
@@ -100,7 +104,7 @@ export class OpenBook implements RuleBook {
     this.#lookups = new Lookups({ ...options, loads, create })
     const claim = (service: string) => this.#lookups.remove(service) ?? create(service)
     this.#followed = new Followed({ ...options, loads, announcer, settings, claim })
-    // Watching comes first: a change between the two would go unnoticed.
+    // Watch before loading; otherwise a change between the two would be missed.
     this.#stopWatching = source.watch?.(() => {
       this.#lookups.expire()
       this.#followed.reload()
@@ -122,7 +126,7 @@ export class OpenBook implements RuleBook {
   rulesOf(service: string): Edition | undefined {
     const rules = this.#followedRules(service)
     if (rules !== undefined) return rules.known
-    // What is about to be listed need not be asked for one by one.
+    // Do not load single names while the list is about to be loaded.
     return this.#followed.isListLoaded ? this.#lookups.read(service) : undefined
   }
 
@@ -163,8 +167,8 @@ export class OpenBook implements RuleBook {
   }
 
   /**
-   * Follows a service for a reader, which gets the edition at once if there is one. Throws {@link ClosedError}, and for a local
-   * source what is wrong with the rules of the service.
+   * Follows a service for a reader and passes it the edition at once, if there is one. Throws {@link ClosedError} and,
+   * for a local source, the problems of the service's rules.
    */
   open(service: string, reader: RulesReader): OpenedRules {
     this.#requireOpen()
@@ -180,7 +184,7 @@ export class OpenBook implements RuleBook {
     }
   }
 
-  /** The reader is told no more. */
+  /** Stops reporting to the reader. */
   leave(service: string, reader: RulesReader): void {
     this.#followed.leave(service, reader)
   }
@@ -197,7 +201,7 @@ export class OpenBook implements RuleBook {
     const { found } = this.#lookups
     this.#lookups.expire()
     await this.#followed.refreshAll()
-    // After the list, which may have some of them.
+    // Comes after the list, which may contain some of them.
     await this.#lookups.refreshAll(found)
   }
 
@@ -216,7 +220,7 @@ export class OpenBook implements RuleBook {
   }
 }
 
-/** How far the rules are to be trusted, by what is known of the loads that keep them up to date. */
+/** Returns the status of the rules, from the loads that keep them up to date. */
 function statusOf(rules: ServiceRules | undefined, loader: Loader | undefined, nowMs: number): RulesStatus {
   const { version, problems = [] } = rules?.edition ?? {}
   const { loadedAtMs, isStale = false, error = rules?.rejection } = loader ?? {}

@@ -11,34 +11,43 @@ import { type OnRulesMissing, onRulesMissing, parseUntilLoaded, type UntilLoaded
 
 /** Options of `createRuleBook`. */
 export interface RuleBookOptions {
-  /** Where the rules are: `fileRules(…)`, `dynamoDBRules(…)` or another. It stays its maker's, who closes it. */
+  /**
+   * Where the rules come from: `fileRules(…)`, `dynamoDBRules(…)` or another source. The code that created the source
+   * closes it.
+   */
   readonly source: RuleSource
   /**
-   * Which services are loaded: "asked", the default, those that a limiter was made for, each by itself; "all" that the
-   * source can list, which suits a process that decides for many.
+   * The services to load. "asked", the default, loads each service by name when a limiter is created for it. "all"
+   * loads every service that the source can list, which suits a process that decides for many services.
    */
   readonly services?: "asked" | "all" | undefined
   /**
-   * Rules that apply in the limiters of this book until theirs are loaded for the first time. A limiter's own choice wins. With
-   * a network source a limiter needs this or `onRulesMissing`, of the book or its own.
+   * Rules that apply in the limiters of this book until their own rules are loaded for the first time. A limiter's own
+   * option wins. With a network source, the book or the limiter must set this or `onRulesMissing`.
    */
   readonly defaultRules?: readonly Rule[] | undefined
   /**
-   * What becomes of requests until the rules of a limiter of this book are loaded for the first time: "allow" or "deny", as in
-   * the options of a limiter.
+   * How requests are decided until the rules of a limiter of this book are loaded for the first time: "allow" or
+   * "deny". Works like the limiter option of the same name.
    */
   readonly onRulesMissing?: OnRulesMissing | undefined
-  /** Milliseconds between loads: default what the source says, else no polling, as it tells of changes by itself. */
+  /**
+   * Milliseconds between loads. Default: the source's own interval. A source without one reports its changes and is not
+   * polled.
+   */
   readonly pollMs?: number | undefined
-  /** When rules that cannot be loaded any more are said to be stale: default three poll intervals, or 90,000. */
+  /**
+   * Milliseconds after which rules that cannot be reloaded are reported as stale. Default: three poll intervals, or
+   * 90,000.
+   */
   readonly staleAfterMs?: number | undefined
-  /** Names that were asked for and are not followed, which are remembered: default 10,000. */
+  /** Number of names to remember that were looked up but are not followed. Default: 10,000. */
   readonly maxUnknown?: number | undefined
-  /** Where warnings go, pino or the like: default `process.emitWarning`. */
+  /** Receives warnings; pino or a similar logger. Default: `process.emitWarning`. */
   readonly logger?: Logger | undefined
-  /** What intervals and ages are measured by, for tests: default the process's steady time. */
+  /** Clock for intervals and ages, for tests. Default: the steady time of the process. */
   readonly clock?: Clock | undefined
-  /** For tests: a number from 0 to below 1. Default Math.random. */
+  /** Returns a number from 0 to below 1, for tests. Default: Math.random. */
   readonly random?: (() => number) | undefined
 }
 
@@ -48,19 +57,19 @@ export type ListAll = NonNullable<RuleSource["loadAll"]>
 /** Loads the rules of one service synchronously, like `loadSync` of a source. */
 export type LoadSync = NonNullable<RuleSource["loadSync"]>
 
-/** The options, checked, with every default filled in. */
+/** Checked options with every default filled in. */
 export interface ParsedBookOptions {
   readonly source: RuleSource
   readonly name: string
-  /** Absent: services are loaded by their names. */
+  /** Absent: services are loaded by name. */
   readonly listAll: ListAll | undefined
   /** Absent: the source is a network source. */
   readonly loadSync: LoadSync | undefined
-  /** What applies in limiters until the first load; undefined if the book does not say. */
+  /** Rules or decision of limiters until the first load; undefined if the options do not define them. */
   readonly untilLoaded: UntilLoaded | undefined
-  /** Undefined: the source tells of every change. */
+  /** Undefined: the source reports every change. */
   readonly pollMs: number | undefined
-  /** How long an answer for a name that nobody follows is taken for granted. */
+  /** Milliseconds for which the rules of an unfollowed name are not loaded again. */
   readonly rememberMs: number
   readonly staleAfterMs: number
   readonly maxUnknown: number
@@ -68,10 +77,10 @@ export interface ParsedBookOptions {
   readonly timing: Timing
 }
 
-/** The interval of a source that is not polled, for names that nobody follows and for what counts as stale. */
+/** The interval of a source without polling, for unfollowed names and for staleness. */
 const DEFAULT_POLL_MS = 30_000
 
-/** The longest delay of a timer: beyond it, it would fire at once. */
+/** The longest delay of a timer. A timer with a longer delay would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const INTERVAL_ACCEPTED = `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`
 const INTERVAL = says("an interval", INTERVAL_ACCEPTED)
@@ -107,7 +116,7 @@ const shape = strict("the options of a rule book", {
   ),
 })
 
-/** The options with their defaults. Throws {@link InvalidOptionError} with everything that is wrong with them. */
+/** Returns the options with their defaults. Throws {@link InvalidOptionError} with every problem. */
 export function parseBookOptions(value: unknown): ParsedBookOptions {
   const { good, bad, problems: found } = readShape(shape, value)
   const problems: Problem[] = found.map((problem) => locate("", problem))

@@ -1,12 +1,12 @@
 import type { ServiceRules } from "./service-rules.ts"
 
 /**
- * The rules of names that a book remembers, at most so many. The name that was not asked for longest goes first, and names
- * that have rules after all others: who makes names up must not push them out.
+ * The rules of the names that a book remembers, up to a maximum. It evicts the least recently used name. Names without
+ * rules go first, so that made-up names cannot evict real ones.
  */
 export class RememberedRules {
   readonly #most: number
-  /** Of names that have rules. In both, the one that was not asked for longest comes first. */
+  /** Names that have rules; `#empty` has the others. In both maps, the least recently used name comes first. */
   readonly #found = new Map<string, ServiceRules>()
   readonly #empty = new Map<string, ServiceRules>()
 
@@ -14,7 +14,7 @@ export class RememberedRules {
     this.#most = most
   }
 
-  /** Those of names that have rules. */
+  /** The rules of names that have rules. */
   get found(): readonly ServiceRules[] {
     return [...this.#found.values()]
   }
@@ -27,7 +27,7 @@ export class RememberedRules {
     return this.#found.get(service) ?? this.#empty.get(service)
   }
 
-  /** The same for who asks for it now: it is the last to go. */
+  /** Returns the rules of a name, and marks the name as the most recently used. */
   touch(service: string): ServiceRules | undefined {
     for (const names of [this.#found, this.#empty]) {
       const rules = names.get(service)
@@ -39,14 +39,14 @@ export class RememberedRules {
     return undefined
   }
 
-  /** Puts it where it belongs since what is known of the name; another goes when there are too many. */
+  /** Moves the rules to the map that fits what is known of the name. Evicts another name if there are too many. */
   keep(rules: ServiceRules): void {
     const { service, known } = rules
     this.delete(service)
     const [mine, other] = known === undefined ? [this.#empty, this.#found] : [this.#found, this.#empty]
     mine.set(service, rules)
     if (mine.size + other.size <= this.#most) return
-    // The one that has just come is being asked for: it stays, if only until the next name.
+    // Keep the new name, because it is being asked for. It stays at least until the next name comes.
     const from = mine === this.#found && other.size > 0 ? other : mine.size > 1 ? mine : other
     for (const oldest of from.keys()) {
       from.delete(oldest)
@@ -54,7 +54,7 @@ export class RememberedRules {
     }
   }
 
-  /** A load has ended. A name that went meanwhile comes back only if it has rules. */
+  /** Updates the maps after a load. A name that was evicted during the load comes back only if it has rules. */
   settle(rules: ServiceRules): void {
     const { service, known, isFollowed } = rules
     const present = this.get(service)

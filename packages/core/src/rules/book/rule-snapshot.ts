@@ -5,35 +5,35 @@ import { parseRules } from "../parsing/parse-rule.ts"
 import type { Edition, RulesEvent } from "../rule-book.ts"
 import type { LoadedRules } from "../source.ts"
 
-/** What there is when a source has nothing for a service. */
+/** The result of a source that has nothing for a service. */
 export const NOTHING: SourceRules = { read: () => ({ rules: [], problems: [] }) }
 
-/** What is stored for a service, parsed or not. */
+/** The stored rules of a service, parsed or not. */
 export interface SourceRules {
   readonly stamp?: string | undefined
   read(): LoadedRules
 }
 
-/** Identifies what is stored: the stamp of the source, or all that it returned if it has no stamps. */
+/** Identifies stored rules: the stamp of the source or, without stamps, everything that the source returned. */
 export type Fingerprint = { readonly stamp: string } | { readonly loaded: LoadedRules }
 
 export function fingerprintOf({ stamp }: SourceRules, loaded: LoadedRules): Fingerprint {
   return stamp === undefined ? { loaded } : { stamp }
 }
 
-/** Whether the fingerprint is this stamp. */
+/** True if the fingerprint is this stamp. */
 export function hasStamp(fingerprint: Fingerprint | undefined, stamp: string): boolean {
   return fingerprint !== undefined && "stamp" in fingerprint && fingerprint.stamp === stamp
 }
 
-/** Whether it is what the fingerprint is of. Reads it only where there is no stamp. */
+/** True if the fingerprint belongs to these rules. Reads the rules only if there is no stamp. */
 export function isSame(fingerprint: Fingerprint | undefined, found: SourceRules): boolean {
   if (fingerprint === undefined) return false
   if ("stamp" in fingerprint) return found.stamp === fingerprint.stamp
   return found.stamp === undefined && isDeepStrictEqual(fingerprint.loaded, found.read())
 }
 
-/** Returns the rules of a service, checked: a source that others wrote may return anything. */
+/** Returns the rules of a service after checking them, because a third-party source may return anything. */
 export function editionOf(service: string, loaded: LoadedRules): Edition {
   const { rules: given, problems: reported, version } = loaded
   const { rules, problems: found } = parseRules(given, "rules")
@@ -41,15 +41,15 @@ export function editionOf(service: string, loaded: LoadedRules): Edition {
   return { service, rules, problems, ...(version !== undefined && { version }) }
 }
 
-/** Whether the source has nothing at all for the service, not even a document without rules. */
+/** True if the source has nothing at all for the service, not even a document without rules. */
 export function isNothing({ rules, problems, version }: Edition, stamp: string | undefined): boolean {
   return rules.length === 0 && problems.length === 0 && version === undefined && stamp === undefined
 }
 
-/** Why a load failed: the source could not be read, or its rules were rejected. */
+/** The reason of a failed load: the source could not be read, or its rules were rejected. */
 export type LoadFailure = RuleSourceError | InvalidRuleError
 
-/** An error of a source as one that has a code. `service` is undefined when all were to be loaded. */
+/** Converts an error of a source to one with a code. `service` is undefined if all services were to be loaded. */
 export function loadError(service: string | undefined, cause: unknown): LoadFailure {
   if (cause instanceof RuleSourceError || cause instanceof InvalidRuleError) return cause
   const reason = cause instanceof Error ? cause.message : show(cause)
@@ -57,28 +57,28 @@ export function loadError(service: string | undefined, cause: unknown): LoadFail
   return new RuleSourceError(`The rules of ${whose} cannot be loaded: ${reason}`, { cause })
 }
 
-/** Whether the error rejects what is stored, rather than say that it could not be read. */
+/** True if the error rejects the stored rules. False if the rules could not be read. */
 export function isRejection(error: LoadFailure): boolean {
   return error.problems.length > 0
 }
 
-/** True if the source could not be read. False if it was read, also if what it has was rejected. */
+/** True if the source could not be read. False if it was read, even if its rules were rejected. */
 export function isOutage(error: LoadFailure | undefined): boolean {
   return error !== undefined && !isRejection(error)
 }
 
-/** What an edition is told as. */
+/** Returns the event for an edition. */
 export function rulesEvent(edition: Edition, change: RulesEvent["change"]): RulesEvent {
   const { service, version, problems } = edition
   return { service, change, names: namesOf(edition), problems, ...(version !== undefined && { version }) }
 }
 
-/** Returns the names of its rules. */
+/** Returns the names of the edition's rules. */
 function namesOf(edition: Pick<Edition, "rules">): readonly string[] {
   return edition.rules.map(({ name }) => name)
 }
 
-/** Rules that a message names: a service may have thousands. */
+/** Most rules that a message names, because a service may have thousands. */
 const MOST_NAMED = 20
 
 /** Returns `rules "login", "daily"`. */

@@ -14,37 +14,40 @@ import {
 } from "./rule-snapshot.ts"
 import { WaitingList } from "./waiting-list.ts"
 
-/** Reads the rules of a service, such as a limiter. Only `onEdition` may throw, and only while the reader opens the rules. */
+/**
+ * A reader of the rules of a service, such as a limiter. Only `onEdition` may throw, and only while the reader opens
+ * the rules.
+ */
 export interface RulesReader {
-  /** Another edition is in force. */
+  /** Called when another edition is in force. */
   onEdition(edition: Edition, change: RulesEvent["change"]): void
   onError(error: LoadFailure): void
   onStale(ageMs: number): void
 }
 
-/** What became of the rules of a service with a load. */
+/** The effect of a load on the rules of a service. */
 export interface RuleChange {
   readonly change: RulesEvent["change"]
   readonly edition: Edition
   readonly before: Edition | undefined
 }
 
-/** The rules of one service: the last good ones, and the loader that loads them by the name of the service. */
+/** The rules of one service: the last valid edition, and the loader that loads it by the name of the service. */
 export class ServiceRules {
   readonly service: string
   readonly loader: Loader
   readonly readers: Set<RulesReader> = new Set()
-  /** True while they are kept up to date: by the list of all services, or else by the loader. */
+  /** True while the rules are kept up to date, either by the list of all services or by the loader. */
   isFollowed = false
-  /** Whether the latest list of all services has it. */
+  /** True if the latest list of all services contains this service. */
   isListed = false
-  /** What the log says is wrong with its rules; undefined if nothing ever was. */
+  /** The complaint in the log about these rules; undefined if there never was one. */
   complaint: Complaint | undefined
   #edition: Edition | undefined
   #isNothing = true
-  /** Of what is in force. */
+  /** Fingerprint of the edition in force. */
   #fingerprint: Fingerprint | undefined
-  /** The edition that was rejected since then. */
+  /** The edition that was rejected after the one in force was taken. */
   #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
   #takenFrom = 0
   readonly #waiting = new WaitingList()
@@ -54,17 +57,17 @@ export class ServiceRules {
     this.loader = loaderOf(this)
   }
 
-  /** Undefined until the first load; without rules when the source has none. */
+  /** The edition in force. Undefined until the first load; without rules if the source does not have any. */
   get edition(): Edition | undefined {
     return this.#edition
   }
 
-  /** Undefined also when the source has nothing for the service. */
+  /** The edition in force; undefined also if the source has nothing for the service. */
   get known(): Edition | undefined {
     return this.#isNothing ? undefined : this.#edition
   }
 
-  /** Why what is stored now is not what is in force. */
+  /** Why the stored rules are not in force; undefined if they are. */
   get rejection(): InvalidRuleError | undefined {
     return this.#rejected?.error
   }
@@ -75,8 +78,8 @@ export class ServiceRules {
   }
 
   /**
-   * Resolves when there is an edition, if only one without rules. Rejects with the error of the next failed load, or at
-   * once where what is listed cannot be used.
+   * Resolves when there is an edition, even one without rules. Rejects with the error of the next failed load. Rejects
+   * at once if the listed rules were rejected.
    */
   async ready(options: ReadyOptions): Promise<void> {
     options.signal?.throwIfAborted()
@@ -85,27 +88,29 @@ export class ServiceRules {
     await this.#waiting.add(1, options)
   }
 
-  /** A load has failed. */
+  /** Rejects the waiting calls after a failed load. */
   fail(error: LoadFailure): void {
     this.#waiting.failed(1, error)
   }
 
-  /** Nobody reads them any more: whoever waits need not wait. */
+  /** Resolves the waiting calls, because the last reader has left. */
   end(): void {
     this.#waiting.succeeded(1)
   }
 
-  /** Nothing will be loaded any more. */
+  /** Stops loading and rejects the waiting calls. */
   close(error: Error): void {
     this.loader.close()
     this.complaint?.end()
     this.#waiting.close(error)
   }
 
-  /** Somebody follows the service. That the source had nothing, or nothing that can be used, is forgotten: it may be outdated. */
+  /**
+   * Marks the service as followed. Forgets that the source had nothing, or nothing valid, because that may be outdated.
+   */
   follow(): void {
     this.isFollowed = true
-    // What was logged once is repeated from now on.
+    // A problem that was logged once is repeated from now on.
     this.complaint?.end()
     if (this.known !== undefined) return
     this.#edition = undefined
@@ -113,21 +118,22 @@ export class ServiceRules {
     this.#rejected = undefined
   }
 
-  /** Nobody follows the service: nothing that is wrong with its rules is repeated. */
+  /** Marks the service as not followed. Problems of its rules are no longer repeated in the log. */
   unfollow(): void {
     this.isFollowed = false
     this.complaint?.end()
   }
 
-  /** Whether what has this stamp was taken or rejected already, so that nobody needs to read it again. */
+  /** True if the rules with this stamp were already taken or rejected, so that they need not be read again. */
   hasRead(stamp: string): boolean {
     return hasStamp(this.#fingerprint, stamp) || hasStamp(this.#rejected?.fingerprint, stamp)
   }
 
   /**
-   * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service has no
-   * edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes: the same is in force, or
-   * what a later load has found. Throws InvalidRuleError for a rejected edition, and what reading throws.
+   * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service does
+   * not have an edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes,
+   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected edition, and
+   * any error of reading.
    */
   take(load: number, found: SourceRules, isStrict: boolean): RuleChange | undefined {
     if (load < this.#takenFrom) return undefined

@@ -1,11 +1,11 @@
 import type { ParsedBookOptions } from "./options.ts"
 import { sleep } from "./timing.ts"
 
-/** Measures how long rules have not been known to be those of the source, and reports when that is too long. */
+/** Measures how long ago the rules last matched the source, and reports when they become stale. */
 export class Staleness {
   readonly #settings: Pick<ParsedBookOptions, "staleAfterMs" | "timing">
   readonly #report: (ageMs: number) => void
-  /** Until when the rules are known to be those of the source, or else when waiting for them began. */
+  /** When the rules last matched the source, or else when waiting for them began. */
   #freshAtMs: number
   #alarm: AbortController | undefined
 
@@ -15,18 +15,21 @@ export class Staleness {
     this.#freshAtMs = settings.timing.now()
   }
 
-  /** Whether the rules would be stale by now if the source failed. */
+  /** True if the rules are old enough to be stale, should the source be failing. */
   get isDue(): boolean {
     return this.#ageMs() >= this.#settings.staleAfterMs
   }
 
-  /** The rules are known to be those of the source at this time. */
+  /** Records that the rules matched the source at this time, and cancels the report. */
   renew(freshAtMs: number): void {
     this.#freshAtMs = freshAtMs
     this.end()
   }
 
-  /** The source has begun to fail: reports when the rules are stale, unless they are renewed before. */
+  /**
+   * Starts measuring when the source begins to fail. Reports when the rules become stale, unless they are renewed
+   * before.
+   */
   async begin(): Promise<void> {
     const { staleAfterMs, timing } = this.#settings
     this.#alarm = new AbortController()
@@ -38,7 +41,7 @@ export class Staleness {
     this.#report(this.#ageMs())
   }
 
-  /** Reports nothing more. */
+  /** Cancels the report. */
   end(): void {
     this.#alarm?.abort()
   }

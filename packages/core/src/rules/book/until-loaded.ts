@@ -6,16 +6,16 @@ import type { ParsedRule } from "../parsing/parsed-rule.ts"
 import type { Rule } from "../rule.ts"
 import type { RuleSource } from "../source.ts"
 
-/** What is decided while no rules could be loaded yet: every request is admitted, or answered 503. */
+/** How requests are decided before any rules are loaded: every request is admitted, or answered with 503. */
 export type OnRulesMissing = "allow" | "deny"
 
-/** What applies until the first load of a network source has succeeded. */
+/** The behavior until the first load of a network source has succeeded. */
 export interface UntilLoaded {
   readonly defaultRules: readonly ParsedRule[]
   readonly onRulesMissing: OnRulesMissing
 }
 
-/** The options that say so, as they are given. */
+/** The options that define this behavior, as given. */
 export interface UntilLoadedOptions {
   readonly defaultRules?: readonly Rule[] | undefined
   readonly onRulesMissing?: OnRulesMissing | undefined
@@ -26,7 +26,10 @@ export const onRulesMissing: Schema = v.optional(
   v.picklist(["allow", "deny"], says("a choice for missing rules", '"allow" or "deny"')),
 )
 
-/** Returns what applies, undefined if the options do not say. Adds what is wrong with them to `problems`. */
+/**
+ * Returns the behavior until the first load; undefined if the options do not define it. Adds their problems to
+ * `problems`.
+ */
 export function parseUntilLoaded(
   { defaultRules, onRulesMissing: choice }: UntilLoadedOptions,
   problems: Problem[],
@@ -43,7 +46,9 @@ export function parseUntilLoaded(
   return { defaultRules: parsed.rules, onRulesMissing: "allow" }
 }
 
-/** Returns the problem of a limiter on a network source whose options do not say what applies until rules are loaded. */
+/**
+ * Returns the problem of a limiter on a network source whose options do not define what applies until rules are loaded.
+ */
 export function undecided({ name = "this rule source" }: Pick<RuleSource, "name">): Problem {
   return {
     path: "onRulesMissing",

@@ -3,21 +3,21 @@ import { ignore, unlessAborted } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 
 interface Waiting {
-  /** The first load that will do. */
+  /** Number of the first load that settles this wait. */
   readonly from: number
   readonly retry: boolean
   resolve(): void
   reject(error: unknown): void
 }
 
-/** Those who wait for the outcome of loads, which are numbered from 1. */
+/** Calls that wait for the result of a load. Loads are numbered from 1. */
 export class WaitingList {
   #waiting: readonly Waiting[] = []
   #closed: Error | undefined
 
   /**
-   * Resolves when a load from this number on has succeeded, and rejects when one has failed, unless `retry` says to go
-   * on. Rejects with the signal's reason when it is aborted.
+   * Resolves when a load with this number or a higher one has succeeded. Rejects when one has failed, unless `retry` is
+   * true. Rejects with the signal's reason when it is aborted.
    */
   async add(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
     signal?.throwIfAborted()
@@ -45,14 +45,14 @@ export class WaitingList {
     for (const { from, retry, reject } of this.#waiting) if (from <= load && !retry) reject(error)
   }
 
-  /** Rejects all who wait, and all who come later. */
+  /** Rejects all waiting calls, and all later ones. */
   close(error: Error): void {
     this.#closed = error
     for (const { reject } of this.#waiting) reject(error)
   }
 }
 
-/** What is said to who asks a book that is closed, or waits for it. */
+/** Returns the error of calls to a closed book. */
 export function closed(): ClosedError {
   return new ClosedError("The rule book is closed")
 }
