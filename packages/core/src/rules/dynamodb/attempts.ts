@@ -1,10 +1,10 @@
 import { changedNothing } from "./failure.ts"
 
-/** Watches what becomes of the attempts of one write: `command.middlewareStack.add(attempts.watch, WATCH_PLACE)`. */
+/** Watches the attempts of one write: `command.middlewareStack.add(attempts.watch, WATCH_PLACE)`. */
 export interface Attempts {
   /**
-   * Whether one of them may have changed the table without an answer: it was sent, and what came back was no refusal.
-   * The SDK sends such a call again, and then a refusal of the condition may be due to the first attempt itself.
+   * True if an attempt may have changed the table without an answer: it was sent, and the response was not a refusal.
+   * The SDK sends such a call again. If the condition then fails, the first attempt itself may be the cause.
    */
   readonly mayHaveRun: boolean
   readonly watch: <Request, Response>(
@@ -12,10 +12,10 @@ export interface Attempts {
   ) => (request: Request) => Promise<Response>
 }
 
-/** The last place before a request is sent, inside of the SDK's retries: each attempt passes it. */
+/** The last place before a request is sent, inside the SDK's retries, so that every attempt passes it. */
 export const WATCH_PLACE = { step: "finalizeRequest", priority: "low", name: "sluiceAttempts" } as const
 
-/** Watches one command that is yet to be sent. */
+/** Creates a watcher for one command that has not been sent yet. */
 export function watchAttempts(): Attempts {
   let unanswered = 0
   return {

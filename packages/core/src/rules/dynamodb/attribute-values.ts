@@ -1,17 +1,18 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
 
-/** The attributes of an item, or the members of a map, as the SDK has them. */
+/** The attributes of an item, or the members of a map, as the SDK represents them. */
 export type Attributes = Readonly<Record<string, AttributeValue>>
 
-/** DynamoDB nests at most 32 levels; anything deeper did not come from it. */
+/** DynamoDB nests at most 32 levels; a deeper value did not come from it. */
 const DEEPEST = 40
 
 /**
- * What an attribute says, as a plain value. The SDK's own converter is not used: it throws for numbers beyond 2^53.
+ * Returns the value of an attribute as a plain value. The SDK's own converter is not used because it throws for numbers
+ * beyond 2^53.
  *
- * - A number that is not exact in JavaScript stays the text that it is, so that no other number is taken for it.
- * - A set is the list of its members, in order of their texts.
- * - What no rule can hold (binary, unknown types) is a symbol that says so, for the message about it.
+ * - A number that is not exact in JavaScript stays a text, so that it is not mistaken for another number.
+ * - A set becomes the list of its members, sorted by their texts.
+ * - A value that no rule can hold (binary, unknown types) becomes a symbol that describes it, for the message about it.
  * - `__proto__` is a member like any other.
  */
 export function plainValue(value: AttributeValue | undefined, depth = 0): unknown {
@@ -30,15 +31,15 @@ export function plainValue(value: AttributeValue | undefined, depth = 0): unknow
   return Symbol("a value of an unknown type")
 }
 
-/** The members of a map, each as a plain value. */
+/** Returns the members of a map, each as a plain value. */
 export function plainMembers(members: Attributes, depth = 0): Readonly<Record<string, unknown>> {
-  // Unlike an assignment, this makes a member of "__proto__".
+  // Unlike an assignment, this makes "__proto__" an ordinary member.
   return Object.fromEntries(
     Object.keys(members).map((name) => [name, plainValue(members[name] as AttributeValue, depth)]),
   )
 }
 
-/** The attribute that stores a plain JSON value. */
+/** Returns the attribute that stores a plain JSON value. */
 export function attributeOf(value: unknown): AttributeValue {
   switch (typeof value) {
     case "string":
@@ -57,7 +58,10 @@ export function attributeOf(value: unknown): AttributeValue {
   }
 }
 
-/** One text for equal plain values, whatever the order of their members: DynamoDB keeps none. */
+/**
+ * Returns the same text for equal plain values. The order of members does not matter, because DynamoDB does not keep
+ * it.
+ */
 export function canonicalText(value: unknown): string {
   if (typeof value === "symbol") return String(value)
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
@@ -70,12 +74,15 @@ export function canonicalText(value: unknown): string {
   return `{${text}}`
 }
 
-/** The bytes that an attribute of this name and value takes of an item, as DynamoDB counts them, or a few more. */
+/** Returns the bytes that an attribute takes in an item, as DynamoDB counts them, or slightly more. */
 export function bytesOf(name: string, value: AttributeValue): number {
   return Buffer.byteLength(name) + valueBytes(value)
 }
 
-/** A list or map takes 3 bytes, and 1 for each member. A number takes a byte for two digits, and at most 21. */
+/**
+ * Returns the bytes of a value. A list or map takes 3 bytes, and 1 for each member. A number takes 1 byte per two
+ * digits, at most 21.
+ */
 function valueBytes(value: AttributeValue): number {
   if (value.S !== undefined) return Buffer.byteLength(value.S)
   if (value.N !== undefined) return Math.ceil(value.N.length / 2) + 2

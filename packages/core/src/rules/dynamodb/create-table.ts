@@ -4,24 +4,24 @@ import { causeName, failure, TableError } from "./failure.ts"
 import type { Table } from "./table.ts"
 import { DEFAULT_KEY, keyOf, type TableKey } from "./table-key.ts"
 
-/** New tables take seconds. */
+/** Poll intervals and timeout for a new table. Creating a table takes seconds. */
 const FIRST_LOOK_MS = 100
 const LAST_LOOK_MS = 1_000
 const PATIENCE_MS = 120_000
 
-/** Waits for so many milliseconds, or rejects when the signal is aborted. */
+/** Waits for `ms` milliseconds, or rejects when the signal is aborted. */
 export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * Creates the table, billed on demand, unless it is there; resolves when it can be used. Its key is the one given, or
- * else a string, `service_id`; one that is there may then have any that can be used. Rejects with RuleSourceError when
- * it has another key, cannot be created, or cannot be used after two minutes.
+ * Creates the table with on-demand billing unless it exists. Resolves when the table can be used. Its key is the given
+ * one, or else a string named `service_id`. Without a given key, an existing table may have any usable key. Rejects
+ * with RuleSourceError if the table has another key, cannot be created, or cannot be used after two minutes.
  */
 export async function createTable(
   table: Table,
   given: TableKey | undefined,
   signal: AbortSignal | undefined,
-  // Between two looks nothing else keeps the process alive.
+  // Keeps the process alive between two polls, because nothing else does.
   wait: Wait = waitHeld,
 ): Promise<void> {
   const what = `DynamoDB table ${JSON.stringify(table.name)} cannot be created`
@@ -37,7 +37,7 @@ export async function createTable(
       table.client.send(create, { abortSignal }),
     )
   } catch (error) {
-    // It is there already, perhaps because another process has just created it.
+    // The table exists already, perhaps because another process has just created it.
     if (causeName(error) !== "ResourceInUseException") throw error
   }
   let waitedMs = 0
@@ -55,7 +55,7 @@ export async function createTable(
   }
 }
 
-/** What DynamoDB says of the table. One that was created a moment ago may not be known everywhere. */
+/** Returns DynamoDB's description of the table. A table that was just created may not be known everywhere. */
 async function describe(
   table: Table,
   what: string,

@@ -15,22 +15,24 @@ export interface DynamoDBRegistryOptions extends DynamoDBTableOptions {}
 /** A registry in a DynamoDB table. */
 export interface DynamoDBRegistry extends RuleRegistry {
   /**
-   * Creates the table, billed on demand, and resolves when it can be used; a table that is there and can be used is fine.
-   * Its key is `service_id`, a string, unless `keyName` and `keyType` say otherwise. Rejects with {@link RuleSourceError}.
+   * Creates the table with on-demand billing and resolves when it can be used. An existing table is accepted if it can
+   * be used. The key is a string named `service_id`, unless `keyName` and `keyType` are given. Rejects with
+   * {@link RuleSourceError}.
    */
   createTable(options?: RegistryCallOptions): Promise<void>
 }
 
-/** Who writes over whatever is there and loses this often to others gives up. */
+/** Attempts of a write with version "any" that keeps losing to other writers, before it fails. */
 const MOST_TRIES = 50
 
 /**
- * The registry in a DynamoDB table that `dynamoDBRules` reads. Every write is conditional on the version that is there,
- * and is never repeated blindly: when it is not known whether one was carried out, the item is read, and if that does not
- * tell, the error says so. Attributes beside version and rules stay as they are; `remove` removes the whole item.
+ * Creates a registry in the DynamoDB table that `dynamoDBRules` reads. Every write is conditional on the stored
+ * version. A write is never repeated blindly: if its outcome is unknown, the item is read. If that does not settle it,
+ * the error reports the uncertainty. Attributes other than version and rules are left unchanged; `remove` removes the
+ * whole item.
  *
- * Methods reject with {@link RuleSourceError}, which names the table, the service and what to do, and with the signal's reason
- * when it is aborted: a write may then have been carried out.
+ * Methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with the
+ * signal's reason when it is aborted; a write may then have been carried out.
  * @example
  * ```ts
  * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
@@ -44,13 +46,13 @@ const MOST_TRIES = 50
  *   await registry.register("checkout", [{ field: "ip", limit: 200, window: "1 minute" }], { version })
  * }
  * ```
- * @throws {@link InvalidOptionError} for wrong options.
+ * @throws {@link InvalidOptionError} for invalid options.
  */
 export function dynamoDBRegistry(options: DynamoDBRegistryOptions): DynamoDBRegistry {
   return openRegistry(options)
 }
 
-/** The same with the wait between two looks at a table that is being created. */
+/** Creates a registry as `dynamoDBRegistry` does, with a replaceable wait between two polls of a new table. */
 export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): DynamoDBRegistry {
   const tableOptions = parseTableOptions("dynamoDBRegistry", options)
   const table = openTable(tableOptions)

@@ -9,11 +9,11 @@ import { type DynamoDBTableOptions, interval, parseTableOptions } from "./table-
 
 /** Options of `dynamoDBRules`. */
 export interface DynamoDBRulesOptions extends DynamoDBTableOptions {
-  /** How often the rules are loaded again, in milliseconds: default 30000. */
+  /** Poll interval of the rules in milliseconds. Default: 30000. */
   readonly pollMs?: number | undefined
   /**
-   * Whether every read sees what was written a moment ago, which costs twice as much: default false. Those for a
-   * `refresh`, and those of the ten seconds after it, do in any case.
+   * True if every read must see the latest writes, which doubles its cost. Default: false. Reads for a `refresh`, and
+   * in the ten seconds after it, always see them.
    */
   readonly consistentRead?: boolean | undefined
 }
@@ -24,13 +24,13 @@ const optionsShape = {
 }
 
 /**
- * The rules in a DynamoDB table: one item for each service, in the stored shape. `load` is one GetItem; `loadAll` is one
- * Scan, a page at a time. The table's key may have any name and be a string or a number; it is learnt by one
- * DescribeTable unless it is given. A service for which there is no item has no rules.
+ * Creates a source of the rules in a DynamoDB table: one item for each service, in the stored shape. `load` sends one
+ * GetItem; `loadAll` runs one Scan, a page at a time. A service without an item has no rules. The table's key may have
+ * any name and be a string or a number. One DescribeTable looks it up unless it is given.
  *
- * Reads are eventually consistent, unless they are to be fresh: those, and all in the ten seconds after one, see what was
- * written before. Both reject with {@link RuleSourceError}, which names the table, the service and what to do, and with the
- * signal's reason when it is aborted. Sends nothing before the first load.
+ * Reads are eventually consistent. Fresh reads, and all reads in the ten seconds after one, see every earlier write.
+ * Both methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with
+ * the signal's reason when it is aborted. Nothing is sent before the first load.
  * @example
  * ```ts
  * import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
@@ -39,13 +39,13 @@ const optionsShape = {
  * const client = new DynamoDBClient({ region: "eu-central-1", maxAttempts: 2 })
  * const rules = dynamoDBRules({ client, tableName: "rules" }) // for createLimiter({ rules }) or rateLimit({ rules })
  * ```
- * @throws {@link InvalidOptionError} for wrong options.
+ * @throws {@link InvalidOptionError} for invalid options.
  */
 export function dynamoDBRules(options: DynamoDBRulesOptions): RuleSource {
   return openRules(options, steadyClock)
 }
 
-/** The same with the clock that tells how long ago a fresh load was. */
+/** Creates a source as `dynamoDBRules` does, with the clock that measures the time since the last fresh load. */
 export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSource {
   const tableOptions = parseTableOptions("dynamoDBRules", options, optionsShape)
   const { pollMs = 30_000, consistentRead = false } = options
@@ -68,8 +68,8 @@ export function openRules(options: DynamoDBRulesOptions, clock: Clock): RuleSour
 }
 
 /**
- * A poll must not bring back what a fresh load has replaced. DynamoDB's copies are the same "usually within a second or
- * less"; for ten times as long reads are of the one that has every write.
+ * A poll must not bring back rules that a fresh load has replaced. DynamoDB's replicas agree "usually within a second
+ * or less". For ten times as long, reads are strongly consistent.
  */
 const SETTLING_MS = 10_000
 

@@ -4,22 +4,22 @@ import { show } from "../../ground/show.ts"
 import type { RegisteredRules } from "../registry.ts"
 import type { TableItem } from "./table.ts"
 
-/** What a write expects to find, as a condition that DynamoDB checks when it writes. */
+/** The state that a write expects, as a condition that DynamoDB checks when it writes. */
 export interface Condition {
-  /** With the names `#key` and `#version`, and the value `:seen` where `seen` is given. Absent: whatever is there. */
+  /** Uses the names `#key` and `#version`, and the value `:seen` if `seen` is given. Absent: any state is accepted. */
   readonly expression?: string
   readonly seen?: AttributeValue
-  /** The version that what is written gets. */
+  /** The version of the written rules. */
   readonly next: number
 }
 
-/** What a caller expects to find. Throws InvalidOptionError for what is no version. */
+/** Returns the condition for the version that a caller expects. Throws InvalidOptionError for an invalid version. */
 export function conditionFor(version: number | undefined): Condition {
   if (version === undefined) return { expression: "attribute_not_exists(#key)", next: 1 }
   return conditionOn(version)
 }
 
-/** What is to be removed. Throws InvalidOptionError for what is no version, and where there is none. */
+/** Returns the condition of a removal. Throws InvalidOptionError if the version is invalid or missing. */
 export function removalOf(version: number | "any" | undefined): Condition {
   return version === "any" ? { next: 0 } : conditionOn(version)
 }
@@ -37,12 +37,15 @@ function conditionOn(version: number | undefined): Condition {
     ])
   }
   const seen = { N: String(version) }
-  // Rules that were stored by hand may have no version.
+  // Rules that were stored by hand may lack a version.
   const expression = version === 0 ? "attribute_not_exists(#version) OR #version = :seen" : "#version = :seen"
   return { expression, seen, next: version + 1 }
 }
 
-/** That there is still what was found, whatever its version is: a text, or nothing at all. */
+/**
+ * Returns the condition that the found item is still stored with the same version, even if that is missing or not a
+ * number.
+ */
 export function conditionOf(found: TableItem | undefined): Condition {
   if (found === undefined) return conditionFor(undefined)
   const { version } = found.item
@@ -74,7 +77,7 @@ export function conflictMessage(
   }
   const isVersioned = found.version > 0
   const there = isVersioned ? `version ${found.version}` : "rules without a version"
-  // A version that is none equals no number.
+  // An invalid version does not equal any number.
   const isNone = found.problems.some(({ path }) => path.endsWith(" version"))
   const retry = isNone ? '"any"' : found.version
   return `${what} has ${there}, ${expected}: see what is there, and write again with version: ${retry}`

@@ -1,16 +1,16 @@
 import { RuleSourceError, textOf } from "../../ground/errors.ts"
 
-/** What could not be done, for the message. */
+/** A call, as its error message describes it. */
 export interface CallDescription {
-  /** The sentence that failed: `The rules of service "checkout" in DynamoDB table "rules" cannot be read`. */
+  /** Start of the message: `The rules of service "checkout" in DynamoDB table "rules" cannot be read`. */
   readonly what: string
-  /** The call, as IAM policies name it: "GetItem". */
+  /** The call as IAM policies name it: "GetItem". */
   readonly action: string
-  /** What may be done where the call is not permitted, other than to permit it: "give the option keyType". */
+  /** Alternative to permitting a call that is not permitted: "give the option keyType". */
   readonly otherwise?: string
 }
 
-/** Something is wrong with the table itself, whatever DynamoDB says. The message says what, and what to do. */
+/** A problem of the table itself that DynamoDB does not report. The message describes it and how to fix it. */
 export class TableError extends Error {}
 
 /** DynamoDB did not answer in time. The call may still be carried out. */
@@ -21,28 +21,28 @@ export class DeadlineError extends Error {
   }
 }
 
-/** The failed attempt as an error that says why, and what to do about it. */
+/** Converts the error of a failed call to one that names the reason and the fix. */
 export function failure(attempt: CallDescription, error: unknown): RuleSourceError {
   return new RuleSourceError(`${attempt.what}: ${reason(error, attempt)}`, { cause: error })
 }
 
-/** Whether a single attempt that failed with this error changed nothing: it was refused, or never arrived. */
+/** True if a single attempt with this error changed nothing, because it was refused or never arrived. */
 export function changedNothing(error: unknown): boolean {
   const { code, $metadata: { httpStatusCode = 0 } = {} } = details(error)
   return (httpStatusCode >= 400 && httpStatusCode < 500) || NEVER_SENT.has(String(code))
 }
 
-/** The name of an error: of one from DynamoDB its code, such as "ResourceNotFoundException". */
+/** Returns the name of an error. For an error of DynamoDB, this is its code, such as "ResourceNotFoundException". */
 export function nameOf(error: unknown): string {
   return details(error).name
 }
 
-/** The name of the error behind a failed attempt. */
+/** Returns the name of the error behind a failed call. */
 export function causeName(error: unknown): string {
   return error instanceof RuleSourceError ? nameOf(error.cause) : ""
 }
 
-/** The message of the error behind a failed attempt: what DynamoDB said. */
+/** Returns the message of the error behind a failed call, as DynamoDB wrote it. */
 export function messageBehind(error: RuleSourceError): string {
   return details(error.cause).message
 }
@@ -89,14 +89,14 @@ function reason(error: unknown, { action, otherwise }: CallDescription): string 
     default:
   }
   if (typeof code === "string" && UNREACHABLE.has(code)) {
-    // Node's error for a host with several addresses has no message.
+    // Node's error for a host with several addresses has an empty message.
     return `DynamoDB cannot be reached (${message === "" ? code : message}); correct the client's region or endpoint, or see to the network`
   }
   if (httpStatusCode >= 500) return `DynamoDB failed (${httpStatusCode} ${said}); try again later`
   return said
 }
 
-/** Codes of the system for what did not get there. */
+/** System error codes of requests that did not reach DynamoDB. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
@@ -104,14 +104,14 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   "EHOSTUNREACH",
   "ENETUNREACH",
 ])
-/** The same, and for what may have got there and did not come back. */
+/** Error codes of requests that did not reach DynamoDB or whose answer did not come back. */
 const UNREACHABLE: ReadonlySet<string> = new Set([...NEVER_SENT, "ECONNRESET", "EPIPE", "ETIMEDOUT"])
 
 function isCredentialsError(name: string): boolean {
   return name === "CredentialsProviderError" || name === "TokenProviderError"
 }
 
-/** The SDK has no name for this one. */
+/** The SDK does not give this error a name. */
 function isNoRegion(error: unknown): boolean {
   return details(error).message === "Region is missing"
 }

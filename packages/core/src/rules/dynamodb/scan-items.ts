@@ -2,22 +2,23 @@ import { type StoredItem, storedItem } from "./stored-item.ts"
 import type { ItemPage, ItemReadOptions, Table } from "./table.ts"
 import { serviceOf } from "./table-key.ts"
 
-/** An item of a table and whose it is. */
+/** An item of a table, with the service that it belongs to. */
 export interface FoundItem extends StoredItem {
   readonly service: string
 }
 
 /**
- * How much a page should say at most, in characters. The SDK takes some 5 ms to unpack as much (measured: 100 to 150 ns a
- * character), and does it at a stretch.
+ * Target size of a page in characters. The SDK takes about 5 ms to unpack a page of this size without a pause.
+ * Measured: 100 to 150 ns per character.
  */
 const PAGE_CHARACTERS = 32_768
-/** The items of the first page, of which it is not known how large they are. */
+/** Items of the first page, when their size is not known yet. */
 const FIRST_PAGE = 10
 
 /**
- * All items of a table, a page at a time: `pageSize` at most, and fewer where items are large, as the last page tells. A single large
- * item, of 400 KB at most, takes as long as it takes. While a page is used, the next is on its way.
+ * Returns all items of a table in pages of at most `pageSize`. After a page with large items, the next page has fewer.
+ * A single large item, of at most 400 KB, is unpacked without a pause. The next page is requested while the current one
+ * is used.
  */
 export async function* scanItems(
   table: Table,
@@ -43,7 +44,7 @@ export async function* scanItems(
       const fitting = Math.floor((PAGE_CHARACTERS / Math.max(size, 1)) * found.length)
       limit = found.length === 0 ? limit : Math.min(pageSize, Math.max(1, fitting))
       coming = next === undefined ? undefined : table.scan(limit, next, options)
-      // It may fail before anyone waits for it.
+      // It may fail before it is awaited.
       coming?.catch(() => {})
       yield found
     }

@@ -9,17 +9,19 @@ import { type Attributes, canonicalText, plainMembers } from "./attribute-values
 import type { TableItem } from "./table.ts"
 import type { TableKey } from "./table-key.ts"
 
-/** What an item says of rules, not yet parsed. */
+/** The content of an item, not yet parsed. */
 export interface StoredItem {
-  /** The same text as long as the item says the same. */
+  /** A text that stays the same while the content stays the same. */
   readonly stamp: string
-  /** About how much it says, in characters. */
+  /** Approximate size of the content in characters. */
   readonly size: number
-  /** Parses it, in slices between which requests have their turn. Problems name the table, the service and the path. */
+  /**
+   * Parses the content in slices and lets requests run in between. Problems name the table, the service and the path.
+   */
   read(): Promise<LoadedRules>
 }
 
-/** The item of a service. The attributes beside version and rules are others' and not looked at. */
+/** Returns the item of a service. Attributes other than version and rules belong to others and are ignored. */
 export function storedItem(tableName: string, key: TableKey, service: string, item: Attributes): StoredItem {
   const document = documentOf(key, item)
   const text = canonicalText(document)
@@ -31,7 +33,7 @@ export function storedItem(tableName: string, key: TableKey, service: string, it
   }
 }
 
-/** Parses an item for a registry. It needs no stamp, which takes tens of milliseconds for 1,000 rules. */
+/** Parses an item for a registry. It skips the stamp, which takes tens of milliseconds for 1,000 rules. */
 export async function readRegistered(
   tableName: string,
   service: string,
@@ -40,7 +42,7 @@ export async function readRegistered(
   return registered(service, await readDocument(tableName, service, documentOf(key, item)))
 }
 
-/** What an item says, as a registry returns it. */
+/** Returns the content of an item as a registry returns it. */
 export function registered(service: string, { rules, problems, version = 0 }: LoadedRules): RegisteredRules {
   return { service, version, rules, problems }
 }
@@ -58,11 +60,11 @@ async function readDocument(tableName: string, service: string, document: ItemMe
 
 type ItemMembers = Readonly<Record<string, unknown>>
 
-/** The members of a document that are attributes of an item; the service is its key. */
+/** The members of a document that are attributes of an item. The service is its key. */
 const MEMBERS = ["version", "rules", "rule"]
 
 function documentOf(key: TableKey, item: Attributes): ItemMembers {
-  // Without rules, the rest may tell what they were meant to be called.
+  // Without rules, the other attributes may show under which misspelled name the rules are stored.
   const hasRules = Object.hasOwn(item, "rules") || Object.hasOwn(item, "rule")
   const members = Object.entries(item).filter(([name]) =>
     hasRules ? MEMBERS.includes(name) : name !== key.name,
@@ -70,7 +72,7 @@ function documentOf(key: TableKey, item: Attributes): ItemMembers {
   return plainMembers(Object.fromEntries(members))
 }
 
-/** Rules that someone stored as a text of JSON, as a value. */
+/** Parses rules that were stored as a JSON text. */
 function readRulesText(document: ItemMembers): {
   readonly value: ItemMembers
   readonly problems: readonly Problem[]

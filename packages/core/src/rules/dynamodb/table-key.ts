@@ -2,20 +2,20 @@ import type { TableDescription } from "@aws-sdk/client-dynamodb"
 import { type Attributes, plainValue } from "./attribute-values.ts"
 import { TableError } from "./failure.ts"
 
-/** What a table's key can be: a text or a number. */
+/** The type of a table's key: a string or a number. */
 export type KeyType = "S" | "N"
 
 /** The key by which a table finds the rules of a service. */
 export interface TableKey {
-  /** The attribute: "service_id" in tables that the registry creates. */
+  /** Name of the attribute: "service_id" in tables that the registry creates. */
   readonly name: string
   readonly type: KeyType
 }
 
-/** The key of tables that are created, unless another is given. */
+/** The key of new tables, unless another is given. */
 export const DEFAULT_KEY: TableKey = { name: "service_id", type: "S" }
 
-/** The key of a table as DynamoDB describes it. Throws TableError when rules cannot be found by it. */
+/** Returns the key of a table from its description. Throws TableError if rules cannot be found by this key. */
 export function keyOf({ KeySchema = [], AttributeDefinitions = [] }: TableDescription): TableKey {
   const [partition, sort] = ["HASH", "RANGE"].map(
     (kind) => KeySchema.find(({ KeyType }) => KeyType === kind)?.AttributeName,
@@ -34,10 +34,13 @@ export function keyOf({ KeySchema = [], AttributeDefinitions = [] }: TableDescri
   return { name: partition, type }
 }
 
-/** A number as DynamoDB writes it, so that "7" and "07" are not one service: at most 38 digits. */
+/** Matches a number of at most 38 digits as DynamoDB writes it, so that "7" and "07" are different services. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
-/** The key of a service's item; undefined where no item can have it: not a number, empty, or longer than 2048 bytes. */
+/**
+ * Returns the key of a service's item. Undefined if an item cannot have it: not a number, empty, or longer than 2048
+ * bytes.
+ */
 export function keyFor({ name, type }: TableKey, service: string): Attributes | undefined {
   if (type === "S") {
     return service !== "" && Buffer.byteLength(service) <= 2048 ? { [name]: { S: service } } : undefined
@@ -46,7 +49,7 @@ export function keyFor({ name, type }: TableKey, service: string): Attributes | 
   return isNumber ? { [name]: { N: service } } : undefined
 }
 
-/** The service whose item this is. */
+/** Returns the service that the item belongs to. */
 export function serviceOf({ name }: TableKey, item: Attributes): string {
   return String(plainValue(item[name]))
 }

@@ -6,33 +6,36 @@ import { locate, show } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 
-/** What a client must be able to do: send commands. The app's may be of another version of the SDK than ours. */
+/** A client that can send commands. The app may use another version of the SDK than Sluice. */
 export type DynamoDBSender = Pick<DynamoDBClient, "send">
 
-/** Where the rules are. */
+/** Options of a table with rules. */
 export interface DynamoDBTableOptions {
   /**
-   * A `DynamoDBClient` of @aws-sdk/client-dynamodb 3. It stays the app's, which gives it region, endpoint and credentials,
-   * and destroys it.
+   * A `DynamoDBClient` of @aws-sdk/client-dynamodb 3. The app owns it: it sets region, endpoint and credentials, and
+   * destroys the client.
    */
   readonly client: DynamoDBSender
-  /** The table's name, or its ARN. */
+  /** The table's name or ARN. */
   readonly tableName: string
-  /** The attribute that is the table's key, for who may not call DescribeTable: default "service_id". Needs `keyType`. */
+  /**
+   * The key attribute of the table, for apps that may not call DescribeTable. Default: "service_id". Requires
+   * `keyType`.
+   */
   readonly keyName?: string | undefined
-  /** The type of the key: "S", a string, or "N", a number. When it is given, the table is not asked for its key. */
+  /** The type of the key: "S" for a string, "N" for a number. If it is given, DescribeTable is not called. */
   readonly keyType?: KeyType | undefined
-  /** Milliseconds for each call, with the SDK's own retries: default 2000. */
+  /** Timeout of each call in milliseconds, including the SDK's own retries. Default: 2000. */
   readonly timeoutMs?: number | undefined
-  /** Items that are read at a time, at most: default 50, some 8 ms of work. Fewer where they are large. */
+  /** Most items to read at a time. Default: 50, about 8 ms of work. Large items are read in smaller pages. */
   readonly pageSize?: number | undefined
 }
 
-/** The same with defaults. */
+/** Options of a table, with defaults filled in. */
 export interface ParsedTableOptions {
   readonly client: DynamoDBSender
   readonly tableName: string
-  /** Absent where the table is to be asked. */
+  /** Absent if DescribeTable must look up the key. */
   readonly key: TableKey | undefined
   readonly timeoutMs: number
   readonly pageSize: number
@@ -47,7 +50,7 @@ const KEY_NAME = says("the name of an attribute", "a text of 1 to 255 characters
 const PAGE = says("a number of items", "a whole number from 1 to 1000")
 
 const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
-/** An interval of time in milliseconds, or undefined for the default. */
+/** An interval in milliseconds, or undefined for the default. */
 export const interval: Schema = v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS))
 
 const tableShape = {
@@ -65,8 +68,8 @@ const tableShape = {
 }
 
 /**
- * Checks the options of `noun`, which may have `more` members than those of the table, and fills in their defaults.
- * Throws {@link InvalidOptionError} with every problem.
+ * Checks the options of `noun` and fills in their defaults. `more` are members in addition to the table options. Throws
+ * {@link InvalidOptionError} with every problem.
  */
 export function parseTableOptions(
   noun: string,

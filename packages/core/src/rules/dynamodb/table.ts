@@ -10,34 +10,34 @@ import { type CallDescription, DeadlineError, failure, nameOf } from "./failure.
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
 import type { DynamoDBSender, ParsedTableOptions } from "./table-options.ts"
 
-/** What a call is for, and who may end it. */
+/** A call with its description and the signal that ends it. */
 export interface TableCall extends CallDescription {
   readonly signal: AbortSignal | undefined
 }
 
-/** How to read. */
+/** How to read items. */
 export interface ItemReadOptions {
-  /** Whether what was written a moment ago must be seen: that costs twice as much. */
+  /** True if the read must see the latest writes, which doubles its cost. */
   readonly consistent: boolean
   readonly signal: AbortSignal | undefined
 }
 
 /**
- * One table of rules, read by calls that end in time. Every failure is a RuleSourceError that names the table, but for
- * the end of the caller's own signal, whose reason it then is.
+ * One table of rules, read by calls with a timeout. Every failure is a RuleSourceError that names the table. The only
+ * exception is an abort of the caller's own signal, which rejects with its reason.
  */
 export interface Table {
   readonly name: string
   readonly client: DynamoDBSender
-  /** The table's key; learnt once, by DescribeTable, unless it was given. */
+  /** Returns the table's key. Unless it was given, one DescribeTable looks it up. */
   key(what: string, signal: AbortSignal | undefined): Promise<TableKey>
-  /** The item of a service, and the table's key; undefined when there is none, or can be none. */
+  /** Returns the item of a service with the table's key. Undefined if there is no item, or cannot be one. */
   get(service: string, options: ItemReadOptions): Promise<TableItem | undefined>
-  /** One page of all items, of so many at most, and the place where the next begins. */
+  /** Returns one page of at most `limit` items, and the place where the next page begins. */
   scan(limit: number, start: Attributes | undefined, options: ItemReadOptions): Promise<ItemPage>
-  /** Makes a call in time. */
+  /** Makes a call with the timeout. */
   call<T>(call: TableCall, run: (signal: AbortSignal) => Promise<T>): Promise<T>
-  /** What cannot be done with the rules of a service, or with all: `call.what`. */
+  /** Returns the start of a failure message (`call.what`) about the rules of a service, or of all services. */
   what(service: string | undefined, verb: string): string
 }
 
@@ -50,13 +50,13 @@ export interface TableItem {
 /** One page of a table. */
 export interface ItemPage {
   readonly items: readonly Attributes[]
-  /** Where the next one begins; absent after the last. */
+  /** Where the next page begins; absent after the last page. */
   readonly next: Attributes | undefined
 }
 
 const GIVE_KEY = "give the options keyName and keyType"
 
-/** The table of these options. Does nothing before it is asked. */
+/** Returns the table for these options. Sends nothing before the first call. */
 export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTableOptions): Table {
   let learnt: Promise<TableKey> | undefined = given === undefined ? undefined : Promise.resolve(given)
 
@@ -70,7 +70,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
     )
     return keyOf(Table)
   }
-  /** One for all who ask at the same time; a failure is not kept. */
+  /** Shares one request among concurrent calls. Does not keep a failure. */
   const learn = (): Promise<TableKey> => {
     learnt ??= describe().catch((error: unknown) => {
       learnt = undefined
@@ -112,7 +112,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
         return await inTime(call.signal, run)
       } catch (error) {
         if (call.signal?.aborted && error === call.signal.reason) throw error
-        // The table may have been made anew with another key.
+        // The table may have been recreated with another key.
         if (given === undefined && nameOf(error) === "ValidationException") learnt = undefined
         throw failure(call, error)
       }

@@ -11,22 +11,22 @@ import { readRegistered, storedItem } from "./stored-item.ts"
 import type { Table, TableItem } from "./table.ts"
 import { keyFor } from "./table-key.ts"
 
-/** What is to be written, and over what. */
+/** A write, with the condition on what is stored. */
 export interface Write {
   readonly service: string
   readonly condition: Condition
   readonly signal: AbortSignal | undefined
 }
 
-/** Writes items of a table, each on a condition, and finds out what became of a write that was not answered. */
+/** Writes items of a table, each on a condition, and finds out the outcome of an unanswered write. */
 export interface Writer {
-  /** Writes rules in place of those that are there, and yields them as they are then. Rejects as `register` does. */
+  /** Replaces the stored rules and returns the new ones. Rejects as `register` does. */
   put(write: Write & { readonly rules: readonly StoredRule[] }): Promise<RegisteredRules>
-  /** Removes the item, and yields whether there was one. Rejects as `remove` does. */
+  /** Removes the item and returns whether there was one. Rejects as `remove` does. */
   remove(write: Write): Promise<boolean>
 }
 
-/** Writes to this table. */
+/** Creates a writer for this table. */
 export function openWriter(table: Table): Writer {
   const find = (service: string, signal: AbortSignal | undefined): Promise<TableItem | undefined> =>
     table.get(service, { consistent: true, signal })
@@ -40,7 +40,7 @@ export function openWriter(table: Table): Writer {
       cause,
     })
   }
-  /** What is there after a write that was not answered. */
+  /** Returns the stored item after an unanswered write. */
   const findAfter = async (
     { service, signal }: Write,
     error: RuleSourceError,
@@ -65,7 +65,7 @@ export function openWriter(table: Table): Writer {
       const command = new UpdateItemCommand({
         TableName: table.name,
         Key,
-        // An older spelling would say the same twice.
+        // An older spelling would store the rules twice.
         UpdateExpression: "SET #version = :next, #rules = :rules REMOVE #rule",
         ...conditionInput(condition, key.name, { "#version": "version", "#rules": "rules", "#rule": "rule" }),
         ExpressionAttributeValues: {
@@ -89,7 +89,7 @@ export function openWriter(table: Table): Writer {
         }
         const found = await findAfter(write, error)
         if (!isSame(table.name, service, found, mine)) {
-          // Another writer who wrote the same version kept this write from being carried out.
+          // Another writer has written the same version, so this write was not carried out.
           throw found?.item.version?.N === version.N ? await conflict(write, found, error) : unknown(error)
         }
       }
@@ -115,7 +115,7 @@ export function openWriter(table: Table): Writer {
         const { Attributes: old } = await table.call({ what, action: "DeleteItem", signal }, (abortSignal) =>
           table.client.send(command, { abortSignal }),
         )
-        // Nothing is left to be removed after a first attempt whose answer was lost.
+        // Nothing is left to remove if a first attempt has removed it and its answer was lost.
         return old !== undefined || attempts.mayHaveRun
       } catch (error) {
         if (!(error instanceof RuleSourceError)) throw error
@@ -142,7 +142,7 @@ function conditionInput(
   const used = Object.entries({ "#key": keyName, "#version": "version" }).filter(([name]) =>
     expression.includes(name),
   )
-  // Names that an expression does not use are an error.
+  // DynamoDB rejects names that the expression does not use.
   const names = { ...others, ...Object.fromEntries(used) }
   return {
     ...(expression !== "" && { ConditionExpression: expression }),
@@ -170,16 +170,18 @@ function notANumber(tableName: string, service: string): InvalidRuleError {
   return new InvalidRuleError([{ path: "service_id", message, accepted: 'a number such as "7"' }])
 }
 
-/** The largest item that DynamoDB stores, names of attributes included. */
+/** The largest item that DynamoDB stores, including the names of attributes. */
 const LARGEST_BYTES = 400 * 1024
 
-/** Throws InvalidRuleError for an item that DynamoDB would not store. */
+/** Throws InvalidRuleError for an item that is too large for DynamoDB. */
 function requireFitting(service: string, item: Attributes): void {
   const bytes = Object.entries(item).reduce((sum, [name, value]) => sum + bytesOf(name, value), 0)
   if (bytes > LARGEST_BYTES) throw tooLarge(service, bytes)
 }
 
-/** Returns the error of an item that is too large. Its size is unknown if attributes that others wrote make it too large. */
+/**
+ * Returns the error of an item that is too large. The size is unknown if attributes of other writers make it too large.
+ */
 function tooLarge(service: string, bytes: number | undefined, cause?: unknown): InvalidRuleError {
   const size = bytes === undefined ? "are, with what else their item has," : `are ${bytes} bytes,`
   const message = `of service ${JSON.stringify(service)} ${size} too large for an item of DynamoDB`
