@@ -7,8 +7,8 @@ import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
 import { type Knows, sizeProblems } from "./size-contradictions.ts"
 
 /**
- * What is wrong between the members of a rule, each of which is right by itself. `bad` names members that are given
- * but wrong, and so absent from `rule`: nothing is said about what depends on them.
+ * Returns the contradictions between the members of a rule that are valid one by one. `bad` names members that are
+ * given but invalid, and so are absent from `rule`. Checks that depend on them are skipped.
  */
 export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): MemberProblem[] {
   const knows: Knows = (...names) => names.every((name) => !bad.has(name))
@@ -44,7 +44,10 @@ function memberUseProblems(rule: Partial<Rule>): MemberProblem[] {
   })
 }
 
-/** Who waits in a queue is not refused, and asks again and again without having done anything wrong. */
+/**
+ * Returns problems of members that punish refusals. A queued request is not refused: it is only checked repeatedly
+ * while it waits.
+ */
 function heldProblems(rule: Partial<Rule>): MemberProblem[] {
   const { countRejected, penalty, throttle, algorithm = "sliding-window" } = rule
   const isQueue = throttle === undefined ? holdsAdmitted(algorithm) : kindOf(throttle) === "queue"
@@ -60,7 +63,10 @@ function heldProblems(rule: Partial<Rule>): MemberProblem[] {
   return problems
 }
 
-/** A queue without a line holds what a leaky bucket delays. Any other algorithm delays nothing, so nobody would be held. */
+/**
+ * A queue without a line holds only requests that a leaky bucket delays. Other algorithms delay nothing, so no request
+ * would be held.
+ */
 function lineProblems({ throttle, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
   if (holdsAdmitted(algorithm) || typeof throttle !== "object" || throttle.kind !== "queue") return []
   if (throttle.maxWaiting !== 0) return []
@@ -98,7 +104,10 @@ function listProblems(rule: Partial<Rule>, list: "allow" | "deny"): MemberProble
   return valueProblems(field, values, [list])
 }
 
-/** What is wrong in a list of values of a field: the rule would be for nobody, or name nobody, and that without a word. */
+/**
+ * Returns the invalid values in a list of field values. They would match no client, and the list would silently be
+ * without effect.
+ */
 function valueProblems(field: string, values: readonly string[], path: readonly string[]): MemberProblem[] {
   return values.flatMap((value, index): MemberProblem[] => {
     const at = [...path, index]

@@ -4,15 +4,15 @@ const BUILT_IN = ["ip", "service", "method", "route"] as const
 const PREFIXES = ["header", "query", "body", "param", "cookie"] as const
 type Prefix = (typeof PREFIXES)[number]
 
-/** What a rule's `field` may be, for error messages. */
+/** The accepted forms of a rule's `field`, for error messages. */
 export const FIELD_ACCEPTED =
   '"ip", "service", "method", "route", "header:NAME", "query:NAME", "body:DOTTED.PATH", "param:NAME", "cookie:NAME", ' +
   'or a name of your own from letters, digits, "_", "-" and "."'
 
-/** HTTP tokens, RFC 9110 section 5.6.2: the names of methods, header fields and cookies. */
+/** Matches HTTP tokens (RFC 9110 section 5.6.2): the names of methods, header fields and cookies. */
 export const TOKEN: RegExp = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/
 
-/** Levels of a body's path that are looked into. */
+/** Most levels of a body's path. */
 const MAX_BODY_LEVELS = 8
 const SEGMENT = /^[^\p{C}.]{1,128}$/u
 const ANY_NAME = /^\P{C}{1,128}$/u
@@ -43,7 +43,7 @@ const NAMES: Readonly<
   },
 }
 
-/** Why a text is no field: what it is not, and what would be accepted. Undefined when it is one. */
+/** Returns why a text is not a field, with the accepted forms; undefined if it is a field. */
 export function fieldMistake(text: string): { readonly noun: string; readonly accepted: string } | undefined {
   const colon = text.indexOf(":")
   if (colon === -1) return bareNameMistake(text)
@@ -57,13 +57,16 @@ export function fieldMistake(text: string): { readonly noun: string; readonly ac
   return test(text.slice(colon + 1)) ? undefined : { noun: "a field", accepted }
 }
 
-/** The one spelling of a field: names of header fields are in lower case (RFC 9110 section 5.1), others as written. */
+/**
+ * Returns the canonical spelling of a field. Header names are in lower case (RFC 9110 section 5.1), other fields are
+ * unchanged.
+ */
 export function canonicalField(field: string): string {
   return field.startsWith("header:") ? field.toLowerCase() : field
 }
 
 function bareNameMistake(text: string): { readonly noun: string; readonly accepted: string } | undefined {
-  // "IP" would otherwise be a name of the app's own, looked up in what the client sends.
+  // Otherwise "IP" would be one of the app's own names, which is looked up in data from the client.
   const builtIn = BUILT_IN.find((name) => name !== text && name === text.toLowerCase())
   if (builtIn !== undefined) return { noun: `a field; did you mean "${builtIn}"?`, accepted: FIELD_ACCEPTED }
   const prefix = PREFIXES.find((name) => name === text)

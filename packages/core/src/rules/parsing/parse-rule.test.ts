@@ -4,14 +4,14 @@ import { parseRuleDocument } from "../documents/rule-document.ts"
 import { parseRule, parseRules, RULE_MEMBERS, requireRules } from "./parse-rule.ts"
 import type { ParsedRule } from "./parsed-rule.ts"
 
-/** The one rule, parsed; fails when anything is wrong with it. */
+/** Parses one rule. Fails if anything is wrong with it. */
 function parsed(rule: Record<string, unknown>): ParsedRule {
   const { rule: result, problems } = parseRule({ limit: 5, window: "1m", ...rule }, "")
   expect(problems).toEqual([])
   return result as ParsedRule
 }
 
-/** What is wrong with the one rule, each as "path: message; accepted". */
+/** Returns the problems of one rule, each as "path: message; accepted". */
 function wrong(rule: Record<string, unknown>): string[] {
   const { rule: result, problems } = parseRule({ limit: 5, window: "1m", ...rule }, "")
   expect(result).toBeUndefined()

@@ -8,7 +8,7 @@ import { defaultName, fillRule, type ParsedRule, ruleName } from "./parsed-rule.
 import { member, POSITIVE } from "./rule-members.ts"
 import { readThrottle } from "./throttle-members.ts"
 
-/** Not a union: that would say of 0 that it is no number of units, and not that it might have been a function. */
+/** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
 const isLimit = (value: unknown): boolean => answersAtOnce(value) || v.is(member.limit, value)
 
 const ruleShape = strict("a rule", {
@@ -22,7 +22,7 @@ const ruleShape = strict("a rule", {
   buckets: v.optional(member.buckets),
   burst: v.optional(member.burst),
   refill: v.optional(member.refill),
-  /** Read by itself, by its kind: `withThrottle`. */
+  /** Read separately, by its kind: see `withThrottle`. */
   throttle: v.optional(v.unknown()),
   countRejected: v.optional(member.countRejected),
   penalty: v.optional(member.penalty),
@@ -35,16 +35,19 @@ const ruleShape = strict("a rule", {
   onStoreFailure: v.optional(member.onStoreFailure),
 })
 
-/** The names of a rule's members, in code. */
+/** The names of a rule's members in code. */
 export const RULE_MEMBERS: readonly (keyof Rule)[] = Object.keys(ruleShape.entries) as (keyof Rule)[]
 
-/** The good rules, in the order written, and what is wrong with the others. */
+/** The valid rules, in the order written, and the problems of the others. */
 export interface ParsedRules {
   readonly rules: readonly ParsedRule[]
   readonly problems: readonly Problem[]
 }
 
-/** A rule in code: `rule` is absent when anything is wrong with it. `place` is put before each path: "" or "rules[1]". */
+/**
+ * Parses a rule in code. `rule` is absent if anything in it is invalid. `place` is put before each path: "" or
+ * "rules[1]".
+ */
 export function parseRule(
   value: unknown,
   place: string,
@@ -57,16 +60,17 @@ export function parseRule(
 }
 
 /**
- * Returns the rules of a list that was stored, registered or loaded by a rule source. A rule without a field counts the whole
- * service. Never throws for anything in `value`. `place` is what the list is called in paths: "rules" gives `rules[1].window`.
+ * Returns the rules of a list that was stored, registered or loaded by a rule source. A rule without a field counts the
+ * whole service. Never throws, whatever `value` is. `place` is the name of the list in paths: "rules" gives
+ * `rules[1].window`.
  */
 export function parseRules(value: unknown, place: string): ParsedRules {
   return parseList(value, place, checkRule)
 }
 
 /**
- * Returns the rules of a list in code, as `parseRules` does, but every rule needs a `field`: an inline rule without one counts
- * by address, so a list must not silently count all clients together.
+ * Returns the rules of a list in code, as `parseRules` does, but every rule needs a `field`. An inline rule without one
+ * counts by address, so a list must not silently count all clients together.
  */
 export function parseCodeRules(value: unknown, place: string): ParsedRules {
   return parseList(value, place, checkCodeRule)
@@ -81,7 +85,7 @@ function parseList(value: unknown, place: string, check: (rule: unknown) => Chec
     }
     return { rules: [], problems: [locate(place, problem)] }
   }
-  // Not `map`, which passes over a hole: a rule that is not there would be none without a word.
+  // Not `map`, which skips holes: a missing rule would then be dropped silently.
   const checked = withUniqueNames(Array.from(value, (rule) => check(rule)))
   return {
     rules: checked.flatMap(({ rule, problems }) =>
@@ -105,23 +109,23 @@ export function requireRules(value: unknown, place: string): readonly ParsedRule
   return rules
 }
 
-/** A rule as far as it is right, with its problems. */
+/** The valid members of a rule, with the problems of the others. */
 export interface CheckedRule {
   readonly rule: Partial<Rule>
-  /** The name given or made; absent when it cannot be known. */
+  /** The given or default name; absent if it cannot be determined. */
   readonly name?: string
   readonly problems: readonly MemberProblem[]
 }
 
 /**
- * Good rules, as they were made from what was checked: rules of a document reach the rule book as objects of these,
- * and the check of one is most of what it costs to load it.
+ * Valid rules that were made from checked values. Rules of a document reach the rule book as these objects. Checking
+ * them again would be most of the cost of loading.
  */
 const SOUND = new WeakSet<object>()
 
-/** The shape of a rule, its throttle checked too and in the code's names. */
+/** Returns the shape of a rule with its throttle checked and spelled as in code. */
 export function withThrottle(shape: Shape, written: "code" | "stored"): Shape {
-  // Nearly all rules have none, or this one: no copy is made in vain.
+  // Nearly all rules omit the throttle or use "hard": do not copy the shape for them.
   if (shape.good.throttle === undefined || shape.good.throttle === "hard") return shape
   const { throttle: given, ...good } = shape.good
   const { throttle, problems } = readThrottle(given, written)
@@ -129,7 +133,7 @@ export function withThrottle(shape: Shape, written: "code" | "stored"): Shape {
   return { good, bad: new Set([...shape.bad, "throttle"]), problems: [...shape.problems, ...problems] }
 }
 
-/** Checks what the members, right one by one, are together. */
+/** Checks members that are valid one by one for contradictions. */
 export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "problems">): CheckedRule {
   const isNamed = ["name", "field"].every((member) => !shape.bad.has(member))
   const name = isNamed ? (rule.name ?? defaultName(rule)) : undefined
@@ -138,7 +142,7 @@ export function checkTogether(rule: Partial<Rule>, shape: Pick<Shape, "bad" | "p
   return { rule, ...(name !== undefined && { name }), problems }
 }
 
-/** The same rules, with a problem for each whose name an earlier one has. */
+/** Returns the rules, with a problem for each rule whose name is already used by an earlier one. */
 export function withUniqueNames<Checked extends CheckedRule>(rules: readonly Checked[]): Checked[] {
   const first = new Map<string, number>()
   return rules.map((checked, index) => {
@@ -174,7 +178,7 @@ function checkCodeRule(value: unknown): CheckedRule {
   return hasField ? checkRule(value) : checkShape(requireField(readShape(ruleShape, value)))
 }
 
-/** The same shape, with a problem when its value is an object without a field. */
+/** Returns the shape, with a problem if its value is an object without a field. */
 function requireField(shape: Shape): Shape {
   if (shape.bad.has("field")) return shape
   return { ...shape, bad: new Set([...shape.bad, "field"]), problems: [MISSING_FIELD, ...shape.problems] }

@@ -12,49 +12,49 @@ import type { Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "../ru
 import { canonicalField } from "./field-name.ts"
 import { mostUnits, percentOf } from "./units.ts"
 
-/** A rule that has been checked, with every default filled in. What comes after trusts it. */
+/** A rule that was checked, with every default filled in. The rest of the code relies on it. */
 export interface ParsedRule {
   /** Printable ASCII, unique within the service. */
   readonly name: string
-  /** Quota units per window: a positive whole number, or a function whose answer is to be checked at each request. */
+  /** Quota units per window: a positive whole number, or a function whose result must be checked for each request. */
   readonly limit: number | ((request: unknown) => unknown)
   /** Length of the window in whole milliseconds. */
   readonly windowMs: number
-  /** Whether it is a number below a second, whose unit may have been taken for a second. Absent is no. */
+  /** True if the window is a number below 1,000, for which the author may have meant seconds. Absent means false. */
   readonly lacksUnit?: boolean
-  /** The fields of the combination, header names in lower case. None is the whole service. */
+  /** The fields of the combination, with header names in lower case. An empty list means the whole service. */
   readonly fields: readonly string[]
-  /** What becomes of a request without one of the fields. */
+  /** How a request without one of the fields is handled. */
   readonly onMissing: OnMissing
-  /** How it is counted. */
+  /** How requests are counted. */
   readonly algorithm: AlgorithmName
-  /** Where windows begin; of no meaning but for "fixed-window". */
+  /** Where windows begin; only used by "fixed-window". */
   readonly align: Alignment
-  /** Sub-windows; always there for "sliding-window-strict". */
+  /** Number of sub-windows; always present for "sliding-window-strict". */
   readonly buckets?: number
-  /** Units that a bucket holds. Absent is the limit. */
+  /** Units that a bucket holds. Absent means the limit. */
   readonly burst?: number
-  /** How a token bucket fills. Absent is continuous. */
+  /** How a token bucket refills. Absent means continuously. */
   readonly refill?: Refill
-  /** What becomes of a request that does not fit. */
+  /** How a request that does not fit is handled. */
   readonly throttle: ParsedThrottle
-  /** Whether requests that it refuses count too. */
+  /** True if refused requests count too. */
   readonly countRejected: boolean
-  /** When a client is blocked for having been refused too often. Absent is never. */
+  /** When a client is blocked for too many refusals. Absent means never. */
   readonly penalty?: Penalty
-  /** Units that one request takes, times the request's own cost. */
+  /** Units that one request takes, multiplied by the request's own cost. */
   readonly cost: number
-  /** Absent when the rule is for every request. Methods in upper case. */
+  /** Absent if the rule applies to every request. Methods are in upper case. */
   readonly match?: RuleMatch
   /** Values of the rule's own field that it does not count. */
   readonly allow: readonly string[]
   /** Values of the rule's own field that it always refuses. */
   readonly deny: readonly string[]
-  /** Passed to a refused client. */
+  /** Message for a refused client. */
   readonly rejectionMessage?: string
-  /** Whether it decides and reports, and refuses nobody. */
+  /** True if the rule decides and reports but never refuses. */
   readonly shadow: boolean
-  /** Absent: the limiter's own. */
+  /** Absent means the limiter's own option. */
   readonly onStoreFailure?: OnStoreFailure
 }
 
@@ -62,12 +62,15 @@ const SECOND_MS = 1_000
 const MAX_WAITING = 100
 const MAX_WAIT_MS = 10_000
 
-/** Whether its window is a number that is hardly meant: where windows are seconds, a limit that nobody ever meets. */
+/**
+ * True if the window is a number below 1,000, which is probably a mistake. If seconds were meant, no client would ever
+ * reach the limit.
+ */
 export function lacksUnit({ window }: StorableRule): boolean {
   return typeof window === "number" && window < SECOND_MS
 }
 
-/** The rule with its defaults. The caller has checked it. */
+/** Returns the rule with its defaults. The caller has checked it. */
 export function fillRule(rule: StorableRule): ParsedRule {
   const { burst, refill, match, penalty, rejectionMessage, onStoreFailure } = rule
   const windowMs = parseDuration(rule.window) as number
@@ -102,18 +105,24 @@ export function fillRule(rule: StorableRule): ParsedRule {
   }
 }
 
-/** The name of a good rule: its own, or the one made from field and window, "ip-1m". No two rules of a service share one. */
+/**
+ * Returns the name of a valid rule: its own, or one made from field and window, such as "ip-1m". Names are unique
+ * within a service.
+ */
 export function ruleName(rule: StorableRule): string {
   return rule.name ?? (defaultName(rule) as string)
 }
 
-/** The fields that a rule's `field` names, in the order written; "service" and nothing at all are none. */
+/**
+ * Returns the fields that a rule's `field` names, in the order written. "service" and an absent field give an empty
+ * list.
+ */
 export function fieldsOf(field: Rule["field"] | undefined): readonly string[] {
   const list = typeof field === "string" ? [field] : (field ?? [])
   return list.filter((name) => name !== "service").map(canonicalField)
 }
 
-/** "ip-1m", "ip+route-1m", "service-1d"; undefined where the window is wrong. */
+/** Returns the default name, such as "ip-1m", "ip+route-1m" or "service-1d"; undefined if the window is invalid. */
 export function defaultName({ field, window }: Partial<Rule>): string | undefined {
   const windowMs = parseDuration(window)
   return windowMs === undefined
@@ -137,7 +146,7 @@ function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrot
       }
     }
     case "queue": {
-      // A leaky bucket holds requests itself, as many as it has room for.
+      // A leaky bucket itself holds as many requests as it has room for.
       const { maxWaiting = holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs = MAX_WAIT_MS } = throttle
       return { kind: "queue", maxWaiting, maxWaitMs }
     }
@@ -172,9 +181,9 @@ export function mostAdmitted(rule: ParsedRule, limit: number): number {
 }
 
 /**
- * Returns the default ceiling of an elastic rule: the most units that are counted exactly without a coarser unit of time than
- * the limit alone needs. A bucket keeps its level in parts of that unit, which must not change with the load. For limits that
- * vary, `capacity` is undefined, and the ceiling is the highest of any limit.
+ * Returns the default ceiling of an elastic rule: the most units that are counted exactly with the unit of time that
+ * the limit alone needs. A bucket keeps its level in parts of that unit, so it must not change with the load. If the
+ * limit varies, `capacity` is undefined, and the ceiling is the highest of any limit.
  */
 export function mostCounted({ algorithm, windowMs }: ParsedRule, capacity: number | undefined): number {
   const inMs = Math.floor(Number.MAX_SAFE_INTEGER / windowMs) - 1

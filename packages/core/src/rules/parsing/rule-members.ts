@@ -5,11 +5,11 @@ import { choice, integer, record, type Schema, says, strict } from "../../ground
 import { compilePath, PATH_ACCEPTED } from "../matching/match.ts"
 import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
 
-/** What a count may be. */
+/** The accepted counts, for error messages. */
 export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
-/** What a rule's name may be. */
+/** The accepted names of rules, for error messages. */
 export const NAME_ACCEPTED = '1 to 64 printable ASCII characters without " and \\'
-/** Names are put into header fields as they are (RFC 9651 section 3.3.3), so none may need escaping. */
+/** Names are written into header fields as they are (RFC 9651 section 3.3.3), so they must not need escaping. */
 export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 
 const VALUES = says("a list of values", "a list of non-empty texts")
@@ -18,7 +18,7 @@ const values = v.array(v.pipe(v.string(VALUE), v.minLength(1, VALUE)), VALUES)
 
 const FIELD_AND_FUNCTION =
   'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
-/** Who gives a function counts by what it yields, as other rate limiters have it. */
+/** A function as a field is an attempt to count by its result, as other rate limiters allow. */
 const hasFunction = (value: unknown): boolean =>
   [value, ...Object.values(value ?? {})].some((each) => typeof each === "function")
 const FIELDS = ({ input }: { readonly input: unknown }): string =>
@@ -61,7 +61,7 @@ const matchFields = record(
   says("an object of fields", 'an object such as {"plan": ["free", "trial"]}'),
 )
 
-/** The schemas of a rule's members, which are the same in code and in documents. Without a transformation in any. */
+/** Schemas of the rule members that are the same in code and in documents. None of them transforms its value. */
 export const member = {
   name: v.pipe(v.string(NAME_SAID), v.regex(NAME, NAME_SAID)),
   limit: integer(says("a limit", POSITIVE), 1),
@@ -113,7 +113,7 @@ function combinationMistake(
 }
 
 function isPathPattern(path: string): boolean {
-  // A longer one is no path that anyone writes, and compiling takes time and stack in proportion.
+  // A longer path is not realistic. Compiling takes time and stack space in proportion to the length.
   if (!path.startsWith("/") || path.length > 1024) return false
   try {
     compilePath(path)

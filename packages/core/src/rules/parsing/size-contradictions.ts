@@ -4,16 +4,16 @@ import type { MemberProblem } from "../../ground/show.ts"
 import type { Rule, Throttle } from "../rule.ts"
 import { mostExactUnits, percentOf, smallestPercent } from "./units.ts"
 
-/** Whether none of these members is given but wrong. */
+/** True if none of these members is given with an invalid value. */
 export type Knows = (...names: (keyof Rule)[]) => boolean
 
 type ThrottleObject = Exclude<Throttle, string>
 
-/** What is wrong between the members of a rule that are numbers of units, or times. */
+/** Returns the contradictions between members that are units or times. */
 export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[] {
   const counted = countProblems(rule, knows("burst"))
   const throttled = knows("burst") ? throttleProblems(rule) : []
-  // Where one of them is wrong, it is not known how much may be admitted.
+  // If one of these is wrong, it is unknown how much may be admitted.
   const isKnown = counted.length === 0 && throttled.length === 0 && knows("burst", "throttle")
   return [...bucketsProblems(rule), ...counted, ...throttled, ...(isKnown ? costProblems(rule) : [])]
 }
@@ -21,27 +21,27 @@ export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[]
 function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
   const windowMs = parseDuration(window)
   if (buckets === undefined || windowMs === undefined || buckets <= windowMs) return []
-  // That it is not used is said already.
+  // Another check already reports that the member is not used.
   if (!readsMember(algorithm, "buckets")) return []
   const message = `${buckets} sub-windows do not fit into ${windowMs} ms: each has a millisecond or more`
   const accepted = windowMs < 2 ? "a longer window" : `2 to ${windowMs}`
   return [{ path: ["buckets"], message, accepted }]
 }
 
-/** Windows times units are kept where integers are exact, and logs short. */
+/** Checks that units times windows are exact integers and that logs stay short. */
 function countProblems(rule: Partial<Rule>, knowsBurst: boolean): MemberProblem[] {
   const { mostUnits = Number.POSITIVE_INFINITY } = ALGORITHMS[rule.algorithm ?? "sliding-window"]
   const windowMs = parseDuration(rule.window)
   for (const { path, units } of countedBy(rule, knowsBurst)) {
     if (units > mostUnits) return [logProblem(path, units, mostUnits)]
     const problem = windowMs === undefined ? undefined : exactProblem(path, units, windowMs)
-    // One is enough: what is admitted above a limit that is too much is too much as well.
+    // One problem is enough: if the limit is too high, everything above it is too high as well.
     if (problem !== undefined) return [problem]
   }
   return []
 }
 
-/** How many units may be counted, each with the member that says so. */
+/** Returns how many units may be counted, each with the member that sets the number. */
 function countedBy({ limit, burst, throttle }: Partial<Rule>, knowsBurst: boolean): CountedBy[] {
   const units = typeof limit === "number" ? limit : undefined
   const all: CountedBy[] = []
@@ -95,7 +95,7 @@ function throttleProblems({
   if (kind.kind === "soft" && typeof limit === "number" && percentOf(limit, kind.percent) === 0) {
     const least = smallestPercent(limit)
     const message = `${kind.percent} percent of ${limit} is less than one unit, so it would be "hard"`
-    // A limit of 1 needs 100 percent, so there always is one.
+    // At most 100 percent is needed, for a limit of 1, so there always is such a percentage.
     return [{ path: ["throttle", "percent"], message, accepted: `${least} to 1000` }]
   }
   if (kind.kind !== "elastic") return []

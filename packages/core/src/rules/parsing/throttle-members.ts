@@ -27,7 +27,7 @@ const SIGNAL = says("a signal", "a function that yields whether there is capacit
 
 const percent = v.pipe(v.number(PERCENT), v.gtValue(0, PERCENT), v.maxValue(1000, PERCENT))
 const ceiling = v.optional(integer(says("a ceiling", POSITIVE), 1))
-/** 0 is for a leaky bucket alone, which `contradictions` sees to. */
+/** 0 is only for a leaky bucket, which `contradictions` checks. */
 const maxWaiting = v.optional(
   integer(says("a number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
 )
@@ -36,7 +36,7 @@ const maxWaitMs = v.optional(integer(WAIT, 1, LONGEST_TIMER_MS))
 const hard = strict('a "hard" throttle', { kind: kind("hard") })
 const soft = strict('a "soft" throttle', { kind: kind("soft"), percent })
 
-/** As in documents, without what only code can have. */
+/** The throttle shapes of documents, without members that only code can have. */
 export const storedThrottles = {
   hard,
   soft,
@@ -59,13 +59,13 @@ const codeThrottles: Readonly<Record<ThrottleKind, ObjectSchema>> = {
   queue: strict('a "queue" throttle', { kind: kind("queue"), maxWaiting, maxWaitMs }),
 }
 
-/** A rule's throttle in the code's names, where it is right; else what is wrong, with paths from the rule. */
+/** A rule's throttle with the names used in code, or its problems with paths from the rule. */
 export interface ReadThrottle {
   readonly throttle?: Throttle
   readonly problems: readonly MemberProblem[]
 }
 
-/** Reads a throttle as it is written in code or in documents. */
+/** Reads a throttle as written in code or in documents. */
 export function readThrottle(value: unknown, written: "code" | "stored"): ReadThrottle {
   if (value === "hard") return { throttle: value, problems: [] }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -92,7 +92,10 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
   return { throttle: throttle as unknown as Throttle, problems: [] }
 }
 
-/** The throttle as it is stored, in its one order and spelling. The caller has checked it, and that it has no signal. */
+/**
+ * Returns the throttle as it is stored, with a fixed order and spelling. The caller has checked that it is valid and
+ * without a signal.
+ */
 export function storeThrottle(throttle: Throttle): unknown {
   if (typeof throttle === "string" || throttle.kind === "hard") return "hard"
   switch (throttle.kind) {

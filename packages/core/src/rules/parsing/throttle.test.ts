@@ -177,7 +177,7 @@ describe("an algorithm's own members", () => {
       const { buckets, burst, refill } = parsed({ algorithm })
       expect({ buckets, burst, refill }).toEqual({})
     }
-    // Both mean the same, so they have the same counters.
+    // Both are the same refill, so they share counters.
     expect(parsed({ algorithm: "token-bucket", refill: "continuous" })).toEqual(
       parsed({ algorithm: "token-bucket" }),
     )

@@ -1,8 +1,8 @@
 import { ALGORITHMS, type AlgorithmName } from "../../algorithms/kinds.ts"
 
 /**
- * Returns the most units that are counted exactly: units times the window, in whole seconds or else in milliseconds, are below
- * 2^53.
+ * Returns the most units that can be counted exactly. Units times the window, in seconds if it is whole seconds and
+ * else in milliseconds, must be below 2^53.
  */
 export function mostExactUnits(windowMs: number): number {
   const unitMs = windowMs % 1000 === 0 ? 1000 : 1
@@ -14,7 +14,10 @@ export function mostUnits(algorithm: AlgorithmName, windowMs: number): number {
   return Math.min(mostExactUnits(windowMs), ALGORITHMS[algorithm].mostUnits ?? Number.POSITIVE_INFINITY)
 }
 
-/** floor(limit * percent / 100) of the decimal number that is written: in floating point 0.57 % of 10,000 would be 56. */
+/**
+ * Returns floor(limit * percent / 100), calculated with exact decimals. In floating point, 0.57 % of 10,000 would be
+ * 56.
+ */
 export function percentOf(limit: number, percent: number): number {
   const [mantissa, exponent] = percent.toExponential().split("e") as [string, string]
   const decimals = mantissa.split(".")[1] ?? ""
@@ -24,7 +27,7 @@ export function percentOf(limit: number, percent: number): number {
   return Number(scale >= 0 ? product / 10n ** BigInt(scale) : product * 10n ** BigInt(-scale))
 }
 
-/** The smallest percentage, with two more digits than the limit has at most, of which the limit yields a whole unit. */
+/** Returns the smallest percentage of the limit that is a whole unit, with at most two digits more than the limit. */
 export function smallestPercent(limit: number): number {
   const scale = 10 ** (String(limit).length + 1)
   return Math.ceil((100 * scale) / limit) / scale
