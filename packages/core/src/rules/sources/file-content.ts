@@ -8,17 +8,19 @@ import { FileTextError } from "../documents/json-text.ts"
 import { documentSteps } from "../documents/rule-document.ts"
 import { type FileDocuments, fileDocuments, type ReadDocument } from "./file-documents.ts"
 
-/** What a file of rules holds. */
+/** The content of a file of rules. */
 export interface FileContent {
-  /** Changes whenever the file is written or replaced, except for two writes within a tick of the file system's clock. */
+  /**
+   * Changes whenever the file is written or replaced, except for two writes within a tick of the file system's clock.
+   */
   readonly stamp: string
   readonly text: string
   readonly documents: FileDocuments
 }
 
 /**
- * Reads a file of rules. Returns `last` without reading if the file still has its stamp. Rejects with RuleSourceError,
- * which names the file and what to do.
+ * Reads a file of rules. Returns `last` without reading if the file still has the same stamp. Rejects with
+ * RuleSourceError, which names the file and what to do.
  */
 export async function readContent(file: string, maxBytes: number, last?: FileContent): Promise<FileContent> {
   try {
@@ -26,7 +28,7 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
     if (stamp === last?.stamp) return last
     const text = textOf(await readFile(file))
     if (text === last?.text) return { ...last, stamp }
-    // A file may have thousands of documents and rules, and it changes while requests are being decided.
+    // A file may have thousands of documents and rules, and it can change while requests are being decided.
     const documents = await inSlices(documentsIn(file, text))
     return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
   } catch (error) {
@@ -34,7 +36,9 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
   }
 }
 
-/** Does what `readContent` does synchronously, for the first load of a required file. Throws RuleSourceError. */
+/**
+ * Reads a file as `readContent` does, but synchronously, for the first load of a required file. Throws RuleSourceError.
+ */
 export function readContentSync(file: string, maxBytes: number, last?: FileContent): FileContent {
   try {
     const stamp = stampOf(statSync(file, { bigint: true }), maxBytes)
@@ -50,7 +54,7 @@ export function readContentSync(file: string, maxBytes: number, last?: FileConte
   }
 }
 
-/** The reason why a file that can be read holds no rules. */
+/** The reason why a readable file does not contain rules. */
 class Unusable extends Error {}
 
 function stampOf(found: BigIntStats, maxBytes: number): string {
@@ -97,7 +101,7 @@ function sourceError(file: string, cause: unknown, isRequired = false): RuleSour
   const message = `Rules file ${JSON.stringify(file)} ${reason(file, cause, isRequired)}`
   const place = cause instanceof FileTextError ? cause.place : undefined
   const wasRead = cause instanceof FileTextError || cause instanceof Unusable
-  // The message and the problem already have all of what was read, and Node would print it again as the cause.
+  // The message and the problem already contain all details. Node would print them again for the cause.
   return wasRead
     ? new RuleSourceError(message, { problems: [{ path: "", message: cause.message, ...place }] })
     : new RuleSourceError(message, { cause })

@@ -4,35 +4,38 @@ import type { RuleDocument } from "../documents/rule-document.ts"
 import type { TextPlace } from "../documents/text-places.ts"
 import type { LoadedRules } from "../source.ts"
 
-/** The rules of a file: each service has its own document, or the one that names no service. */
+/** The rules of a file. Each service has its own document, or uses the document without a service. */
 export interface FileDocuments {
   /** Services that have a document of their own. */
   readonly services: readonly string[]
-  /** What is wrong with documents whose service is not known. */
+  /** Problems of documents whose service is not known. */
   readonly problems: readonly Problem[]
-  /** Services that had rules in this file or an earlier edition of it, and no document without rules since then. */
+  /** Services that had rules in this or an earlier version of the file, without an empty document since then. */
   readonly expected: ReadonlySet<string>
   rulesOf(service: string): LoadedRules
-  /** Returns what is wrong beside the rules of the service: invalid documents of others, or none for the service. */
+  /**
+   * Returns problems that do not concern the rules of the service: invalid documents of other services, or a missing
+   * document for this one.
+   */
   otherProblems(service: string): readonly Problem[]
 }
 
-/** A document as it was read from a file, its problems with line and column. */
+/** A document as read from a file. Its problems have line and column. */
 export interface ReadDocument extends RuleDocument {
-  /** Where it begins; known if an earlier document is for the same service. */
+  /** Where the document begins; known if an earlier document is for the same service. */
   readonly start?: TextPlace
 }
 
-/** A document with the problems as they are reported: with the place of the document in the file. */
+/** A document whose problems are ready to report, with the place of the document in the file. */
 interface PlacedDocument extends ReadDocument {
   readonly index: number
 }
 
 /**
- * Returns what the documents of a file are together. A problem is reported to the service that it concerns.
+ * Combines the documents of a file. Each problem is reported to the service that it concerns.
  *
- * `earlier` has the services that the previous edition of the file expected. One of them without a document is a problem,
- * because a typo in its service_id would otherwise remove its limits.
+ * `earlier` are the services that the previous version of the file expected. If one of them lacks a document, that is a
+ * problem: a typo in its service_id would otherwise remove its limits.
  */
 export function fileDocuments(
   read: readonly ReadDocument[],
@@ -40,7 +43,7 @@ export function fileDocuments(
 ): FileDocuments {
   const documents = read.map((document, index): PlacedDocument => ({ ...document, index }))
   const own = new Map<string | undefined, PlacedDocument>()
-  // It is not known whose these are, so every service gets them.
+  // Problems of documents with an unknown service, reported to every service.
   const general: Problem[] = []
   for (const document of documents) {
     const place = read.length === 1 ? "" : `[${document.index}]`
@@ -74,7 +77,7 @@ export function fileDocuments(
       }
       if (document === undefined) {
         const [only] = own.keys()
-        // Several documents need not have one for each service; a single one was meant for the service that asks.
+        // A file with several documents may lack one for this service. A single document was probably meant for it.
         const isAmiss = read.length === 1 && only !== undefined
         return { rules: [], problems: isAmiss ? [otherService(service, only)] : general }
       }
@@ -89,18 +92,18 @@ export function fileDocuments(
   }
 }
 
-/** Whether it is known whose rules these are. */
+/** True if it is known which service the rules belong to. */
 export function isReadable({ problems }: Pick<RuleDocument, "problems">): boolean {
   return !problems.some(({ path }) => path === "" || /^(?:[sS]ervice_id|serviceId)$/.test(path))
 }
 
-/** The problem with the place of its document put before its path. */
+/** Returns the problem with the place of its document put before its path. */
 export function below(place: string, { path, ...problem }: Problem): Problem {
   const gap = place.startsWith("service") && path !== "" ? " " : place === "" || path === "" ? "" : "."
   return { path: `${place}${gap}${path}`, ...problem }
 }
 
-/** What is wrong with a document for whose service there is an earlier one. */
+/** Returns the problem of a second document for the same service. */
 export function secondDocument(place: string, service: string | undefined, earlier: number): Problem {
   const whose = service === undefined ? "without service_id" : `for service ${show(service)}`
   return {

@@ -33,7 +33,7 @@ afterEach(() => {
 
 const text = (limit: number): string => `rules:\n  - { limit: ${limit}, window: 1m }\n`
 
-/** A source of the file, with the limits that it loads and a promise of its next change. */
+/** Opens a source of the file. Returns it with the limits that it loads and a promise of its next change. */
 function open(options?: FileRulesOptions, path = file) {
   const source = fileRules(path, options)
   return {
@@ -124,7 +124,7 @@ describe("loading", () => {
     const { source, limits } = open()
     await limits()
     const fresh: Promise<LoadedRules>[] = []
-    // Right when a read has its text, and before who asked for that one is told.
+    // Runs right after a read has its text, and before the callers of that read get it.
     const stop = source.watch?.(() => {
       writeFileSync(file, text(7))
       fresh.push(...["a", "b"].map((service) => source.load(service, { fresh: true })))

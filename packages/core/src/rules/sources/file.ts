@@ -13,16 +13,16 @@ import { watchFile } from "./watch-file.ts"
 
 /** Options of `fileRules`. */
 export interface FileRulesOptions {
-  /** A larger file is refused: default 1 MiB. */
+  /** Largest accepted size of the file. Default: 1 MiB. */
   readonly maxBytes?: number | undefined
   /**
-   * How often the file is looked at beside the notifications of the file system, which some (network) file systems do
-   * not send: milliseconds, default 5000.
+   * Poll interval in milliseconds, in addition to the notifications of the file system. Some (network) file systems do
+   * not send any. Default: 5000.
    */
   readonly pollMs?: number | undefined
   /**
-   * Whether the file must be there, with valid rules, when a limiter is created: default true. With false the file may appear
-   * later, and the limiter needs `defaultRules` or `onRulesMissing`, which apply until then.
+   * True if the file must exist with valid rules when a limiter is created. Default: true. With false, the file may
+   * appear later. The limiter then needs `defaultRules` or `onRulesMissing`, which apply until it does.
    */
   readonly required?: boolean | undefined
 }
@@ -38,24 +38,24 @@ const optionsShape = strict("the options of fileRules", {
 })
 
 /**
- * The rules in a file of YAML, or of JSON when its name ends in ".json": one document in the stored shape or several,
- * one for each service. A document without `service_id` is for every service that has none of its own. A service whose
- * document disappears keeps its rules, because a typo in `service_id` looks the same. `rules: []` removes them.
+ * Creates a source of the rules in a YAML file, or a JSON file if its name ends in ".json". The file contains one
+ * document in the stored shape, or several, one for each service. A document without `service_id` applies to every
+ * service without a document of its own. `loadAll` does not list it: a rule book loads it by the service's name. A
+ * service whose document disappears keeps its rules, because a typo in `service_id` looks the same. `rules: []` removes
+ * them.
  *
- * Such a document is not among those that `loadAll` lists: a rule book asks for it by the service's name.
- *
- * The file is read when a limiter is created, which throws if the file is missing or cannot be read, or if a rule of the
- * limiter's service is invalid. While it is watched, the file is reloaded when it changes, also by being replaced (editors,
- * Kubernetes). It is read once per change, however many services load from it. `load` rejects with {@link RuleSourceError},
- * which names the file and what to do, if it is missing, empty, too large, not text or not YAML or JSON. Keeps no process
- * alive.
+ * The file is read when a limiter is created. This throws if the file is missing or cannot be read, or if a rule of the
+ * limiter's service is invalid. While the file is watched, it is reloaded when it changes or is replaced (editors,
+ * Kubernetes). It is read once per change, even if many services load from it. `load` rejects with
+ * {@link RuleSourceError} if the file is missing, empty, too large, not text, or not YAML or JSON. The error names the
+ * file and what to do. Watching does not keep the process alive.
  * @example
  * ```ts
  * import { createLimiter, fileRules } from "@sluice/core"
  *
  * const limiter = createLimiter({ service: "checkout", rules: fileRules("rules.yaml") })
  * ```
- * @throws {@link InvalidOptionError} for a wrong path or option.
+ * @throws {@link InvalidOptionError} for an invalid path or option.
  */
 export function fileRules(path: string | URL, options: FileRulesOptions = {}): RuleSource {
   const file = filePath(path)
@@ -63,9 +63,9 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
   const listeners = new Set<() => void>()
   let content: FileContent | undefined
   let reading: Promise<FileContent> | undefined
-  /** The read that begins when that one has ended. */
+  /** The read that begins after `reading` has ended. */
   let next: Promise<FileContent> | undefined
-  /** The text or the error of the last read: listeners hear of every other one. */
+  /** The text or the error of the last read. Listeners are called whenever it changes. */
   let seen: string | undefined
   let stopWatching: (() => void) | undefined
 
@@ -92,14 +92,14 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       return fail(error)
     }
   }
-  /** Who asks at the same time shares one read. */
+  /** Reads the file. Concurrent calls share one read. */
   const read = (): Promise<FileContent> => {
     reading ??= readNow().finally(() => {
       reading = undefined
     })
     return reading
   }
-  /** The same, for who knows that the file may have been written just now: by a read that begins after the call. */
+  /** Reads the file with a read that begins after the call, for callers that know of a very recent write. */
   const readAnew = (): Promise<FileContent> => {
     if (reading !== undefined) {
       next ??= reading.catch(ignore).then(() => {
@@ -108,7 +108,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       })
       return next
     }
-    // The stamp stays the same when the file is written twice within a tick of the file system's clock.
+    // Ignore the stamp: it does not change if the file is written twice within a tick of the file system's clock.
     if (content !== undefined) content = { ...content, stamp: "" }
     return read()
   }
@@ -138,7 +138,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       }
     },
     watch(changed) {
-      // A function of its own, so that two watches with the same callback stop only themselves.
+      // Wrap the callback, so that two watches with the same callback stop only themselves.
       const listener = (): void => changed()
       listeners.add(listener)
       stopWatching ??= watchFile(file, pollMs, look)
@@ -174,5 +174,3 @@ function checkedOptions(options: FileRulesOptions): FileRulesOptions {
   if (problems.length === 0) return options
   throw new InvalidOptionError(problems.map((problem) => locate("", problem)))
 }
-
-/** Failed reads are for those who load. */

@@ -4,7 +4,7 @@ import { RuleSourceError } from "../../ground/errors.ts"
 import { fileRules } from "./file.ts"
 import { type RuleFile, readRuleFile } from "./rule-file.ts"
 
-/** Each problem as `line:column path`, and what stands there in the text. */
+/** Returns each problem as `line:column path`, with the text at that place. */
 async function places(text: string, format: "yaml" | "json" = "yaml"): Promise<string[]> {
   const { problems } = await readRuleFile(text, format)
   return problems.map(({ line, column, path }) => {
@@ -268,7 +268,7 @@ test.each(files)("%s is judged as fileRules judges it", async (name) => {
   }
 })
 
-/** As fileRules answers: the service's first document, else the one for every service. */
+/** Returns what fileRules would return: the service's first document, or else the document for every service. */
 function rulesOf({ documents }: RuleFile, service: string): unknown {
   const own = documents.find((document) => document.service === service)
   return (own ?? documents.find((document) => document.service === undefined))?.rules ?? []

@@ -7,48 +7,49 @@ import { type PlacedValue, START, type TextPlace } from "../documents/text-place
 import type { StorableRule } from "../rule.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
 
-/** What is wrong in a file of rules, and where: at the name of a member, or at the entry of a list. */
+/** A problem in a file of rules with its place: the name of a member, or the entry of a list. */
 export interface FileProblem extends Problem {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number
-  /** From 1, in UTF-16 units, as editors count. */
+  /** Column number, from 1, in UTF-16 units as editors count. */
   readonly column: number
 }
 
-/** One document of a file of rules, as far as it is right. */
+/** One document of a file of rules, without its invalid parts. */
 export interface FileDocument {
-  /** Whose rules these are; absent when the document does not say. */
+  /** The service that the rules belong to; absent if the document does not name one. */
   readonly service?: string
-  /** The version that it is based on; absent when the document does not say. */
+  /** The version that the document is based on; absent if the document does not give one. */
   readonly version?: number
-  /** The good rules, in the order written. */
+  /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
-  /** The line in which it begins, from 1. */
+  /** The line where the document begins, from 1. */
   readonly line: number
-  /** The column in which it begins, from 1, in UTF-16 units. */
+  /** The column where the document begins, from 1, in UTF-16 units. */
   readonly column: number
 }
 
-/** What a file of rules says, and everything that is wrong with it. */
+/** The content of a file of rules, with all problems. */
 export interface RuleFile {
-  /** One for each service, as `fileRules` loads them; without those of which it is not known whose they are. */
+  /** One document for each service, as `fileRules` loads them. Documents with an unknown service are left out. */
   readonly documents: readonly FileDocument[]
-  /** In the order in which they stand in the file. */
+  /** The problems in the order of the file. */
   readonly problems: readonly FileProblem[]
   /**
-   * What is right and hardly meant: a window without a unit, which is milliseconds, below a second; a method that
-   * Node does not know. In the order of the file.
+   * Valid values that are probably mistakes, in the order of the file. Examples: a window below 1,000 without a unit,
+   * which means milliseconds, and a method that Node does not know.
    */
   readonly warnings: readonly FileProblem[]
-  /** Defaults that a reader may overlook: a rule without a field counts the whole service. In the order of the file. */
+  /** Defaults that a reader may overlook, in the order of the file: a rule without a field counts the whole service. */
   readonly notes: readonly FileProblem[]
 }
 
 /**
- * Reads the text of a file of rules as `fileRules` does, for tools that check and edit such files: every document,
- * whosever it is, and the line and column of every problem. A text that is not YAML or JSON is a problem too.
+ * Reads the text of a file of rules as `fileRules` does, for tools that check and edit such files. Returns every
+ * document of any service, and the line and column of every problem. A text that is not YAML or JSON is a problem too.
  *
- * `"json"` is strict about the syntax; `"yaml"` reads JSON as well. A byte order mark is left out, and is in no column.
+ * `"json"` accepts only strict JSON; `"yaml"` accepts JSON as well. A byte order mark is skipped and does not count as
+ * a column.
  * @example
  * ```ts
  * import { readRuleFile } from "@sluice/core"
@@ -56,7 +57,7 @@ export interface RuleFile {
  * const { problems } = await readRuleFile("rules:\n  - limit: 5\n    window: 5 minuts\n", "yaml")
  * // [{ path: "rules[0].window", message: '"5 minuts" is not a window', …, line: 3, column: 5 }]
  * ```
- * @throws {@link InvalidOptionError} for another format, or what is no text
+ * @throws {@link InvalidOptionError} for another format, or a value that is not a text
  */
 export async function readRuleFile(text: string, format: "yaml" | "json"): Promise<RuleFile> {
   requireArguments(text, format)

@@ -3,7 +3,7 @@ import type { Rule } from "../rule.ts"
 import type { RuleSource } from "../source.ts"
 
 /**
- * A source of rules that never change, the same for every service: for a rule book, or for tests of what takes a source.
+ * Creates a source of rules that never change and are the same for every service. Use it for a rule book or in tests.
  * @throws {@link InvalidRuleError} with every problem.
  */
 export function staticRules(rules: readonly Rule[]): RuleSource {

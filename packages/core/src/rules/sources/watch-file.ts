@@ -1,13 +1,13 @@
 import { type FSWatcher, watch } from "node:fs"
 import { basename, dirname } from "node:path"
 
-/** Notifications come in bursts, and the first of them while the file is still being written. */
+/** Notifications come in bursts, and the first one arrives while the file is still being written. */
 const SETTLE_MS = 50
 
 /**
- * Calls `look` whenever the file may have changed, with true when the file system said so of this very file; yields
- * the function that stops it. It listens to notifications and looks every `pollMs` beside them, for file systems that
- * send none and for directories that are not there yet or were replaced. Keeps no process alive.
+ * Calls `look` when the file may have changed, with true if the file system has reported this very file. Returns a
+ * function that stops watching. It uses notifications and also polls every `pollMs`. Polling covers file systems
+ * without notifications, and directories that are missing or were replaced. Does not keep the process alive.
  */
 export function watchFile(file: string, pollMs: number, look: (isNotified: boolean) => void): () => void {
   const polling = setInterval(() => look(false), pollMs).unref()
@@ -29,14 +29,14 @@ export function watchFile(file: string, pollMs: number, look: (isNotified: boole
   }
 }
 
-/** The directory, not the file: a watched file that is replaced is never heard of again. */
+/** Watches the directory instead of the file, because a watch on a file ends when the file is replaced. */
 function watchDirectory(directory: string, notify: (name: string | null) => void): FSWatcher | undefined {
   try {
     const watcher = watch(directory, { persistent: false }, (_event, name) => notify(name))
     watcher.on("error", () => watcher.close())
     return watcher
   } catch {
-    // There is no such directory, or this system has no watchers left: polling does without.
+    // The directory does not exist, or the system is out of watchers: polling is enough.
     return undefined
   }
 }
