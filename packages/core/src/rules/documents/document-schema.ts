@@ -5,7 +5,7 @@ import { member } from "../parsing/rule-members.ts"
 
 const UNITS: readonly RateUnit[] = ["second", "minute", "hour", "day", "week"]
 
-/** How much in which unit. */
+/** Number of requests per unit of time. */
 export const storedRate = strict(
   "a rate",
   {
@@ -17,10 +17,13 @@ export const storedRate = strict(
   ["requestsPerUnit"],
 )
 
-/** What is read by itself: a wrong rule must not take the good ones with it, nor a wrong unit the limit. */
+/**
+ * Accepts any value, because the member is read separately. One invalid rule must not reject the valid ones, nor an
+ * invalid unit the limit.
+ */
 const readLater = () => v.optional(v.unknown())
 
-/** One rule as it is stored: a `rate`, or `limit` and `window`; the other members as in code, in snake_case. */
+/** One stored rule: a `rate`, or `limit` and `window`; other members as in code, but in snake_case. */
 export const storedRule = strict(
   "a rule",
   {
@@ -51,11 +54,11 @@ export const storedRule = strict(
   ["errorMessage"],
 )
 
-/** What a service id in a document may be. */
+/** The accepted service ids, for error messages. */
 export const SERVICE_ACCEPTED =
   "a text of 1 to 256 characters, or a whole number from 0 to 9007199254740991; a longer one in quotes"
 const SERVICE = says("a service id", SERVICE_ACCEPTED)
-/** Whose rules a document has. */
+/** The service that the rules of a document belong to. */
 export const serviceId: Schema = v.union(
   [v.pipe(v.string(), v.minLength(1, SERVICE), v.maxLength(256, SERVICE)), integer(SERVICE, 0)],
   SERVICE,

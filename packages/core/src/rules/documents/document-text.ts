@@ -2,10 +2,13 @@ import { parseJsonText } from "./json-text.ts"
 import { type PlacedValue, placedJson } from "./text-places.ts"
 import { yamlValues } from "./yaml-text.ts"
 
-/** How the text of a file of rules is written. `"yaml"` reads JSON as well. */
+/** The format of a file of rules. `"yaml"` accepts JSON as well. */
 export type TextFormat = "yaml" | "json"
 
-/** Returns the documents in the text of a file of rules, none for an empty text. Throws FileTextError while it is read. */
+/**
+ * Returns the documents in the text of a file of rules; none for an empty text. Throws FileTextError while iterating or
+ * at once.
+ */
 export function valuesIn(text: string, format: TextFormat): Iterable<PlacedValue> {
   if (text.trim() === "") return []
   return format === "json" ? placedJson(text, parseJsonText(text)) : yamlValues(text)

@@ -62,7 +62,7 @@ test("writes a throttle in snake_case, and each algorithm's members after it", (
     '[{"rate":{"requests_per_unit":5,"unit":"minute"},"algorithm":"leaky-bucket","burst":9,' +
       '"throttle":{"kind":"queue","max_waiting":7,"max_wait_ms":50}}]',
   )
-  // One spelling of what means the same.
+  // Equivalent throttles have one spelling.
   expect(rulesOf({ limit: 5, window: 5, throttle: { kind: "hard" } })).toEqual([
     { limit: 5, window: 5, throttle: "hard" },
   ])
@@ -141,7 +141,7 @@ describe("what is written is read back", () => {
       }),
       { numRuns: 300 },
     )
-    // Else a member that is new would go unnoticed here.
+    // Otherwise a new member would be missed here.
     expect([...seen].sort()).toEqual([...RULE_MEMBERS].sort())
   })
 

@@ -9,13 +9,13 @@ import { storeThrottle } from "../parsing/throttle-members.ts"
 import type { RulePenalty, StorableRule } from "../rule.ts"
 import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
 
-/** The rules of one service as they are stored: plain JSON values, each idea in its one present spelling. */
+/** The stored rules of one service: plain JSON values, each in its current spelling. */
 export interface StoredDocument {
-  /** Whose rules these are. */
+  /** The service that the rules belong to. */
   readonly service_id: string
-  /** Grows by one with every change. Absent where nobody counts them. */
+  /** Grows by one with every change. Absent if changes are not counted. */
   readonly version?: number
-  /** In the order in which they are decided and told. */
+  /** The rules in the order in which they are decided and reported. */
   readonly rules: readonly StoredRule[]
 }
 
@@ -23,9 +23,9 @@ export interface StoredDocument {
 export type StoredRule = Readonly<Record<string, unknown>>
 
 /**
- * Returns the document that stores these rules; `parseRuleDocument` reads it back as the same rules. A window of one second,
- * minute, hour, day or week is written as a `rate`, any other as `limit` and `window`. Members keep the order of this
- * format, so that equal rules give equal documents.
+ * Returns the document that stores these rules; `parseRuleDocument` reads it back as the same rules. A window of one
+ * second, minute, hour, day or week is written as a `rate`, any other window as `limit` and `window`. Members have a
+ * fixed order, so that equal rules give equal documents.
  * @example
  * ```ts
  * import { formatRuleDocument } from "@sluice/core"
@@ -33,8 +33,8 @@ export type StoredRule = Readonly<Record<string, unknown>>
  * const document = formatRuleDocument("checkout", [{ field: "user_id", limit: 5, window: 60_000 }])
  * // { service_id: "checkout", rules: [{ field: "user_id", rate: { requests_per_unit: 5, unit: "minute" } }] }
  * ```
- * @throws {@link InvalidRuleError} with every problem, also for a limit or a signal that is a function, which can only be in
- * code.
+ * @throws {@link InvalidRuleError} with every problem, also for a limit or a signal that is a function, because
+ * functions cannot be stored.
  */
 export function formatRuleDocument(
   service: string,
@@ -45,8 +45,8 @@ export function formatRuleDocument(
 }
 
 /**
- * Formats rules as `formatRuleDocument` does, in slices of about a millisecond between which the event loop has its turn. Rejects
- * with what `formatRuleDocument` throws.
+ * Formats rules as `formatRuleDocument` does, in slices of about a millisecond, and lets the event loop run in between.
+ * Rejects with the errors that `formatRuleDocument` throws.
  */
 export function formatRuleDocumentInSlices(
   service: string,
@@ -76,7 +76,7 @@ function* formatSteps(
   return { service_id: service, ...(version !== undefined && { version }), rules: stored }
 }
 
-/** How the other members are called where they are stored, in the order in which they are written. */
+/** The stored names of the other members, in the order in which they are written. */
 const STORED_AS: Readonly<
   Record<Exclude<keyof StorableRule, "name" | "field" | "limit" | "window">, string>
 > = {
@@ -130,7 +130,7 @@ function formatSize({ limit, window }: StorableRule): StoredRule {
   return { limit, window: storeDuration(window) }
 }
 
-/** In the largest unit of which it is a whole number, or in milliseconds: 90000 is "90 seconds". */
+/** Returns the duration in the largest unit that divides it, or in milliseconds: 90000 is "90 seconds". */
 function storeDuration(duration: number | string): number | string {
   const ms = parseDuration(duration) as number
   const [unit, unitMs] = RATE_MS.find(([, each]) => ms % each === 0) ?? []
@@ -138,7 +138,7 @@ function storeDuration(duration: number | string): number | string {
   return ms === unitMs ? `1 ${unit}` : `${ms / unitMs} ${unit}s`
 }
 
-/** A copy without the members that are undefined. */
+/** Returns a copy without undefined members. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value !== "object" || value === null) return value
@@ -159,7 +159,7 @@ function versionProblems(version: unknown): Problem[] {
   ]
 }
 
-/** In code a limit and a signal may be functions; there is no text for one. */
+/** In code, a limit and a signal may be functions, which cannot be stored. */
 function functionProblems(rules: unknown): Problem[] {
   if (!Array.isArray(rules)) return []
   return rules.flatMap((rule: Partial<StorableRule> | null, index) => {

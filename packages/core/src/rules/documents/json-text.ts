@@ -1,18 +1,20 @@
-/** Where a JSON text is wrong. */
+/** A syntax error in a JSON text. */
 export interface JsonMistake {
   readonly message: string
-  /** Offset of the first character that is wrong; the text's length when it ends too early. */
+  /** Offset of the first wrong character, or the length of the text if it ends too early. */
   readonly offset: number
 }
 
-/** Levels of lists and objects; DynamoDB has as many. A document of rules needs seven. */
+/** Most levels of lists and objects, as in DynamoDB. A document of rules needs seven. */
 export const MAX_DEPTH = 32
 
-/** The text of a file is not valid JSON or YAML. `message` says where: "line 3, column 5: a value is expected". */
+/**
+ * The text of a file is not valid JSON or YAML. `message` includes the place: "line 3, column 5: a value is expected".
+ */
 export class FileTextError extends Error {
   /** The message without the place. */
   readonly reason: string
-  /** Both from 1; absent where it is the text as a whole. */
+  /** The place, with both numbers from 1. Absent if the text as a whole is wrong. */
   readonly place: { readonly line: number; readonly column: number } | undefined
 
   constructor(reason: string, place?: FileTextError["place"], options?: ErrorOptions) {
@@ -22,7 +24,7 @@ export class FileTextError extends Error {
   }
 }
 
-/** Returns the value of a JSON text, or the entries if it is a list. Throws FileTextError. */
+/** Returns the value of a JSON text, or its entries if it is a list. Throws FileTextError. */
 export function parseJsonText(text: string): readonly unknown[] {
   const mistake = jsonMistake(text)
   if (mistake !== undefined) {
@@ -35,17 +37,17 @@ export function parseJsonText(text: string): readonly unknown[] {
   return Array.isArray(value) ? value : [value]
 }
 
-/** White space, and then one token; RFC 8259 sections 2, 6 and 7. */
+/** Matches white space, then one token (RFC 8259 sections 2, 6 and 7). */
 const SPACE = /[ \t\n\r]*/y
 const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const STRING = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[ !#-[\]-\uffff]*)*"/y
 
-/** An open list, or an open object with the names it has so far. */
+/** An open list, or an open object with its names so far. */
 type Open = { readonly names?: Set<string> }
 
 /**
- * The first mistake of a JSON text, undefined when it has none. JSON.parse does not say where an unexpected token is,
- * and takes the last of two members with the same name without a word: here that is a mistake.
+ * Returns the first mistake of a JSON text; undefined if it is valid. JSON.parse does not report where an unexpected
+ * token is. It also silently takes the last of two members with the same name, which is a mistake here.
  */
 export function jsonMistake(text: string): JsonMistake | undefined {
   const open: Open[] = []
@@ -95,7 +97,7 @@ export function jsonMistake(text: string): JsonMistake | undefined {
     } else if ((eat(STRING) ?? eat(SCALAR)) === undefined) {
       return expected("a value")
     }
-    // A value is complete: close what it ends, or go on after a comma.
+    // A value is complete: close what it ends, or continue after a comma.
     for (;;) {
       const around = open.at(-1)
       if (around === undefined) {

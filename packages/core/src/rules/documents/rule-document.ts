@@ -15,26 +15,27 @@ import { POSITIVE } from "../parsing/rule-members.ts"
 import type { Rule, StorableRule } from "../rule.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
 
-/** What a document says, as far as it is right. */
+/** The valid content of a document, with its problems. */
 export interface RuleDocument {
-  /** Whose rules these are, as text; absent when the document does not say, or wrongly (there is a problem then). */
+  /** The service as a text. Absent if the document does not name one, or names it wrongly, which is a problem. */
   readonly service?: string
-  /** Of the document, where it says. */
+  /** Version of the document, if given. */
   readonly version?: number
-  /** The good rules, in the order written. */
+  /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
-  /** Everything that is wrong, with its path in the document. */
+  /** All problems, with their paths in the document. */
   readonly problems: readonly Problem[]
-  /** What is right and hardly meant, of good rules. */
+  /** Warnings about valid rules that are probably mistakes. */
   readonly warnings: readonly Problem[]
-  /** Defaults of good rules that a reader may overlook: a rule without a field counts the whole service. */
+  /** Defaults of valid rules that a reader may overlook: a rule without a field counts the whole service. */
   readonly notes: readonly Problem[]
 }
 
 /**
- * Returns the rules of a document in the stored shape: `{ service_id, version, rules: [{ name, field, rate: { requests_per_unit,
- * unit } }] }`. Older spellings are read: one rule instead of a list, `Service_id`, `requestsPerUnit`, `errorMessage`. A rule
- * without a field counts the whole service and is returned with `field: "service"`, so that the result can be passed to `rules`.
+ * Returns the rules of a document in the stored shape. The shape is `{ service_id, version, rules: [{ name, field,
+ * rate: { requests_per_unit, unit } }] }`. Older spellings are accepted: one rule instead of a list, `Service_id`,
+ * `requestsPerUnit`, `errorMessage`. A rule without a field counts the whole service. It is returned with `field:
+ * "service"`, so that the result can be passed to `rules`.
  * @example
  * ```ts
  * import { parseRuleDocument } from "@sluice/core"
@@ -52,22 +53,23 @@ export function parseRuleDocument(value: unknown): Rule[] {
   return rules.map(withField)
 }
 
-/** The same rule with its field written out. Frozen, as every parsed rule is. */
+/** Returns the rule with its field written out. Frozen, as every parsed rule is. */
 function withField(rule: StorableRule): Rule {
   return rule.field === undefined ? Object.freeze({ ...rule, field: "service" }) : (rule as Rule)
 }
 
 /**
- * Reads a document as `parseRuleDocument` does without throwing, for sources: the good rules load, as they are written, and what
- * is wrong is reported beside them.
+ * Reads a document as `parseRuleDocument` does, but without throwing, for sources. Returns the valid rules as written,
+ * and the problems of the others.
  */
 export function readRuleDocument(value: unknown): RuleDocument {
   return atOnce(documentSteps(value))
 }
 
 /**
- * Reads a document as `readRuleDocument` does, in slices of about a millisecond between which the event loop has its turn: a
- * document of 1,000 rules would hold up requests for 100 ms. Never rejects. The value must not change meanwhile.
+ * Reads a document as `readRuleDocument` does, in slices of about a millisecond, and lets the event loop run in
+ * between. Otherwise a document of 1,000 rules would block requests for 100 ms. Never rejects. The value must not
+ * change until then.
  */
 export function readRuleDocumentInSlices(value: unknown): Promise<RuleDocument> {
   return inSlices(documentSteps(value))
@@ -133,7 +135,7 @@ const NO_RULES: RuleList = { rules: [], placeOf: () => "" }
 function* readRules(key: string, value: unknown): Steps<RuleList> {
   if (Array.isArray(value)) {
     const checked: CheckedRule[] = []
-    // Iterating visits holes, too, which are wrong rules.
+    // Iterating also visits holes, which are invalid rules.
     for (const rule of value) {
       checked.push(readRule(rule))
       yield
@@ -156,7 +158,7 @@ function readRule(value: unknown): CheckedRule {
   const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE
   const rule: Record<string, unknown> = {}
   for (const name in good) if (name !== "rate" && !IN_CODE.has(name)) rule[name] = good[name]
-  // A rate that is given beside them is what counts, also where it is wrong.
+  // A rate given beside limit and window overrides them, even if it is invalid.
   for (const name of ["limit", "window"] as const) {
     if (size[name] !== undefined) rule[name] = size[name]
     else if (rule[name] !== undefined) delete rule[name]
@@ -167,7 +169,7 @@ function readRule(value: unknown): CheckedRule {
   return { ...checked, problems: [...found, ...between] }
 }
 
-/** What members that have another name in a document are called in code. */
+/** Names in code of members that have another name in documents. */
 const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
   ["on_missing", "onMissing"],
   ["on_store_failure", "onStoreFailure"],
@@ -178,7 +180,10 @@ const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
 
 type Path = readonly PropertyKey[]
 
-/** A path in the document of one in the code's names; limit and window may be in a rate, and are renamed by that. */
+/**
+ * Returns the document path for a path in the names used in code. Limit and window may be in a rate, and are renamed by
+ * it.
+ */
 function stored([first = "", ...rest]: Path): Path {
   if (first === "throttle" && rest[0] === "maxWaiting") return [first, "max_waiting"]
   return [first === "countRejected" ? "count_rejected" : first, ...rest]
@@ -188,13 +193,13 @@ type DocumentMembers = Readonly<Record<string, unknown>>
 interface Size {
   readonly limit?: unknown
   readonly window?: unknown
-  /** The path in the document of one in the code's names. */
+  /** Returns the document path for a path in the names used in code. */
   readonly rename: (path: Path) => Path
 }
 
 const NO_SIZE: Size = { rename: (path) => path }
 
-/** Limit and window, from a rate or from members of these names. */
+/** Returns limit and window, read from a rate or from the members with these names. */
 function readSize(good: DocumentMembers, bad: ReadonlySet<string>, problems: MemberProblem[]): Size {
   const own = ["limit", "window"].filter((name) => good[name] !== undefined || bad.has(name))
   if (good.rate !== undefined) {
@@ -232,7 +237,7 @@ function readRate(value: unknown, problems: MemberProblem[]): Size {
   }
 }
 
-/** The member that is given under one of several spellings; a problem when it is given under two. */
+/** Returns the member that is given under one of several spellings. Adds a problem if two are given. */
 function onlyOne(
   members: Readonly<Record<string, unknown>>,
   spellings: readonly string[],

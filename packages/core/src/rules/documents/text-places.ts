@@ -7,52 +7,52 @@ type Yaml = typeof import("yaml")
 let loaded: Yaml | undefined
 
 /**
- * Returns the YAML library, and loads it on the first call: it takes half as long to load as the rest of the core.
- * `import()` would not do, because a limiter reads its rules file synchronously when it is created.
+ * Returns the YAML library. Loads it on the first call, because that takes half as long as loading the rest of the
+ * core. A limiter reads its rules file synchronously when it is created, so `import()` cannot be used.
  */
 export function yaml(): Yaml {
   loaded ??= createRequire(import.meta.url)("yaml") as Yaml
   return loaded
 }
 
-/** A place in a text, both numbers from 1. */
+/** A place in a text. Both numbers start at 1. */
 export interface TextPlace {
   readonly line: number
   readonly column: number
 }
 
-/** Where a text begins. */
+/** The start of a text. */
 export const START: TextPlace = { line: 1, column: 1 }
 
-/** Where a value and its members stand in the text that it was read from. */
+/** The places of a value and its members in a text. */
 export interface Places {
   /**
-   * Returns the place of the member at a problem's path, `rules[1].rate.unit`: that of its name, or of the entry of a list.
-   * For a missing member it is the place of the value that lacks it.
+   * Returns the place of the member at a problem's path, such as `rules[1].rate.unit`: its name, or the entry of a
+   * list. For a missing member, returns the place of the value that lacks it.
    */
   placeOf(path: string): TextPlace
 }
 
-/** A value, and where it was read. */
+/** A value with its place in the text. */
 export interface PlacedValue extends Places {
   readonly value: unknown
 }
 
-/** Returns the values of a JSON text, which has been parsed to `values`. The places are found when they are asked for. */
+/** Returns the values of a JSON text that was already parsed to `values`. Places are searched only on demand. */
 export function placedJson(text: string, values: readonly unknown[]): readonly PlacedValue[] {
   let places: readonly Places[] | undefined
   return values.map((value, index) => ({
     value,
     placeOf(path) {
-      // JSON is YAML, too.
+      // JSON is valid YAML.
       places ??= placesIn(text)
-      // A null has no place of its own.
+      // A null does not have a place of its own.
       return places[index]?.placeOf(path) ?? START
     },
   }))
 }
 
-/** Returns the places of the values in a text of YAML or JSON that is known to be valid. */
+/** Returns the places of the values in a text that is known to be valid YAML or JSON. */
 export function placesIn(text: string): readonly Places[] {
   const { LineCounter, parseAllDocuments } = yaml()
   const lines = new LineCounter()
@@ -73,23 +73,23 @@ export function placesOf(document: Document.Parsed, lines: LineCounter): readonl
   return values.map((value) => new ValuePlaces(document, value, lines))
 }
 
-/** What a path's next part leads to: where the name or entry stands, and what is there. */
+/** The target of a path's next part: the place of the name or entry, and its value. */
 interface Member {
   readonly at: Node
   readonly value: Node | null
 }
 
-/** A node that is not an alias; nothing for a member without a value. */
+/** A node that is not an alias; empty for a member without a value. */
 type Resolved = Node | null | undefined
 
-/** A part of a path with what `show` makes of a long name is not longer. */
+/** Longest part of a path. `show` shortens long names to fit into it. */
 const MAX_PART = 1024
 
 class ValuePlaces implements Places {
   readonly #document: Document.Parsed
   readonly #top: Node | null
   readonly #lines: LineCounter
-  /** The members of the maps and lists met so far, by the part of a path that leads there: ".rate", "[1]". */
+  /** Cache of the members of maps and lists, by the part of a path that leads to them: ".rate", "[1]". */
   readonly #members = new Map<Resolved, ReadonlyMap<string, Member>>()
 
   constructor(document: Document.Parsed, top: Node | null, lines: LineCounter) {
@@ -113,7 +113,10 @@ class ValuePlaces implements Places {
     return { line, column: col }
   }
 
-  /** The first part of `rest` that is a member. Names may have dots and brackets, so every end of a part is tried. */
+  /**
+   * Returns the first part of `rest` that is a member. Names may contain dots and brackets, so every possible end is
+   * tried.
+   */
   #next(node: Resolved, rest: string): readonly [part: string, member: Member] | undefined {
     const members = this.#membersOf(node)
     for (let end = 1; end <= Math.min(rest.length, MAX_PART); end += 1) {
@@ -140,7 +143,7 @@ class ValuePlaces implements Places {
     }
     if (!isMap<Node, Node | null>(node)) return NONE
     return new Map(
-      // Other names than scalars have been refused; that of nothing is empty.
+      // Names that are not scalars were rejected before. A missing name is empty.
       node.items.map(({ key, value }) => [
         partOf(isScalar(key) ? String(key.value ?? "") : ""),
         { at: key, value },
@@ -151,12 +154,12 @@ class ValuePlaces implements Places {
 
 const NONE: ReadonlyMap<string, Member> = new Map()
 
-/** As a path shows the name: `.rate`, `["x-key"]`. */
+/** Returns the name as a path shows it: `.rate`, `["x-key"]`. */
 function partOf(name: string): string {
   return locate("at", { path: [name], message: "" }).path.slice("at".length)
 }
 
-/** What an alias stands for; other nodes stand for themselves. */
+/** Returns the target of an alias, or any other node itself. */
 function resolved(node: Node | null, document: Document.Parsed): Resolved {
   return yaml().isAlias(node) ? node.resolve(document) : node
 }

@@ -3,16 +3,16 @@ import { FileTextError, type JsonMistake, MAX_DEPTH } from "./json-text.ts"
 import { type PlacedValue, placesOf, yaml } from "./text-places.ts"
 
 /**
- * Yields the values in a text of YAML 1.2: its documents, or the entries of documents that are lists. A document is read
- * when its first value is asked for. Throws FileTextError for invalid YAML, for a duplicate key, and for aliases that would
- * expand to many times the size of the text.
+ * Generates the values in a YAML 1.2 text: its documents, or the entries of documents that are lists. A document is
+ * parsed when its first value is requested. Throws FileTextError for invalid YAML and for a duplicate key. Throws it
+ * too for aliases that would expand to many times the size of the text.
  */
 export function* yamlValues(text: string): Generator<PlacedValue, void> {
   try {
     yield* readYaml(text)
   } catch (error) {
     if (error instanceof FileTextError) throw error
-    // Aliases without an anchor, too many aliases, and nesting deeper than the stack come out as other errors.
+    // Aliases without an anchor, too many aliases, and nesting deeper than the stack are reported as other errors.
     throw new FileTextError((error as Error).message, undefined, { cause: error })
   }
 }
@@ -22,7 +22,7 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
   const lines = new LineCounter()
   const composer = new Composer({ prettyErrors: false, logLevel: "error", lineCounter: lines })
   for (const document of composer.compose(tokensIn(text, lines))) {
-    // A warning is a tag that is not known: the value would be taken as something that it does not say.
+    // A warning means an unknown tag: the value would be read as something else than it is.
     const mistake = document.errors[0] ?? document.warnings[0]
     if (mistake !== undefined) throw mistakeAt(lines, mistake.pos[0], mistake.message)
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
@@ -34,7 +34,7 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
   }
 }
 
-/** Those of each document together. */
+/** Generates the tokens of the text and checks each one. A document is a single token with everything nested in it. */
 function* tokensIn(text: string, lines: LineCounter): Generator<CST.Token, void> {
   const { Parser } = yaml()
   for (const token of new Parser(lines.addNewLine).parse(text)) {
@@ -45,9 +45,9 @@ function* tokensIn(text: string, lines: LineCounter): Generator<CST.Token, void>
 }
 
 /**
- * What no rules need and what would take down the process that reads it. Composing values out of tokens takes stack for
- * each level, and Node may die where it ends: with "RegExpCompiler Allocation failed", not with an error that could be
- * caught. A name that is a map is made a text, with twice the escapes for each such name in it.
+ * Returns a mistake for a text that no rules need and that would crash the process. Composing values takes stack space
+ * for each level. When the stack ends, Node may die with "RegExpCompiler Allocation failed" instead of an error that
+ * can be caught. A name that is a map becomes a text, and each such name in it doubles the escapes.
  */
 function tooMuch(token: CST.Token): JsonMistake | undefined {
   const open: { readonly token: CST.Token; readonly depth: number }[] = [{ token, depth: 0 }]
@@ -71,7 +71,10 @@ function tooMuch(token: CST.Token): JsonMistake | undefined {
   return undefined
 }
 
-/** The composer compares each name with all before it: 40,000 of them, which fit into a file, would take it many seconds. */
+/**
+ * The composer compares each name with all names before it. A file can hold 40,000 names, which would take many
+ * seconds.
+ */
 const MAX_MEMBERS = 1_000
 
 function isMap(token: CST.Token): boolean {
@@ -80,7 +83,7 @@ function isMap(token: CST.Token): boolean {
   )
 }
 
-/** How often an anchor may be repeated, nested ones multiplied: rules repeat little, and never exponentially. */
+/** Most repetitions of an anchor, multiplied for nested anchors. Rules repeat little and never exponentially. */
 const MAX_ALIASES = 100
 
 function mistakeAt(lines: LineCounter, offset: number, message: string): FileTextError {

@@ -80,7 +80,7 @@ const common = fc.record({
 type Counting = "algorithm" | "align" | "buckets" | "burst" | "refill"
 const rule: fc.Arbitrary<Rule> = fc.tuple(common, counting).map(([one, other]) => ({ ...one, ...other }))
 
-/** Lists of rules that are right, by themselves and together, with every member that can be stored. */
+/** Lists of rules that are valid, alone and together, with every member that can be stored. */
 export const goodRules: fc.Arbitrary<Rule[]> = fc
   .array(rule, { maxLength: 4 })
   .map((rules) => rules.filter((each) => parseCodeRules([each], "").problems.length === 0))
