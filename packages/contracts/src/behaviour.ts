@@ -1,22 +1,22 @@
-/** One thing that an implementation has to do, for any test runner: `it(name, show)`. */
+/** One behavior that an implementation must have, for any test runner: `it(name, show)`. */
 export interface Behaviour {
-  /** What it does. No other behaviour of the contract has the same name. */
+  /** The behavior in words. The name is unique within the contract. */
   readonly name: string
-  /** Shows it on an implementation of its own, and rejects with what was expected where it is not so. */
+  /** Tests the behavior on a new implementation. Rejects with the expectation that failed. */
   readonly show: () => Promise<void>
-  /** Why the implementation is known not to do it; then there is nothing to show. */
+  /** Why the implementation is known to lack the behavior. If it is given, `show` need not be run. */
   readonly deviation?: string
 }
 
-/** A behaviour that an implementation does not have, and why. */
+/** A behavior that an implementation lacks, with the reason. */
 export interface Deviation {
-  /** The behaviour's name. */
+  /** The name of the behavior. */
   readonly behaviour: string
-  /** Why it is not so, for who reads the list of tests. */
+  /** The reason, for readers of the list of tests. */
   readonly reason: string
 }
 
-/** The behaviours of one contract, as they are written down. */
+/** Collects the behaviors of one contract. */
 export class Contract {
   readonly #behaviours: Behaviour[] = []
   readonly #reasons: Map<string, string>
@@ -26,7 +26,7 @@ export class Contract {
     this.#reasons = new Map(deviations.map(({ behaviour, reason }) => [behaviour, reason]))
   }
 
-  /** What `define` adds is about the same thing, which their names begin with. */
+  /** Prefixes the names of the behaviors that `define` adds with the name of a group. */
   group(name: string, define: () => void): void {
     this.#group = `${name}: `
     define()
@@ -39,7 +39,10 @@ export class Contract {
     this.#behaviours.push(deviation === undefined ? { name, show } : { name, show, deviation })
   }
 
-  /** All of them. Throws where a deviation is from none: a name that changes must not leave it behind. */
+  /**
+   * Returns all behaviors. Throws if a deviation names an unknown behavior, so that a renamed behavior does not leave
+   * it behind.
+   */
   done(): readonly Behaviour[] {
     const names = this.#behaviours.map(({ name }) => name)
     const twice = names.find((name, i) => names.indexOf(name) !== i)

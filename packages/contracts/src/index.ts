@@ -1,6 +1,6 @@
 /**
- * What every store, rule source and registry of Sluice does. Each contract is a list of behaviours for any test runner, with which
- * Sluice's own are tested.
+ * The contracts of every store, rule source and registry of Sluice. Each contract is a list of behaviors for any test
+ * runner. Sluice tests its own implementations with them.
  * @module @sluice/contracts
  */
 

@@ -10,21 +10,21 @@ import {
 import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 
-/** An empty registry and the source that reads what it writes. */
+/** An empty registry, and the source that reads what it writes. */
 export interface OpenedRegistry {
   /** The registry. */
   readonly registry: RuleRegistry
-  /** A source of what it has. */
+  /** A source of the rules in the registry. */
   readonly source: RuleSource
-  /** Removes what was made for the test. */
+  /** Removes everything that was created for the test. */
   dispose(): Promise<void>
 }
 
-/** A registry that is to keep the contract. */
+/** A registry to be tested against the contract. */
 export interface RegistryUnderTest {
-  /** Yields an empty registry. */
+  /** Creates an empty registry. */
   create(): Promise<OpenedRegistry>
-  /** What it is known not to do. Default: nothing. */
+  /** Known deviations from the contract. Default: none. */
   readonly deviations?: readonly Deviation[]
 }
 
@@ -36,7 +36,7 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
 }
 const limits = (rules: readonly StorableRule[] | undefined): unknown => rules?.map(({ limit }) => limit)
 
-/** The error of a change that conflicts. */
+/** Returns the error of a change that conflicts. */
 async function conflict(change: Promise<unknown>): Promise<RuleConflictError> {
   const error = await change.then(
     () => undefined,
@@ -47,9 +47,10 @@ async function conflict(change: Promise<unknown>): Promise<RuleConflictError> {
 }
 
 /**
- * What every registry does, {@link RuleRegistry} in `@sluice/core`: registers, replaces, lists and removes, on the version that was seen, and of
- * many who write at once lets one win.
- * @throws Error where a deviation is from no behaviour
+ * Returns the behaviors of every registry, {@link RuleRegistry} in `@sluice/core`. A registry registers, replaces,
+ * lists and removes rules if the stored version is the one that the caller has seen. If many callers write at once, one
+ * of them wins.
+ * @throws Error if a deviation names an unknown behavior
  */
 export function registryContract({ create, deviations }: RegistryUnderTest): readonly Behaviour[] {
   const contract = new Contract(deviations)

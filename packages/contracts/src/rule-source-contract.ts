@@ -15,31 +15,31 @@ import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 
 /** Rules of a service in the stored shape, as `parseRuleDocument` reads it. */
 export interface StoredRules {
-  /** Whose rules they are. */
+  /** The service that the rules belong to. */
   readonly service_id: string
-  /** Of the document. */
+  /** Version of the document. */
   readonly version?: number
-  /** As they are stored; some may be wrong. */
+  /** The rules as they are stored. Some may be invalid. */
   readonly rules: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** A source with what a test may do to where its rules are. */
+/** A source, and what a test may do to its storage. */
 export interface OpenedSource {
   /** The source. */
   readonly source: RuleSource
   /** Replaces everything that is stored. */
   write(documents: readonly StoredRules[]): Promise<void>
-  /** Makes the rules unreadable, until the next write. */
+  /** Makes the rules unreadable until the next write. */
   breakDown(): Promise<void>
-  /** Removes what was made for the test. The source has been closed. */
+  /** Removes everything that was created for the test, after the source was closed. */
   dispose(): Promise<void>
 }
 
-/** A rule source that is to keep the contract. */
+/** A rule source to be tested against the contract. */
 export interface RuleSourceUnderTest {
-  /** Yields a source that has these rules. */
+  /** Creates a source that contains these rules. */
   create(documents: readonly StoredRules[]): Promise<OpenedSource>
-  /** What it is known not to do. Default: nothing. */
+  /** Known deviations from the contract. Default: none. */
   readonly deviations?: readonly Deviation[]
 }
 
@@ -54,9 +54,10 @@ const stored = (limit: number): StoredRules[] => [
 ]
 
 /**
- * What every rule source does, {@link RuleSource} in `@sluice/core`: loads, lists, tells what has changed, sets wrong rules aside, rejects while
- * nothing can be read, and feeds a limiter.
- * @throws Error where a deviation is from no behaviour
+ * Returns the behaviors of every rule source, {@link RuleSource} in `@sluice/core`. A source loads and lists rules,
+ * reports changes and returns invalid rules as problems. It rejects while its rules cannot be read, and serves a
+ * limiter.
+ * @throws Error if a deviation names an unknown behavior
  */
 export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest): readonly Behaviour[] {
   const contract = new Contract(deviations)
@@ -77,7 +78,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     })
   }
 
-  /** Everything that the source lists, in one list. */
+  /** Returns everything that the source lists, in one list. */
   const listed = async (source: RuleSource, options?: LoadOptions): Promise<FoundRules[]> => {
     const found: FoundRules[] = []
     if (source.loadAll === undefined) throw new Error("the source cannot list")
@@ -85,13 +86,13 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     return found
   }
 
-  /** The rules of "checkout", loaded synchronously. */
+  /** Loads the rules of "checkout" synchronously. */
   const loadedNow = (source: RuleSource): LoadedNow => {
     if (source.loadSync === undefined) throw new Error("the source cannot load synchronously")
     return source.loadSync("checkout")
   }
 
-  /** Resolves when the source calls back. */
+  /** Watches the source. `heard` resolves when the source reports a change. */
   const changeOf = (source: RuleSource): { readonly heard: Promise<void>; readonly stop: () => void } => {
     let stop = () => {}
     const heard = new Promise<void>((resolve) => {
@@ -345,7 +346,8 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
     await write(stored(50))
     while ((await limiter.peek({})).limit !== 50) {
-      // A source that is polled is asked again when its time has come. The runner ends what never comes.
+      // A source with a poll interval is polled when the clock reaches it. If the change never comes, the test times
+      // out.
       if (source.pollMs !== undefined) clock.advance(source.pollMs)
       await delay(10)
     }

@@ -9,25 +9,27 @@ import { refusing } from "./store/refusing.ts"
 import { returning } from "./store/returning.ts"
 import { together } from "./store/together.ts"
 
-/** A store that is to keep the contract. */
+/** A store to be tested against the contract. */
 export interface StoreUnderTest {
   /**
-   * Yields an empty store whose time is this clock. Every window here is a minute or longer, so that what a back end
-   * lets expire by a clock of its own is still there at the end of a test.
+   * Creates an empty store that takes its time from this clock. Every window in the contract is a minute or longer.
+   * Entries that a back end expires by its own clock therefore last until the end of a test.
    */
   create(clock: ManualClock): Store | Promise<Store>
-  /** What it is known not to do. Default: nothing. */
+  /** Known deviations from the contract. Default: none. */
   readonly deviations?: readonly Deviation[]
   /**
-   * How much to try, above 0 and up to 1, the default: the part of the random traces, and of the thousand who come at once. Less is
-   * enough where only the way to the back end is another one.
+   * How much to test, above 0 and up to 1, the default. It scales the number of random traces and of concurrent
+   * requests. A small value is enough if only the connection to the back end differs from a store that was tested
+   * fully.
    */
   readonly effort?: number
 }
 
 /**
- * What every store does, {@link Store} in `@sluice/core`: counts by each algorithm, all of a request's checks or none, to each other what is
- * given back, and what a naive model with nothing but sums would answer to hundreds of random stories.
+ * Returns the behaviors of every store, {@link Store} in `@sluice/core`. A store counts by each algorithm, takes all
+ * checks of a request or none, and gives back refunds. For hundreds of random traces, it answers like a naive model
+ * that only adds.
  * @example
  * ```ts
  * import { storeContract } from "@sluice/contracts"
@@ -37,7 +39,7 @@ export interface StoreUnderTest {
  * // In a test runner: for (const { name, show } of behaviours) it(name, show)
  * for (const { show } of behaviours) await show()
  * ```
- * @throws Error where a deviation is from no behaviour
+ * @throws Error if a deviation names an unknown behavior
  */
 export function storeContract({ create, deviations, effort = 1 }: StoreUnderTest): readonly Behaviour[] {
   const contract = new Contract(deviations)

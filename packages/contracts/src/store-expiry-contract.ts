@@ -3,7 +3,7 @@ import { expect } from "expect"
 import { type Behaviour, Contract, type Deviation } from "./behaviour.ts"
 import { check, countOf, MINUTE, peekOne, SLIDING, stateOf, takeOne, UNTAKEN } from "./store/asking.ts"
 
-/** Sixty a minute: full a minute after it was emptied. */
+/** Sixty units per minute. The bucket is full again a minute after it was emptied. */
 const FAST: Policy = { ...SLIDING, name: "token", algorithm: "token-bucket", limit: 60, burst: 60 }
 const BUCKETS: readonly Policy[] = [
   { ...FAST, counter: "forget-t" },
@@ -22,7 +22,7 @@ const PENALTY: Policy = {
 const LONGER: Policy = { ...PENALTY, penalty: { refusals: 2, withinMs: 5 * MINUTE, forMs: 5 * MINUTE } }
 const FULL: Policy = { ...SLIDING, counter: "forget-f", limit: 1, windowMs: 60 * MINUTE }
 
-/** Every counter that is asked for. */
+/** All counters that this contract uses. */
 export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, FULL].map((policy) => ({
   policy,
   partition: "alice",
@@ -32,21 +32,21 @@ export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, FULL].ma
 export interface ExpiringStore {
   /** The store. */
   readonly store: Store
-  /** Its time. */
+  /** The clock of the store. */
   readonly clock: ManualClock
-  /** Has the store let go of everything that it may forget by now. */
+  /** Makes the store delete everything that it may forget by now. */
   forget(): Promise<void>
 }
 
-/** A store that is to keep the contract. */
+/** A store to be tested against the contract. */
 export interface ExpiryUnderTest {
-  /** Yields an empty store. */
+  /** Creates an empty store. */
   create(): ExpiringStore | Promise<ExpiringStore>
-  /** What it is known not to do. Default: nothing. */
+  /** Known deviations from the contract. Default: none. */
   readonly deviations?: readonly Deviation[]
 }
 
-/** How a counter may be looked at without being written. */
+/** Ways to read a counter without writing it. */
 const LOOKS: readonly { readonly look: string; ask(store: Store, policy: Policy): Promise<unknown> }[] = [
   { look: "is refused", ask: (store, policy) => takeOne(store, check(policy, 2)) },
   {
@@ -70,9 +70,10 @@ const LOOKS: readonly { readonly look: string; ask(store: Store, policy: Policy)
 ]
 
 /**
- * What a store keeps although it was to be forgotten when it was written, since the rule has changed: a bucket that is filled slower, a
- * block that lasts longer. And that it keeps nothing for ever.
- * @throws Error where a deviation is from no behaviour
+ * Returns the behaviors of a store whose entries expire. When a rule changes, entries may have to live longer than
+ * planned when they were written. Examples are a bucket that now refills slower and a block that now lasts longer. The
+ * store must still forget everything in the end.
+ * @throws Error if a deviation names an unknown behavior
  */
 export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): readonly Behaviour[] {
   const contract = new Contract(deviations)

@@ -1,13 +1,13 @@
 import type { Policy } from "@sluice/core"
 import fc from "fast-check"
 
-/** Time goes by, or steps back when it is negative, and then somebody asks for so many units. */
+/** One step of a trace: time passes, or steps back if it is negative, and then a client asks for `cost` units. */
 interface TraceStep {
   readonly afterMs: number
   readonly cost: number
 }
 
-/** A policy, the instant at which its story begins, and what happens. */
+/** A policy, the time at which the trace begins, and its steps. */
 export interface Trace {
   readonly policy: Policy
   readonly startMs: number
@@ -15,12 +15,12 @@ export interface Trace {
 }
 
 export interface TraceOptions {
-  /** Whether the clock may also step back, by a millisecond up to many windows. Default false. */
+  /** True if the clock may also step back, by a millisecond up to many windows. Default: false. */
   readonly stepsBack?: boolean
-  /** Lengths of window, in milliseconds. */
+  /** Window lengths in milliseconds. */
   readonly windowsMs?: readonly number[]
   readonly algorithms?: readonly Policy["algorithm"][]
-  /** Whether some of the policies count what they refuse. Default false. */
+  /** True if some of the policies count what they refuse. Default: false. */
   readonly countsRejected?: boolean
 }
 
@@ -28,8 +28,8 @@ const EPOCH_MS = Date.UTC(2024, 0, 1)
 const DAY_MS = 86_400_000
 
 /**
- * Traces that go where windows break: bursts at one instant, the milliseconds around a boundary, a steady pace at the
- * limit, pauses of one and two windows; costs of nothing, one, the whole limit and one more.
+ * Generates traces around the edges of windows. They contain bursts, the milliseconds around a boundary, a steady rate
+ * at the limit, and pauses of one and two windows. Costs are zero, one, the whole limit and one more.
  */
 export function traces(options: TraceOptions = {}): fc.Arbitrary<Trace> {
   return policies(options).chain((policy) =>
@@ -41,7 +41,10 @@ export function traces(options: TraceOptions = {}): fc.Arbitrary<Trace> {
   )
 }
 
-/** Policies of every algorithm, with limits of one up to five million a month, which is counted in whole seconds. */
+/**
+ * Generates policies of every algorithm. Limits go from one up to five million per month, which is counted in whole
+ * seconds.
+ */
 function policies({ windowsMs, algorithms, countsRejected }: TraceOptions = {}): fc.Arbitrary<Policy> {
   const usual = fc.record({
     limit: fc.oneof(fc.constantFrom(1, 2, 10), fc.integer({ min: 1, max: 100 })),
@@ -69,7 +72,7 @@ function policies({ windowsMs, algorithms, countsRejected }: TraceOptions = {}):
     }))
 }
 
-/** What may happen next under a policy. */
+/** Generates the next step under a policy. */
 function steps({ limit, windowMs }: Policy, stepsBack: boolean): fc.Arbitrary<TraceStep> {
   const forwards = fc.oneof(
     fc.constantFrom(0, 0, 1, windowMs - 1, windowMs, windowMs + 1, 2 * windowMs - 1, 2 * windowMs),

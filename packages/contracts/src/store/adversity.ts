@@ -2,7 +2,7 @@ import { ClosedError, type Store } from "@sluice/core"
 import { expect } from "expect"
 import { check, EACH, MINUTE, SLIDING, type StoreSuite, takeOne, UNTAKEN } from "./asking.ts"
 
-/** What a clock that steps back does, and a store that is closed. */
+/** Adds the behaviors for a clock that steps back, and for a closed store. */
 export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("a clock that steps back", () => {
     for (const [what, backMs] of [

@@ -13,13 +13,16 @@ import { type Trace, traces } from "../traces.ts"
 import { check, FIRST_HIT, FIXED, HOUR, HOURLY, looked, MINUTE, SLIDING, type StoreSuite } from "./asking.ts"
 import { StoreModel } from "./model.ts"
 
-/** Makes an empty store whose time is this clock. */
+/** Creates an empty store that takes its time from this clock. */
 type Create = (clock: ManualClock) => Store | Promise<Store>
 
-/** Registers a behaviour that is shown on many stores, one after the other. */
+/** Registers a behavior that is tested on many stores, one after the other. */
 export type Agrees = (behaviour: string, show: (create: Create) => Promise<void>) => void
 
-/** That a store answers any trace as the naive reference does: all traces that are tried, or a part of them. */
+/**
+ * Adds the behaviors that compare a store with the naive reference on random traces. `part` scales the number of
+ * traces.
+ */
 export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, part: number): void {
   group("any trace", () => {
     agrees("agrees with the naive reference, to every count of every answer", async (create) => {
@@ -43,7 +46,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
     agrees(
       "under rules that count what they refuse agrees with the naive reference, to every count",
       async (create) => {
-        // Of one client a request: in a cluster all of its counters are in one place.
+        // Each request is for one client: in a cluster, all of its counters are then on one node.
         const story = fc.array(operations(3, ONE_CLIENT), { minLength: 1, maxLength: 40 })
         await fc.assert(
           fc.asyncProperty(story, (steps) =>
@@ -73,14 +76,14 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
   })
 }
 
-/** Compares what a store answered with what the reference says. */
+/** Compares the answers of a store with the answers of the reference. */
 type Compare = (answers: readonly StoreResult[], expected: readonly StoreResult[]) => void
 
 function same(answers: readonly StoreResult[], expected: readonly StoreResult[]): void {
   expect(looked(answers)).toEqual(expected)
 }
 
-/** A refusal may leave out counters; whatever is told is true. */
+/** Compares only the counters in the answer, because a refusal may omit some. */
 function sameAsTold(answers: readonly StoreResult[], expected: readonly StoreResult[]): void {
   const told = expected.map((answer, nth) => ({
     ...answer,
@@ -108,14 +111,14 @@ async function onStory(
 
 type Requests = readonly (readonly Check[])[]
 
-/** What is done with a store and with its model, some time after the step before. */
+/** An operation on a store and its model, some time after the previous one. */
 type Operation =
   | { readonly kind: "take"; readonly afterMs: number; readonly requests: Requests }
   | { readonly kind: "peek"; readonly afterMs: number; readonly requests: Requests }
   | { readonly kind: "refund"; readonly afterMs: number; readonly nth: number; readonly units: number }
   | { readonly kind: "reset"; readonly afterMs: number; readonly key: Check }
 
-/** Whose counters a request asks, and under which limits. */
+/** The partitions that a request asks for, and the policies that it may use. */
 interface AskedCounters {
   readonly policies: readonly Policy[]
   readonly partitions: readonly string[]
@@ -131,7 +134,7 @@ const ONE_CLIENT: AskedCounters = {
   partitions: ["alice"],
 }
 
-/** Of up to so many requests a call. */
+/** Generates operations with at most `mostRequests` requests per call. */
 function operations(
   mostRequests = 3,
   { policies, partitions }: AskedCounters = SEVERAL,
@@ -166,7 +169,7 @@ function operations(
   )
 }
 
-/** Does the same with the store and with the model, and compares every answer. */
+/** Runs a trace on the store and on the model, and compares every answer. */
 async function agree(
   store: Store,
   clock: ManualClock,

@@ -1,13 +1,13 @@
 import type { Check, Counted, CounterState, ManualClock, Policy, Store, StoreResult } from "@sluice/core"
 import { expect } from "expect"
 
-/** How the behaviours of a store are written down. */
+/** Collects the behaviors of a store. */
 export interface StoreSuite {
-  /** What `define` writes down is about the same thing. */
+  /** Groups the behaviors that `define` adds. */
   group(name: string, define: () => void): void
-  /** A behaviour, shown on an empty store and a clock of its own. */
+  /** Adds a behavior, tested on an empty store with its own clock. */
   behaves(behaviour: string, show: (store: Store, clock: ManualClock) => Promise<void>): void
-  /** The same for each algorithm; the name of the policy stands behind the behaviour's. */
+  /** Adds a behavior for each algorithm, with the name of the policy after the name of the behavior. */
   behavesWithEach(
     behaviour: string,
     show: (store: Store, policy: Policy, clock: ManualClock) => Promise<void>,
@@ -29,7 +29,7 @@ export const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fx-1m", algo
 export const FIRST_HIT: Policy = { ...FIXED, name: "first-hit", counter: "fh-1m", align: "first-hit" }
 export const LOG: Policy = { ...SLIDING, name: "log", counter: "lg-1m", algorithm: "sliding-log" }
 export const HOURLY: Policy = { ...SLIDING, name: "hourly", counter: "sl-1h", limit: 15, windowMs: HOUR }
-/** One policy of each way to count, each with room for ten, that are free again within two minutes at the most. */
+/** One policy for each way to count. Each has room for ten units, which are free again after at most two minutes. */
 export const EACH: readonly Policy[] = [
   SLIDING,
   { ...SLIDING, name: "extra", counter: "ex-1m", limit: 7, extra: 3 },
@@ -44,7 +44,7 @@ export const EACH: readonly Policy[] = [
   { ...SLIDING, name: "leaky", counter: "lk-1m", algorithm: "leaky-bucket" },
 ]
 
-/** The same way to count with room for so many. */
+/** Returns the policy with room for `units` units. */
 export function withCeiling(policy: Policy, units: number): Policy {
   if (policy.burst !== undefined) return { ...policy, limit: 2 * units, burst: units }
   if (policy.extra === undefined) return { ...policy, limit: units }
@@ -56,20 +56,23 @@ export function isBucket({ algorithm }: Policy): boolean {
   return algorithm === "token-bucket" || algorithm === "leaky-bucket"
 }
 
-/** What a counter held that nobody had taken from. */
+/** The state of a counter from which nothing was taken. */
 export const UNTAKEN: CounterState = { startMs: 0, current: 0, previous: 0 }
 
-/** A check of alice's. */
+/** Returns a check of the client alice. */
 export function check(policy: Policy, cost = 1, more: Partial<Check> = {}): Check {
   return { policy, partition: "alice", cost, shadow: false, ...more }
 }
 
-/** An answer with every counter of its request. */
+/** An answer that includes every counter of its request. */
 export interface Looked extends StoreResult {
   readonly checks: readonly Counted[]
 }
 
-/** The answers, each with every counter of its request: where refusals are not remembered a store looks at them all. */
+/**
+ * Returns the answers after checking that each includes every counter. A store that does not cache refusals reads all
+ * of them.
+ */
 export function looked(answers: readonly StoreResult[]): readonly Looked[] {
   return answers.map((answer) => {
     const checks = answer.checks.filter((counted) => counted !== undefined)
@@ -78,45 +81,45 @@ export function looked(answers: readonly StoreResult[]): readonly Looked[] {
   })
 }
 
-/** The answer to one request. */
+/** Takes for one request and returns the answer. */
 export async function takeOne(store: Store, ...checks: Check[]): Promise<Looked> {
   const [answer] = looked(await store.take([checks]))
   if (answer === undefined) throw new Error("The store did not answer the request.")
   return answer
 }
 
-/** The answer that one request would get. */
+/** Peeks for one request and returns the answer. */
 export async function peekOne(store: Store, ...checks: Check[]): Promise<Looked> {
   const [answer] = looked(await store.peek([checks]))
   if (answer === undefined) throw new Error("The store did not answer the request.")
   return answer
 }
 
-/** What a counter holds, both windows of it. */
+/** Returns the units in a counter, summed over both of its windows. */
 export async function countOf(store: Store, policy: Policy, partition = "alice"): Promise<number> {
   const { checks } = await peekOne(store, check(policy, 0, { partition }))
   const { previous, current } = only(checks).state
   return previous + current
 }
 
-/** Units in use now, of the room for ten. */
+/** Returns how many of ten units are in use now. */
 export async function usedOf(store: Store, policy: Policy): Promise<number> {
   const asked = Array.from({ length: 11 }, (_, cost) => [check(policy, cost)])
   const granted = looked(await store.peek(asked)).filter((answer) => answer.granted)
   return 11 - granted.length
 }
 
-/** What the one check of an answer left its counter with. */
+/** Returns the counter state after the only check of an answer. */
 export function stateOf({ checks }: Looked): CounterState {
   return only(checks).state
 }
 
-/** The units of the present window, or in a bucket. */
+/** Returns the units in the current window, or in the bucket. */
 export function currentOf(checks: readonly Counted[]): number {
   return only(checks).state.current
 }
 
-/** The one check of an answer that has one. */
+/** Returns the only check of an answer. */
 export function only(checks: readonly Counted[]): Counted {
   expect(checks).toHaveLength(1)
   return checks[0] as Counted

@@ -19,13 +19,19 @@ import {
 
 const MOST = Number.MAX_SAFE_INTEGER
 
-/** Of a bucket that fills evenly parts of units are counted: sixty thousand of each, a millisecond's worth. */
+/**
+ * Returns the largest limit that a policy counts exactly. An evenly filled bucket counts parts of units, 60,000 per
+ * unit.
+ */
 function mostOf(policy: Policy): number {
   const isEven = isBucket(policy) && policy.refill !== "periodic"
   return isEven ? Math.floor(MOST / (2 * policy.windowMs)) : MOST
 }
 
-/** After the clock's start, when the state of each kind began that was left after 25 s and after 35 s. */
+/**
+ * Milliseconds after the clock's start at which the state begins, by policy: after a request at 25 s and after one at
+ * 35 s.
+ */
 const STARTS_MS: Readonly<Record<string, { readonly first: number; readonly second: number }>> = {
   "first-hit": { first: 25_000, second: 25_000 },
   "sub-windows": { first: 25_000, second: 35_000 },
@@ -36,7 +42,7 @@ const STARTS_MS: Readonly<Record<string, { readonly first: number; readonly seco
   leaky: { first: 25_000, second: 35_000 },
 }
 
-/** What one check counts, under limits that stay and limits that change. */
+/** Adds the behaviors of a single check, under fixed and changing limits. */
 export function counting({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("one check", () => {
     behavesWithEach(
@@ -185,7 +191,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
         const { granted, checks } = await takeOne(store, check(cut, 1))
         expect([granted, currentOf(checks)]).toEqual([false, 10])
         expect((await takeOne(store, check(cut, 0))).granted).toBe(true)
-        // Ten come out of a bucket at four a minute.
+        // The bucket drains ten units at four per minute.
         clock.advance((isBucket(policy) ? 3 : 2) * MINUTE)
         expect((await takeOne(store, check(cut, 4))).granted).toBe(true)
       },

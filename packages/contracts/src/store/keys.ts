@@ -2,7 +2,7 @@ import type { Policy } from "@sluice/core"
 import { expect } from "expect"
 import { check, countOf, currentOf, SLIDING, type StoreSuite, takeOne } from "./asking.ts"
 
-/** That a counter is its own. */
+/** Adds the behaviors that keep counters separate. */
 export function keys({ group, behaves }: StoreSuite): void {
   group("keys", () => {
     const counter = (text: string): Policy => ({ ...SLIDING, counter: text })

@@ -1,11 +1,11 @@
 import type { Check, Counted, CounterKey, Policy, Refund, StoreResult } from "@sluice/core"
 
-/** Units taken in each window, by the window's start. */
+/** Units taken in each window, keyed by the start of the window. */
 type Windows = Map<number, number>
 
 /**
- * The naive reference that a store is compared with: it keeps every window that ever was, by plain definitions and in
- * arithmetic of any size, and shares no code with the stores. Its clock does not step back.
+ * The naive reference for comparisons with a store. It keeps every window forever, follows the plain definitions and
+ * calculates with integers of any size. It does not share code with the stores. Its clock does not step back.
  */
 export class StoreModel {
   readonly #counters = new Map<string, Windows>()
@@ -26,7 +26,7 @@ export class StoreModel {
       const windows = this.#windows({ policy, partition })
       const { startMs, current } = this.#counts({ policy, partition }, nowMs, 0).state
       if (policy.align === "first-hit" && units < 0) {
-        // Who took no units started no window: what is charged for it starts one at that time.
+        // A take of zero units does not start a window. A charge for it starts one at the time of the take.
         const startedMs = current === 0 ? after.startMs : startMs
         if (nowMs - after.startMs < policy.windowMs) windows.set(startedMs, current - units)
         continue
@@ -59,7 +59,7 @@ export class StoreModel {
     return { nowMs, granted: true, checks: answers }
   }
 
-  /** Those that are refused by themselves, and not for ever. */
+  /** Counts the checks that are refused by themselves and could fit later. */
   #countRejected(checks: readonly Check[], nowMs: number): void {
     const counted = checks.filter((check) => {
       const { previous, current, startMs } = this.#counts(check, nowMs, 0).state

@@ -18,7 +18,7 @@ import {
   UNTAKEN,
 } from "./asking.ts"
 
-/** A block of five minutes after three refusals within a minute. */
+/** Blocks a client for five minutes after three refusals within a minute. */
 const PENALTY: Policy = {
   name: "penalty",
   counter: "pn-5m",
@@ -29,7 +29,7 @@ const PENALTY: Policy = {
   penalty: { refusals: 3, withinMs: MINUTE, forMs: 5 * MINUTE },
 }
 
-/** A block by hand alone. */
+/** A penalty that only blocks by hand. */
 const NEVER: Policy = {
   ...PENALTY,
   counter: "pn-0",
@@ -38,7 +38,10 @@ const NEVER: Policy = {
   penalty: { refusals: 0, withinMs: 1, forMs: 1 },
 }
 
-/** Ten were taken at the window's start, and ten more asked for after 15 s: what a client of one unit has to wait then. */
+/**
+ * How long a client of one unit must wait, by policy. Ten units were taken at the window's start, and ten more were
+ * requested after 15 s.
+ */
 const WAITS_MS: Readonly<Record<string, number>> = {
   sliding: 45_001,
   extra: 45_001,
@@ -57,19 +60,19 @@ function counting(policy: Policy): Policy {
   return { ...policy, countRejected: true }
 }
 
-/** Granted, and what the counter holds then. */
+/** Returns whether the check was granted, and the units in its counter afterwards. */
 async function asked(store: Store, one: Check): Promise<[granted: boolean, current: number]> {
   const { granted, checks } = await takeOne(store, one)
   return [granted, currentOf(checks)]
 }
 
-/** Milliseconds that the first check of an answer says a client has to wait. */
+/** Returns how many milliseconds a client must wait, according to the first check of an answer. */
 function waitOf({ checks, nowMs }: Looked, { policy, cost }: Check): number {
   const { state } = only(checks)
   return algorithmOf(policy).retryAfterMs(state, policy, cost, nowMs)
 }
 
-/** What refusals count, where they do. */
+/** Adds the behaviors of policies that count refused requests, and of penalties. */
 export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("a policy under which refused requests count", () => {
     behavesWithEach("counts them up to the ceiling", async (store, policy) => {
@@ -92,7 +95,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await asked(store, check(counted, 5, { shadow: true }))).toEqual([true, 7])
       const [granted] = [await takeOne(store, check(counted, 5, { shadow: true }), check(HOURLY))]
       expect([granted.granted, await countOf(store, counted)]).toEqual([true, 7])
-      // Refused by another one, which says nothing of it.
+      // Another check refuses the request, which does not affect the shadow check.
       await takeOne(store, check(counted, 5, { shadow: true }), check(HOURLY, 15))
       expect(await countOf(store, counted)).toBe(7)
     })
@@ -143,7 +146,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
         [10, 0],
       ])
       expect([await countOf(store, hourly), await countOf(store, counted)]).toEqual([0, 10])
-      // Both refuse, so both count, the second one too.
+      // Both checks refuse, so both count, including the second one.
       await takeOne(store, check(hourly, 10))
       await takeOne(store, check(counted, 1), check(hourly, 9))
       expect(await countOf(store, hourly)).toBe(15)
@@ -158,7 +161,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
 
   group("a penalty", () => {
     const block = (more: Partial<Check> = {}) => check(PENALTY, 1, more)
-    /** Refusals, and whether they have led to a block. */
+    /** Returns the number of refusals, and whether they have led to a block. */
     const told = ({ checks }: Looked): [refusals: number, isBlocked: boolean] => {
       const { current, previous } = checks.at(-1)?.state ?? {}
       return [current as number, previous === 1]
@@ -176,7 +179,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
         await takeOne(store, check(policy, 10), block())
         const ledger = []
         for (let i = 0; i < 5; i++) {
-          // Less than anything comes back in.
+          // Too short for any unit to come back.
           clock.advance(100)
           ledger.push(told(await takeOne(store, check(policy, 10), block())))
         }
@@ -266,7 +269,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
         const asks = async () => takeOne(store, check(HOURLY), check(NEVER))
         expect((await asks()).granted).toBe(true)
         await charge(-HOUR)
-        // A shorter one changes nothing.
+        // A shorter block changes nothing.
         await charge(-MINUTE)
         const refused = await asks()
         expect([refused.granted, refused.checks[0]?.taken, refused.checks[1]?.taken]).toEqual([false, 0, 0])

@@ -20,8 +20,8 @@ import {
 } from "./asking.ts"
 
 /**
- * Of four that were taken, how many a refund of nine gives back after half a minute in which three more were taken:
- * no more than the window has of both, or than has not come back to the bucket by itself.
+ * Units that a refund of nine gives back, by policy. Four units were taken, and three more half a minute later. A
+ * refund gives back at most the units of both that the window holds, or that have not yet come back to the bucket.
  */
 const GIVEN_BACK: Readonly<Record<string, number>> = {
   sliding: 7,
@@ -37,7 +37,7 @@ const GIVEN_BACK: Readonly<Record<string, number>> = {
   periodic: 4,
 }
 
-/** What is told without taking, given back and forgotten. */
+/** Adds the behaviors of peeks, refunds, charges and resets. */
 export function returning({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("peek", () => {
     behavesWithEach("takes nothing, however often", async (store, policy) => {
@@ -166,7 +166,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
     })
 
-    // A bucket counts parts of units, and fewer of them: the most that is charged at once is within those.
+    // A bucket counts parts of units, so its maximum is lower. A single charge stays within it.
     for (const policy of EACH.filter((each) => !isBucket(each))) {
       behaves(`charges no further than the largest number (${policy.name})`, async (store, clock) => {
         const [most, some] = [Number.MAX_SAFE_INTEGER, 2 ** 43]

@@ -13,7 +13,10 @@ import {
   withCeiling,
 } from "./asking.ts"
 
-/** What several checks of a request, and several requests, are to each other; `crowd` is how many come at once, an even number. */
+/**
+ * Adds the behaviors of requests with several checks, and of calls with several requests. `crowd` is the number of
+ * concurrent requests, an even number.
+ */
 export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd: number): void {
   group("several checks of a request", () => {
     behavesWithEach("takes from all of them", async (store, policy) => {
