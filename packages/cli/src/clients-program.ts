@@ -67,7 +67,7 @@ function clientCommand(clients: Command, name: string, description: string): Com
     .addOption(jsonOption())
 }
 
-/** commander would ask for a mandatory option before it sees that `--servic` is there. */
+/** Commander would report a missing mandatory option before it reports the misspelled `--servic`. */
 function requireService<T extends Partial<ClientsOptions> & { readonly for?: string }>(
   options: T,
 ): T & ClientsOptions {

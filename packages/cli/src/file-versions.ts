@@ -4,12 +4,12 @@ import { isJsonName, type OwnedDocument, type ReadFile } from "./rules-file.ts"
 import { UsageError } from "./usage-error.ts"
 import { withVersions } from "./version-writer.ts"
 
-/** A document of a file, with the version that the table has of it. */
+/** A document of a file, with its version in the table. */
 export type VersionedDocument = OwnedDocument & { readonly version: number }
 
 /**
- * Writes the versions into the file that the documents are of, and yields nothing; or leaves the file as it is, and yields
- * why and what belongs into it. The table has the rules in either case.
+ * Writes the versions into the file of the documents. Returns an empty list if that succeeds. Otherwise leaves the file
+ * unchanged and returns lines with the reason and the versions to write. The table has the rules in both cases.
  */
 export async function writeVersions(
   { name, text, bytes }: ReadFile,
@@ -22,7 +22,7 @@ export async function writeVersions(
         `${name} is written in a way that versions cannot be put into, and is left as it is`,
       )
     }
-    // A text has no mark of the byte order any more, and is else as long as its bytes.
+    // The text lacks the byte order mark, and otherwise has the same length as its bytes.
     const mark = bytes.length > Buffer.byteLength(text) ? "\ufeff" : ""
     if (written !== text) await replaceFile(name, mark + written, bytes)
     return []

@@ -2,7 +2,9 @@ import type { StoredDocument } from "@sluice/core"
 import { Document, isMap, isScalar, type Scalar, visit } from "yaml"
 import { formatJson } from "./line.ts"
 
-/** Rule documents as the text of a file: YAML, one after another, or JSON, a list when there are several. */
+/**
+ * Returns rule documents as the text of a file: YAML documents one after another, or JSON, a list if there are several.
+ */
 export function formatDocuments(documents: readonly StoredDocument[], format: "yaml" | "json"): string {
   if (format === "json") return `${formatJson(documents.length === 1 ? documents[0] : documents, 2)}\n`
   return documents.map(formatYaml).join("---\n")
@@ -12,7 +14,7 @@ function formatYaml(value: StoredDocument): string {
   const document = new Document(value)
   visit(document, {
     Pair(_key, pair) {
-      // One line for what is short: rate: { requests_per_unit: 5, unit: minute }
+      // Write short maps on one line: rate: { requests_per_unit: 5, unit: minute }
       if (isScalar(pair.key) && pair.key.value === "rate" && isMap(pair.value)) pair.value.flow = true
     },
     Scalar(_key, scalar) {
@@ -21,7 +23,7 @@ function formatYaml(value: StoredDocument): string {
       }
     },
   })
-  // Within double quotes an escaped character is the same character, and it can be seen.
+  // Within double quotes, an escaped character is the same character, but visible.
   return document.toString({ lineWidth: 0 }).replace(new RegExp(INVISIBLE, "gu"), (char) => {
     if (char === "\n") return char
     const code = (char.codePointAt(0) as number).toString(16)

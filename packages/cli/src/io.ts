@@ -1,10 +1,10 @@
-/** A stream to write to, as `process.stdout` is one. */
+/** A stream to write to, such as `process.stdout`. */
 export interface Output {
   readonly isTTY?: boolean | undefined
   write(text: string): unknown
 }
 
-/** What a run of the program has of the world beside files and the network; `process` is one. */
+/** The environment of a run, except files and the network. `process` implements it. */
 export interface Io {
   readonly stdin: AsyncIterable<Uint8Array>
   readonly stdout: Output

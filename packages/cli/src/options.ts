@@ -1,12 +1,12 @@
 import { Argument, InvalidArgumentError, Option } from "commander"
 import { MAX_BYTES } from "./rules-file.ts"
 
-/** `--json`, of every command. */
+/** Returns the option `--json`, which every command has. */
 export function jsonOption(): Option {
   return new Option("--json", "print JSON, errors too")
 }
 
-/** `--service`, as often as there are services to be chosen. */
+/** Returns the option `--service`, which may be repeated. */
 export function serviceOption(description: string): Option {
   const collect = (text: string, earlier: readonly string[] = []): string[] => [
     ...earlier,
@@ -15,23 +15,23 @@ export function serviceOption(description: string): Option {
   return new Option("-s, --service <id>", `${description}; may be repeated`).argParser(collect)
 }
 
-/** `<service>`, of a command that is about one. */
+/** Returns the argument `<service>` of a command for one service. */
 export function serviceArgument(description: string): Argument {
   return new Argument("<service>", description).argParser(parseService)
 }
 
-/** `--if-version`, of what changes the table. */
+/** Returns the option `--if-version` of commands that change the table. */
 export function ifVersionOption(description: string): Option {
   return new Option("--if-version <n>", description).argParser(parseVersion).conflicts("force")
 }
 
-/** `--max-bytes`, of what reads a file. */
+/** Returns the option `--max-bytes` of commands that read a file. */
 export function maxBytesOption(): Option {
   const description = `refuse a larger file, as fileRules does (default: ${MAX_BYTES})`
   return new Option("--max-bytes <n>", description).argParser(parseBytes)
 }
 
-/** No rules have such a service, so whoever asks for it means another one. */
+/** Rejects an empty service, because it cannot have rules: the user must mean another one. */
 function parseService(text: string): string {
   if (text === "") throw new InvalidArgumentError("It is empty; is a variable of the shell not set?")
   return text

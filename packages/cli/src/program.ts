@@ -14,12 +14,12 @@ import type { CommandOutcome } from "./outcome.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** Called with what the command that was asked for has found. */
+/** Called with the outcome of the command. */
 type OnOutcome = (outcome: CommandOutcome) => void
 
 /**
- * The command line: `sluice rules check`, `push` and so on, and `sluice clients`. `write` gets help, and `complain` what commander says of a
- * wrong command line; it then throws CommanderError.
+ * Creates the command line: `sluice rules check`, `push` and so on, and `sluice clients`. `write` receives help texts.
+ * For an invalid command line, `complain` receives commander's message, and commander throws CommanderError.
  */
 export function createProgram(
   io: Io,
@@ -138,13 +138,16 @@ export function createProgram(
   return program
 }
 
-/** For who leaves out `rules`, as in `sluice check`: commander itself looks only among the commands of the place where it is. */
+/**
+ * Returns a hint for a command without `rules`, such as `sluice check`. Commander itself searches only the commands of
+ * one level.
+ */
 function hintAt(text: string, rules: Command): string {
   const unknown = /^error: unknown command '(.*)'\n$/.exec(text)?.[1]
   return rules.commands.some((each) => each.name() === unknown) ? `(Did you mean rules ${unknown}?)\n` : ""
 }
 
-/** `sluice help rules check`, as of other programs: commander's own goes no deeper than one name. */
+/** Adds `sluice help rules check`, as in other programs. Commander's own help command accepts only one name. */
 function addHelpCommand(parent: Command): void {
   parent
     .command("help")
@@ -154,7 +157,7 @@ function addHelpCommand(parent: Command): void {
       let command = parent
       for (const name of names) {
         const found = command.commands.find((each) => each.name() === name)
-        // It says that there is none, and what was meant.
+        // This reports the unknown command and suggests a similar one.
         if (found === undefined && command.commands.length > 0) {
           await command.parseAsync([name], { from: "user" })
         }
@@ -192,14 +195,14 @@ function tableCommand(rules: Command, name: string, description: string): Comman
     .addOption(jsonOption())
 }
 
-/** commander would ask for a mandatory option before it sees that `--tabel` is there. */
+/** Commander would report a missing mandatory option before it reports the misspelled `--tabel`. */
 function requireTable<T extends Partial<TableOptions>>(options: T): T & TableOptions {
   const { table } = options
   if (table === undefined) throw new UsageError("say which DynamoDB table with --table")
   return { ...options, table }
 }
 
-/** The end of a command's help: more about it, an example, and what the exit codes mean. */
+/** Returns the end of a command's help: details, an example, and the meaning of the exit codes. */
 function help(example: string, ok: string, problems?: string, more = ""): string {
   const codes = [
     `  0  ${ok}`,

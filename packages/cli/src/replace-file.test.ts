@@ -36,7 +36,7 @@ test.each([0o600, 0o664, 0o666, 0o444])(
   "a file is replaced by another with its permissions, %o",
   async (mode) => {
     await writeFile(path, "old")
-    // More than the umask leaves to a file that is made.
+    // More permissions than the umask leaves to a new file.
     await chmod(path, mode)
     const before = await stat(path)
     await replaceFile(path, "new")
@@ -81,7 +81,7 @@ test("what is no file is written to, and stays what it is", async () => {
   expect((await readdir(folder)).sort()).toEqual(["link", "pipe"])
 })
 
-// Who is not root has no file that is somebody else's.
+// Only root can create a file of another owner.
 test.runIf(process.getuid?.() === 0)(
   "a file stays whose it is, for root, who alone can keep it so",
   async () => {

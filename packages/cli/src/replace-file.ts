@@ -3,22 +3,22 @@ import { chmod, chown, readFile, realpath, rename, rm, stat, writeFile } from "n
 import { UsageError } from "./usage-error.ts"
 
 /**
- * Writes a text to a file, at once: who reads it sees the old text or the new one, never a part. What is there keeps its
- * permissions and its owner, and a link stays one. But for a file whose owner cannot be kept, which is written over in place, and what is no file, a pipe or
- * /dev/stdout, which is written to. `read` is what the text was made of: a file that has other bytes by now is left as it is. Rejects with
- * UsageError.
+ * Replaces the content of a file atomically: readers see the old text or the new one, never a part. An existing file
+ * keeps its permissions and owner, and a link stays a link. If the owner cannot be kept, the file is overwritten in
+ * place. A pipe or a device such as /dev/stdout is written to directly. `read` are the bytes that the text is based on:
+ * if the file has changed since, it is left unchanged. Rejects with UsageError.
  */
 export async function replaceFile(path: string, text: string, read?: Uint8Array): Promise<void> {
   try {
     const found = await stat(path).catch(() => undefined)
     const isFile = found?.isFile() ?? true
     const target = await realpath(path).catch(() => path)
-    // What is in a pipe can be read once, and was.
+    // A pipe can be read only once, and that has happened.
     const isChanged = async (): Promise<boolean> =>
       read !== undefined && isFile && !(await readFile(target)).equals(read)
     const draft = isFile ? await draftOf(target, text, found) : undefined
     try {
-      // As late as can be: no file system replaces a file on the condition that it is unchanged.
+      // Check as late as possible: no file system replaces a file on the condition that it is unchanged.
       if (await isChanged()) {
         throw new UsageError(`${path} has been changed since it was read, and is left as it is`)
       }
@@ -34,12 +34,15 @@ export async function replaceFile(path: string, text: string, read?: Uint8Array)
   }
 }
 
-/** The text in a file beside the target, as it is to be there; undefined where it cannot have the owner of what is there. */
+/**
+ * Writes the text to a draft file beside the target. Returns undefined if the draft cannot have the same owner as the
+ * existing file.
+ */
 async function draftOf(target: string, text: string, found: Stats | undefined): Promise<string | undefined> {
   const draft = `${target}.${process.pid}.tmp`
   const mode = found && found.mode & 0o7777
   try {
-    // The umask cuts the mode that a file is made with, so it may be short of what it is to have, and never has more.
+    // The umask reduces the mode of a new file, so the draft may have too few permissions, but never too many.
     await rm(draft, { force: true })
     await writeFile(draft, text, { flag: "wx", ...(mode !== undefined && { mode }) })
     if (found === undefined) return draft
@@ -54,7 +57,7 @@ async function draftOf(target: string, text: string, found: Stats | undefined): 
       await rm(draft, { force: true })
       return undefined
     }
-    // After the owner, with whom some of it would go.
+    // Set the mode after the owner, because a change of owner clears some of its bits.
     await chmod(draft, found.mode & 0o7777)
     return draft
   } catch (error) {

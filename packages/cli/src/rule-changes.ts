@@ -1,22 +1,25 @@
 import { formatRuleDocument, ruleName, type StorableRule } from "@sluice/core"
 
-/** A member of a rule, as it is stored, with both values; undefined where it is not given. */
+/** A member of a stored rule with both values; undefined if it is not given. */
 export interface MemberChange {
   readonly member: string
   readonly before: unknown
   readonly after: unknown
 }
 
-/** What makes one list of rules of another. Rules are told apart by their names. */
+/** The differences between two lists of rules. Rules are identified by their names. */
 export interface RuleChanges {
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly { readonly rule: string; readonly members: readonly MemberChange[] }[]
-  /** The same rules, in another order: the first of several that are equally strict is the one that is told. */
+  /** True if the rules have another order. It matters: of equally strict rules, the first one is reported. */
   readonly isReordered: boolean
 }
 
-/** What changes from the rules before to those after. Spellings are no changes: "60s" and "1 minute" are one window. */
+/**
+ * Returns the changes between two lists of rules. Different spellings are equal: "60s" and "1 minute" are the same
+ * window.
+ */
 export function ruleChanges(before: readonly StorableRule[], after: readonly StorableRule[]): RuleChanges {
   const [old, now] = [byName(before), byName(after)]
   const changed = [...now].flatMap(([rule, members]) => {
@@ -34,7 +37,7 @@ export function ruleChanges(before: readonly StorableRule[], after: readonly Sto
   }
 }
 
-/** Whether there is no change at all. */
+/** True if there is no change at all. */
 export function isUnchanged({ added, removed, changed, isReordered }: RuleChanges): boolean {
   return added.length + removed.length + changed.length === 0 && !isReordered
 }
@@ -47,7 +50,7 @@ function byName(rules: readonly StorableRule[]): ReadonlyMap<string, RuleMembers
   return new Map(rules.map((rule, index) => [ruleName(rule), comparable(stored[index] as RuleMembers)]))
 }
 
-/** A rate is compared as the limit and window that it is. */
+/** Converts a rate to limit and window for the comparison. */
 function comparable({ rate, ...members }: RuleMembers): RuleMembers {
   if (rate === undefined) return members
   const { requests_per_unit: limit, unit } = rate as { requests_per_unit: number; unit: string }
@@ -60,7 +63,7 @@ function memberChanges(before: RuleMembers, after: RuleMembers): MemberChange[] 
     .filter(({ before: old, after: now }) => canonical(old) !== canonical(now))
 }
 
-/** The same text for equal values: DynamoDB does not keep the order of a map's members. */
+/** Returns the same text for equal values, because DynamoDB does not keep the order of a map's members. */
 function canonical(value: unknown): string | undefined {
   return JSON.stringify(value, (_key, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)

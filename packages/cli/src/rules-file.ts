@@ -5,32 +5,32 @@ import { UsageError } from "./usage-error.ts"
 
 /** A file of rules that has been read. */
 export interface ReadFile extends RuleFile {
-  /** As it was given; "standard input" for "-". */
+  /** The name as given; "standard input" for "-". */
   readonly name: string
-  /** Where it is; absent for standard input. */
+  /** The path of the file; absent for standard input. */
   readonly path?: string
   readonly text: string
-  /** The text as it is stored. */
+  /** The text as stored bytes. */
   readonly bytes: Uint8Array
 }
 
-/** Whether a file of this name is JSON; every other is YAML, which JSON from standard input is as well. */
+/** True if a file with this name is JSON. Any other file is read as YAML, which includes JSON from standard input. */
 export function isJsonName(name: string): boolean {
   return name.toLowerCase().endsWith(".json")
 }
 
-/** The largest file that `fileRules`, and so the decision service, reads unless it is told otherwise. */
+/** Default size limit of `fileRules`, and so of the decision service. */
 export const MAX_BYTES: number = 1024 * 1024
 
 /** Options of every command that reads a file of rules. */
 export interface ReadOptions {
-  /** A larger file is refused: default `MAX_BYTES`. */
+  /** Largest accepted size of a file. Default: `MAX_BYTES`. */
   readonly maxBytes?: number
 }
 
 /**
- * Reads a file of rules, or standard input for "-". What is wrong in it is in `problems`; rejects with UsageError when
- * there is no text, or more than `maxBytes` of it. It reads no further then: a device has no end.
+ * Reads a file of rules, or standard input for "-". Problems of the rules are in `problems`. Rejects with UsageError if
+ * there is no text, or more than `maxBytes` of it. Reading stops there, because a device may never end.
  */
 export async function readRulesFile(
   given: string,
@@ -52,12 +52,13 @@ export async function readRulesFile(
   return { ...file, name, text, bytes, ...(!isInput && { path: given }) }
 }
 
-/** A document that is known to be of a service. */
+/** A document with a known service. */
 export type OwnedDocument = FileDocument & { readonly service: string }
 
 /**
- * The documents of a file that has no problems, each with its service: all of them, or those of the services asked for.
- * One that names no service is for the single service that is asked for. Throws UsageError when it is not clear whose they are.
+ * Returns the documents of a file without problems, each with its service: all of them, or only for the services
+ * in `asked`. A document without a service is used if exactly one service is in `asked`. Throws UsageError if it is
+ * unclear which service a document belongs to.
  */
 export function documentsOf(file: ReadFile, asked: readonly string[] = []): readonly OwnedDocument[] {
   const services = [...new Set(asked)]
@@ -88,7 +89,7 @@ async function readFile(path: string, maxBytes: number): Promise<Uint8Array | un
   return readAll(createReadStream(path), maxBytes)
 }
 
-/** Undefined when there is more. */
+/** Returns the bytes of a stream; undefined if there are more than `maxBytes`. */
 async function readAll(stream: Io["stdin"], maxBytes: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = []
   let size = 0

@@ -14,7 +14,7 @@ import { createProgram } from "./program.ts"
 import { ServiceCallError } from "./service-call.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** Runs a command line, without the program's own name, and yields the exit code. Never rejects. */
+/** Runs a command line (without the program's name) and returns the exit code. Never rejects. */
 export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   const isJson = argv.slice(0, [...argv, "--"].indexOf("--")).includes("--json")
   const outcomes: CommandOutcome[] = []
@@ -46,7 +46,7 @@ function print({ json, text, errors = [], warnings = [] }: CommandOutcome, isJso
   put("stderr", isJson ? warnings : [...warnings, ...errors])
 }
 
-/** What an error comes to. `said` is what commander has written of it. */
+/** Returns the outcome for an error. `said` is the text that commander has written about it. */
 function failed(error: unknown, said: string, io: Io): CommandOutcome {
   if (error instanceof CommanderError) {
     // Commander has written the whole message, or the help if there is no command.

@@ -11,7 +11,7 @@ afterEach(() => {
   server?.close()
 })
 
-/** A service that answers every call with this status and body; resolves to its URL. */
+/** Starts a service that answers every call with this status and body. Returns its URL. */
 async function answering(status: number, body: string): Promise<string> {
   server = createServer((_request, response) => void response.writeHead(status).end(body))
   server.listen(0, "127.0.0.1")

@@ -2,14 +2,14 @@ import { SluiceError, withoutCredentials } from "@sluice/core"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** Where the decision service listens unless it is told otherwise. */
+/** Default address of the decision service. */
 const DEFAULT_URL = "http://127.0.0.1:8080"
 const TIMEOUT_MS = 10_000
 
-/** The decision service refused a call, or gave no answer. The message says what to do. */
+/** The decision service refused a call, or did not answer. The message explains what to do. */
 export class ServiceCallError extends SluiceError {
   readonly code = "SLUICE_SERVICE_CALL"
-  /** Whether the service could not be asked, so that the call may be repeated. */
+  /** True if the service could not be reached, so that the call may be repeated. */
   readonly isUnreachable: boolean
 
   constructor(message: string, isUnreachable: boolean, options?: ErrorOptions) {
@@ -18,7 +18,7 @@ export class ServiceCallError extends SluiceError {
   }
 }
 
-/** An answer over HTTP: the message, or the error in the shape of Connect. */
+/** An HTTP answer: the message, or an error in Connect's format. */
 interface ServiceAnswer extends Readonly<Record<string, unknown>> {
   readonly message?: string
   readonly details?: readonly { readonly debug?: { readonly fieldViolations?: readonly Violation[] } }[]
@@ -30,8 +30,8 @@ interface Violation {
 }
 
 /**
- * Calls the decision service over HTTP, with the token of `SLUICE_TOKEN`. Throws UsageError for a wrong URL or token, and rejects with
- * ServiceCallError.
+ * Calls the decision service over HTTP, with the token of `SLUICE_TOKEN`. Throws UsageError for an invalid URL or
+ * token, and rejects with ServiceCallError.
  */
 export async function callService(
   url: string | undefined,
@@ -84,7 +84,10 @@ function targetOf(base: string, source: string, method: string): URL {
   return url
 }
 
-/** Returns the header of a token; none for no token. Throws UsageError without the token in its message, as `fetch` would have it there. */
+/**
+ * Returns the header of a token; none without a token. Throws UsageError for an invalid token. Unlike an error of
+ * `fetch`, its message does not contain the token.
+ */
 function authorizationOf(token: string): { readonly authorization?: string } {
   const trimmed = token.trim()
   if (trimmed === "") return {}
@@ -126,7 +129,7 @@ function reasonOf(error: unknown): string {
   const { name, message, cause } = error as Error
   if (name === "TimeoutError") return `it took longer than ${TIMEOUT_MS / 1_000} seconds`
   if (!(cause instanceof Error)) return message
-  // An AggregateError has one error for each address, and no message.
+  // An AggregateError has one error for each address, and an empty message.
   return cause.message || ((cause as NodeJS.ErrnoException).code ?? message)
 }
 

@@ -2,24 +2,24 @@ import type { RuleRegistry } from "@sluice/core"
 import type { Io } from "./io.ts"
 import { UsageError } from "./usage-error.ts"
 
-/** Which table, and how to reach it; what is absent comes from where the AWS SDK looks for it. */
+/** The table and how to reach it. For absent members, the AWS SDK uses its defaults. */
 export interface TableOptions {
   readonly table: string
   readonly region?: string | undefined
   readonly endpoint?: string | undefined
 }
 
-/** What the program does with a table: `dynamoDBRegistry` does it. */
+/** The operations of the program on a table, as `dynamoDBRegistry` provides them. */
 export interface Registry extends RuleRegistry {
   createTable(): Promise<void>
 }
 
-/** With the SDK's three attempts; a command that does not end tells nothing. */
+/** Includes the SDK's three attempts. A command that hangs would not show any error. */
 const TIMEOUT_MS = 10_000
 
 /**
- * Runs `use` with the registry in the table, and closes the connections after it. A server on this machine needs no
- * credentials: it gets some where the environment has none.
+ * Runs `use` with the registry in the table, and closes the connections afterwards. A server on this machine does not
+ * need real credentials: it gets dummy ones if the environment lacks them.
  */
 export async function withTable<T>(
   { table, region, endpoint }: TableOptions,
@@ -30,14 +30,14 @@ export async function withTable<T>(
   const isLocal = isOnThisMachine(endpoint)
   const hasCredentials = ["AWS_ACCESS_KEY_ID", "AWS_PROFILE"].some((name) => (env[name] ?? "") !== "")
   const hasRegion = ["AWS_REGION", "AWS_PROFILE"].some((name) => (env[name] ?? "") !== "")
-  // Loaded when they are needed: `check` and `--help` need no SDK.
+  // Loaded on demand, because `check` and `--help` do not need the SDK.
   const { DynamoDBClient } = await import("@aws-sdk/client-dynamodb")
   const { dynamoDBRegistry } = await import("@sluice/core/dynamodb")
   const client = new DynamoDBClient({
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined ? { region } : isLocal && !hasRegion && { region: "local" }),
     ...(isLocal && !hasCredentials && { credentials: { accessKeyId: "local", secretAccessKey: "local" } }),
-    // Unless it is told to throw the SDK only says on the console that it has waited too long, and waits on.
+    // Without `throwOnRequestTimeout` the SDK only logs the timeout to the console and keeps waiting.
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   })
   try {
@@ -54,7 +54,7 @@ export async function withTable<T>(
   }
 }
 
-/** Throws UsageError for an endpoint that is no URL. */
+/** True if the endpoint is on this machine. Throws UsageError for an endpoint that is not a URL. */
 function isOnThisMachine(endpoint: string | undefined): boolean {
   if (endpoint === undefined) return false
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined

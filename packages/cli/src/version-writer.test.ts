@@ -2,7 +2,7 @@ import { readRuleFile } from "@sluice/core"
 import { expect, test } from "vitest"
 import { withVersions } from "./version-writer.ts"
 
-/** The text with version 8 in each of its documents. */
+/** Returns the text with version 8 in each of its documents. */
 async function pushed(text: string): Promise<string | undefined> {
   const { documents, problems } = await readRuleFile(text, "yaml")
   expect(problems).toEqual([])

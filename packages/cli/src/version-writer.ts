@@ -12,17 +12,18 @@ import {
   type YAMLMap,
 } from "yaml"
 
-/** The version that the document which begins there has now. */
+/** The current version of the document that begins at this place. */
 export interface PlacedVersion {
-  /** Both from 1. */
+  /** Line and column, both from 1. */
   readonly line: number
   readonly column: number
   readonly version: number
 }
 
 /**
- * The text of a rules file with these versions in its documents. Nothing else in it changes, comments least of all.
- * Undefined where that cannot be done: YAML can be written in ways that no version can be put into by a cut.
+ * Returns the text of a rules file with these versions written into its documents. Everything else stays the same,
+ * including comments. Returns undefined if that is not possible, because some ways to write YAML do not allow inserting
+ * a version.
  */
 export async function withVersions(
   text: string,
@@ -38,7 +39,7 @@ export async function withVersions(
   return isOf(await readRuleFile(written, format), wanted) ? written : undefined
 }
 
-/** Whether a file is right and says just this, wherever in it. */
+/** True if the file is valid and has exactly these documents, at any place. */
 function isOf({ documents, problems }: RuleFile, wanted: readonly FileDocument[]): boolean {
   const said = (document: FileDocument): object => ({ ...document, line: 0, column: 0 })
   return problems.length === 0 && isDeepStrictEqual(documents.map(said), wanted.map(said))
@@ -56,13 +57,13 @@ function insert(text: string, versions: readonly PlacedVersion[]): string {
     const placed = versions.find((each) => isAt(each, line, col))
     return placed === undefined ? [] : [editOf(text, map, placed.version, col)]
   })
-  // From the end, so that the places before stay what they are.
+  // Edit from the end, so that earlier places stay valid.
   return edits
     .sort((a, b) => b.from - a.from)
     .reduce((before, { from, to, by }) => before.slice(0, from) + by + before.slice(to), text)
 }
 
-/** A part of a text, and what takes its place. */
+/** A part of a text, and its replacement. */
 interface Edit {
   readonly from: number
   readonly to: number
@@ -72,14 +73,14 @@ interface Edit {
 function editOf(text: string, map: YAMLMap.Parsed, version: number, column: number): Edit {
   const pair = map.items.find(({ key }) => isScalar(key) && key.value === "version")
   if (pair !== undefined) {
-    // A version without a value is a problem of the file, and nothing is written into such a file.
+    // A version without a value is a problem, and files with problems are not written.
     const [from, to] = (pair.value as ParsedNode).range
     return { from, to, by: String(version) }
   }
   const [first] = map.items as [Pair<ParsedNode>]
   const [from] = first.key.range
   const isQuoted = text[from] === '"'
-  // A block map has a member a line, each as far in as the map itself.
+  // A block map has one member per line, indented like the map itself.
   const newline = text.includes("\r\n") ? "\r\n" : "\n"
   const separator = map.flow === true ? ", " : newline + " ".repeat(column - 1)
   return { from, to: from, by: `${isQuoted ? '"version"' : "version"}: ${version}${separator}` }

@@ -1,7 +1,7 @@
 import { formatJson, type OutputLine, tinted } from "../line.ts"
 import type { RuleChanges } from "../rule-changes.ts"
 
-/** `+ weekly`, `- daily`, `~ per-user` and below it each member with both values. */
+/** Returns lines such as `+ weekly`, `- daily` and `~ per-user`, followed by each changed member with both values. */
 export function changeLines({ added, removed, changed, isReordered }: RuleChanges): OutputLine[] {
   return [
     ...added.map((name): OutputLine => tinted("good", `  + ${name}`)),

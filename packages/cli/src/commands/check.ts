@@ -4,7 +4,7 @@ import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { type ReadFile, type ReadOptions, readRulesFile } from "../rules-file.ts"
 
-/** `sluice rules check FILE...`: every problem of every file. */
+/** Runs `sluice rules check FILE...`: reports every problem of every file. */
 export async function check(names: readonly string[], options: ReadOptions, io: Io): Promise<CommandOutcome> {
   const files: ReadFile[] = []
   for (const name of names) files.push(await readRulesFile(name, options, io))
@@ -35,17 +35,17 @@ export async function check(names: readonly string[], options: ReadOptions, io: 
   }
 }
 
-/** What is right in a file, and hardly meant. */
+/** Returns the lines for valid values that are probably mistakes. */
 export function warningLines({ name, warnings }: ReadFile): OutputLine[] {
   return placedLines(name, warnings, "changed", "warning: ")
 }
 
-/** Defaults of the file's rules that a reader may overlook. */
+/** Returns the lines for defaults that a reader may overlook. */
 function noteLines({ name, notes }: ReadFile): OutputLine[] {
   return placedLines(name, notes, "quiet", "note: ")
 }
 
-/** What to end with when a file that a command needs has problems: nothing else has been done. */
+/** Returns the outcome of a command whose file has problems. The command has done nothing else. */
 export function refusal(file: ReadFile): CommandOutcome {
   return {
     exitCode: EXIT.problems,
@@ -58,7 +58,7 @@ export function refusal(file: ReadFile): CommandOutcome {
   }
 }
 
-/** "1 rule", "2 rules". */
+/** Returns a number with its noun: "1 rule", "2 rules". */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`
 }
@@ -71,7 +71,7 @@ function problemLines({ name, problems }: ReadFile): OutputLine[] {
   return placedLines(name, problems, "bad")
 }
 
-/** `rules.yaml:5:35: rules[0].rate.unit: "minit" is not a unit`, and below it what would be accepted. */
+/** Returns lines such as `rules.yaml:5:35: rules[0].rate.unit: "minit" is not a unit`, followed by what is accepted. */
 function placedLines(
   name: string,
   problems: readonly FileProblem[],

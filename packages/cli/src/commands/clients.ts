@@ -9,7 +9,7 @@ export interface ClientsOptions {
   readonly url?: string | undefined
 }
 
-/** What `ShowClient` answers: numbers of 64 bits are texts in JSON. */
+/** The answer of `ShowClient`. 64-bit numbers are strings in JSON. */
 interface Shown {
   readonly limit: string
   readonly remaining: string
@@ -18,11 +18,11 @@ interface Shown {
   readonly resetAfterMs: string
   readonly degraded: boolean
   readonly allowedByList: boolean
-  /** Absent from a service of an earlier version. */
+  /** Absent from older versions of the service. */
   readonly shadow?: boolean
 }
 
-/** `sluice clients show`: what a rule has counted for a client, and why it refuses it. */
+/** Runs `sluice clients show`: shows what a rule has counted for a client, and why it refuses the client. */
 export async function show(
   rule: string,
   client: readonly string[],
@@ -72,7 +72,7 @@ function seconds(ms: string): string {
 
 const DONE = { ResetClient: "reset", BlockClient: "blocked", UnblockClient: "unblocked" } as const
 
-/** `sluice clients reset`, `block` and `unblock`: changes what a rule does with a client. */
+/** Runs `sluice clients reset`, `block` or `unblock`: changes how a rule treats a client. */
 export async function change(
   method: keyof typeof DONE,
   rule: string,

@@ -13,7 +13,7 @@ export interface DiffOptions extends TableOptions, ReadOptions {
   readonly service?: readonly string[]
 }
 
-/** `sluice rules diff FILE --table T`: what `push` would change in the table. */
+/** Runs `sluice rules diff FILE --table T`: shows what `push` would change in the table. */
 export async function diff(name: string, options: DiffOptions, io: Io): Promise<CommandOutcome> {
   const file = await readRulesFile(name, options, io)
   if (file.problems.length > 0) return refusal(file)
@@ -31,25 +31,25 @@ export async function diff(name: string, options: DiffOptions, io: Io): Promise<
   }
 }
 
-/** A document beside what the table has for its service. */
+/** A document, compared with the rules of its service in the table. */
 export interface Compared {
   readonly document: OwnedDocument
   readonly found: RegisteredRules | undefined
-  /** What makes the document of what is found. */
+  /** The changes from the rules in the table to the document. */
   readonly changes: RuleChanges
 }
 
-/** Puts a document beside what the table has for its service. */
+/** Compares a document with the rules of its service in the table. */
 export function compare(document: OwnedDocument, found: RegisteredRules | undefined): Compared {
   return { document, found, changes: ruleChanges(found?.rules ?? [], document.rules) }
 }
 
-/** Whether the table has just these rules, and none that are wrong. */
+/** True if the table has exactly these rules, and all of them are valid. */
 export function isEqual({ found, changes }: Compared): boolean {
   return found !== undefined && found.problems.length === 0 && isUnchanged(changes)
 }
 
-/** A comparison for programs. */
+/** Returns a comparison as a JSON value. */
 export function comparedValue(compared: Compared): object {
   const { document, found, changes } = compared
   return {

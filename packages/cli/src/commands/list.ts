@@ -5,7 +5,7 @@ import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 import { count } from "./check.ts"
 
-/** `sluice rules list --table T`: whose rules are in the table. */
+/** Runs `sluice rules list --table T`: lists the services in the table. */
 export async function list(options: TableOptions, io: Io): Promise<CommandOutcome> {
   const all = await withTable(options, io, everyService)
   const problems = all.flatMap((rules) => rules.problems)
@@ -38,7 +38,7 @@ export async function list(options: TableOptions, io: Io): Promise<CommandOutcom
   }
 }
 
-/** The rules of every service, in order of the services. */
+/** Returns the rules of every service, sorted by service. */
 export async function everyService(registry: Registry): Promise<RegisteredRules[]> {
   const all: RegisteredRules[] = []
   for await (const rules of registry.list()) all.push(rules)

@@ -16,10 +16,10 @@ export interface PullOptions extends TableOptions {
   readonly json?: boolean
 }
 
-/** `sluice rules pull --table T`: the rules in the table as a file that can be edited and pushed. */
+/** Runs `sluice rules pull --table T`: writes the rules in the table as a file that can be edited and pushed. */
 export async function pull(options: PullOptions, io: Io): Promise<CommandOutcome> {
   const { service: services = [], table } = options
-  // As `check` and others read standard input for "-".
+  // "-" is standard output, as it is standard input for `check` and other commands.
   const output = options.output === "-" ? undefined : options.output
   const found = await withTable(options, io, (registry) => read(registry, services))
   const missing = services.filter((service) => !found.some((rules) => rules.service === service))
@@ -55,12 +55,12 @@ async function read(registry: Registry, services: readonly string[]): Promise<Re
   return found
 }
 
-/** One document as it is, several as a list: both are files of rules. */
+/** Returns one document as it is, or several as a list. Both are files of rules. */
 function documentsValue(documents: readonly object[]): unknown {
   return documents.length === 1 ? documents[0] : documents
 }
 
-/** Who pushed what was pulled would remove the rules that could not be read. */
+/** Returns warnings about rules that could not be read. Pushing the pulled file would remove them. */
 function warningsOf(found: readonly RegisteredRules[]): OutputLine[] {
   return found.flatMap(({ service, problems }): OutputLine[] =>
     problems.length === 0

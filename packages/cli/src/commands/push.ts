@@ -21,18 +21,18 @@ export interface PushOptions extends TableOptions, ReadOptions {
 
 type State = "registered" | "unchanged" | "conflict" | "failed" | "would register" | "not tried"
 
-/** What became of one document. */
+/** The result for one document. */
 interface Pushed extends Compared {
   readonly state: State
-  /** The version in the table after it, where it is known. */
+  /** The version in the table afterwards, if known. */
   readonly version?: number
   /** Why it failed. */
   readonly error?: RuleSourceError | InvalidRuleError
 }
 
 /**
- * `sluice rules push FILE --table T`: registers each document, if the table still has the version that it is based on.
- * Nothing is written when that is not so for any of them. What is already there is not written again.
+ * Runs `sluice rules push FILE --table T`: registers each document if the table still has the version that it is based
+ * on. If any document conflicts, nothing is written. Unchanged rules are not written again.
  */
 export async function push(name: string, options: PushOptions, io: Io): Promise<CommandOutcome> {
   const file = await readRulesFile(name, options, io)
@@ -91,7 +91,7 @@ async function pushAll(
   return pushed
 }
 
-/** Whether those after it are not to be registered. */
+/** True if the documents after it must not be registered. */
 function isStopping({ state }: Pushed): boolean {
   return state === "conflict" || state === "failed"
 }
@@ -101,13 +101,13 @@ function plan(compared: Compared, options: PushOptions): Pushed {
   if (found !== undefined && isEqual(compared))
     return { ...compared, state: "unchanged", version: found.version }
   const base = baseOf(compared.document, options)
-  // 0 is nothing, or rules that somebody has stored without a version: who names no version has not seen those.
+  // 0 means nothing, or rules stored without a version. A push without a version has not seen such rules.
   const there = base === 0 ? (found?.version ?? 0) : found?.version
   const isConflict = base !== "any" && base !== there
   return { ...compared, state: isConflict ? "conflict" : "would register" }
 }
 
-/** The document with the version that is in the table now, where it is the same rules. */
+/** Returns the document with its version in the table, if the table has the same rules. */
 function versioned({ document, version }: Pushed): VersionedDocument[] {
   return version === undefined ? [] : [{ ...document, version }]
 }
@@ -121,14 +121,16 @@ async function register(registry: Registry, compared: Compared, options: PushOpt
     return { ...compared, state: "registered", version }
   } catch (error) {
     if (error instanceof RuleConflictError) return { ...compare(document, error.found), state: "conflict" }
-    // What has been registered before it must be told all the same.
+    // Documents that were registered before must be reported nevertheless.
     if (error instanceof RuleSourceError || error instanceof InvalidRuleError)
       return { ...compared, state: "failed", error }
     throw error
   }
 }
 
-/** The version that the rules are based on: the one that their owner has pulled; undefined where nothing is to be there. */
+/**
+ * Returns the version that the rules are based on, as pulled by their owner; undefined if the table must not have any.
+ */
 function baseOf({ version }: OwnedDocument, { force, ifVersion }: PushOptions): number | "any" | undefined {
   return force === true ? "any" : (ifVersion ?? version)
 }

@@ -11,7 +11,7 @@ export interface RemoveCommandOptions extends TableOptions {
   readonly force?: boolean
 }
 
-/** `sluice rules remove SERVICE --table T --if-version N`: removes the rules of a service. */
+/** Runs `sluice rules remove SERVICE --table T --if-version N`: removes the rules of a service. */
 export async function remove(
   service: string,
   options: RemoveCommandOptions,
