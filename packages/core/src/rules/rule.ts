@@ -11,7 +11,7 @@ export interface RuleMatch {
    */
   readonly path?: string | undefined
   /**
-   * Accepted values by field name: `{ plan: ["free", "trial"] }`. For `ip`, values are addresses and CIDRs; methods may
+   * Accepted values by field name: `{ plan: ["free", "trial"] }`. For "ip", values are addresses and CIDRs; methods may
    * be in any case. A request without the field does not match.
    */
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
@@ -130,9 +130,9 @@ export interface Rule<Request = unknown> {
   readonly cost?: number | undefined
   /** The requests that the rule applies to. Default: all. */
   readonly match?: RuleMatch | undefined
-  /** Values of the rule's own field that the rule does not count; for `ip`, addresses and CIDRs. */
+  /** Values of the rule's own field that the rule does not count; for "ip", addresses and CIDRs. */
   readonly allow?: readonly string[] | undefined
-  /** Values of the rule's own field that the rule always refuses; for `ip`, addresses and CIDRs. */
+  /** Values of the rule's own field that the rule always refuses; for "ip", addresses and CIDRs. */
   readonly deny?: readonly string[] | undefined
   /**
    * Message for a refused client: free text, or one of the three texts that add a machine-readable `retry`

@@ -59,7 +59,7 @@ export interface RuleSource {
   load(service: string, options?: LoadOptions): Promise<LoadedRules>
   /**
    * Returns the rules of one service synchronously. The rule book calls it when a limiter of the service is created.
-   * Creating the limiter fails if this throws or returns problems. A source without it is a network source: its
+   * Creating the limiter fails if this throws or returns problems. A source without it is a network source. Its
    * limiters must define what applies until the first load has succeeded.
    * @throws {@link RuleSourceError} if the rules cannot be read.
    */

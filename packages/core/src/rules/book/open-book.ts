@@ -62,7 +62,7 @@ export interface OpenedRules {
 }
 
 /**
- * The book behind the interface, with additional methods for limiters.
+ * The book behind the interface, with additional methods for limiters. It works as follows:
  *
  * - Each service has its rules (`service-rules`), which keep the last valid edition, and one loader (`loader`).
  * - The loader decides when to load again. It is kept while the service is followed and not in a list (`followed`), and

@@ -23,7 +23,7 @@ export const storedRate = strict(
  */
 const readLater = () => v.optional(v.unknown())
 
-/** One stored rule: a `rate`, or `limit` and `window`; other members as in code, but in snake_case. */
+/** One stored rule. It has a `rate`, or `limit` and `window`. Other members are as in code, but in snake_case. */
 export const storedRule = strict(
   "a rule",
   {

@@ -33,7 +33,7 @@ export type StoredRule = Readonly<Record<string, unknown>>
  * const document = formatRuleDocument("checkout", [{ field: "user_id", limit: 5, window: 60_000 }])
  * // { service_id: "checkout", rules: [{ field: "user_id", rate: { requests_per_unit: 5, unit: "minute" } }] }
  * ```
- * @throws {@link InvalidRuleError} with every problem, also for a limit or a signal that is a function, because
+ * @throws {@link InvalidRuleError} with every problem. A limit or a signal that is a function is a problem too, because
  * functions cannot be stored.
  */
 export function formatRuleDocument(

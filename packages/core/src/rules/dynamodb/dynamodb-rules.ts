@@ -25,8 +25,8 @@ const optionsShape = {
 
 /**
  * Creates a source of the rules in a DynamoDB table: one item for each service, in the stored shape. `load` sends one
- * GetItem; `loadAll` runs one Scan, a page at a time. A service without an item has no rules. The table's key may have
- * any name and be a string or a number. One DescribeTable looks it up unless it is given.
+ * GetItem; `loadAll` runs one Scan, a page at a time. If a service does not have an item, its list of rules is empty.
+ * The table's key may have any name and be a string or a number. One DescribeTable looks it up unless it is given.
  *
  * Reads are eventually consistent. Fresh reads, and all reads in the ten seconds after one, see every earlier write.
  * Both methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with

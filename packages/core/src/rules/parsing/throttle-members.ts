@@ -27,7 +27,7 @@ const SIGNAL = says("a signal", "a function that yields whether there is capacit
 
 const percent = v.pipe(v.number(PERCENT), v.gtValue(0, PERCENT), v.maxValue(1000, PERCENT))
 const ceiling = v.optional(integer(says("a ceiling", POSITIVE), 1))
-/** 0 is only for a leaky bucket, which `contradictions` checks. */
+/** 0 is only valid for a leaky bucket, which `contradictions` checks. */
 const maxWaiting = v.optional(
   integer(says("a number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
 )
