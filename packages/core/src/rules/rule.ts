@@ -23,10 +23,7 @@ export type Throttle =
   | "hard"
   /** Same as "hard". */
   | { readonly kind: "hard" }
-  /**
-   * Admits up to `percent` percent of the limit above it and marks those requests `overLimit`: 5 with limit 500 admits
-   * 525.
-   */
+  /** Admits `percent` percent of the limit above it and marks them `overLimit`: 5 with limit 500 admits 525. */
   | {
       readonly kind: "soft"
       /** Above 0, at most 1000. The resulting units are rounded down; they must be at least one. */
@@ -94,10 +91,10 @@ export interface Rule<Request = unknown> {
   /** A text such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
   readonly window: number | string
   /**
-   * The field whose value identifies a counter: "ip", "method", "route", "header:NAME", "query:NAME", "body:PATH",
-   * "param:NAME", "cookie:NAME", or a name that the option `fields` reads. "service" counts all requests together. A
-   * list combines fields. Required in a list of rules. An inline rule defaults to "ip"; a stored rule without a field
-   * counts the whole service.
+   * The field to count by: requests with the same value share a counter. It is "ip", "method", "route", "header:NAME",
+   * "query:NAME", "body:PATH", "param:NAME", "cookie:NAME", or a name that the option `fields` reads. "service" counts
+   * all requests together. A list combines fields. Required in a list of rules. An inline rule defaults to "ip"; a
+   * stored rule without a field counts the whole service.
    */
   readonly field: string | readonly string[]
   /** How a request without the field is counted or decided. Default: "ip". */
@@ -123,10 +120,7 @@ export interface Rule<Request = unknown> {
   readonly countRejected?: boolean | undefined
   /** Blocks a client that is refused too often. The rule needs a field. A shadow rule blocks no client. */
   readonly penalty?: RulePenalty | undefined
-  /**
-   * Units that one request takes: a positive whole number. The cost given by the caller is multiplied by it. Default:
-   * 1.
-   */
+  /** Units that one request takes: a positive whole number. Multiplies the cost given by the caller. Default: 1. */
   readonly cost?: number | undefined
   /** The requests that the rule applies to. Default: all. */
   readonly match?: RuleMatch | undefined

@@ -41,8 +41,8 @@ export interface LoadOptions {
   /** Ends the load: it rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * True if the load must return everything that was written before the call, so the source must not use a cache. The
-   * rule book sets it after a call to `refresh`, but not for polls.
+   * True if the load must return everything that was written before the call, so the source must not return an older
+   * state. The rule book sets it after a call to `refresh`, but not for polls.
    */
   readonly fresh?: boolean
 }
