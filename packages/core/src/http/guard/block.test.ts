@@ -218,7 +218,7 @@ describe("block", () => {
     await limiter.block(ALICE, { for: "1 hour" })
     await limiter.decide(BOB)
     clock.advance(HOUR)
-    // The first one after the end finds out.
+    // The first decision after the end finds out that the block is over.
     for (let i = 0; i < 2; i++) await limiter.decide(BOB)
     expect(asked).toEqual([1, 2, 2, 1])
   })
@@ -255,7 +255,7 @@ describe("block", () => {
       await expect(blocks([name])).rejects.toThrow("request: is of a client that none of these rules refuses")
     }
     await expect(limiter.block(vip, { for: "1 hour" })).rejects.toThrow(InvalidOptionError)
-    // A rule that limits the client can block it, whatever the others do.
+    // One rule that limits the client is enough to block it.
     await limiter.block(ALICE, { for: "1 hour" })
     expect((await limiter.decide(ALICE)).checks.map(({ policy, refusal }) => [policy, refusal])).toEqual([
       ["by-plan", "blocked"],
@@ -279,7 +279,7 @@ describe("a shared store", () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     let looks = 0
-    // Two stores that count in one place, as those of two processes.
+    // Creates stores that share one counter table, as the stores of two processes do.
     const shared = (): Store => ({
       ...methodsOf(inner),
       isShared: true,

@@ -9,13 +9,13 @@ import { createGuard } from "./create-guard.ts"
 const ALICE = "192.0.2.1"
 const BOB = "192.0.2.2"
 
-/** A limiter of 9 in a minute by the client's address, and what it warns of. */
+/** Creates a limiter of 9 per minute by the client's address, and collects its warnings. */
 async function limiter(more: Omit<LimiterSettings<object>, "limit" | "window"> = {}) {
   const codes: string[] = []
   const logger = { warn: ({ code }: { code?: string }) => codes.push(code ?? ""), error() {} }
   const guard = createGuard<object>({ clock: manualClock(), logger, limit: 9, window: "1m", ...more })
   await Promise.resolve()
-  /** What is left to the client behind a request. */
+  /** Returns the units that the request's client has left. */
   const left = (facts: RequestFacts): number => {
     const { decision } = guard.check(facts, {}) as { readonly decision: Decision }
     return decision.allowed ? decision.remaining : Number.NaN

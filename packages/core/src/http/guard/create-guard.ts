@@ -6,8 +6,8 @@ import type { Guard, GuardOptions } from "./guard.ts"
 import { LimiterGuard } from "./limiter-guard.ts"
 
 /**
- * A guard for an adapter. `reader` is how the adapter reads its framework's requests, so that the limiter can be asked
- * about one that no guard has seen: `limiter.peek(req)` in a handler.
+ * Creates a guard for an adapter. `reader` reads the facts of the framework's requests. With it, the limiter accepts
+ * requests that no guard has seen, as in `limiter.peek(req)` in a handler.
  * @throws {@link InvalidOptionError}
  */
 export function createGuard<Request extends object, Response = unknown>(

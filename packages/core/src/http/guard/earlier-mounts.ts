@@ -7,8 +7,9 @@ import { warnMountedTwice } from "./mount-warnings.ts"
 const NONE: readonly never[] = []
 
 /**
- * Returns what tells which rules of a limiter are left after its earlier decisions on the request: at an earlier mount there may have been
- * no body yet, or no user. Undefined if the limiter has not decided the request.
+ * Returns a function that is true for the rules by which this limiter has not decided the request yet. Rules can be
+ * left over, because the request may have had no body or no user at an earlier mount. Returns undefined if the limiter
+ * has not decided the request.
  */
 export function leftBy<Request>(
   limiter: RequestLimiter<Request>,
@@ -19,8 +20,8 @@ export function leftBy<Request>(
 }
 
 /**
- * Returns the outcome of a mount that has nothing left to decide. The mount is superfluous, and a warning says so, if the earlier ones
- * have decided by all rules.
+ * Returns the outcome of a mount that has nothing left to decide. If the earlier mounts have decided by all rules, this
+ * mount is superfluous, and a warning is logged.
  */
 export function decidedBefore<Request>(
   limiter: RequestLimiter<Request>,
@@ -32,7 +33,7 @@ export function decidedBefore<Request>(
   return { decision: newest.decision, headers: NONE, removed: NONE }
 }
 
-/** The names of the rules by which the limiter has decided the request. */
+/** Returns the names of the rules by which the limiter has decided the request; undefined if it has not decided it. */
 function decidedBy<Request>(limiter: RequestLimiter<Request>, newest: MountOutcome): Set<string> | undefined {
   let decided: Set<string> | undefined
   for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier) {

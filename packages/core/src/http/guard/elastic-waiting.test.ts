@@ -19,7 +19,7 @@ const HOUR = 3_600_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1", method: "POST" }
 const BOB: RequestFacts = { remoteAddress: "192.0.2.2", method: "POST" }
 
-/** A clock, a store whose calls are counted, and capacity that is what the test says. */
+/** Creates a clock, a store that counts its calls, and spare capacity that the test controls. */
 function setting() {
   const clock = manualClock()
   const inner = memoryStore({ clock })
@@ -47,7 +47,7 @@ function setting() {
   return { clock, store, calls, capacity, throttle, pass }
 }
 
-/** Those who acquire from an elastic rule: when each was admitted or refused, in milliseconds from the start. */
+/** Records when each waiter of an elastic rule is admitted or refused, in milliseconds from the start. */
 function acquiring(rule: Partial<Rule<RequestFacts>>, ceiling: number) {
   const { throttle, ...rest } = setting()
   const { clock, store } = rest
@@ -158,10 +158,12 @@ describe("who waits under an elastic rule", () => {
   })
 
   describe("at the ceiling", () => {
-    /** What is taken at a second is back 60 seconds later. */
+    /** A unit that is taken on a full second comes back 60 seconds later. */
     const LOG = { limit: 2, window: 60 * SECOND - 1, algorithm: "sliding-log" } as const
 
-    /** Units taken at 0, 10, 20 and 30 seconds: those above the ceiling are back at 60, those above the limit at 80. */
+    /**
+     * Takes units at 0, 10, 20 and 30 seconds. There is room below the ceiling again at 60, and below the limit at 80.
+     */
     async function atCeiling() {
       const all = acquiring(LOG, 4)
       for (let i = 0; i < 4; i++) {
@@ -214,7 +216,7 @@ describe("who waits under an elastic rule", () => {
     expect((await limiter.decide(ALICE, { cost: 5 })).allowed).toBe(true)
     await nextTurn()
     expect(entries).toEqual(["1000 w: refused"])
-    // There are five left: it would be admitted, were it not for the block.
+    // Five units are left, so without the block the request would be admitted.
     expect(await limiter.peek(ALICE)).toMatchObject({ allowed: false, refusal: "penalty" })
   })
 })
@@ -235,7 +237,7 @@ describe("an elastic rule beside one that holds requests", () => {
     const elastic = { name: "elastic", limit, window: HOUR, algorithm: "fixed-window", field: "ip", throttle }
     const rules = [QUEUE, elastic] as Rule<object>[]
     const guard = createGuard<object>({ rules, clock, store, logger: QUIET })
-    // In its first turn a guard takes itself for one that a handler has made.
+    // In its first turn, a guard assumes that a request handler created it.
     await nextTurn()
     const check = (facts: RequestFacts = ALICE) => guard.check(facts, {})
     return { check, capacity, pass }
@@ -260,7 +262,7 @@ describe("an elastic rule beside one that holds requests", () => {
     capacity.isSpare = false
     await told(check())
     const held = check()
-    // The last unit goes to one that is not for the queue.
+    // The last unit goes to a request that does not queue.
     expect(await told(check({ ...ALICE, method: "GET" }))).toBe("admitted")
     capacity.isSpare = true
     await pass(SECOND, 500)

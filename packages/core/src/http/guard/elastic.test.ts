@@ -17,7 +17,7 @@ const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 
-/** A limiter of 3 a minute, whose capacity to spare is what the test says. */
+/** Creates a limiter of 3 per minute. The test controls its spare capacity. */
 function elastic(rule: Partial<Rule<RequestFacts>> = {}, throttle: Partial<Throttle & object> = {}) {
   const clock = manualClock()
   const capacity = { isSpare: true }
@@ -74,7 +74,7 @@ describe("elastic throttling by a signal", () => {
     clock.advance(1_000)
     await rows(4)
     capacity.isSpare = false
-    // Six are in use: three have to pass, and the third has come a second after the first two.
+    // Six units are in use. The first two do not free enough, and the others came a second later.
     const refused = await limiter.decide(ALICE)
     expect([refused.retryAfterMs, refused.remaining, refused.resetAfterMs]).toEqual([60_001, 0, 60_001])
     clock.advance(60_000)
@@ -164,7 +164,7 @@ describe("elastic throttling by a signal", () => {
     capacity.isSpare = true
     expect(await rows(1, 6)).toEqual(["cost 0"])
     expect(await rows(2, 4)).toEqual(["admit over 0", "quota 0"])
-    // With capacity to spare it is known when there is room for such a cost.
+    // With spare capacity, the time until there is room for this cost is known.
     expect((await limiter.decide(ALICE, { cost: 4 })).retryAfterMs).toBeGreaterThan(1_000)
   })
 
@@ -236,7 +236,7 @@ describe("elastic throttling by a signal", () => {
 })
 
 describe("the policies of an elastic rule", () => {
-  /** The policies that a store is asked with, in turn with and without capacity to spare. */
+  /** Returns the policies that a store receives, alternating with and without spare capacity. */
   async function policiesOf(rule: Partial<Rule<RequestFacts>>, throttle: Partial<Throttle & object> = {}) {
     const inner = memoryStore({ clock: manualClock() })
     const policies: Policy[] = []
@@ -281,7 +281,7 @@ describe("the policies of an elastic rule", () => {
   ])("without a ceiling admit as much as is counted exactly: %s", async (_name, rule, expected) => {
     const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
     expect(ceilingOf(wide)).toBe(expected)
-    // With one more, for the rest of a unit: time is counted as finely as without.
+    // The ceiling does not make time units coarser. The added unit stands for a partial one.
     expect(timeUnitMs(ceilingOf(wide) + 1, wide.windowMs)).toBe(
       timeUnitMs(ceilingOf(hard) + 1, wide.windowMs),
     )
@@ -291,7 +291,7 @@ describe("the policies of an elastic rule", () => {
 describe("the monitor of this process", () => {
   afterEach(() => vi.restoreAllMocks())
 
-  /** Leases that are out. */
+  /** Counts the leases that are currently held. */
   function leases() {
     const held = { count: 0 }
     vi.spyOn(spareCapacityMonitor, "lease").mockImplementation(() => {

@@ -16,7 +16,7 @@ import { createGuard } from "./create-guard.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
 import type { Outcome } from "./mount-outcome.ts"
 
-/** Stands for the framework's own request. */
+/** A stand-in for the framework's own request. */
 interface Req {
   readonly id?: string
 }
@@ -30,7 +30,7 @@ function warnings(guard: Guard<Req>): string[] {
   return said
 }
 
-/** A guard as an adapter mounts it: at start, before any request. */
+/** Creates a guard as an adapter does, at startup and before any request. */
 async function mount(options: GuardOptions<Req>, clock = manualClock()): Promise<Guard<Req>> {
   const guard = createGuard<Req>("limiter" in options ? options : { clock, logger: QUIET, ...options })
   await Promise.resolve()
@@ -43,7 +43,7 @@ const limit = (most: number, more: LimiterSettings<Req> = {}): LimiterOptions<Re
   window: more.window ?? "1m",
 })
 
-/** The store answers with values, so the guard must too. */
+/** Returns the outcome. The store returns values, so the guard must as well. */
 function checked(guard: Guard<Req>, request: Req = {}, facts: RequestFacts = FACTS): Outcome {
   const outcome = guard.check(facts, request)
   if (outcome instanceof Promise) throw new Error("The guard answered with a promise.")
@@ -578,13 +578,12 @@ describe("several mounts on one request", () => {
         const early = await guards[0].check(FACTS, request)
         const late = await guards[1].check(BODY, request)
         statuses.push(late.rejection?.status ?? late.headers.find(([name]) => name === "RateLimit")?.[1])
-        // What it is told of is what both have decided.
         expect(early.decision.checks.map(({ policy }) => policy)).toEqual(["ip"])
         expect(limiter.decisionOn(request)?.checks.map(({ policy }) => policy)).toEqual(["login"])
       }
       expect(statuses).toEqual(['"ip";r=8;t=61, "login";r=1;t=61', '"ip";r=7;t=61, "login";r=0;t=61', 429])
       expect((await limiter.peek(FACTS as Req)).remaining).toBe(6)
-      // A third has nothing left to do.
+      // A third mount would have nothing left to do.
       const request = {}
       for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
       expect(said).toEqual([])
@@ -638,7 +637,7 @@ describe("a limiter that is created in a handler", () => {
   })
 
   it("is warned of by the process where there is no logger", async () => {
-    // Said once in a process: an earlier test, or an earlier run of this one, may have had it said.
+    // The warning is logged once per process, so an earlier test or run may have used it up.
     vi.resetModules()
     const fresh = await import("./create-guard.ts")
     const emitted = new Promise((resolve) => process.once("warning", resolve))
@@ -876,7 +875,7 @@ describe("refundWhen", () => {
     const [one, two] = [{ id: "1" }, { id: "2" }]
     checked(guard, one)
     checked(guard, two)
-    // Parallel guesses cannot slip through.
+    // Parallel guesses cannot bypass the limit.
     expect(checked(guard, { id: "3" }).decision.allowed).toBe(false)
     guard.settle(one, 401)
     expect(await left(guard)).toBe(0)
@@ -1005,14 +1004,14 @@ describe("a guard of one route", () => {
     expect(count).toThrow('another limiter counts rule "login"')
     const third = createGuard<Req>({ limiter })
     const again = third.forRoute({ limit: 2, window: "1h" }, { label: "login" })
-    // Twice is once.
+    // A second call is a no-op.
     await again.close()
     await again.close()
     expect(count).toThrow('another limiter counts rule "login"')
     await routes[1]?.close()
     expect(count).not.toThrow()
     await other.close()
-    // The limiter is its maker's, and so are its own rules.
+    // The shared limiter and its own rules stay open.
     expect((await limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(9)
   })
 
@@ -1054,7 +1053,7 @@ describe("a guard of one route", () => {
     await login.close()
     const again = guard.forRoute({ ...written, limit: 5 }, { label: "POST /login" })
     await Promise.resolve()
-    // What was counted stays counted.
+    // Earlier units stay counted.
     expect(checked(again).decision).toMatchObject({ policy: "auth", limit: 5, remaining: 3 })
   })
 

@@ -9,36 +9,37 @@ import type { ClosingResponse } from "../client-gone.ts"
 import type { Outcome } from "./mount-outcome.ts"
 import type { GuardedRoute } from "./route-rule.ts"
 
-/** Limiter options, or a limiter to share: several mounts then count together. */
+/** Limiter options, or a limiter that several mounts share. Mounts that share a limiter count together. */
 export type GuardOptions<Request, Response = unknown> =
   | LimiterOptions<Request, Response>
   | {
-      /** What `createLimiter` has made. It stays its maker's, who closes it. */
+      /** A limiter made by `createLimiter`. The guard does not close it. */
       readonly limiter: Limiter<Request>
     }
 
 /**
- * Stands between a framework and a limiter. An adapter translates its request into facts and calls `respond`, which asks `check`, sets
- * the headers, and either goes on or sends what `answer` returns.
+ * The link between a framework and a limiter. An adapter translates its request into facts and calls `respond`.
+ * `respond` calls `check` and sets the headers. Then it passes the request on or sends what `answer` returns.
  */
 export interface Guard<Request extends object> {
-  /** The limiter behind it: to peek, to reset, to listen. */
+  /** The limiter behind the guard, for peeks, resets and event listeners. */
   readonly limiter: Limiter<Request>
-  /** The steps at which its rules, now or later, can be decided, in order. */
+  /** The steps at which the limiter's current or future rules can be decided, in order. */
   readonly steps: readonly DecisionStep[]
-  /** Whether `settle` has to be told the status of every response. */
+  /** Whether the adapter has to call `settle` with the status of every response. */
   readonly settles: boolean
-  /** Whether `answer` asks the app's `onRejected`; where it does not, it yields the outcome's rejection at once. */
+  /** Whether `answer` calls the app's `onRejected`. If not, it returns the outcome's rejection at once. */
   readonly asksApp: boolean
   /**
-   * Decides. Never throws, never rejects; answers with a value when the store does.
+   * Decides on a request. Never throws and never rejects. Returns a value, not a promise, when the store does.
    *
-   * Where a rule has requests wait that do not fit, this holds them, in order. `response` is Node's own, which is listened
-   * to while the request is held, as is its connection, to its end: undefined is the outcome when the client has gone meanwhile. Then
-   * nothing is to be done, and nothing has been taken.
+   * If a rule queues requests that do not fit, this method holds them, in order. While a request is held, the method
+   * listens to Node's own `response` and its connection. If the client goes in that time, the outcome is undefined.
+   * Then no units have been taken, and the adapter does nothing.
    *
-   * Without a `step`, it decides by all rules. An adapter that can decide at several steps calls it at each of `steps` instead: it decides
-   * by the rules that have become decidable. When a later step refuses, what the earlier ones have taken is given back.
+   * Without a `step`, the method decides by all rules. An adapter that can decide at several steps calls it at each of
+   * `steps` instead. Each call decides by the rules that have become decidable. When a later step refuses, the units of
+   * the earlier steps are refunded.
    */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
   check(
@@ -48,31 +49,34 @@ export interface Guard<Request extends object> {
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined>
   /**
-   * What to send to a refused client, after the app's `onRejected`, which may have answered by then. Undefined is to
-   * send nothing: the app answers by itself, now or later.
+   * Returns what to send to a refused client. It calls the app's `onRejected` first, which may have answered by then.
+   * Undefined means to send nothing, because the app answers by itself, now or later.
    */
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined>
-  /** Warns once that the limiter is mounted too late: the response to a refused request had begun. */
+  /** Warns once that the limiter is mounted too late, because the response to a refused request had begun. */
   warnMountedTooLate(): void
   /**
-   * Tells the status of a response that has been sent, for `refundWhen`; not of one whose client hung up before it was
-   * answered, which over HTTP/2 has a status all the same. Told again, it does nothing.
+   * Passes the status of a sent response to `refundWhen`. Idempotent. Do not call it when the client hung up before the
+   * answer; over HTTP/2, even such a response has a status.
    */
   settle(request: Request, status: number): void
   /**
-   * A guard for a route: the rule that is written there in place of the inline one, the rest shared, rules of a source too. A member
-   * `group`, a text, has all routes of the group count together. The same guard for routes that do, which need the same rule. Where
-   * another guard of the same limiter has a route with the same rule, they count together. It closes with this guard, or before it.
-   * @throws {@link InvalidOptionError} with where it is written in each path; nothing has been made then
+   * Returns a guard for a route. The rule written for the route replaces the inline rule. All else is shared,
+   * rules of a source included.
+   *
+   * The string member `group` makes all routes of the group count together. They need the same rule and share one
+   * guard. A route of another guard on the same limiter counts together with this one if it has the same rule. The
+   * returned guard closes with this guard, or earlier.
+   * @throws {@link InvalidOptionError} whose paths say where the rule is written; nothing has been created then
    */
   forRoute(written: unknown, route: GuardedRoute): Guard<Request>
-  /** Warns of what is wrong with a route whose rule is only seen when it is asked for: nobody could catch it there. */
+  /** Warns of an invalid route rule that is first read during a request, when the app could not catch the error. */
   warn(error: InvalidOptionError): void
-  /** Lets go of all requests that are held, with 503, and holds none that come later. For a server that stops to serve. */
+  /** Refuses all held requests with 503 and holds no later ones. For a server that is shutting down. */
   drain(): void
   /**
-   * The same, and closes the limiter if the guard made it; of a route's guard, only frees its rule's name, where no other mount has that.
-   * Not to be asked afterwards: the name may be another's. Called again, it does nothing more.
+   * Drains, and closes the limiter if the guard created it. Idempotent. A route's guard only frees the name of its
+   * rule, if no other mount uses it. Do not use that guard after closing, because another rule may have taken the name.
    */
   close(): Promise<void>
 }

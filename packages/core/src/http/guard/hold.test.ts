@@ -24,7 +24,7 @@ const QUEUE = {
   throttle: { kind: "queue", maxWaiting: 2, maxWaitMs: 1_500 },
 } as const
 
-/** A response of which it is known who listens to it. */
+/** A response that counts its listeners. */
 class FakeResponse extends EventEmitter {
   closed = false
   added = 0
@@ -48,7 +48,7 @@ async function setUp(options: object) {
   const clock = manualClock()
   const { store, calls } = countingStore(memoryStore({ clock }))
   const guard = createGuard({ clock, store, logger: QUIET, ...options } as GuardOptions<object>)
-  // In its first turn a guard takes itself for one that a handler has made.
+  // In its first turn, a guard assumes that a request handler created it.
   await nextTurn()
   const decisions: Decision[] = []
   guard.limiter.on("decision", (decision) => void decisions.push(decision))
@@ -133,7 +133,7 @@ describe("a request that has to wait", () => {
     const gone = check(ALICE, response)
     expect(await gone.outcome).toBeUndefined()
     expect(response.listening).toBe(0)
-    // The next one finds nobody in line.
+    // The line is empty for the next request.
     expect(check().response.listening).toBe(1)
     expect(calls.takes).toBe(3)
   })
@@ -210,7 +210,7 @@ describe("limits of waiting", () => {
     const held = Array.from({ length: 7 }, () => check())
     expect(held.map(({ outcome }) => outcome instanceof Promise)).toEqual([false, ...Array(6).fill(true)])
     expect(((await check().outcome) as Outcome).decision).toMatchObject({ allowed: false, retryAfterMs: 100 })
-    // The store is not asked for one too many, nor for the one that stands behind another.
+    // The store is not asked for a request that does not fit, nor for a request that waits behind another one.
     expect(calls).toMatchObject({ takes: 6, returned: 0 })
   })
 
@@ -307,7 +307,7 @@ describe("a rule beside one that queues", () => {
     const asked = calls.takes
     const refused = (await check().outcome) as Outcome
     expect(refused.decision).toMatchObject({ allowed: false, policy: "hard", refusal: "quota" })
-    // A look, and no more.
+    // The refused request only peeked.
     expect([calls.takes, calls.peeks]).toEqual([asked, 1])
   })
 
@@ -324,7 +324,7 @@ describe("a rule beside one that queues", () => {
     for (const refusal of ["quota", "penalty", "penalty"]) {
       expect(((await check().outcome) as Outcome).decision).toMatchObject({ policy: "hard", refusal })
     }
-    // Bob finds room in his own, and in the queue's: those who were refused by the hard rule have taken nothing.
+    // Bob finds room in both counters, because the requests that the hard rule refused have taken nothing.
     const bob = { remoteAddress: "192.0.2.2" }
     check(bob)
     check(bob)
@@ -467,7 +467,7 @@ it("a skip function is asked once of a request that rules would hold, also when 
     return true
   }
   const guard = createGuard<object>({ ...QUEUE, skip, logger: QUIET } as GuardOptions<object>)
-  // In its first turn a guard takes itself for one that a handler has made.
+  // In its first turn, a guard assumes that a request handler created it.
   await nextTurn()
   expect((await guard.check(ALICE, {})).decision.limit).toBe(Number.POSITIVE_INFINITY)
   expect(asked).toBe(1)

@@ -21,12 +21,12 @@ import { compileRejectionHandler, type RejectionHandler } from "./rejection-hand
 import { type GuardedRoute, readRouteRule } from "./route-rule.ts"
 import { SteppedCheck } from "./stepped-check.ts"
 
-/** What stands before one limiter, for a mount or for a route of one. */
+/** The guard of one limiter, for a mount or for one of its routes. */
 export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly limiter: RequestLimiter<Request>
   readonly settles: boolean
   readonly asksApp: boolean
-  /** What becomes of the limiter when the guard closes: a shared one stays. */
+  /** Closes or leaves the limiter when the guard closes. A no-op for a shared limiter. */
   readonly #leave: () => void | Promise<void>
   /** The guards of its routes, by their limiters. */
   readonly #routes = new Map<RequestLimiter<Request>, LimiterGuard<Request>>()
@@ -54,7 +54,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     this.asksApp = onRejected !== undefined
     this.#handleRejection = compileRejectionHandler(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
-    // A server gets no request in the turn in which the app is put together: who does was made by a request.
+    // An app receives no requests in the event loop turn that sets it up. If a guard does, a
+    // request handler created it.
     soon(() => {
       this.#createdInThisTurn = false
     })
@@ -82,7 +83,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     const earlier = (request as Marked<MountOutcome>)[MARK]
     const part = earlier === undefined ? undefined : this.#partAfter(earlier)
     const prepared = this.limiter.admission.prepare(facts, request, undefined, part)
-    // Closures are in methods of their own: one in here would be paid for by requests, too, that wait for nothing.
+    // No closures here: they would cost the synchronous path an allocation.
     return prepared instanceof Promise
       ? this.#decideLater(prepared, facts, request, response, earlier)
       : this.#decide(prepared, facts, request, response, earlier)
@@ -129,7 +130,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    // One route that goes lets nobody go who is held elsewhere.
+    // Closing the guard of one route must not release requests that are held elsewhere.
     if (!this.#isRoute) this.drain()
     for (const route of this.#routes.values()) await route.close()
     await this.#leave()
@@ -153,7 +154,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     earlier: MountOutcome | undefined,
   ): MaybePromise<Outcome | undefined> {
     if (prepared === undefined) return this.#uncounted(facts, request, earlier)
-    // The rules may be others when the store has answered: a decision is told by those that it was made on.
+    // The rules may change before the store answers. Headers and refusals must use the rules of the decision.
     const { ruleSet } = prepared
     if (earlier !== undefined && prepared.isDecided) return decidedBefore(this.limiter, earlier, ruleSet)
     if (ruleSet.holding !== NO_STEPS) return this.#hold(prepared, response, earlier)
@@ -180,7 +181,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     const outcomeOf = (held: Held | undefined) => {
       if (held === undefined) return undefined
       const { decision, ruleSet } = held
-      // After a change of rules, nothing may be left.
+      // The rules may have changed while the request was held, so that none is left to decide.
       const isDecided = prepared.part !== undefined && decision === UNLIMITED
       return isDecided
         ? decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
@@ -199,13 +200,16 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return this.#outcome(await decision, ruleSet, facts, request, earlier)
   }
 
-  /** The rules that are left after another mount of this limiter. Undefined if there was none. */
+  /**
+   * Returns the rules that earlier mounts of this limiter have left; undefined if no mount of
+   * it has decided the request.
+   */
   #partAfter(earlier: MountOutcome): Part | undefined {
     const isLeft = leftBy(this.limiter, earlier)
     return isLeft && { steps: ALL_STEPS, isLeft }
   }
 
-  /** What was decided, kept on the request for the mounts that come after. */
+  /** Creates the outcome and keeps it on the request for later mounts. */
   #outcome(
     decision: Decision,
     ruleSet: RuleSet,

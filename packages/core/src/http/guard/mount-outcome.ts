@@ -11,32 +11,35 @@ import { type Writers, writersOf } from "./writers.ts"
 
 const NONE: readonly never[] = []
 
-/** How far a mount that decides a request in steps has come. */
+/** The progress of a mount that decides a request in steps. */
 export interface Progress {
   /** The mount. */
   readonly by: object
   readonly ruleSet: RuleSet
-  /** The steps whose rules it has decided. */
+  /** The steps whose rules the mount has decided. */
   readonly steps: StepSet
-  /** Undefined if nobody listens. */
+  /** Undefined if nothing listens to decisions. */
   readonly report: { add(durationMs: number, isHeld: boolean, isLast: boolean): void } | undefined
 }
 
 /**
- * What one mount of a limiter has decided on a request, beside the mounts before it. Headers are written when they are asked
- * for: a gateway that asks for many decisions at once wants none.
+ * The decision of one mount of a limiter on a request, linked to the mounts before it. Headers are only written when
+ * they are read, because a gateway that asks for many decisions at once does not need them.
  */
 export class MountOutcome implements MountDecision {
   declare readonly limiter: { readonly options: ParsedOptions }
   declare readonly earlier: MountOutcome | undefined
-  /** This mount's own decision, whether or not it binds. */
+  /** This mount's own decision, even if the decision of another mount binds. */
   declare own: Decision
   declare rejection?: Rejection
-  /** Where a limiter is mounted twice each mount tells the status. */
+  /**
+   * Whether this mount has been settled. If a limiter is mounted twice, each mount reports the status, but
+   * only the first report counts.
+   */
   declare settled: boolean
-  /** Undefined where a mount decides by all rules at once. */
+  /** Undefined if the mount decides by all rules at once. */
   declare progress: Progress | undefined
-  // No private names in here, and no fields but by the constructor: one is made for each request.
+  // No `#private` members and no field initializers, because every request creates an instance.
   declare private writers: Writers
   declare private lines: readonly HeaderLine[] | undefined
 
@@ -59,20 +62,22 @@ export class MountOutcome implements MountDecision {
     this.rejection = this.writers.rejection(own, facts.headers?.accept, limiter.options.wallClock)
   }
 
-  /** Of all mounts so far, the decision that binds. */
+  /** Returns the strictest decision of all mounts so far. */
   get decision(): Decision {
     const { earlier, own } = this
     return earlier !== undefined && isStricter(earlier.decision, own) ? earlier.decision : own
   }
 
-  /** To be set on the response, in place of what an earlier mount has set under the same name. */
+  /**
+   * Returns the headers to set on the response. They replace headers of the same name that an earlier mount has set.
+   */
   get headers(): readonly HeaderLine[] {
     return this.rejection === undefined ? this.told() : this.withRejection(this.told())
   }
 
   /**
-   * Adds what a later step of this mount has decided. `newest` is the newest outcome of the request, whose headers tell of this one. Returns
-   * what the adapter has to do.
+   * Adds the decision of a later step of this mount. `newest` is the newest outcome of the request; its headers cover
+   * this outcome, too. Returns what the adapter has to do.
    */
   advance(later: Decision, progress: Progress, newest: MountOutcome, facts: RequestFacts): Outcome {
     const before = newest.told()
@@ -93,20 +98,26 @@ export class MountOutcome implements MountDecision {
       : { decision, headers, removed, rejection }
   }
 
-  /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
+  /**
+   * Returns the names of headers that an earlier mount has set and that no longer hold. Remove
+   * them before setting `headers`.
+   */
   get removed(): readonly string[] {
     if (this.earlier === undefined) return NONE
     return missingIn(this.told(), this.earlier.told())
   }
 
-  /** An app that answers by itself seldom copies the headers of a refusal: it says when to come back whoever writes it. */
+  /**
+   * Adds the headers of the rejection if the app has `onRejected`. An app that answers by itself seldom copies them,
+   * and the client still needs Retry-After.
+   */
   private withRejection(lines: readonly HeaderLine[]): readonly HeaderLine[] {
     const { rejection } = this
     if (rejection === undefined || this.limiter.options.onRejected === undefined) return lines
     return [...lines, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
   }
 
-  /** The rate limit headers of all mounts so far. */
+  /** Returns the rate limit headers of all mounts so far. */
   private told(): readonly HeaderLine[] {
     if (this.lines === undefined) {
       const { earlier } = this
@@ -117,19 +128,19 @@ export class MountOutcome implements MountDecision {
   }
 }
 
-/** The names of the lines before that are not among the lines now. */
+/** Returns the names in `before` that are not in `now`. */
 function missingIn(now: readonly HeaderLine[], before: readonly HeaderLine[]): readonly string[] {
   return before.map(nameOf).filter((name) => !now.some((line) => nameOf(line) === name))
 }
 
-/** What an adapter does with a request. */
+/** The instructions to an adapter for one request. */
 export interface Outcome {
-  /** For the framework's request: of all mounts so far, the decision that binds. */
+  /** The strictest decision of all mounts so far, for the framework's request object. */
   readonly decision: Decision
-  /** To be set on the response, in place of what an earlier mount has set under the same name. */
+  /** Headers to set on the response. They replace headers of the same name that an earlier mount has set. */
   readonly headers: readonly HeaderLine[]
-  /** Names of what an earlier mount has set and holds no more, to be taken off the response first. */
+  /** Names of headers that an earlier mount has set and that no longer hold. The adapter removes them first. */
   readonly removed: readonly string[]
-  /** The answer, when the request is refused. */
+  /** The answer to a refused request; absent if the request is admitted. */
   readonly rejection?: Rejection
 }

@@ -2,7 +2,7 @@ import type { PolicyCheck } from "../../decision/decision.ts"
 import { type Logger, type Warner, warnOncePerLogger } from "../../ground/warnings.ts"
 import type { MountOutcome } from "./mount-outcome.ts"
 
-/** Says that a limiter with these rules has met a request twice. */
+/** Warns that a limiter with these rules has met a request twice. */
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {
   warner.once(
     "SLUICE_MOUNTED_TWICE",
@@ -11,7 +11,7 @@ export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): 
   )
 }
 
-/** Says that a request was refused whose response had begun. */
+/** Warns that a request was refused after its response had begun. */
 export function warnMountedTooLate(warner: Warner): void {
   warner.once(
     "SLUICE_MOUNTED_TOO_LATE",
@@ -20,7 +20,7 @@ export function warnMountedTooLate(warner: Warner): void {
   )
 }
 
-/** Says so when a mount before this one has decided by a rule of the same name, which both tell the client. */
+/** Warns if an earlier mount has decided by a rule of the same name, and clients see both. */
 export function warnSameNames(warner: Warner, { own, earlier }: MountOutcome): void {
   for (let mount = earlier; mount !== undefined; mount = mount.earlier) {
     const same = mount.own.checks.find((check) => own.checks.some((other) => bothAreTold(check, other)))
@@ -34,12 +34,12 @@ export function warnSameNames(warner: Warner, { own, earlier }: MountOutcome): v
   }
 }
 
-/** By one name; nobody is told of a shadow rule. */
+/** True if clients see both checks under the same name. They do not see shadow rules. */
 function bothAreTold(check: PolicyCheck, other: PolicyCheck): boolean {
   return check.policy === other.policy && !check.shadow && !other.shadow
 }
 
-/** Says that a limiter was made where a request is handled, once for all limiters with this logger. */
+/** Warns that a limiter was created in a request handler, once for all limiters with this logger. */
 export function warnCreatedInHandler(logger: Logger | undefined): void {
   warnOncePerLogger(
     logger,
@@ -49,7 +49,7 @@ export function warnCreatedInHandler(logger: Logger | undefined): void {
   )
 }
 
-/** A source may have thousands. */
+/** Returns up to three of the names as text, because a source may have thousands. */
 function withRules(names: readonly string[]): string {
   if (names.length === 0) return ""
   const named = names.slice(0, 3).map((name) => `"${name}"`)

@@ -32,7 +32,7 @@ function open(options: LimiterSettings<RequestFacts>): Opened {
   }
 }
 
-/** Two a minute, and ten minutes' block for three refusals within a minute. */
+/** Creates a limiter of two per minute that blocks a client for ten minutes after three refusals within a minute. */
 function penalized(options: LimiterSettings<RequestFacts> = {}): Opened {
   return open({ limit: 2, window: "1 minute", algorithm: "fixed-window", penalty: PENALTY, ...options })
 }
@@ -49,7 +49,7 @@ async function decide({ limiter }: Opened, times: number, request = ALICE): Prom
   return all
 }
 
-/** What a store was asked, request by request, and then answered by a memory store. */
+/** Creates a memory store that records the checks of each request. */
 function listening(clock: ManualClock): { store: Store; asked: (readonly Check[])[] } {
   const inner = memoryStore({ clock })
   const asked: (readonly Check[])[] = []
@@ -285,7 +285,7 @@ describe("a penalty", () => {
       clock.advance(MINUTE)
     }
     expect((await decide(opened, 2)).map(([, refusal]) => refusal)).toEqual([undefined, "quota"])
-    // In a block it waits for the end of that.
+    // During a block, `acquire` waits for the end of the block.
     expect((await decide(opened, 1))[0]).toEqual([false, "penalty", 60 * MINUTE])
     void limiter.acquire(ALICE).then(() => {
       admitted++
@@ -313,7 +313,7 @@ describe("a penalty", () => {
     clock.advance(MINUTE)
     expect((await decide({ clock, limiter: after }, 1))[0]).toEqual([false, "penalty", 3 * MINUTE])
     await after.close()
-    // Of another client's field.
+    // A rule that counts by another field does not share the penalty.
     const other = createLimiter({ ...rule, window: "1 hour", field: "route", onMissing: "ip", penalty })
     expect((await other.decide(ALICE)).allowed).toBe(true)
   })
@@ -419,7 +419,7 @@ describe("a penalty", () => {
 })
 
 describe("a rule under which refused requests count", () => {
-  /** A client of a limit of 5 a minute that asks every `everyMs`: when it is admitted, in seconds. */
+  /** Returns when a client that asks every `everyMs` is admitted under 5 per minute, in seconds. */
   async function admittedAt(options: LimiterSettings<RequestFacts>, everyMs: number): Promise<number[]> {
     const { clock, limiter } = open({ limit: 5, window: "1 minute", ...options })
     const startMs = clock.now()
@@ -436,7 +436,7 @@ describe("a rule under which refused requests count", () => {
     { kind: { algorithm: "sliding-window-strict" }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
     { kind: { buckets: 6 }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
     { kind: { algorithm: "sliding-window" }, forgiving: 15, strict: [0, 2, 4, 6, 8] },
-    // A window that ends is forgotten, and so is what was refused in it.
+    // When a fixed window ends, its refusals are forgotten as well.
     {
       kind: { algorithm: "fixed-window" },
       forgiving: 15,

@@ -19,7 +19,7 @@ const hung = () => new Promise<never>(() => undefined)
 const notSent = () =>
   Promise.reject(new StoreUnavailableError("not sent", { kind: "unavailable", outcome: "not-applied" }))
 
-/** A limiter on a memory store whose refunds and resets fail as `fault` does, while it is set. */
+/** Creates a limiter on a memory store. While `fault` is set, refunds and resets fail as it does. */
 function setUp({ limit = 10, window = "1 hour", ...options }: LimiterSettings<RequestFacts> = {}) {
   const clock = manualClock()
   const inner = memoryStore({ clock })
@@ -114,7 +114,7 @@ describe("refund, settle and reset", () => {
 })
 
 describe("a refund that nobody waits for", () => {
-  /** Answers requests that are admitted, and refunds each. */
+  /** Creates a guard whose admitted requests are answered and then refunded. */
   function setUpGuard() {
     const { store, clock, line, remaining, limiter, warnings, lost } = setUp({ refundWhen: () => true })
     const guard = createGuard<RequestFacts>({ limiter })

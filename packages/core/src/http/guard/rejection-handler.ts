@@ -12,7 +12,10 @@ import type {
 
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
-/** What to send to a refused client in place of the standard answer, or that; undefined is to send nothing. */
+/**
+ * A function that returns what to send to a refused client: the standard answer or another one.
+ * Undefined means to send nothing.
+ */
 export type RejectionHandler = (
   standard: Rejection,
   request: unknown,
@@ -20,7 +23,10 @@ export type RejectionHandler = (
   response: unknown,
 ) => MaybePromise<RejectionAnswer | undefined>
 
-/** The answers of an app's `onRejected`. One that throws, rejects or yields no answer gives way to the standard one. */
+/**
+ * Returns a handler that calls the app's `onRejected`. If `onRejected` throws, rejects or returns no valid answer, the
+ * handler returns the standard answer.
+ */
 export function compileRejectionHandler(
   onRejected: OnRejected<unknown> | undefined,
   warner: Warner,
@@ -48,7 +54,8 @@ export function compileRejectionHandler(
     }
     try {
       const own: unknown = onRejected(request, copyOf(standard), decision, response)
-      // Fastify's reply has a `then` that waits for its end: one that nobody has sent would wait for ever.
+      // Fastify's reply has a `then` that resolves when the reply ends. Awaiting a reply that has not
+      // been sent would never end.
       return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, failed) : pick(own)
     } catch (error) {
       return failed(error)
@@ -56,14 +63,15 @@ export function compileRejectionHandler(
   }
 }
 
-/** For an app that writes to it all the same: others are refused with the same one. */
+/** Returns a copy for the app, which might modify it. Other refusals share the original. */
 function copyOf({ status, headers, body }: Rejection): Rejection {
   return { status, headers: headers.map(([name, value]) => [name, value]), body }
 }
 
 /**
- * The answer with one line for each name, the last, as frameworks differ in what becomes of several. But for cookies, of which each is one
- * (RFC 6265, section 3): adapters add them to those that the app has set.
+ * Returns the answer with only the last line of each header name, because frameworks treat repeated headers
+ * differently. It keeps every cookie, because each needs a line (RFC 6265, section 3). Adapters add them to the
+ * cookies that the app has set.
  */
 function withLastLines(answer: RejectionAnswer): RejectionAnswer {
   const lines = new Map<string, HeaderLine>()
@@ -76,13 +84,13 @@ function withLastLines(answer: RejectionAnswer): RejectionAnswer {
   return { status: answer.status, headers: [...lines.values(), ...cookies], body: answer.body }
 }
 
-/** As adapters know it. */
+/** The spelling that adapters compare with. */
 const SET_COOKIE = "Set-Cookie"
 
 /** Statuses that have no content: RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5. */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
 
-/** The answer as it may be sent: a body that HTTP forbids would be taken for the next response. */
+/** Removes a body that HTTP forbids, because the client would read it as the start of the next response. */
 function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
   if (!WITHOUT_BODY.includes(answer.status)) return answer
   const headers = answer.headers.filter(([name]) => !/^content-(type|length)$/i.test(name))
@@ -90,8 +98,8 @@ function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
 }
 
 /**
- * Whether it is meant as an answer, be it right or wrong. What `onRejected` yields may be anything:
- * `(req, …, res) => res.status(429).end()` yields the response itself, and `(ctx) => (ctx.body = …)` a body.
+ * Whether the value is meant as an answer, valid or not. `onRejected` may return anything:
+ * `(req, …, res) => res.status(429).end()` returns the response itself, and `(ctx) => (ctx.body = …)` a body.
  */
 function isMeant(own: unknown): boolean {
   if (typeof own !== "object" || own === null || Object.getPrototypeOf(own) !== Object.prototype) return false
@@ -99,7 +107,10 @@ function isMeant(own: unknown): boolean {
   return members.length > 1 && typeof (own as Members).status !== "function"
 }
 
-/** What Node would throw for is no answer: the error would be the app's, or in a promise the process' end. */
+/**
+ * Returns why Node could not send the answer; undefined if it can. If it were sent, Node would throw into the app, or
+ * end the process with an unhandled rejection.
+ */
 function faultOf(own: unknown): string | undefined {
   const { status, headers, body } = (own ?? {}) as Members
   const isFinal = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
@@ -117,7 +128,7 @@ function isLine(line: unknown): boolean {
     validateHeaderValue(line[0], line[1])
     isSendable = true
   } catch {
-    // What is wrong with it is told with the whole answer.
+    // `faultOf` describes the fault.
   }
   return isSendable
 }

@@ -16,12 +16,12 @@ afterEach(async () => {
   for (const guard of opened.splice(0)) await guard.close()
 })
 
-/** The name of the rule that a route's guard counts by. */
+/** Returns the name of the rule that a route's guard counts by. */
 async function nameOf(guard: Guard<object>): Promise<string> {
   return (await guard.check({ remoteAddress: "192.0.2.1" }, {})).decision.policy
 }
 
-/** The problems with it, each as one text. */
+/** Returns each problem of the thrown error as one string. */
 function problemsOf(attempt: () => unknown): readonly string[] {
   try {
     attempt()

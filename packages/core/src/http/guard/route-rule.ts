@@ -4,27 +4,33 @@ import { InvalidOptionError } from "../../ground/errors.ts"
 import { INLINE_MEMBERS } from "../../limiter/options/parse-options.ts"
 import type { RouteKey } from "../../limiter/rule-set/route-rules.ts"
 
-/** A route, as its adapter tells of it. */
+/** A route, as described by its adapter. */
 export interface GuardedRoute {
-  /** Tells people which one it is: `GET /users/:id`. */
+  /** Identifies the route in messages: `GET /users/:id`. */
   readonly label: string
-  /** Routes with the same count together, and the rule is named after it. Default: the label. */
+  /** Routes with the same `counter` count together. Their rule is named after it. Default: the label. */
   readonly counter?: string
-  /** Where the rule is written, which messages begin with: `route GET /users/:id config.rateLimit`. Default: nowhere. */
+  /**
+   * Where the rule is written; messages begin with it:
+   * `route GET /users/:id config.rateLimit`. Default: an empty string.
+   */
   readonly path?: string
-  /** Names of members beside the rule that are the adapter's own. Default: none. */
+  /** Names of members next to the rule's that belong to the adapter. Default: none. */
   readonly besides?: readonly string[]
 }
 
-/** What is written for a route. */
+/** The rule that is written for a route, and how its route is identified. */
 export interface WrittenRule extends RouteKey {
-  /** The rule as it is written, without `group` and what is the adapter's own. */
+  /** The rule as it is written, without `group` and the adapter's own members. */
   readonly rule: object
-  /** The name of a rule that has none of its own. */
+  /** The name for a rule without one. */
   readonly defaultName: string
 }
 
-/** Reads what is written for a route, and has `use` take it. Throws InvalidOptionError that says where in the app it is written. */
+/**
+ * Reads the rule of a route and passes it to `use`. Throws InvalidOptionError that says where in
+ * the app the rule is written.
+ */
 export function readRouteRule<T>(written: unknown, route: GuardedRoute, use: (rule: WrittenRule) => T): T {
   const { path = "", besides = [] } = route
   try {
@@ -62,7 +68,10 @@ function parse(written: unknown, { label, counter = label, besides = [] }: Guard
   }
 }
 
-/** Returns the text as the name of a rule: unchanged if it is a valid name, else the valid part of it and 96 bits of its hash. */
+/**
+ * Returns the text as the name of a rule. A valid name stays unchanged. Otherwise `?` replaces invalid characters, and
+ * 96 bits of the text's hash follow.
+ */
 export function namedAfter(text: string): string {
   const plain = text.replace(/[^ !#-[\]-~]/gu, "?")
   if (plain === text && text.length <= 64) return text

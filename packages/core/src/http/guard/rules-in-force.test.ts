@@ -25,7 +25,7 @@ const QUIET = { warn() {}, error() {} }
 
 type Loaded = LimiterEvents<RequestFacts>["rules"][0]
 
-/** Rules that a test changes at will: each load answers with what was last published, or fails with it. */
+/** A rule source that the test controls. Each load returns what was last published, or rejects with it. */
 class Publisher implements RuleSource {
   #answer: () => Promise<LoadedRules>
   readonly #listeners = new Set<() => void>()
@@ -245,11 +245,11 @@ describe("the first rules", () => {
     await nextTurn()
     expect(decided).toBe(0)
     clock.advance(1)
-    // The second is the clock's, and not that of a timer.
+    // The wait of a second follows the manual clock, not a real timer.
     await nextTurn()
     expect(decided).toBe(2)
     expect(await Promise.all([first, guarded])).toMatchObject([{ policy: "" }, { policy: "" }])
-    // Nobody waits a second time.
+    // A later decision does not wait again.
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
     await source.publish([rule(5)])
     expect(await left(limiter)).toEqual([["rule", 5]])
@@ -287,7 +287,7 @@ describe("the first rules", () => {
       await limiter.takeUpTo(ALICE, 3),
     ]
     expect(decisions.map(({ allowed, policy }) => [allowed, policy])).toEqual(Array(5).fill([true, ""]))
-    // Each asks once.
+    // Each call evaluates `skip` once.
     expect(asked).toHaveLength(5)
     expect((await guard.check(ALICE, ALICE)).decision).toMatchObject({ allowed: true, policy: "" })
   })
@@ -564,12 +564,12 @@ describe("rules of two limiters on one store", () => {
     expect(errors).toHaveLength(1)
     const patient = limiter.ready({ retry: true })
     await nextTurn()
-    // As soon as the other one has given its names up.
+    // The rules load as soon as the other limiter has released its names.
     await other.close()
     await patient
     expect(limiter.rules.error).toBeUndefined()
     expect((await left(limiter)).map(([name]) => name)).toEqual(["rule", "taken"])
-    // A name that it has given up is free for others.
+    // A released name is free for other limiters.
     await source.publish([rule(5)])
     expect(() => createLimiter({ name: "taken", limit: 1, window: "1m", store })).not.toThrow()
   })
@@ -583,7 +583,7 @@ describe("rules of two limiters on one store", () => {
     await limiter.ready()
     await source.publish([rule(9, { name: "new" }), rule(5, { name: "taken" })])
     expect(await left(limiter)).toEqual([["rule", 5]])
-    // What it did not get it has not claimed, and what it has it keeps.
+    // The rejected edition has not claimed its new name, and the rules in force keep theirs.
     expect(() => createLimiter({ name: "new", limit: 1, window: "1m", store })).not.toThrow()
     expect(() => createLimiter({ name: "rule", limit: 1, window: "1m", store })).toThrow("another limiter")
   })
@@ -675,7 +675,7 @@ describe("rules of a file", () => {
     onTestFinished(() => rm(folder, { recursive: true }))
     const path = join(folder, "rules.yaml")
     const write = async (text: string) => {
-      // As editors do it: nobody reads half a file.
+      // Replace the file atomically, as editors do.
       await writeFile(`${path}.new`, text)
       await rename(`${path}.new`, path)
     }

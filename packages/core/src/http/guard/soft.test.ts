@@ -12,7 +12,7 @@ const QUIET = { warn() {}, error() {} }
 const MINUTE = 60_000
 const CLIENT = { remoteAddress: "192.0.2.1" }
 
-/** 500 a minute, and 5 % above it. */
+/** 500 per minute, and 5 % above it. */
 const SOFT = { name: "soft", limit: 500, window: MINUTE, throttle: { kind: "soft", percent: 5 } } as const
 
 function limiterWith(more: Partial<Rule> = {}) {
@@ -64,12 +64,12 @@ describe.each(KINDS_OF_RULE)("500 a minute with 5 percent, by %s", (_name, rule)
     await limiter.decide(CLIENT, { cost: 500 })
     const over = await limiter.decide(CLIENT, { cost: 25 })
     const refused = await limiter.decide(CLIENT)
-    // Waiting as long as told admits it, and no less does.
+    // Waiting exactly `retryAfterMs` is enough, and a millisecond less is not.
     clock.advance(refused.retryAfterMs - 1)
     expect((await limiter.peek(CLIENT)).allowed).toBe(false)
     clock.advance(1)
     expect((await limiter.peek(CLIENT)).allowed).toBe(true)
-    // The next unit is told of the limit: a client that goes by it is not above it.
+    // `nextUnitAfterMs` refers to the limit, so a client that follows it stays within the limit.
     const { nextUnitAfterMs } = over.checks[0] ?? {}
     clock.advance((nextUnitAfterMs as number) - refused.retryAfterMs - 1)
     expect((await limiter.peek(CLIENT)).remaining).toBe(0)
@@ -83,7 +83,7 @@ describe.each(KINDS_OF_RULE)("500 a minute with 5 percent, by %s", (_name, rule)
 })
 
 describe("the headers of a soft rule", () => {
-  /** What is told after so many units were taken. */
+  /** Returns the headers after this number of units was taken. */
   async function toldAfter(dialect: HeaderDialect, units: number) {
     const guard = createGuard<object>({
       ...SOFT,

@@ -4,8 +4,8 @@ import type { DecisionCall } from "../../limiter/limiter.ts"
 import { type ClosingResponse, onGone } from "../client-gone.ts"
 
 /**
- * Reports a request that is decided in steps, once: when it is refused, when it has passed its last step, or when it has been answered
- * before that.
+ * Emits one "decision" event for a request that is decided in steps. It does so when the request is refused, has passed
+ * its last step, or was answered before that.
  */
 export class StepReport<Request> {
   readonly #decisionEvents: DecisionEvents<Request>
@@ -40,7 +40,7 @@ export class StepReport<Request> {
     this.#isDone = true
     this.#stopListening?.()
     const decision = this.#decisionSoFar()
-    // A request that no rule is for, or that is skipped.
+    // The request is skipped, or no rule applies to it.
     if (decision.allowed && decision.checks.length === 0) return
     this.#decisionEvents.emit(decision, this.#request, {
       operation: this.#operation,

@@ -48,7 +48,7 @@ async function mount(options: LimiterSettings<Req>, clock: ManualClock = manualC
   return guard
 }
 
-/** What a client is told: the headers that the response has in the end, and its status. */
+/** The final headers and status of a response. */
 interface Told {
   readonly headers: Record<string, string>
   readonly status: number
@@ -61,7 +61,7 @@ function apply(outcome: Outcome, headers: Record<string, string>): number {
   return outcome.rejection?.status ?? 200
 }
 
-/** Asks in two steps, as an adapter does, and authenticates between them; or once after that. */
+/** Checks in two steps, as an adapter does, with authentication between them; or once, after authentication. */
 async function ask(guard: Guard<Req>, name: string | undefined, steps: "stepped" | "at once"): Promise<Told> {
   const request: Req = {}
   const headers: Record<string, string> = {}
@@ -121,7 +121,7 @@ describe("a guard that decides in steps", () => {
             const [one, other] = [await ask(stepped, name, "stepped"), await ask(atOnce, name, "at once")]
             expect(one.status).toBe(other.status)
             const [mine, theirs] = [decisionOn(one.request), decisionOn(other.request)]
-            // The address refuses on arrival, where nobody knows what the user's rule would say.
+            // The address rule refuses on arrival, before the user's rule can be decided.
             if (mine?.checks.length !== 2) continue
             expect(one.headers).toEqual(other.headers)
             const short = (decision: typeof mine) => {
@@ -294,7 +294,7 @@ describe("a guard that decides in steps", () => {
     await guard.limiter.ready()
     const first: Req = {}
     await guard.check(FACTS, first, RESPONSE, "arrival")
-    // The user's rule goes by address from now on, and the address' rule by user.
+    // From now on, the user rule counts by address and the address rule by user.
     rules = [address(9, { field: "user" }), user(9, { field: "ip" })] as Rule[]
     changed()
     await guard.limiter.refresh()

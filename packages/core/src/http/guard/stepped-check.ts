@@ -26,11 +26,11 @@ interface AtStep<Request> {
   readonly own: MountOutcome | undefined
   readonly progress: Progress
   readonly response: ClosingResponse | undefined
-  /** Undefined if nobody listens. */
+  /** Undefined if nothing listens to decisions. */
   readonly startedMs: number | undefined
 }
 
-/** Decides requests in several steps, each by the rules that have become decidable, for one mount. */
+/** Decides requests for one mount in several steps. Each step uses the rules that have become decidable. */
 export class SteppedCheck<Request extends object> {
   readonly #limiter: RequestLimiter<Request>
   readonly #draining: AbortSignal
@@ -40,7 +40,10 @@ export class SteppedCheck<Request extends object> {
     this.#draining = draining
   }
 
-  /** Decides by the rules of this step and of earlier ones that are left. Undefined if the client has gone while it was held. */
+  /**
+   * Decides by the rules of this step and by those that earlier steps have left. Returns undefined if the client has
+   * gone while its request was held.
+   */
   check(
     facts: RequestFacts,
     request: Request,
@@ -48,14 +51,15 @@ export class SteppedCheck<Request extends object> {
     step: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
     const { ruleSet, admission, firstRules } = this.#limiter
-    // A probe of health is skipped while rules cannot be had, too.
+    // Apply `skip` (health checks) even before the first rules have loaded.
     if (firstRules !== undefined && admission.counts(request)) {
       return firstRules.then(() => this.check(facts, request, response, step))
     }
     const newest = (request as Marked<MountOutcome>)[MARK]
     const own = this.#ownOutcome(newest)
     const passed = stepsUpTo(step)
-    // After a change of rules the names of the decided ones tell which are left.
+    // The decided steps only hold for their own rule set. After a rule change, `isLeft` finds
+    // the remaining rules by name.
     const steps = own?.progress?.ruleSet === ruleSet ? passed & ~own.progress.steps : passed
     const isNothingLeft = (ruleSet.steps & steps) === NO_STEPS
     if (isNothingLeft && (newest !== undefined || step !== LAST)) {
@@ -64,7 +68,7 @@ export class SteppedCheck<Request extends object> {
     const isLeft = newest && leftBy(this.#limiter, newest)
     const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true, isReportedLater: true }
     const startedMs = admission.decisionEvents.start()
-    // There is nothing to wait for: the first rules are there, or the request is not counted.
+    // `prepare` cannot return a promise here: the first rules have loaded, or the request is not counted.
     const prepared = admission.prepare(facts, request, undefined, part) as
       | PreparedRequest<Request>
       | undefined

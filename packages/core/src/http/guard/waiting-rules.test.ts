@@ -30,7 +30,7 @@ const queueing = (limit: number, more: Partial<Rule> = {}): Rule =>
 const leaky = (limit: number, more: Partial<Rule> = {}): Rule =>
   ({ name: "leaky", limit, window: "1 hour", algorithm: "leaky-bucket", burst: 5, ...more }) as Rule
 
-/** A clock, a store that answers later the takes that `isSlow`, and rules that change when the test says so. */
+/** Creates a clock, a store that delays takes while `isSlow` is set, and rules that the test changes. */
 function setting(first: readonly Rule[]) {
   const clock = manualClock()
   const inner = memoryStore({ clock })
@@ -81,7 +81,7 @@ function setting(first: readonly Rule[]) {
   return { clock, store, pending, publish, answer, pass, options }
 }
 
-/** Writes down when each who acquires is admitted, in seconds from the start, or what refuses it. */
+/** Logs when each waiter is admitted, in seconds from the start, or which rule refuses it. */
 async function acquiring(first: readonly Rule[], more: Partial<LimiterOptions<RequestFacts>> = {}) {
   const { options, ...rest } = setting(first)
   const limiter = createLimiter<RequestFacts>({ ...options, ...more })
@@ -175,7 +175,7 @@ describe("who waits when the rules of a source change", () => {
     acquire("patient")
     await pass(0.5 * HOUR, 60 * SECOND)
     expect(log).toEqual([])
-    // The windows end in an hour and a half.
+    // The new windows end in an hour and a half.
     await publish([hourly(2, { window: "2 hours" }), hourly(1, { name: "twice", window: "2 hours" })])
     expect(log).toEqual(["1800 first", "1800 second: twice"])
     await pass(1.5 * HOUR, 60 * SECOND)
@@ -190,7 +190,7 @@ describe("who waits when the rules of a source change", () => {
     acquire("bob", { maxWaitMs: HOUR }, BOB)
     store.isSlow = true
     await publish([hourly(1, { field: "service" })])
-    // One by one: who waited does not ask all at once.
+    // Waiters ask one by one, not all at once.
     expect(store.takes).toBe(2 + 2 + 1)
     await pass(HOUR + SECOND, SECOND)
     expect(log).toEqual(["3601 bob: hourly"])
@@ -240,7 +240,7 @@ describe("who waits when the rules of a source change", () => {
     store.isSlow = true
     acquire("c")
     await nextTurn()
-    // The rule is still there.
+    // The rule still exists, with another limit.
     await publish([leaky(7200), hourly(9)])
     await answer()
     expect(log.slice(3)).toEqual([])
@@ -286,7 +286,7 @@ describe("who waits when the rules of a source change", () => {
     await nextTurn()
     isBroken = true
     await publish([hourly(4)])
-    // Refused, it asks once more as what it came with may be out of date, and then it sleeps.
+    // After a refusal it asks once more, because its checks may be out of date. Then it sleeps.
     for (let i = 0; i < 9; i++) await answer()
     expect([log, store.takes]).toEqual([["0 other"], 3])
     store.isSlow = false
@@ -330,7 +330,7 @@ describe("a request that is held when the rules of a source change", () => {
     const { options, ...rest } = setting(first)
     const guard = createGuard<object>(options as LimiterOptions<object>)
     await guard.limiter.ready()
-    // In its first turn a guard takes itself for one that a handler has made.
+    // In its first turn, a guard assumes that a request handler created it.
     await nextTurn()
     const check = (facts: RequestFacts = ALICE) => guard.check(facts, {})
     const policies = ({ headers }: Outcome) =>

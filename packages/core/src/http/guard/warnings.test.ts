@@ -14,7 +14,7 @@ const fail = (): never => {
   throw new Error("oops")
 }
 
-/** Yields the codes and messages that a logger was told by a guard, while it was asked about each request twice. */
+/** Returns the codes and messages that a guard logs while it checks each request twice. */
 async function saidOf(
   options: LimiterOptions<RequestFacts>,
   requests: readonly RequestFacts[] = [{ remoteAddress: "192.0.2.1" }],
@@ -30,7 +30,7 @@ async function saidOf(
   })
   onTestFinished(() => guard.close())
   if (atStart) await guard.limiter.ready().catch(() => undefined)
-  // Copies, as a guard leaves its mark on what it is asked about.
+  // Check copies, because a guard stores its outcome on the request.
   for (const request of [...requests, ...requests].map((each) => ({ ...each }))) {
     const outcome = await guard.check(request, request)
     if (outcome.rejection !== undefined) await guard.answer(outcome, request, undefined)

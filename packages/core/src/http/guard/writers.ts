@@ -4,7 +4,7 @@ import type { HeaderWriter } from "../headers/header-values.ts"
 import { compileHeaders } from "../headers.ts"
 import { compileRejection, type RejectionWriter } from "../rejection.ts"
 
-/** Writes what clients are told of decisions that were made on one rule set. */
+/** The functions that write headers and rejections for decisions made on one rule set. */
 export interface Writers {
   readonly headers: HeaderWriter
   readonly rejection: RejectionWriter
@@ -12,7 +12,7 @@ export interface Writers {
 
 const WRITERS = new WeakMap<RuleSet, Writers>()
 
-/** Returns the writers of a rule set, whose limiter has these header options. Makes them when the rule set is first used. */
+/** Returns the writers of a rule set. Creates them, for this dialect, when the rule set is first used. */
 export function writersOf(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
   let writers = WRITERS.get(ruleSet)
   if (writers === undefined) {
