@@ -19,7 +19,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await nextTurn()
 }
 
-/** A server that leaves the answers to the test, and a client that asks so many times on one connection, at once. */
+/** Starts a server whose answers the test sends, and a client that pipelines `count` requests on one connection. */
 async function pipelined(count: number, onRequest?: (response: ServerResponse) => void) {
   const responses: ServerResponse[] = []
   const server: Server = createServer((_request, response) => {

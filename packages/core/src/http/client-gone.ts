@@ -1,36 +1,37 @@
 import type { WaitingClient } from "../limiter/hold.ts"
 
 /**
- * Node's response, of HTTP/1 or HTTP/2, as far as it tells that its client has gone. By itself it does not always: not while it
- * stands behind another one of its connection (HTTP/1 pipelining), and over HTTP/2 neither afterwards nor of HEAD.
+ * The part of Node's HTTP/1 or HTTP/2 response that shows whether its client has gone. The response alone is not
+ * reliable. With HTTP/1 pipelining, it shows nothing while it waits behind another response of its connection. Over
+ * HTTP/2, it shows nothing after the client has gone, and nothing at all for HEAD.
  */
 export interface ClosingResponse {
-  /** Whether "close" has been told. */
+  /** Whether "close" has been emitted. */
   readonly closed?: boolean
-  /** Whether it has been torn down. */
+  /** Whether the response has been destroyed. */
   readonly destroyed?: boolean
-  /** The stream that it travels by. Only over HTTP/2. */
+  /** The stream that carries the response. Only over HTTP/2. */
   readonly stream?: unknown
-  /** The request that it answers, for the connection that both travel by. */
+  /** The request that this response answers. It gives access to their connection. */
   readonly req?: {
     /** The connection. */
     readonly socket?: unknown
   }
-  /** Calls back at its end, once. */
+  /** Calls `listener` once, when the response closes. */
   once(event: "close", listener: () => void): unknown
-  /** Calls back no more. */
+  /** Removes the listener. */
   off(event: "close", listener: () => void): unknown
 }
 
-/** What tells of its end: a response, an HTTP/2 stream, a connection. */
+/** Anything that emits "close" at its end: a response, an HTTP/2 stream, a connection. */
 type Closing = Pick<ClosingResponse, "closed" | "destroyed" | "once">
 
-/** Whether the client has gone, or has been answered by somebody else: there is nobody to answer any more. */
+/** True if the response can no longer be sent: the client has gone, or other code has answered it. */
 export function hasGone(response: ClosingResponse): boolean {
   return hasClosed(response) || hasClosed(carrierOf(response))
 }
 
-/** Calls back when the client goes, once or twice. Yields what stops that. */
+/** Calls `listener` once or twice when the client goes. Returns a function that stops listening. */
 export function onGone(response: ClosingResponse, listener: () => void): () => void {
   response.once("close", listener)
   const carrier = carrierOf(response)
@@ -41,7 +42,7 @@ export function onGone(response: ClosingResponse, listener: () => void): () => v
   }
 }
 
-/** Returns the client behind a response; undefined without a response, when nothing shows that it has gone. */
+/** Returns the client behind a response; undefined without a response, because nothing shows then that it has gone. */
 export function clientOf(response: ClosingResponse | undefined): WaitingClient | undefined {
   return (
     response && {
@@ -51,7 +52,10 @@ export function clientOf(response: ClosingResponse | undefined): WaitingClient |
   )
 }
 
-/** What the response travels by; undefined where what there is tells nothing, as in an app that is called without a server. */
+/**
+ * Returns the stream or connection that carries the response. Returns undefined if there is none that emits events, as
+ * in an app that is called without a server.
+ */
 function carrierOf({ stream, req }: ClosingResponse): Closing | undefined {
   const carrier = (stream ?? req?.socket) as Partial<Closing> | null | undefined
   return typeof carrier?.once === "function" ? (carrier as Closing) : undefined
@@ -61,7 +65,10 @@ function hasClosed(closing: Closing | undefined): boolean {
   return closing?.closed === true || closing?.destroyed === true
 }
 
-/** One listener a connection: Node warns of a leak where many requests of one are held. */
+/**
+ * The callbacks of each connection, which share one event listener. With one listener per request, Node would warn of a
+ * leak when many requests of a connection are held.
+ */
 const listenersOf = new WeakMap<Closing, Set<() => void>>()
 
 function onClose(carrier: Closing, listener: () => void): () => void {
@@ -72,7 +79,10 @@ function onClose(carrier: Closing, listener: () => void): () => void {
   }
 }
 
-/** A function of its own: a closure beside a listener would keep that listener, and its request, until the connection ends. */
+/**
+ * Registers the event listener of a connection. This must stay a separate function. Inside `onClose`, the closure would
+ * keep the first `listener` and its request in memory until the connection ends.
+ */
 function listenTo(carrier: Closing): Set<() => void> {
   const listeners = new Set<() => void>()
   listenersOf.set(carrier, listeners)

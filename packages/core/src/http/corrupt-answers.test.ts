@@ -18,7 +18,7 @@ const LIMIT = 5
 const RUNS = { seed: 22_002, numRuns: 50 }
 const SILENT = { warn: () => undefined, error: () => undefined }
 
-/** Asks a limiter of one rule that counts in this store, and looks at it once more. */
+/** Returns the decision of a limiter with one rule and this store, and a peek after it. */
 async function ask(members: Partial<Rule>, store: Store): Promise<readonly Decision[]> {
   const rule = { name: "rule", limit: LIMIT, window: HOUR_MS, field: "service", ...members }
   const limiter = createLimiter<object>({
@@ -33,7 +33,7 @@ async function ask(members: Partial<Rule>, store: Store): Promise<readonly Decis
   return asked
 }
 
-/** Expects a decision without the store, or one whose numbers can all be shown. */
+/** Expects a decision without the store, or a decision whose numbers are all valid in headers. */
 function expectSound(decision: Decision): void {
   for (const dialect of HEADER_DIALECTS) {
     const write = compileHeaders(dialect, [{ name: "rule", limit: LIMIT, windowMs: HOUR_MS, shadow: false }])
@@ -68,7 +68,7 @@ const parts = fc.oneof(
   fc.string({ unit: fc.constantFrom(..."0012o~/"), maxLength: 40 }).map((text) => `1${text}`),
 )
 
-/** States that a window, a bucket or a log may have, or not. */
+/** Returns valid and invalid states of a window, a bucket or a log. */
 function states(nowMs: number): fc.Arbitrary<unknown> {
   const aligned = fc.integer({ min: -2, max: 2 }).map((n) => nowMs - (nowMs % HOUR_MS) + n * HOUR_MS)
   const startMs = fc.oneof(

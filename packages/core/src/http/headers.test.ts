@@ -197,7 +197,7 @@ const A_MISSING = { ...A, ...refusing(Number.POSITIVE_INFINITY), refusal: "missi
 const A_STORE_GONE = { ...A, ...refusing(1000), refusal: "store-failure" as const }
 const ALL = '"a";q=100;w=60, "b";q=10;w=60, "c";q=500;w=3600'
 const ALL_TRIPLE = "100;w=60, 10;w=60, 500;w=3600"
-// 0.3 s into a second: the legacy reset counts from the next one.
+// 0.3 s into a second. The legacy reset counts from the next full second.
 const NOW_MS = 1_700_000_000_300
 
 describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>([
@@ -495,7 +495,7 @@ interface Told {
   readonly cost: number | undefined
 }
 
-/** Holds what a client was told of a check against the check: what is left, how long, and no faster than the policy. */
+/** Compares the headers of a check with the check: remaining units, seconds, and a pace that the policy allows. */
 function tellsTheTruth(told: Told, { limit, windowMs, ...one }: PolicyCheck, dialect: HeaderDialect): void {
   expect(told.cost).toBe(dialect === "next" ? bounded(one.cost) : undefined)
   expect(told.remaining).toBe(one.allowed ? bounded(one.remaining) : 0)
@@ -511,7 +511,7 @@ function tellsTheTruth(told: Told, { limit, windowMs, ...one }: PolicyCheck, dia
     expect((seconds - 1) * 1000).toBeLessThan(waitMs)
     return
   }
-  // In whole numbers: a quotient of such large ones is rounded, and may be told as a second more or less.
+  // Compute in integers. With floating point, a quotient of such large numbers may be off by a second.
   const share = BigInt(one.remaining as number) * BigInt(Math.ceil(windowMs / 1000))
   const isExact = share <= Number.MAX_SAFE_INTEGER
   if (isExact) expect(BigInt(seconds) * BigInt(limit)).toBeGreaterThanOrEqual(share)
@@ -561,7 +561,7 @@ function parseItemOf(field: string | undefined): BareItem {
   return parseItem(field as string)[0]
 }
 
-/** The written fields by name; none is written twice. Without `nowMs` the clock must not be asked. */
+/** Returns the written fields by name, and expects each name once. Without `nowMs` the clock must not be read. */
 function fields(
   dialect: HeaderDialect,
   policies: readonly HeaderPolicy[],
@@ -608,7 +608,7 @@ function check(members: Partial<PolicyCheck>): PolicyCheck {
 }
 
 function admitted(checks: readonly PolicyCheck[], binding: string = checks[0]?.policy ?? ""): Decision {
-  // Members that the headers do not take from the decision are odd on purpose.
+  // Members that the headers must not read have unusual values on purpose.
   return {
     allowed: true,
     policy: binding,

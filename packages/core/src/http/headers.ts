@@ -10,8 +10,8 @@ interface Dialect {
   readonly fields: readonly string[]
 }
 
-// `next` also has RateLimit-Partition. It would tell who is counted, and a decision carries nothing that could stand
-// for a client without telling who it is, so it is left out.
+// `next` also defines RateLimit-Partition, which names the counted client. It is left out, because a decision has
+// nothing that could stand for a client without revealing its identity.
 const DIALECTS: Readonly<Record<HeaderDialect, Dialect>> = {
   "draft-11": {
     compile: (policies) => compileMembers(policies, { remaining: "r", seconds: "t", cost: undefined }),
@@ -46,8 +46,8 @@ const LEGACY = {
 }
 
 /**
- * The function that writes a decision's rate limit headers in one dialect. It knows the rules given here: compile
- * anew when they change. Throws when a name is not printable ASCII.
+ * Returns a function that writes a decision's rate limit headers in one dialect. It only knows the rules given here:
+ * compile again when they change. Throws when a name is not printable ASCII.
  *
  * With `draft-11`, limit 100 in a minute and 50 left: `RateLimit-Policy: "ip-1m";q=100;w=60` and
  * `RateLimit: "ip-1m";r=50;t=30`.
@@ -57,9 +57,9 @@ export function compileHeaders(dialect: HeaderDialect, policies: readonly Header
 }
 
 /**
- * The fields that a browser script on another origin sees only when Access-Control-Expose-Headers names them: of "draft-11"
- * `RateLimit`, `RateLimit-Policy` and `Retry-After`.
- * @throws {@link InvalidOptionError} for a dialect that there is not
+ * Returns the fields that a script on another origin can read only if Access-Control-Expose-Headers lists them. For
+ * "draft-11" they are `RateLimit-Policy`, `RateLimit` and `Retry-After`.
+ * @throws {@link InvalidOptionError} for an unknown dialect
  */
 export function exposedHeaders(dialect: HeaderDialect | false): readonly string[] {
   if (dialect !== false && !HEADER_DIALECTS.includes(dialect)) {

@@ -16,7 +16,7 @@ const CAPACITY = {
 }
 const BAD_REQUEST = { type: "about:blank", title: "Bad Request", status: 400 }
 
-/** Ten past noon and a fraction of a second. */
+/** A quarter of a second past 12:10. */
 const NOW_MS = Date.UTC(2026, 0, 31, 12, 10, 0, 250)
 
 interface Row {
@@ -434,7 +434,7 @@ describe("one refusal after the other", () => {
     const reject = compileRejection([rule({ rejectionMessage: "exhausted-daily-limit" })])
     const at = (waitMs: number, nowMs: number) =>
       JSON.parse(reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, () => nowMs).body).retry.at
-    // A quarter of a second past ten past noon: 2.5 seconds on it is a second earlier than 3 seconds on.
+    // The clock shows 12:10:00.250, so 2.5 seconds and 3 seconds later round up to different seconds.
     expect(at(2_500, NOW_MS)).toBe("2026-01-31T12:10:03.000Z")
     expect(at(3_000, NOW_MS)).toBe("2026-01-31T12:10:04.000Z")
     expect(at(3_000, NOW_MS + 60_000)).toBe("2026-01-31T12:11:04.000Z")
@@ -550,7 +550,9 @@ function refusing(
   return { ...admitted(policy), remaining: 0, allowed: false, refusal, retryAfterMs, ...members }
 }
 
-/** A decision in which `policy` binds, the first of the checks by default; the other members are odd on purpose. */
+/**
+ * Returns a decision in which `policy` binds, by default the first check. Other members have unusual values on purpose.
+ */
 function refused(checks: readonly PolicyCheck[], policy: string = checks[0]?.policy ?? ""): Decision {
   const binding = checks.find((check) => check.policy === policy)
   return {

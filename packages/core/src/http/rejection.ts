@@ -6,20 +6,20 @@ import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
 import { type LargestCost, PROBLEMS, type ProblemDetails, problemDetail } from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"
 
-/** What a rule contributes to a rejection. */
+/** The part of a rule that a rejection needs. */
 export interface RejectionRule {
   readonly name: string
   readonly windowMs: number
   /** Units that the rule takes for a request of cost 1. */
   readonly cost: number
   readonly rejectionMessage?: string | undefined
-  /** Units that it ever admits at once where its limit is so much. Default: the limit. */
+  /** Returns the most units that the rule ever admits at once under this limit. Default: the limit itself. */
   readonly most?: (limit: number) => number
 }
 
 /**
- * The rejection of a refusal, for a client with this Accept header. Refusals of one second may share it: not to be written to.
- * `nowMs` yields epoch milliseconds.
+ * A function that returns the rejection of a refusal, for a client with this Accept header. Do not modify the result,
+ * because refusals within one second may share it. `nowMs` returns epoch milliseconds.
  */
 export type RejectionWriter = (
   decision: Decision,
@@ -27,7 +27,7 @@ export type RejectionWriter = (
   nowMs: () => number,
 ) => Rejection
 
-/** What a rule says to those whom it refuses. */
+/** The message of a rule to the clients that it refuses. */
 interface Message {
   readonly text: string
   readonly json: string
@@ -36,16 +36,16 @@ interface Message {
 
 interface RuleText {
   readonly nameJson: string
-  /** What was written last for a quota of this rule alone, in JSON, and the wait that it tells. */
+  /** The last JSON rejection for this rule's quota alone, and the wait that it states. */
   last: { readonly seconds: number | undefined; readonly rejection: Rejection } | undefined
-  /** Whether its body is another one in each millisecond. */
+  /** Whether the body contains an instant, so that it changes every millisecond. */
   readonly tellsInstant: boolean
   readonly cost: number
   readonly most: ((limit: number) => number) | undefined
   readonly message: Message | undefined
 }
 
-/** What a body says, in JSON or in lines of text. */
+/** The content of a body, to be written as JSON or as lines of text. */
 interface Content {
   readonly problem: ProblemDetails
   readonly refusing: readonly PolicyCheck[]
@@ -58,12 +58,15 @@ const JSON_TYPE: HeaderLine = ["Content-Type", "application/problem+json"]
 const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
 
 /**
- * The function that writes rejections under these rules; compile anew when they change.
+ * Returns a function that writes rejections under these rules. Compile again when the rules change.
  *
- * The body is a problem (RFC 9457): `type`, `title`, `status`, `detail`; on 429 and 503 `violated-policies`, the names
- * of the rules that refused; and on 429 `rejection`, the message of the rule that binds, with `retry`, a
- * {@link RetryAdvice}, when it is one of the three messages with a machine-readable meaning. Those three speak of a time to
- * wait and are left out where there is none. A client that does not take JSON gets the same facts as lines of text.
+ * The body is a problem (RFC 9457) with `type`, `title`, `status` and `detail`. On 429 and 503 it also
+ * has `violated-policies`, the names of the rules that refused. On 429 it also has `rejection`, the
+ * message of the rule that binds.
+ *
+ * Three messages have a machine-readable meaning. They come with `retry`, a {@link RetryAdvice}. All three promise
+ * success after a wait, so they are left out when waiting does not help. A client that does not accept JSON gets the
+ * same facts as lines of text.
  */
 export function compileRejection(rules: readonly RejectionRule[]): RejectionWriter {
   const textOf = textsOf(rules, ruleText)
@@ -81,7 +84,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     }
     const text = usualText(decision)
     if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)
-    // What floods are answered with is the same for a second, and its text is flat once it has been sent.
+    // During a flood, the answer stays the same for a second. Its string is also flat once it has been sent.
     if (text.last === undefined || text.last.seconds !== seconds) {
       text.last = { seconds, rejection: jsonRejection(decision, seconds, nowMs) }
     }
@@ -92,7 +95,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     return rejectionOf(decision, seconds, JSON_TYPE, jsonOf(decision, seconds, nowMs))
   }
 
-  /** The text of the rule, where the quota of one rule alone refuses; undefined for what is not usual. */
+  /** Returns the text of the rule in the usual case, when the quota of a single rule refuses; otherwise undefined. */
   function usualText(decision: Decision): RuleText | undefined {
     const isUsual = decision.refusal === "quota" && decision.checks.length === 1
     return isUsual ? textOf(decision.policy) : undefined
@@ -113,7 +116,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     if (problem.status !== 400 && refusing.length > 0)
       body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
     if (message !== undefined) body += message.json
-    // What speaks of a time to wait is spoken only where there is one.
+    // A message with `retry` is only kept if there is a time to wait, so `seconds` is defined.
     if (message?.retry !== undefined)
       body += `,"retry":${message.retry(seconds as number, decision.retryAfterMs, nowMs)}`
     return `${body}}`
@@ -139,7 +142,7 @@ function isRefusing({ allowed, shadow }: PolicyCheck): boolean {
   return !allowed && !shadow
 }
 
-/** The message, unless it speaks of a time to wait and there is none. */
+/** Returns the message; undefined if it promises success after a wait and waiting does not help. */
 function spoken(message: Message | undefined, seconds: number | undefined): Message | undefined {
   return seconds === undefined && message?.retry !== undefined ? undefined : message
 }

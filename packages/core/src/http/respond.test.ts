@@ -20,12 +20,12 @@ const guard = createGuard({
   logger: { warn: log, error: log },
 })
 
-/** Refuses a request: it has no address, which the rule requires. */
+/** Refuses a request, because it lacks the address that the rule requires. */
 function refuse(response: ServerResponse): void {
   respond(guard, {}, new NodeExchange(response.req, response, () => expect.unreachable()))
 }
 
-/** What a client receives when `handle` has had the response, and whether it was complete. */
+/** Returns what a client receives after `handle` has handled the response, and whether it was complete. */
 async function received(handle: (response: ServerResponse) => unknown) {
   const server = createServer((_request, response) => void handle(response))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

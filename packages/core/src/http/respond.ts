@@ -6,21 +6,24 @@ import type { RequestFacts } from "../request/request.ts"
 import type { Guard } from "./guard/guard.ts"
 import type { Outcome } from "./guard/mount-outcome.ts"
 
-/** One request and its response, in the objects of a framework. {@link NodeExchange} is the one of a plain Node server. */
+/** One request and its response, in the objects of a framework. {@link NodeExchange} serves a plain Node server. */
 export interface Exchange<Request extends object> {
-  /** What the app's functions receive as the request. */
+  /** The request that the app's functions receive. */
   readonly request: Request
-  /** What the app's `onRejected` receives as the response. */
+  /** The response that the app's `onRejected` receives. */
   readonly response: unknown
   /** The response of Node's own server below the framework. */
   readonly nodeResponse: ServerResponse
-  /** Keeps the decision where the framework's handlers look for it, and sets the headers. */
+  /** Stores the decision where the framework's handlers look for it, and sets the headers. */
   apply(outcome: Outcome): void
   /** Passes the request to the next handler. `respond` returns what this returns. */
   proceed(): unknown
-  /** Returns true if other code has taken the response over, so that nothing may be sent. */
+  /** True if other code has taken over the response, so that nothing may be sent. */
   isTaken(): boolean
-  /** Starts to watch the response before `onRejected` runs. Returns a function that says if the app has answered since. */
+  /**
+   * Starts to watch the response before `onRejected` runs. Returns a function that is true if
+   * the app has answered since.
+   */
   watch(): () => boolean
   /** Sends the answer to a refused request. */
   send(answer: RejectionAnswer): void
@@ -72,7 +75,8 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
     const { nodeResponse } = this
     nodeResponse.statusCode = status
     this.setHeaders(headers)
-    // Node sets no length for a body that it leaves out, as for HEAD. These two statuses must have none (RFC 9110, section 8.6).
+    // Node does not set a length for a body that it omits, as for HEAD. These two statuses must not have a
+    // length (RFC 9110, section 8.6).
     if (status !== 204 && status !== 304) nodeResponse.setHeader("Content-Length", Buffer.byteLength(body))
     nodeResponse.end(body)
   }
@@ -80,7 +84,7 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
   onSent(listener: (status: number) => void): void {
     const { nodeResponse } = this
     nodeResponse.once("finish", () => {
-      // Over HTTP/2, "finish" is also emitted if the client cancels its request: the units stay taken.
+      // Over HTTP/2, "finish" is also emitted if the client cancels its request. Its units must stay taken.
       if (nodeResponse.writableEnded) listener(nodeResponse.statusCode)
     })
   }
@@ -95,11 +99,11 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
 }
 
 /**
- * Has the guard decide on a request, sets the headers, and passes the request on or answers it. Does nothing if the client has gone
- * while its request was held. `step` is the step to decide; default: all rules at once.
+ * Lets the guard decide on a request, sets the headers, and passes the request on or answers it. Does nothing if the
+ * client has gone while its request was held. `step` is the step to decide; default: all rules at once.
  *
- * Returns what `exchange.proceed` returns, or a promise if the store or `onRejected` answers later. The promise rejects with what the
- * next handler throws.
+ * Returns what `exchange.proceed` returns, or a promise if the store or `onRejected` answers later. The promise rejects
+ * with what the next handler throws.
  */
 export function respond<Request extends object>(
   guard: Guard<Request>,
@@ -109,7 +113,8 @@ export function respond<Request extends object>(
 ): unknown {
   if (guard.settles) settleWhenSent(guard, exchange)
   const outcome = guard.check(facts, exchange.request, exchange.nodeResponse, step)
-  // On the memory store no request waits for a promise. The closure is in a function of its own, or every request would pay for it.
+  // With the memory store, no request waits for a promise. The closure is in another function, because here every
+  // request would allocate it.
   return outcome instanceof Promise
     ? carryOutLater(outcome, guard, exchange)
     : carryOut(outcome, guard, exchange)
@@ -157,18 +162,19 @@ function askApp<Request extends object>(
 }
 
 /**
- * Ends a response whose headers have been sent. Otherwise its client would wait forever, as nobody after the limiter handles the
- * request. Never throws.
+ * Ends a response whose headers have been sent. Otherwise its client would wait forever, because no handler after the
+ * limiter receives the request. Never throws.
  */
 function endBegun(guard: Pick<Guard<never>, "warnMountedTooLate">, response: ServerResponse): void {
   guard.warnMountedTooLate()
   const { socket, chunkedEncoding } = response
   try {
-    // An earlier handler that goes on writing gets an error event, which would end the process if nobody listened.
+    // A handler that continues to write causes an error event. Without a listener, that event would end the process.
     response.on("error", ignore)
-    // A client waits for as many bytes as Content-Length says, until the connection closes. A server that is only simulated has none.
+    // A client waits for all bytes of Content-Length, so the connection must close. A
+    // simulated server has no connection.
     if (chunkedEncoding === false) response.once("finish", () => socket?.destroySoon?.())
-    // Without a callback: middleware that replaces `end`, such as compression, would take it for the last chunk.
+    // Pass no callback: middleware that replaces `end`, such as compression, would treat it as the last chunk.
     response.end()
   } catch {
     // Middleware that replaces `end` may throw.

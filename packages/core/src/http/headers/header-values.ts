@@ -4,24 +4,27 @@ import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 /** The largest Integer of a structured field: 15 digits (RFC 9651, section 3.3.1). */
 const MAX_INTEGER = 999_999_999_999_999
 
-/** The number, held to the 15 digits that a structured field's Integer may have. */
+/** Returns the number, capped at the 15 digits of a structured field's Integer. */
 export function fieldInteger(value: number): number {
   return Math.min(value, MAX_INTEGER)
 }
 
-/** Whole seconds that last at least `ms`, 1 or more; undefined for Infinity, which has no end to tell. */
+/** Returns `ms` in whole seconds, rounded up, at least 1; undefined for Infinity. */
 export function secondsUntil(ms: number): number | undefined {
   return ms === Number.POSITIVE_INFINITY ? undefined : fieldInteger(Math.max(1, Math.ceil(ms / 1000)))
 }
 
-/** A window in whole seconds, rounded up: a client that spreads its requests over it stays within the limit. */
+/**
+ * Returns a window in whole seconds, rounded up, so that a client that spreads its requests over
+ * it stays within the limit.
+ */
 export function windowSeconds(windowMs: number): number {
   return fieldInteger(Math.ceil(windowMs / 1000))
 }
 
 /**
- * True if the check's numbers come from its counter. A check that was decided without the shared store, or whose counter the
- * store did not read, says nothing about the quota: a full one must not be claimed.
+ * True if the check's numbers come from its counter. Without the shared store, or if the store did not read the
+ * counter, the check says nothing about the quota. Headers must not claim a full quota then.
  */
 export function isCounted(decision: Decision, check: PolicyCheck): boolean {
   if (decision.degraded || check.remaining === undefined) return false
@@ -29,19 +32,20 @@ export function isCounted(decision: Decision, check: PolicyCheck): boolean {
 }
 
 /**
- * The units that a client may be told are left. A refused check tells 0 even when a cheaper request would fit: with
- * units left the effective window could end after Retry-After, which it must not.
+ * Returns the remaining units to report to the client. For a refused check it is 0, even when a cheaper request would
+ * fit. With units left, the effective window could end after Retry-After, which is not allowed.
  */
 export function remainingTold(check: PolicyCheck): number {
   return check.allowed ? fieldInteger(check.remaining ?? 0) : 0
 }
 
 /**
- * The effective window in whole seconds: within it the client can use no more than `remainingTold`
- * (draft-ietf-httpapi-ratelimit-headers-11, parameter t). Undefined when no time makes a difference.
+ * Returns the effective window in whole seconds. Within it the client can use at most `remainingTold` units
+ * (draft-ietf-httpapi-ratelimit-headers-11, parameter t). Returns undefined when waiting makes no difference.
  *
- * With nothing left it is the wait for the next unit. Else it is at least the remaining units' share of the window,
- * so that r / t never invites a faster pace than the policy does: limit 100 in 60 s, 50 left: 30 s.
+ * Without remaining units, the window is the wait for the next unit. Otherwise it is at least the remaining
+ * units' share of the window, so that r / t never invites a faster pace than the policy. With a limit of
+ * 100 in 60 s and 50 units left, it is 30 s.
  */
 export function secondsTold(check: PolicyCheck, windowS: number): number | undefined {
   if (!check.allowed) return secondsUntil(check.retryAfterMs)
@@ -51,15 +55,15 @@ export function secondsTold(check: PolicyCheck, windowS: number): number | undef
   return fieldInteger(Math.max(Math.ceil(nextUnitAfterMs / 1000), share))
 }
 
-/** Texts of three digits, by their number. */
+/** Strings of three digits, by their number. */
 const THREE_DIGITS: readonly string[] = Array.from({ length: 1000 }, (_, value) =>
   String(value).padStart(3, "0"),
 )
 
 /**
- * The digits of a whole number from 0 to 2^53 - 1, put together from texts that are there already. V8 keeps what it has
- * written a number as, thousands of them, so the text of each number that is another one outlives its response: two garbage
- * collections copy it.
+ * Returns the decimal digits of an integer from 0 to 2^53 - 1, put together from existing strings. V8 caches the
+ * strings of thousands of numbers. With `String(value)`, the string of each new number would outlive its response, and
+ * two garbage collections would copy it.
  */
 export function decimal(value: number): string {
   let digits = ""
@@ -72,19 +76,19 @@ export function decimal(value: number): string {
   return rest + digits
 }
 
-/** What a rule contributes to the rate limit headers. */
+/** The part of a rule that the rate limit headers need. */
 export interface HeaderPolicy {
   /** Printable ASCII. */
   readonly name: string
-  /** Quota units per window; undefined when a function yields it per request. */
+  /** Quota units per window; undefined when a function returns the limit per request. */
   readonly limit: number | undefined
   readonly windowMs: number
-  /** A shadow rule is in no header. */
+  /** Whether it is a shadow rule, which headers leave out. */
   readonly shadow: boolean
 }
 
 /**
- * The rate limit headers of one decision, none when no rule applied. `nowMs` yields the present in epoch
- * milliseconds and is asked only where a header names an instant.
+ * A function that returns the rate limit headers of one decision, or none when no rule applied. `nowMs` returns the
+ * present in epoch milliseconds. It is only called if a header contains an instant.
  */
 export type HeaderWriter = (decision: Decision, nowMs: () => number) => readonly HeaderLine[]

@@ -1,15 +1,14 @@
 import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 
 /**
- * The headers of two mounts: lists grow by the new members; fields with one number tell of the mount that binds, and of no
- * other, of those that tell.
+ * Returns the combined headers of two mounts. List fields grow by the new members. Fields with one number are taken
+ * from the mount that binds. A mount without headers changes nothing.
  */
 export function joined(
   earlier: readonly HeaderLine[],
   own: readonly HeaderLine[],
   ownBinds: boolean,
 ): readonly HeaderLine[] {
-  // Who tells nothing takes nothing back.
   if (own.length === 0) return earlier
   const lines = new Map(ownBinds ? earlier.filter(isList) : earlier)
   for (const [name, value] of ownBinds ? own : own.filter(isList)) {
@@ -19,7 +18,7 @@ export function joined(
   return [...lines]
 }
 
-/** The name of the field. */
+/** Returns the name of the field. */
 export function nameOf([name]: HeaderLine): string {
   return name
 }

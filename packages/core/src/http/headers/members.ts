@@ -13,26 +13,26 @@ import {
 } from "./header-values.ts"
 import { textsOf } from "./rule-texts.ts"
 
-/** What a dialect calls the parameters of a member of `RateLimit`. */
+/** The names that a dialect gives to the parameters of a `RateLimit` member. */
 interface MemberParameters {
   readonly remaining: string
   readonly seconds: string
-  /** The units that this request asks of the policy; a dialect without it has undefined. */
+  /** The parameter for the units that this request costs; undefined if the dialect does not have it. */
   readonly cost: string | undefined
 }
 
-/** A policy's members up to the integers that vary per request. */
+/** The constant parts of a policy's members. Only the integers between them vary per request. */
 interface MemberText {
   readonly name: string
   readonly windowS: number
-  /** The line of RateLimit-Policy with this member alone; undefined when the limit varies. */
+  /** The RateLimit-Policy line with only this member; undefined when the limit varies. */
   readonly line: HeaderLine | undefined
   readonly beforeLimit: string
   readonly afterLimit: string
   readonly beforeRemaining: string
 }
 
-/** What was told last of a refusal by one policy alone, and what that depends on. */
+/** The last lines for a refusal by a single policy, and the values that they depend on. */
 interface ToldRefusal {
   readonly seconds: number | undefined
   readonly cost: number
@@ -40,11 +40,11 @@ interface ToldRefusal {
 }
 
 /**
- * The writer of the dialects whose fields are lists with a member a policy: `RateLimit-Policy: "hour";q=100;w=3600`
- * and `RateLimit: "hour";r=50;t=1800`. Each mount may append its own.
+ * Returns the writer of a dialect whose fields are lists with one member per policy:
+ * `RateLimit-Policy: "hour";q=100;w=3600` and `RateLimit: "hour";r=50;t=1800`. Each mount may append its own members.
  *
- * `RateLimit-Policy` has every policy that was checked, in the order of the rules. `RateLimit` has the one that binds,
- * or, on a refusal, each that refused. A name is serialized once: a request only appends integers.
+ * `RateLimit-Policy` lists every policy that was checked, in the order of the rules. `RateLimit` lists the policy that
+ * binds or, on a refusal, each policy that refused. Names are serialized once, so that a request only appends integers.
  */
 export function compileMembers(
   policies: readonly HeaderPolicy[],
@@ -54,7 +54,7 @@ export function compileMembers(
   const textOf = textsOf(told, (policy) => memberText(policy, parameters))
   const first = told[0] && textOf(told[0].name)
   const beforeSeconds = `;${parameters.seconds}=`
-  // It changes once a second, or less.
+  // The text for the seconds changes at most once a second.
   let lastSeconds: number | undefined
   let lastText = ""
   let lastRefusal: ToldRefusal | undefined
@@ -64,7 +64,7 @@ export function compileMembers(
     let policyList = ""
     let limitList = ""
     const { checks } = decision
-    // Nearly always there is one, of which nothing has to be made twice.
+    // The usual case is a single check, for which the lines can be reused.
     if (checks.length === 1) {
       const check = checks[0] as PolicyCheck
       if (first?.line !== undefined && check.policy === first.name) {
@@ -89,7 +89,7 @@ export function compileMembers(
     ]
   }
 
-  /** A flood is refused with the same lines for a second. */
+  /** Returns the lines of a refusal. During a flood they stay the same for a second, so the last ones are kept. */
   function refusalLines(
     text: MemberText,
     line: HeaderLine,
@@ -124,8 +124,9 @@ export function compileMembers(
 const NONE: readonly HeaderLine[] = []
 
 /**
- * The text of a member in one piece. What was added up is a tree of its parts, which Node, who looks each value through with a
- * regular expression, does the slow way; a look at a character makes it one, and for that V8 has to see that it matters.
+ * Returns the member as a flat string. V8 represents a concatenated string as a tree of its parts. Node checks each
+ * header value with a regular expression, which is slow on such a tree. Reading a character flattens the string, but V8
+ * only does so if the character affects the result.
  */
 function flat(member: string): string {
   return member.charCodeAt(0) === QUOTE ? member : ""

@@ -1,6 +1,7 @@
 /**
- * Returns a function that has the text of a rule by its name, and makes it when it is first asked for: to make those of a thousand
- * rules takes 20 ms, and most rules match no request of the next second. Undefined for a rule that is not among them.
+ * Returns a function that looks up the text of a rule by its name. The function creates each text on first
+ * use: a thousand texts take 20 ms, and most rules match no request in the next second. It returns
+ * undefined for an unknown rule.
  */
 export function textsOf<Rule extends { readonly name: string }, Text extends object>(
   rules: readonly Rule[],

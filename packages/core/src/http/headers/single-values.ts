@@ -12,16 +12,16 @@ import {
 } from "./header-values.ts"
 import { textsOf } from "./rule-texts.ts"
 
-/** The field names of a dialect that tells of one policy, in a field a number. */
+/** The field names of a dialect that reports one policy, with one number in each field. */
 interface SingleValueNames {
   readonly limit: string
   readonly remaining: string
   readonly reset: string
-  /** The list of all policies, without names; a dialect without it has undefined. */
+  /** The field that lists all policies, without names; undefined if the dialect does not have it. */
   readonly policy: string | undefined
 }
 
-/** How a dialect writes the moment that lies `seconds` ahead. */
+/** A function that returns how a dialect writes the moment `seconds` from now. */
 type ResetForm = (seconds: number, nowMs: () => number) => number
 
 interface ValueText {
@@ -32,8 +32,8 @@ interface ValueText {
 }
 
 /**
- * The writer of the dialects with one number a field: `RateLimit-Limit: 100`, `RateLimit-Remaining: 50`,
- * `RateLimit-Reset: 30`. They tell of the policy that binds.
+ * Returns the writer of a dialect with one number in each field: `RateLimit-Limit: 100`, `RateLimit-Remaining: 50`,
+ * `RateLimit-Reset: 30`. The numbers are of the policy that binds.
  */
 export function compileSingleValues(
   policies: readonly HeaderPolicy[],
@@ -68,10 +68,10 @@ export function compileSingleValues(
   }
 }
 
-/** Seconds from now. */
+/** Returns seconds from now. */
 export const fromNow: ResetForm = (seconds) => seconds
 
-/** Epoch seconds; the present is rounded up, since a client must not come a fraction of a second too early. */
+/** Returns epoch seconds. It rounds the present up, so that a client cannot return a fraction of a second too early. */
 export const sinceEpoch: ResetForm = (seconds, nowMs) => Math.ceil(nowMs() / 1000) + seconds
 
 function valueText({ limit, windowMs }: HeaderPolicy): ValueText {

@@ -2,18 +2,21 @@ import preferredMediaTypes from "negotiator/lib/mediaType.js"
 
 type Accept = string | readonly string[] | undefined
 
-/** Twice what browsers send. What is longer is read as absent: 1,000 hostile characters take 0.1 ms to parse. */
+/**
+ * Twice the length that browsers send. A longer header is ignored, because 1,000 hostile
+ * characters take 0.1 ms to parse.
+ */
 const MAX_LENGTH = 256
 
-/** Distinct headers remembered; a service sees a handful, and parsing a browser's takes 5 µs. */
+/** Number of distinct headers remembered. A service sees a handful, and parsing a browser's header takes 5 µs. */
 const MAX_REMEMBERED = 64
 
 const JSON_TYPES: readonly string[] = ["application/problem+json", "application/json"]
 
 /**
- * Whether a client takes a JSON body, by its Accept header (RFC 9110, section 12.5.1): no header, `application/json`,
- * `application/problem+json`, or a wildcard that covers them, unless a weight of 0 rules one of them out by name.
- * Parameters of the two types make no difference.
+ * Whether a client accepts a JSON body, by its Accept header (RFC 9110, section 12.5.1). It does if there is no such
+ * header, or if the header has `application/json`, `application/problem+json`, or a wildcard that covers them. With a
+ * wildcard, a weight of 0 for one of the two types rules JSON out. Parameters of the two types make no difference.
  */
 export function acceptsJson(accept: Accept): boolean {
   if (accept === undefined) return true
@@ -23,7 +26,10 @@ export function acceptsJson(accept: Accept): boolean {
   return preferredMediaTypes(text, JSON_TYPES).length === JSON_TYPES.length
 }
 
-/** `acceptsJson` that remembers its last few dozen answers, in `remembered`: of no header that is long or repeated. */
+/**
+ * Returns an `acceptsJson` that keeps its last few dozen results in `remembered`. It skips headers
+ * that are long or repeated.
+ */
 export function rememberJsonAcceptance(
   remembered: Map<string, boolean> = new Map(),
 ): (accept: Accept) => boolean {

@@ -8,7 +8,7 @@ export interface ProblemDetails {
   readonly json: string
 }
 
-/** How much a request may cost under a rule: limit 10 with a rule cost of 3 accepts a cost of 3 at most. */
+/** The largest cost of a request that a rule accepts. Limit 10 with a rule cost of 3 accepts a cost of at most 3. */
 export interface LargestCost {
   /** Units that the rule takes for a request of cost 1. */
   readonly ruleCost: number
@@ -20,21 +20,21 @@ const TYPES = "https://iana.org/assignments/http-problem-types#"
 const QUOTA = problem(`${TYPES}quota-exceeded`, "Quota Exceeded", 429)
 const ABNORMAL = problem(`${TYPES}abnormal-usage-detected`, "Abnormal Usage Detected", 429)
 
-/** The problem that each refusal is to the client. */
+/** The problem that the client receives for each kind of refusal. */
 export const PROBLEMS: Readonly<Record<Refusal, ProblemDetails>> = {
   quota: QUOTA,
   cost: QUOTA,
   penalty: ABNORMAL,
   blocked: ABNORMAL,
   denied: ABNORMAL,
-  // The status says all there is to say (RFC 9457, section 4.2.1).
+  // "about:blank" means that the problem is fully described by its status (RFC 9457, section 4.2.1).
   "missing-field": problem("about:blank", "Bad Request", 400),
   "store-failure": problem(`${TYPES}temporary-reduced-capacity`, "Temporary Reduced Capacity", 503),
 }
 
 /**
- * What happened and what would help, in a sentence or two. `refusing` are the checks that refused, `seconds` the wait
- * if there is an end to it.
+ * Returns what happened and what would help, in one or two sentences. `refusing` are the checks that refused. `seconds`
+ * is the wait; undefined if waiting does not help.
  */
 export function problemDetail(
   refusal: Refusal,

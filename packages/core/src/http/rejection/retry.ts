@@ -1,46 +1,49 @@
 /**
- * What a client's program is advised to do, in the member `retry` of a problem body. All durations are whole seconds.
+ * Machine-readable advice to a client, in the member `retry` of a problem body. All durations are whole seconds.
  */
 export type RetryAdvice =
   /**
-   * The n-th attempt, n from 0, waits min(maxDelaySeconds, initialDelaySeconds * multiplier^n), and up to `jitter` of that
-   * more, at random. With an initial delay of 7 in a minute: 7, 14, 28, 56, 60, 60.
+   * The n-th attempt, n from 0, waits min(maxDelaySeconds, initialDelaySeconds * multiplier^n), plus a random share of
+   * up to `jitter`. An initial delay of 7 with a window of a minute gives 7, 14, 28, 56, 60, 60.
    */
   | {
       readonly kind: "exponential-backoff"
-      /** The wait before the first attempt: that of Retry-After. None is shorter. */
+      /** The wait before the first attempt, equal to Retry-After. No wait is shorter. */
       readonly initialDelaySeconds: number
-      /** By which the wait grows with each attempt: 2. */
+      /** The factor by which the wait grows with each attempt: 2. */
       readonly multiplier: number
-      /** The longest wait, before jitter: the rule's window. */
+      /** The longest wait before jitter: the rule's window. It is never shorter than `initialDelaySeconds`. */
       readonly maxDelaySeconds: number
-      /** The share of a wait that is added at random, at most: 0.5 is between 1 and 1.5 times. */
+      /** The largest share of a wait that is added at random. With 0.5, the wait is 1 to 1.5 times as long. */
       readonly jitter: number
     }
-  /** Each attempt waits as long. */
+  /** The same wait before every attempt. */
   | {
       readonly kind: "fixed"
       /** The wait before each attempt. */
       readonly afterSeconds: number
     }
-  /** Nothing will succeed before an instant. */
+  /** An instant before which no attempt succeeds. */
   | {
       readonly kind: "at"
       /** The instant, ISO 8601 in UTC, rounded up to a second: "2024-01-02T00:00:00.000Z". */
       readonly at: string
-      /** The same from now, for a client whose clock is wrong. */
+      /** The time until that instant, for a client whose clock is wrong. */
       readonly afterSeconds: number
     }
 
-/** The JSON text of a {@link RetryAdvice} to wait `seconds`, or `waitMs` exactly, where that is a finite time. */
+/**
+ * A function that returns the JSON text of a {@link RetryAdvice} to wait `seconds`, which is `waitMs` rounded
+ * up. `waitMs` must be finite.
+ */
 export type RetryWriter = (seconds: number, waitMs: number, nowMs: () => number) => string
 
-/** The last instant that a Date can hold (ECMA-262, section 21.4.1.1): some windows reach beyond it. */
+/** The last instant that a Date can hold (ECMA-262, section 21.4.1.1). Some windows end after it. */
 const MAX_DATE_MS = 8.64e15
 
 /**
- * The writer of the machine-readable advice behind a rule's rejection message; undefined for a message that is a text
- * for people.
+ * Returns the writer of the machine-readable advice behind a rule's rejection message; undefined for any
+ * message that is text for people.
  */
 export function retryWriter(rejectionMessage: string, windowS: number): RetryWriter | undefined {
   switch (rejectionMessage) {
@@ -57,7 +60,7 @@ export function retryWriter(rejectionMessage: string, windowS: number): RetryWri
   return undefined
 }
 
-/** Whether the advice behind a message names an instant: it may be another one in the next millisecond. */
+/** Whether the advice behind a message contains an instant, which may change within a millisecond. */
 export function tellsInstant(rejectionMessage: string | undefined): boolean {
   return rejectionMessage === "exhausted-daily-limit"
 }
