@@ -2,23 +2,24 @@ import { inspect } from "node:util"
 import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange } from "../ground/address.ts"
 import type { Problem } from "../ground/errors.ts"
 
-/** Who may say on whose behalf a request came. */
+/** Options that decide which proxies may report a client's address. */
 export interface ClientAddressOptions {
   /**
-   * The number of proxies in front of the app, or their addresses: IP addresses, CIDRs, "loopback", "linklocal",
-   * "uniquelocal". Nobody by default. 0 or an empty list says that there is none, and silences the warning.
+   * The number of proxies in front of the app, or their addresses: IP addresses, CIDRs, "loopback", "linklocal" or
+   * "uniquelocal". By default no proxy is trusted. 0 or an empty list also trusts none, and silences the warning.
    */
   readonly trustedProxies?: number | readonly string[] | undefined
   /**
-   * The one header that is believed, from a trusted proxy only: "cf-connecting-ip", which holds a single address, or
-   * "x-forwarded-for" or "forwarded" (RFC 7239), to pin which list is read. Default: whichever of those two is there.
+   * The only header to read the client's address from, and only if a trusted proxy sends it. A header such as
+   * "cf-connecting-ip" contains a single address. "x-forwarded-for" and "forwarded" (RFC 7239) contain lists.
+   * By default the list that is present is read, "x-forwarded-for" first.
    */
   readonly clientIpHeader?: string | undefined
-  /** How many leading bits of an IPv6 address identify a client, 1 to 128: default 64 (RFC 6177). */
+  /** The number of leading bits of an IPv6 address that identify a client, 1 to 128. Default: 64 (RFC 6177). */
   readonly ipv6Prefix?: number | undefined
 }
 
-/** The `ipv6Prefix` of who gives none: what a network hands to one subscriber at least (RFC 6177). */
+/** The default `ipv6Prefix`: the smallest block that a network assigns to one subscriber (RFC 6177). */
 export const DEFAULT_IPV6_PREFIX = 64
 
 const NAMED_RANGES: ReadonlyMap<unknown, readonly string[]> = new Map([
@@ -30,13 +31,13 @@ const NAMED_RANGES: ReadonlyMap<unknown, readonly string[]> = new Map([
 const MOST_HOPS = 100
 const PROXIES_ACCEPTED = `the number of proxies in front of the app, 0 to ${MOST_HOPS}, or a list of their addresses, CIDRs, "loopback", "linklocal" or "uniquelocal"`
 
-/** The ranges that a checked list of proxies names. */
+/** Returns the address ranges of a list of proxies. The list must be valid. */
 export function proxyRanges(proxies: readonly string[]): AddressRange[] {
   const texts = proxies.flatMap((proxy) => NAMED_RANGES.get(proxy) ?? proxy)
   return texts.map((text) => parseAddressRange(text) as AddressRange)
 }
 
-/** What is wrong with the options; paths are the options' names. Takes what nobody has checked. */
+/** Returns the problems with the options. Paths are the options' names. Accepts unchecked input. */
 export function clientAddressProblems(
   options: {
     readonly [Name in keyof ClientAddressOptions]?: unknown
@@ -71,7 +72,7 @@ function proxyProblems(proxy: unknown, path: string): Problem[] {
     return [{ path, message: `${shown(proxy)} is not an address`, accepted }]
   }
   if (range.prefix > 0) return []
-  // With everybody trusted the left-most entry wins, which the client writes.
+  // If every address were trusted, the left-most entry would win, which the client can write itself.
   const message = `${shown(proxy)} trusts every client to name its own address`
   return [
     { path, message, accepted: "the number of proxies in front of the app, or the proxies' own addresses" },
@@ -89,7 +90,7 @@ function headerProblems(header: unknown, trustedProxies: unknown): Problem[] {
   return [{ path, message, accepted: "clientIpHeader together with trustedProxies" }]
 }
 
-/** Whether the option names no proxy at all. */
+/** Whether the option does not trust any proxy. */
 export function trustsNobody(trustedProxies: unknown): trustedProxies is undefined | 0 | readonly [] {
   if (Array.isArray(trustedProxies)) return trustedProxies.length === 0
   return trustedProxies === undefined || trustedProxies === 0

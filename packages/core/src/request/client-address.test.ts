@@ -6,7 +6,7 @@ import type { RequestFacts } from "./request.ts"
 
 const NEVER = (): void => expect.unreachable("no warning is due")
 
-/** Facts as an untyped framework might give them. */
+/** Returns facts as an untyped framework might provide them. */
 function facts(remoteAddress: unknown, headers?: unknown): RequestFacts {
   return { remoteAddress, headers } as RequestFacts
 }
@@ -92,7 +92,7 @@ describe("trusted hops", () => {
     [1, "10.0.0.1", "192.0.2.1, garbage", "10.0.0.1"],
     [1, "10.0.0.1", "127.1", "10.0.0.1"],
     [1, "10.0.0.1", "[2001:DB8::1]:443", "2001:db8::1"],
-    // A Unix socket has no address, and is a hop all the same.
+    // A Unix socket does not have an address, but counts as a hop.
     [1, undefined, "192.0.2.3", "192.0.2.3"],
     [1, undefined, undefined, undefined],
   ])("%j from %j with %j is %j", (trustedProxies, peer, field, expected) => {

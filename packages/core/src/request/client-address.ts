@@ -12,21 +12,24 @@ import type { ClientAddressReader, HeaderFields } from "./request.ts"
 type Trust = (address: string | undefined, hop: number) => boolean
 
 /**
- * Compiles who is asking. The client is the socket's peer, or, when that is a trusted proxy, whom it reports:
+ * Returns a function that reads the client's address. The client is the socket's peer. If the peer is a trusted proxy,
+ * the client is an entry of the list that the peer reports.
  *
- * - with addresses, the right-most entry of the list that is not a trusted proxy's; the left-most if all are;
- * - with n hops, the n-th entry from the right. The socket is the first hop, so with 1 it is the last entry, with 2
- *   the one before. A list shorter than that yields its left-most entry.
+ * - With addresses, it is the right-most entry that is not a trusted proxy. If all are trusted, it is the left-most.
+ * - With n hops, it is the n-th entry from the right. The socket is the first hop, so 1 means the last entry and 2 the
+ *   entry before it. If the list is shorter, it is the left-most entry.
  *
- * The list is X-Forwarded-For, else Forwarded (RFC 7239): proxies that know only the former pass the latter on as the
- * client wrote it. Where it is the other way round, `clientIpHeader: "forwarded"`. An entry that is no address ends
- * the walk: the last address, that of the proxy that reported it, is the client then. A `clientIpHeader` that is
- * absent, repeated or no address leaves the socket's peer.
+ * The list is X-Forwarded-For, or Forwarded (RFC 7239) if there is no X-Forwarded-For. Proxies that only
+ * know X-Forwarded-For pass on the Forwarded header that the client wrote. If the proxies only know
+ * Forwarded, use `clientIpHeader: "forwarded"`. An invalid entry ends the walk. The client is then the last
+ * valid address, which is the proxy that reported the invalid entry. A `clientIpHeader` that is absent,
+ * repeated or invalid leaves the socket's peer.
  *
- * A peer without an address (a Unix socket) is trusted as a hop and never by address.
+ * A peer without an address (a Unix socket) counts as a trusted hop, but is never trusted by address.
  *
- * `onForwardedIgnored` is called once, with the header's name, when one arrives and `trustedProxies` was not given.
- * The reader does not throw. Throws InvalidOptionError.
+ * If `trustedProxies` is not set and a forwarding header arrives, `onForwardedIgnored` is called once with its name.
+ * The returned function does not throw.
+ * @throws {@link InvalidOptionError}
  */
 export function compileClientAddress(
   options: ClientAddressOptions,
@@ -101,7 +104,7 @@ function singleAddress(headers: HeaderFields | undefined, name: string): string 
   return typeof value === "string" ? addressOfNode(value.trim()) : undefined
 }
 
-/** Which of the two lists is read, where neither is pinned; neither may be there. */
+/** Returns the name of the list to read if none is pinned. The request may have neither list. */
 function forwardedHeader(headers: HeaderFields | undefined): ForwardedHeader {
   return headers?.["x-forwarded-for"] === undefined ? "forwarded" : "x-forwarded-for"
 }

@@ -5,8 +5,8 @@ import type { ClientAddressReader, RequestFacts } from "./request.ts"
 const groupByDefault = compileAddressGroup(DEFAULT_IPV6_PREFIX)
 
 /**
- * Returns the group that an address is counted in by default. An IPv4 address is a group by itself, also one that is mapped to IPv6. An
- * IPv6 address is in the group of its /64. Returns undefined for anything but an IP address.
+ * Returns the group that an address is counted in by default. An IPv4 address is its own group, even if it is mapped to
+ * IPv6. An IPv6 address belongs to the group of its /64. Returns undefined for anything but an IP address.
  * @example
  * ```ts
  * import { addressGroup } from "@sluice/core"
@@ -21,9 +21,9 @@ export function addressGroup(address: string): string | undefined {
 }
 
 /**
- * Compiles the group that a client is counted in by its address, which `clientAddress` reads. Where no proxy is believed that
- * is the same for all requests of a connection, so it is worked out for the first of them and kept on the connection, under a
- * symbol of this limiter.
+ * Returns a function that reads the group in which a client is counted. `clientAddress` reads the client's address. If
+ * no proxy is trusted, all requests of a connection have the same group. Then the first request computes it, and the
+ * connection keeps it under a symbol of this limiter.
  */
 export function compileClientGroup(
   clientAddress: ClientAddressReader,
@@ -40,7 +40,7 @@ export function compileClientGroup(
     const connection: unknown = facts.keepsAddress
     if (typeof connection !== "object" || connection === null) return read(facts)
     const keeper = connection as { [kept]?: string | undefined }
-    // What has no address is asked again: its socket may be about to have one.
+    // A missing group is read again next time, because the socket may still receive its address.
     if (keeper[kept] !== undefined) return keeper[kept]
     const group = read(facts)
     if (canKeep(keeper)) keeper[kept] = group
@@ -48,7 +48,10 @@ export function compileClientGroup(
   }
 }
 
-/** Node's socket inherits its address. Where there is one of its own an app has put it there, which may do so for each request. */
+/**
+ * Whether a group may be kept on the connection. Node's socket inherits `remoteAddress`. An own `remoteAddress` was set
+ * by the app, which may change it for each request.
+ */
 function canKeep(connection: object): boolean {
   return Object.isExtensible(connection) && !Object.hasOwn(connection, "remoteAddress")
 }

@@ -2,15 +2,20 @@ import { InvalidOptionError } from "../ground/errors.ts"
 import { FetchFacts, type FetchRequest, isFetchRequest } from "./fetch-facts.ts"
 import type { RequestFacts } from "./request.ts"
 
-/** The facts of a framework's request, as its adapter reads them; undefined where it is none of the framework's. */
+/**
+ * A function that reads the facts of a framework's request. It returns undefined for a request of another framework.
+ */
 export type FactsReader = (request: object) => RequestFacts | undefined
 
-/** What the facts of a request are read by, whichever framework's it is. */
+/** The readers of all mounted frameworks. They read the facts of any request. */
 export class FactsReaders {
   readonly #readers: Set<FactsReader> = new Set()
   readonly #takesAnything: boolean
 
-  /** `takesAnything`: also what is no object, such as a text, since `fields` of the app read it, or nobody does. */
+  /**
+   * With `takesAnything`, a request need not be an object. It may be a string that the app's
+   * `fields` read, for example.
+   */
   constructor(takesAnything: boolean) {
     this.#takesAnything = takesAnything
   }
@@ -19,7 +24,10 @@ export class FactsReaders {
     this.#readers.add(reader)
   }
 
-  /** The facts of a request; it is its own where no framework knows it. Throws InvalidOptionError for what is none. */
+  /**
+   * Returns the facts of a request. If no framework's reader knows it, the request itself has the facts. Throws
+   * InvalidOptionError for an invalid request.
+   */
   read(request: unknown): RequestFacts {
     if (typeof request !== "object" || request === null) {
       if (!this.#takesAnything) throwNotARequest(request)
@@ -33,7 +41,10 @@ export class FactsReaders {
   }
 }
 
-/** The facts that a request has itself. Its `headers` are absent if reading them throws, as they do where a page is rendered in advance. */
+/**
+ * Returns the facts in the request's own members. If reading `headers` throws, they are left out. Frameworks throw
+ * there when they render a page in advance.
+ */
 function ownFacts(request: object): RequestFacts {
   let isFetch: boolean
   try {
@@ -44,7 +55,10 @@ function ownFacts(request: object): RequestFacts {
   return isFetch ? new FetchFacts(request as FetchRequest) : withSocketAddress(request)
 }
 
-/** Node's own request keeps the address on its socket: without it all clients would be one. */
+/**
+ * Adds the address of the request's socket. Node's own request only has it there, and without
+ * it all clients would be one.
+ */
 function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }): RequestFacts {
   if (request.remoteAddress !== undefined) return request
   const { remoteAddress } = (request.socket ?? {}) as RequestFacts
@@ -54,11 +68,11 @@ function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }
 }
 
 /**
- * Throws InvalidOptionError for what is no request: a key by itself, as other rate limiters take it. All of them would be one
- * client.
+ * Throws InvalidOptionError for an invalid request, such as a bare key, which other rate limiters accept. Otherwise all
+ * keys would count as one client.
  */
 function throwNotARequest(request: unknown): never {
-  // Not shown: it may be the key of an API, which has no place in a log.
+  // The message does not show the value, because it may be an API key, which must not be logged.
   const given = request === null ? "null" : `a ${typeof request}`
   throw new InvalidOptionError([
     {

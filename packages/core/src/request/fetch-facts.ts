@@ -1,17 +1,17 @@
 import type { HeaderFields, RequestFacts } from "./request.ts"
 
-/** What of the fetch API's `Headers` is used. A `Map` of header fields has the same. */
+/** The members of the fetch API's `Headers` that are used. A `Map` of header fields has them, too. */
 interface FetchHeaders {
   get(name: string): unknown
   forEach(visit: (value: string, name: string) => void): void
 }
 
-/** A request whose header fields are a `Headers`: the fetch API's `Request`, or an object with the same members. */
+/** A request whose `headers` are a `Headers` object: the fetch API's `Request`, or an object with the same members. */
 export interface FetchRequest extends Omit<RequestFacts, "headers"> {
   readonly headers: FetchHeaders
 }
 
-/** True if the request's `headers` are a `Headers` of the fetch API, of any copy or polyfill of it. */
+/** True if the request's `headers` are a `Headers` object of the fetch API, or of any polyfill of it. */
 export function isFetchRequest(request: { readonly headers?: unknown }): request is FetchRequest {
   const { headers } = request
   if (typeof headers !== "object" || headers === null) return false
@@ -19,7 +19,7 @@ export function isFetchRequest(request: { readonly headers?: unknown }): request
   return typeof get === "function" && typeof forEach === "function"
 }
 
-/** Reads the facts of a fetch request, each when a rule asks for it. */
+/** The facts of a fetch request. Each fact is read when a rule needs it. */
 export class FetchFacts implements RequestFacts {
   readonly #request: FetchRequest
   #headers: HeaderFields | undefined
@@ -44,7 +44,7 @@ export class FetchFacts implements RequestFacts {
     return this.#request.route
   }
 
-  /** As Node has them. The fetch API joins repeated fields with ", ", as Node does. */
+  /** Returns the header fields in Node's form. The fetch API joins repeated fields with ", ", as Node does. */
   get headers(): HeaderFields {
     if (this.#headers === undefined) {
       // Without a prototype, because "__proto__" is a valid name of a header field.
@@ -69,7 +69,10 @@ export class FetchFacts implements RequestFacts {
     return this.#request.body
   }
 
-  /** Undefined unless it is an object of texts, so that cookies are read from the header. */
+  /**
+   * Returns the request's `cookies`; undefined if they are an object with a `get` method, so that
+   * the header is read instead.
+   */
   get cookies(): unknown {
     const cookies = this.#request.cookies as { readonly get?: unknown } | null | undefined
     return typeof cookies?.get === "function" ? undefined : cookies

@@ -6,7 +6,7 @@ import { compileClientGroup } from "./client-group.ts"
 import { compileField, type FieldContext, isBuiltInField } from "./field.ts"
 import type { FieldReader, RequestFacts } from "./request.ts"
 
-/** A context that writes down whom it was told what. */
+/** Creates a context that records its callbacks' calls. */
 function context(matchedPath?: string): FieldContext & { readonly told: unknown[][] } {
   const told: unknown[][] = []
   return {
@@ -64,7 +64,7 @@ describe("a scalar counts as its text", () => {
     expect(read("cookie:user", { cookies: { user: value } })).toBe(text)
     const known = context()
     expect(compileField("user", () => value, known)({}, undefined)).toBe(text)
-    // What a client may have sent is no mistake of the app.
+    // A value that a client may have sent is not the app's mistake.
     expect(known.told).toHaveLength(value instanceof Date ? 1 : 0)
   })
 })

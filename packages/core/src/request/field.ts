@@ -3,19 +3,21 @@ import { ignoreRejection, isThenable } from "../ground/maybe-promise.ts"
 import { classOf } from "../ground/show.ts"
 import type { ClientAddressReader, FieldReader, RequestFacts } from "./request.ts"
 
-/** What a reader needs to know, and whom it tells. Each callback is called at most once by each reader. */
+/** The context of a field reader: its settings and its callbacks. Each reader calls each callback at most once. */
 export interface FieldContext {
-  /** The group that a client is counted in by its address. */
+  /** Reads the group in which a client is counted by its address. */
   readonly clientGroup: ClientAddressReader
-  /** The `match.path` of the rule that the reader is for: its `route` where the framework names none. */
+  /** The rule's `match.path`. It serves as `route` if the framework does not name one. */
   readonly matchedPath?: string | undefined
-  /** A bare name has no extractor, so the client may choose its value. Called when the reader is compiled. */
+  /** Called while compiling if a bare name does not have an extractor, so that the client may choose its value. */
   onClientChosen(name: string): void
-  /** The request carries a body that no parser has read yet. */
+  /** Called if the request carries a body that no parser has read yet. */
   onBodyMissing(name: string): void
-  /** Neither the framework nor the rule names a route. */
+  /** Called if neither the framework nor the rule names a route. */
   onRouteMissing(): void
-  /** An extractor, or a getter of the request, threw; or an extractor answered with a promise or an object of a class. */
+  /**
+   * Called if an extractor or a getter of the request threw, or an extractor returned a promise or a class instance.
+   */
   onExtractorFailed(name: string, error: unknown): void
 }
 
@@ -24,27 +26,27 @@ const DEEPEST_PATH = 8
 
 type ValueReader = (facts: RequestFacts, request: unknown) => unknown
 
-/** Whether the name is Sluice's own ("ip", "header:x-api-key"), so that an app's extractor cannot have it. */
+/** Whether the name is built in ("ip", "header:x-api-key"), so that an app's extractor cannot use it. */
 export function isBuiltInField(name: string): boolean {
   return BUILT_IN.has(name) || name.includes(":")
 }
 
 /**
- * Compiles a field to what reads it: `ip` (grouped), `service` (always ""), `method` (HEAD is GET), `route`,
- * `header:x-api-key`, `query:page`, `body:user.email` (at most 8 levels), `param:id`, `cookie:session`, or a bare name:
- * the app's own extractor, else the route parameter, query parameter, body member or header of that name, the first
- * that has a value.
+ * Returns the reader of a field. Fields are `ip` (grouped), `service` (always ""), `method` (HEAD is GET), `route`,
+ * `header:x-api-key`, `query:page`, `body:user.email` (at most 8 levels), `param:id`, `cookie:session`, and bare names.
+ * A bare name is read by the app's own extractor. Without an extractor, it is the route parameter, query parameter,
+ * body member or header of that name, whichever has a value first.
  *
- * A scalar counts as its text, so 1 and "1" are one client. Empty text, NaN, null, lists, objects and repeated
- * parameters are missing. Only a value's own properties are read. Header lines that Node has joined are one text; of
- * repeated cookies the first counts, as for every cookie parser.
+ * A scalar counts as its string, so 1 and "1" are one client. Empty strings, NaN, null, lists, objects and repeated
+ * parameters count as missing. Only a value's own properties are read. Header lines that Node has joined are one
+ * string. The first of several cookies with the same name counts, as in every cookie parser.
  */
 export function compileField(
   name: string,
   extractor: ((request: unknown) => unknown) | undefined,
   context: FieldContext,
 ): FieldReader {
-  // Empty, and yet no missing value: the whole service is one client.
+  // Here an empty string is not a missing value: the whole service is one client.
   if (name === "service") return () => ""
   const read = compileValue(name, extractor, context)
   const isAddress = name === "ip"
@@ -116,7 +118,7 @@ function methodText(method: unknown): unknown {
 
 function compileRoute({ matchedPath, onRouteMissing }: FieldContext): ValueReader {
   let told = false
-  // Never the raw path: its dynamic segments would make a counter each.
+  // Never use the raw path: each value of its dynamic segments would get its own counter.
   return ({ route }) => {
     if (typeof route === "string" && route !== "") return route
     if (matchedPath === undefined && !told) {
@@ -127,7 +129,7 @@ function compileRoute({ matchedPath, onRouteMissing }: FieldContext): ValueReade
   }
 }
 
-/** Over HTTP/2 and 3 the host is `:authority`, beside which a `host` of the client's own says nothing (RFC 9113 section 8.3.1). */
+/** The host over HTTP/2 and HTTP/3. A `host` header that the client adds is ignored (RFC 9113 section 8.3.1). */
 const AUTHORITY = ":authority"
 
 function compileHeader(key: string): ValueReader {
@@ -194,7 +196,7 @@ function compileExtractor(name: string, extractor: (request: unknown) => unknown
       ignoreRejection(value)
       throw new TypeError(`The extractor of "${name}" answered with a promise; it must answer at once`)
     }
-    // A list or a plain object may be what a client has sent; this is what the app has by mistake, such as a database's id.
+    // A client may have sent a list or a plain object. A class instance is the app's mistake, such as a database id.
     const what = classOf(value)
     if (what === undefined) return value
     throw new TypeError(
@@ -221,7 +223,7 @@ function queryOf(url: string): string | undefined {
   return mark === -1 ? undefined : target.slice(mark + 1)
 }
 
-/** Whether a request has a body (RFC 9112 section 6.3). Where the headers are not known it may have one. */
+/** Whether a request has a body (RFC 9112 section 6.3). Without known headers, it is assumed to have one. */
 export function carriesBody(headers: RequestFacts["headers"]): boolean {
   if (headers === undefined) return true
   const length = headers["content-length"]

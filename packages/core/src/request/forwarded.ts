@@ -1,19 +1,19 @@
 import { canonicalAddress } from "../ground/address.ts"
 
-/** The header fields in which proxies list for whom they forward. Each appends on the right. */
+/** The header fields in which proxies list the addresses that they forward for. Each proxy appends on the right. */
 export type ForwardedHeader = "x-forwarded-for" | "forwarded"
 
-/** How much of a list is looked at, from the right: a client may have written any amount on the left. */
+/** The bounds of what is read of a list, from the right. A client may have written any amount on the left. */
 const MOST_ELEMENTS = 50
 const MOST_CHARACTERS = 8192
 
 /**
- * Calls `visit` with the addresses of a forwarding header from right to left, until it yields false, an element is no
- * address, or the bounds are reached. Lines of a repeated header are one list, in their order. Empty elements do not
- * count (RFC 9110 section 5.6.1).
+ * Calls `visit` with the addresses of a forwarding header, from right to left. It stops when `visit` returns false, an
+ * element is not a valid address, or the bounds are reached. Lines of a repeated header form one list, in their order.
+ * Empty elements are skipped (RFC 9110 section 5.6.1).
  *
- * From the right, because only what trusted proxies appended is known to be well formed: an open quote that a client
- * sent would swallow their elements for a reader that starts at the left.
+ * It reads from the right, because only the elements of trusted proxies are known to be well formed. If it read from
+ * the left, an open quote sent by the client would swallow those elements.
  */
 export function visitForwarded(
   name: ForwardedHeader,
@@ -30,7 +30,7 @@ export function visitForwarded(
     const text = cut ? line.slice(line.length - characters) : line
     for (let end = text.length; end >= 0; ) {
       const comma = name === "forwarded" ? commaOutsideQuotes(text, end) : commaBefore(text, end)
-      // What is left of the cut is the end of an element at best.
+      // The rest of a cut line is at best the end of an element.
       if (elements === 0 || (cut && comma === -1)) return
       elements -= 1
       const element = text.slice(comma + 1, end).trim()
@@ -45,8 +45,9 @@ export function visitForwarded(
 }
 
 /**
- * The address of a node as proxies write it: bare, "192.0.2.1:4711", "[2001:db8::1]" or "[2001:db8::1]:4711". A port
- * may be obfuscated; "unknown" and an obfuscated name such as "_hidden" are no address (RFC 7239 section 6).
+ * Returns the address of a node as proxies write it: bare, "192.0.2.1:4711", "[2001:db8::1]" or
+ * "[2001:db8::1]:4711". A port may be obfuscated. Returns undefined for "unknown" and for an obfuscated name such as
+ * "_hidden" (RFC 7239 section 6).
  */
 export function addressOfNode(node: string): string | undefined {
   if (node.startsWith("[")) {
@@ -64,7 +65,7 @@ function isPort(node: string, from: number): boolean {
 }
 
 function commaBefore(text: string, end: number): number {
-  // lastIndexOf takes a negative position for 0 and would find a comma there.
+  // lastIndexOf treats a negative position as 0 and would find a comma there.
   return end === 0 ? -1 : text.lastIndexOf(",", end - 1)
 }
 
@@ -84,10 +85,13 @@ function isEscaped(text: string, index: number): boolean {
   return escaped
 }
 
-/** One parameter, or none, up to the next semicolon (RFC 7239 section 4). No two repetitions can match the same text. */
+/**
+ * Matches at most one parameter, up to the next semicolon (RFC 7239 section 4). No two repetitions in it can match the
+ * same text, so it does not backtrack exponentially.
+ */
 const PARAMETER = /[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";,]+))[ \t]*)?(?:;|$)/y
 
-/** The value of an element's `for`; undefined where there is none, or two, or the element is not well formed. */
+/** Returns the value of an element's `for`; undefined if it is missing or repeated, or if the element is malformed. */
 function forParameter(element: string): string | undefined {
   let node: string | undefined
   PARAMETER.lastIndex = 0

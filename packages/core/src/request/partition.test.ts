@@ -4,7 +4,7 @@ import type { OnMissing } from "../ground/policy.ts"
 import { compilePartition, LONGEST_PARTITION, type Partition, partitionText, SKIP } from "./partition.ts"
 import type { RequestFacts } from "./request.ts"
 
-/** Reads a field from the request itself, which is a record of texts. */
+/** Returns a reader that reads a field from the request itself, which is a record of strings. */
 const readerOf =
   (field: string) =>
   (_facts: RequestFacts, request: unknown): string | undefined =>

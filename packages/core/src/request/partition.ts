@@ -2,23 +2,23 @@ import { hash } from "node:crypto"
 import type { OnMissing } from "../ground/policy.ts"
 import type { FieldReader, RequestFacts } from "./request.ts"
 
-/** The rule does not count this request. */
+/** Means that the rule does not count this request. */
 export const SKIP: unique symbol = Symbol("skip")
 
-/** The rule refuses this request, because it has not got the field. */
+/** The missing field for which the rule refuses this request. */
 export interface MissingField {
   readonly field: string
 }
 
-/** Whose counter a rule takes from: its text, or why there is none. */
+/** The text that identifies the counter of a request, or the reason why it is not counted. */
 export type Partition = string | typeof SKIP | MissingField
 
-/** The longest text that is kept readable; a UUID, an API key or an e-mail address fits. */
+/** The longest text that stays readable. A UUID, an API key or an e-mail address fits. */
 export const LONGEST_PARTITION = 128
 
 const SHARED = "@shared"
 
-/** What a rule says about its partitions. */
+/** The part of a rule that defines its partitions. */
 export interface PartitionRule {
   /** Empty for a rule that counts the whole service. */
   readonly fields: readonly string[]
@@ -26,17 +26,17 @@ export interface PartitionRule {
 }
 
 /**
- * The text of a counter: no two lists of values have the same, and none is longer than 128 UTF-16 units.
+ * Returns the text of a counter. Different lists of values have different texts. A text has at most 128 UTF-16 units.
  *
  * | values | text |
  * | --- | --- |
  * | none: the whole service | empty |
- * | one | itself, a leading "@" or "#" doubled |
+ * | one | the value itself, with a leading "@" or "#" doubled |
  * | several | "@", then each with its length: `["7", "1.2.3.4"]` is `@1:77:1.2.3.4` |
- * | where that is longer, or holds a surrogate | "#" and the SHA-256 of its UTF-16 in base64url |
+ * | if the text is longer or contains a surrogate | "#" and the SHA-256 of its UTF-16 in base64url |
  *
- * Only the field `service` has an empty value: by itself it is the whole service. A lone surrogate has no UTF-8, so in
- * a store's key it would be the same as any other.
+ * Only the field `service` has an empty value. By itself it means the whole service. A lone surrogate
+ * cannot be encoded in UTF-8, so all lone surrogates would look the same in a store's key.
  */
 export function partitionText(values: readonly string[]): string {
   const [only] = values
@@ -48,12 +48,14 @@ export function partitionText(values: readonly string[]): string {
 }
 
 /**
- * Compiles a rule's fields to what names the counter of a request. `readerOf` yields the reader of a field; it is asked
- * for "ip" too where that stands in for a missing one.
+ * Returns a function that computes the partition of a request from a rule's fields. `readerOf` returns the reader of a
+ * field. It is also called for "ip" if the address replaces a missing field.
  *
- * One missing part makes a combination missing. Then, by `onMissing`: "ip" is "@ip:192.0.2.7", or where there is no
- * address the same as "shared"; "shared" is "@shared", one counter for all of them; "skip" is SKIP; "deny" names the
- * first field that is missing. No value that a client sends is the same as these.
+ * If one field is missing, the whole combination is missing. Then `onMissing` decides. "ip" gives "@ip:192.0.2.7", or
+ * the text of "shared" if there is no address. "shared" gives "@shared", one counter for all such requests. "skip"
+ * gives SKIP. "deny" gives the first missing field.
+ *
+ * A client cannot send a value that equals one of these.
  */
 export function compilePartition(
   { fields, onMissing }: PartitionRule,
@@ -66,7 +68,7 @@ export function compilePartition(
   if (readers.length === 1) {
     const read = readers[0] as FieldReader
     const denial = denials[0] as MissingField
-    // An address has one spelling, in which there is nothing to look for.
+    // An address has one canonical spelling, which needs no escaping.
     const isAddress = fields[0] === "ip"
     return (facts, request) => {
       const value = read(facts, request)
@@ -108,7 +110,7 @@ function compileStandIn(
 
 function singleText(value: string): string {
   const first = value.charCodeAt(0)
-  // "@" and "#" begin what is not a client's own word.
+  // "@" and "#" are the prefixes of texts that are not a client's own value.
   return bounded(first === 64 || first === 35 ? value[0] + value : value)
 }
 

@@ -1,52 +1,60 @@
-/** Header fields as Node has them: lower-case names; a repeated field is a list, or joined with ", ". */
+/** Header fields in Node's form. Names are lower case. A repeated field is a list, or is joined with ", ". */
 export type HeaderFields = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /**
- * The facts of a request that an adapter gives, and that serve the built-in fields. Every member may be absent: what
- * is absent is a missing field, never an error.
+ * The facts of a request that an adapter provides for the built-in fields. Every member may be absent. An absent member
+ * is a missing field, never an error.
  */
 export interface RequestFacts {
-  /** In any case: for `method`, where HEAD is GET, and for `match.methods`. */
+  /** The HTTP method, in upper or lower case, for `match.methods` and for the field `method`, in which HEAD is GET. */
   readonly method?: string | undefined
-  /** The request target as it came: "/users/7?full=1", with mount points still in it. */
+  /** The request target as it arrived, including mount points: "/users/7?full=1". */
   readonly url?: string | undefined
   /**
-   * The target as it is routed, where the app has rewritten it before it got here, with mount points in it. `match.path` looks at
-   * both. Absent, it is the same.
+   * The request target that the app routes by, including mount points, if the app has rewritten `url`. `match.path`
+   * checks both. Default: `url`.
    */
   readonly routedUrl?: string | undefined
-  /** The framework's pattern of the route, "/users/:id", where the framework knows it; never the raw path. */
+  /**
+   * The framework's route pattern, such as "/users/:id". Absent if the framework does not know it; never the raw path.
+   */
   readonly route?: string | undefined
-  /** For `header:NAME`, and for the client's address where a trusted proxy writes it. */
+  /** Header fields, for `header:NAME` and for the client's address as reported by a trusted proxy. */
   readonly headers?: HeaderFields | undefined
-  /** Parsed, for `query:NAME`: an object of texts. A repeated parameter, a list, is missing. */
+  /** The parsed query, for `query:NAME`: an object of strings. A repeated parameter is a list and counts as missing. */
   readonly query?: unknown
-  /** Parameters of the route, for `param:NAME`: an object of texts. */
+  /** The route parameters, for `param:NAME`: an object of strings. */
   readonly params?: unknown
-  /** Parsed, for `body:PATH`: an object, whose members may be objects. */
+  /** The parsed body, for `body:PATH`: an object, whose members may be objects. */
   readonly body?: unknown
-  /** Parsed, for `cookie:NAME`: an object of texts. Absent, they are read from the header. */
+  /** The parsed cookies, for `cookie:NAME`: an object of strings. If absent, cookies are read from the header. */
   readonly cookies?: unknown
   /**
-   * The only fields that there are of this request, as rules write them but header fields' names in lower case
-   * ("header:x-api-key"), and `service` where rules without a field are for it: any other rule is not. Absent, every rule is, and its `onMissing` decides about a field that is missing.
+   * The only fields that this request has, written as in rules, but with header names in lower case
+   * ("header:x-api-key"). A rule that needs any other field does not apply. Rules without a field only apply if the set
+   * has `service`. If absent, every rule applies, and its `onMissing` decides about a missing field.
    */
   readonly onlyFields?: ReadonlySet<string> | undefined
   /** Address of the socket's peer; undefined when the socket is gone. */
   readonly remoteAddress?: string | undefined
   /**
-   * What lives as long as the connection and is no other client's, such as Node's socket: what `remoteAddress` means is
-   * worked out once for it and kept on it, under a symbol. Absent, it is worked out for every request; also where it is frozen,
-   * or has a `remoteAddress` that is not inherited: an app has written it, perhaps another one for each request.
+   * An object that lives as long as the connection and belongs to one client, such as Node's socket. The group of
+   * `remoteAddress` is computed once and kept on this object, under a symbol.
+   *
+   * The group is computed for every request if this object is absent or frozen. It is also computed each time if the
+   * object has its own, not inherited `remoteAddress`, because the app may change it for each request.
    */
   readonly keepsAddress?: object | undefined
 }
 
-/** The canonical address, not grouped, of the client behind a request; undefined where it has none. */
+/**
+ * A function that reads the address or the address group of the client behind a request. It returns undefined if the
+ * client does not have an address.
+ */
 export type ClientAddressReader = (facts: RequestFacts) => string | undefined
 
 /**
- * The text of a field for one request; undefined where it is missing. `request` is what the app's extractors are
- * given: the framework's own object. Does not throw.
+ * A function that returns the text of a field for one request; undefined if the field is missing. `request` is the
+ * framework's own object, which the app's extractors receive. Does not throw.
  */
 export type FieldReader = (facts: RequestFacts, request: unknown) => string | undefined
