@@ -4,12 +4,12 @@ import type { DecisionCall, Limiter } from "../limiter/limiter.ts"
 import { LIMITER, type Measuring, MODE, OPERATION, POLICY, REFUSAL, RESULT, Tally } from "./measuring.ts"
 
 /**
- * Seconds: a decision in memory is in the first bucket, one by Redis in the middle, and the default deadline of 50 ms is
- * a boundary; the last ones are for who waits.
+ * Boundaries of the histogram in seconds. A decision in memory falls into the first bucket, and a decision by Redis
+ * into the middle ones. The default deadline of 50 ms is a boundary. The last buckets are for requests that wait.
  */
 const BOUNDARIES = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** Counts what each rule decides, and measures how long decisions take. */
+/** Counts the decisions of each rule, and measures how long decisions take. */
 export function measureDecisions<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
   const decisions = new Tally(
     meter.createCounter("sluice.policy.decisions", {
@@ -33,7 +33,7 @@ export function measureDecisions<Request>(limiter: Limiter<Request>, meter: Mete
     for (const check of decision.checks) {
       const { policy, shadow, refusal = "" } = check
       const result = resultOf(check, shadow)
-      // The name comes last: it may have spaces.
+      // The name comes last, because it may contain spaces.
       decisions.count(`${mode} ${result} ${refusal} ${policy}`, () => ({
         [LIMITER]: name,
         [POLICY]: policy,

@@ -3,9 +3,9 @@ import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from ".
 import type { Limiter, LimiterEvents } from "../limiter/limiter.ts"
 import { ERROR_TYPE, LIMITER, type Measuring, Tally } from "./measuring.ts"
 
-/** Counts what goes wrong in the store and in the rule source. */
+/** Counts errors of the store and the rule source, evictions, and lost refunds. */
 export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
-  // In an outage of the store that is each decision.
+  // A tally, because in an outage of the store every decision adds to it.
   const storeErrors = new Tally(
     meter.createCounter("sluice.store.errors", {
       description: "Times that the store did not answer and a decision was made without it.",

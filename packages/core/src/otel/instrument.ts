@@ -7,9 +7,11 @@ import { checkArguments, type InstrumentOptions } from "./options.ts"
 import { observeState } from "./state.ts"
 
 /**
- * Measures a limiter by OpenTelemetry: decisions by rule, result and mode, how long they take, errors of the store and of the
- * rules, and what the limiter is at. docs/guides/metrics.md has all instruments. Yields what ends it; so does closing the
- * limiter. No attribute tells whom a rule counts. Asked for twice under one name it is measured once, until both are ended.
+ * Measures a limiter with OpenTelemetry: decisions by rule, result and mode, their duration, errors, and state. All
+ * instruments are listed in docs/guides/metrics.md. Attributes never identify clients.
+ *
+ * Returns a function that stops measuring. Closing the limiter also stops it. If `instrument` is called twice with the
+ * same name, the limiter is measured once, until both calls have been stopped.
  *
  * @example
  * ```ts
@@ -33,13 +35,13 @@ export function instrument<Request>(limiter: Limiter<Request>, options: Instrume
   return useOf(measurement)
 }
 
-/** A limiter that is measured under a name, and how many want it so. */
+/** The measurement of a limiter under one name, with the number of its users. */
 interface Measurement {
   users: number
   readonly end: () => void
 }
 
-/** Wants it for one more; yields what ends that, and once nobody wants it the measurement. */
+/** Adds a user. Returns a function that removes the user, and ends the measurement with its last user. */
 function useOf(measurement: Measurement): () => void {
   measurement.users++
   let isEnded = false
@@ -50,10 +52,12 @@ function useOf(measurement: Measurement): () => void {
   }
 }
 
-/** Two that measured the same, one in each of two modules of an app, would say twice of what there is. */
+/**
+ * All measurements. Without sharing them, two modules of an app that measure the same limiter would double its counts.
+ */
 const measurements = new WeakMap<object, WeakMap<MeterProvider, Map<string, Measurement>>>()
 
-/** What is measured of a limiter by a provider, by its name. */
+/** Returns the measurements of a limiter by a provider, by their names. */
 function measuredBy(limiter: object, meterProvider: MeterProvider): Map<string, Measurement> {
   const ofLimiter = measurements.get(limiter) ?? new WeakMap<MeterProvider, Map<string, Measurement>>()
   const byProvider = ofLimiter.get(meterProvider) ?? new Map<string, Measurement>()
@@ -61,7 +65,7 @@ function measuredBy(limiter: object, meterProvider: MeterProvider): Map<string, 
   return byProvider
 }
 
-/** Measures until it is ended or the limiter closed; yields what ends it. */
+/** Measures the limiter until it closes. Returns a function that ends the measurement earlier. */
 function measure<Request>(
   limiter: Limiter<Request>,
   meterProvider: MeterProvider,

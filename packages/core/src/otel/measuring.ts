@@ -1,36 +1,38 @@
 import type { Attributes, Counter } from "@opentelemetry/api"
 
 /**
- * Attributes of the instruments, by OpenTelemetry's naming guidelines
- * (https://opentelemetry.io/docs/specs/semconv/general/naming/). Each has a bounded set of values: names that the app or its
- * rules give, and words of ours. Never whom a rule counts: clients have no end, and their addresses are nobody else's business.
+ * The limiter's name, an attribute of every instrument. All attributes follow OpenTelemetry's naming guidelines
+ * (https://opentelemetry.io/docs/specs/semconv/general/naming/). Each has a bounded set of values: names from the
+ * app or its rules, or fixed words. They never identify clients, because there may be any number of them, and
+ * their addresses are private.
  */
 export const LIMITER = "sluice.limiter.name"
 /** Name of the rule. */
 export const POLICY = "sluice.policy.name"
-/** admitted · over_limit · refused · shadowed */
+/** Result of a decision: admitted · over_limit · refused · shadowed */
 export const RESULT = "sluice.decision.result"
-/** normal · degraded: made without the shared store */
+/** Mode of a decision: normal · degraded (made without the shared store) */
 export const MODE = "sluice.decision.mode"
-/** decide · takeUpTo · acquire · hold */
+/** The call that decided: decide · takeUpTo · acquire · hold */
 export const OPERATION = "sluice.operation.name"
-/** A decision's `refusal`, of what is refused or shadowed. */
+/** The `refusal` of a refused or shadowed decision. */
 export const REFUSAL = "sluice.refusal.reason"
-/** OpenTelemetry's own: https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/ */
+/** A standard attribute of OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/ */
 export const ERROR_TYPE = "error.type"
 
-/** What is measured at a limiter. */
+/** A measurement of a limiter. */
 export interface Measuring {
-  /** Hands over what has been added up: called when metrics are collected, and at the end. */
+  /** Adds the collected sums to the counters. Called when metrics are collected, and at the end. */
   flush(): void
-  /** Leaves the limiter. */
+  /** Removes the listeners from the limiter. */
   end(): void
 }
 
 /**
- * Sums of what is to be added to a counter, until metrics are collected: an SDK turns the attributes of each add into a text
- * to find its place, which takes longer than a decision in memory. A counter that adds up by itself, as observable ones do, would
- * not bear a view that leaves attributes out.
+ * Sums that are kept until metrics are collected, and then added to a counter. For each `add`, an SDK turns the
+ * attributes into a string to find the sum. That takes longer than a decision in memory.
+ *
+ * An observable counter would also avoid this cost, but it gives wrong sums under a view that drops attributes.
  */
 export class Tally {
   readonly #counter: Counter
@@ -40,14 +42,14 @@ export class Tally {
     this.#counter = counter
   }
 
-  /** Adds one. `key` is other for other attributes, and those are asked for only where they are new. */
+  /** Adds one. Different attributes need different keys. `attributesOf` is only called for a new key. */
   count(key: string, attributesOf: () => Attributes): void {
     const found = this.#sums.get(key)
     if (found === undefined) this.#sums.set(key, { attributes: attributesOf(), sum: 1 })
     else found.sum++
   }
 
-  /** Hands over what has been added up. Forgets all keys, of which some may be of rules that are no more. */
+  /** Adds the sums to the counter. Removes all keys, because some may belong to rules that no longer exist. */
   readonly flush = (): void => {
     for (const { attributes, sum } of this.#sums.values()) this.#counter.add(sum, attributes)
     this.#sums.clear()

@@ -5,18 +5,21 @@ import type { Limiter } from "../limiter/limiter.ts"
 
 /** Options of `instrument`. */
 export interface InstrumentOptions {
-  /** Default: the global one, which has to be there when `instrument` is called. */
+  /** The provider of the meter. Default: the global provider, which must be set before `instrument` is called. */
   readonly meterProvider?: MeterProvider | undefined
   /**
-   * What tells the limiters of a process apart, as attribute `sluice.limiter.name`: default the limiter's service. Two of one
-   * name are counted as one, and of their gauges one is seen.
+   * The attribute `sluice.limiter.name`, which distinguishes the limiters of a process. Default: the limiter's service.
+   * Limiters with the same name share their counters, and only one of their gauges is visible.
    */
   readonly name?: string | undefined
 }
 
 const OPTIONS = ["name", "meterProvider"]
 
-/** @throws {@link InvalidOptionError} with everything that is wrong with what `instrument` was given. */
+/**
+ * Checks the arguments of `instrument`.
+ * @throws {@link InvalidOptionError} with every problem
+ */
 export function checkArguments<Request>(limiter: Limiter<Request>, options: InstrumentOptions): void {
   const problems = optionProblems(options)
   if (typeof limiter?.on !== "function" || typeof limiter.status?.service !== "string") {
@@ -26,7 +29,10 @@ export function checkArguments<Request>(limiter: Limiter<Request>, options: Inst
   if (problems.length > 0) throw new InvalidOptionError(problems)
 }
 
-/** Checked by hand: the library that checks rules would be loaded for two options. */
+/**
+ * Returns the problems with the options. Checks them by hand, because two options do not justify loading the
+ * rules' validation library.
+ */
 function optionProblems(options: InstrumentOptions): Problem[] {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     const accepted = `an object with ${OPTIONS.join(", ")}`

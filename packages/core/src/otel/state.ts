@@ -3,7 +3,8 @@ import type { Limiter } from "../limiter/limiter.ts"
 import { LIMITER } from "./measuring.ts"
 
 /**
- * Reads what the limiter is at, its rules and its store, when metrics are collected, after `onCollect`. Yields what ends it.
+ * Reads the state of the limiter, its rules and its store when metrics are collected. Calls `onCollect` before each
+ * reading. Returns a function that stops it.
  */
 export function observeState<Request>(
   limiter: Limiter<Request>,
@@ -46,7 +47,7 @@ export function observeState<Request>(
     const { rules, status } = limiter
     result.observe(waiting, status.waiting, attributes)
     if (status.openBreakers !== undefined) result.observe(openBreakers, status.openBreakers, attributes)
-    // Rules in code are always of the same age: none.
+    // Rules in code do not have an age.
     if (rules.loadedAtMs === undefined && rules.ageMs === 0) return
     if (rules.loadedAtMs !== undefined) result.observe(age, rules.ageMs / 1_000, attributes)
     if (rules.version !== undefined) result.observe(version, rules.version, attributes)
