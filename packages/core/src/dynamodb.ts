@@ -1,6 +1,6 @@
 /**
- * Rules in a DynamoDB table: the source that limiters read, and the registry that the owners of services write.
- * docs/guides/dynamodb.md has the table, permissions and costs.
+ * Rules in a DynamoDB table. Limiters read them through a rule source, and service owners write them through a
+ * registry. docs/guides/dynamodb.md describes the table, the permissions and the costs.
  * @module @sluice/core/dynamodb
  */
 

@@ -1,6 +1,6 @@
 /**
- * Decides how often a client may do something, for any framework or none: limiters, rules and where they come from, the store
- * in memory, and what adapters are made of. Loads no client of Redis and no SDK.
+ * Limits how often a client may do something, with or without a framework. This entry point has limiters, rules and
+ * their sources, the memory store, and the building blocks of adapters. It loads neither a Redis client nor an SDK.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"

@@ -1,5 +1,5 @@
 /**
- * Metrics of a limiter by OpenTelemetry. docs/guides/metrics.md has every instrument.
+ * Metrics of a limiter through OpenTelemetry. docs/guides/metrics.md lists every instrument.
  * @module @sluice/core/otel
  */
 

@@ -1,6 +1,6 @@
 /**
- * Counters in Redis, shared by every process that uses the same server or cluster. docs/guides/redis.md says what to run and
- * what happens when it is gone.
+ * Counters in Redis, shared by every process that uses the same server or cluster. docs/guides/redis.md describes the
+ * setup and the behavior when Redis is unavailable.
  * @module @sluice/core/redis
  */
 
