@@ -2,11 +2,14 @@ import type { RequestFacts } from "@sluice/core"
 import type { Request } from "express"
 import { routeOf } from "./route.ts"
 
-/** The facts of an Express request, each read when a rule asks for it: Express 5 parses the query each time. */
+/**
+ * The facts of an Express request. Each is read only when a rule needs it, because Express 5
+ * parses the query each time.
+ */
 export class ExpressFacts implements RequestFacts {
   readonly #req: Request
   readonly #middleware: object | undefined
-  /** `middleware` is what has met the request; undefined where a limiter is asked by hand. */
+  /** `middleware` is the mounted limiter that received the request; undefined when the app calls a limiter directly. */
   constructor(req: Request, middleware?: object) {
     this.#req = req
     this.#middleware = middleware
@@ -14,11 +17,11 @@ export class ExpressFacts implements RequestFacts {
   get method(): string {
     return this.#req.method
   }
-  /** Outside of an app, such as in front of a handler of Node's own server, nobody has kept another one. */
+  /** Returns the URL with its mount points. Without an app, as on Node's own server, only `url` exists. */
   get url(): string {
     return this.#req.originalUrl ?? this.#req.url
   }
-  /** Mount points are cut off what Express routes, behind the host where there is one. */
+  /** Returns the URL that Express routes, and puts back the mount points that Express has cut off, after any host. */
   get routedUrl(): string {
     const { baseUrl = "", url } = this.#req
     const [host = ""] = /^[a-z]+:\/\/[^/?#]*/i.exec(url) ?? []
@@ -39,7 +42,10 @@ export class ExpressFacts implements RequestFacts {
   get body(): unknown {
     return this.#req.body
   }
-  /** cookie-parser has those apart that were signed; one whose signature is wrong is false there. */
+  /**
+   * Returns all cookies. cookie-parser keeps signed cookies separately; a cookie with an
+   * invalid signature is false there.
+   */
   get cookies(): unknown {
     const { cookies, signedCookies } = this.#req
     if (signedCookies === undefined) return cookies
@@ -54,7 +60,9 @@ export class ExpressFacts implements RequestFacts {
   }
 }
 
-/** The facts of what a limiter is asked about by hand, when it is a request of Express. */
+/**
+ * Returns the facts of a request that the app passes to a limiter directly; undefined if it is not an Express request.
+ */
 export function factsOf(request: object): RequestFacts | undefined {
   return "baseUrl" in request && "originalUrl" in request ? new ExpressFacts(request as Request) : undefined
 }

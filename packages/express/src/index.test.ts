@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** Serves the app, and asks it by path. */
+/** Serves the app, and returns a function that requests a path. */
 async function serve(
   app: Express,
 ): Promise<(path: string, init?: RequestInit) => Promise<globalThis.Response>> {
@@ -46,7 +46,7 @@ const log = ({ code }: { readonly code: string }): void => {
   warnings.push(code)
 }
 
-/** One a minute, on a clock that stands still. */
+/** Returns options for one request per minute, with a clock that stands still. */
 function once(more: Partial<LimiterOptions<Request>> = {}): LimiterOptions<Request> {
   warnings.length = 0
   const { limit = 1, window = "1 minute" } = more
@@ -66,7 +66,7 @@ async function statuses(
   return all
 }
 
-/** A memory store that answers its n-th question when it is told to. */
+/** Creates a memory store that delays its n-th answer until `answer` is called. */
 function lateStore(n: number): { readonly store: Store; readonly asked: Promise<void>; answer(): void } {
   const store = memoryStore()
   let answer = () => {}
@@ -121,7 +121,7 @@ describe("rateLimit", () => {
     expect((await limiter.decide({ remoteAddress: "127.0.0.1" })).remaining).toBe(1)
     expect((await limiter.decide({ remoteAddress: "192.0.2.1" })).remaining).toBe(1)
     expect(await statuses(ask, "/", "/")).toEqual([200, 429])
-    // What has a member of a request of Express is none yet.
+    // An object with only one of these members is not an Express request.
     const facts = { originalUrl: "/", baseUrl: "", remoteAddress: "127.0.0.1" }
     for (const name of ["originalUrl", "baseUrl"] as const) {
       const { [name]: _left, ...others } = facts
@@ -207,7 +207,7 @@ describe("rateLimit", () => {
     app.get("/", ok)
     const ask = await serve(app)
     expect(await statuses(ask, "/", "/")).toEqual([200, 429])
-    // `next` is called with nothing, or not at all.
+    // `next` is called without arguments, or not at all.
     expect(seen).toEqual([
       { nexts: [[]], ended: false },
       { nexts: [], ended: true },
@@ -358,12 +358,12 @@ describe("the field route", () => {
       .use(["/one", "/:any/two"], login(rateLimit(byRoute({ name: "list" }))))
       .use(/^\/tenant-./, login(rateLimit(byRoute({ name: "expression" }))))
       .use("/plain", login(rateLimit(byRoute({ name: "plain" }))))
-    // From the first one on: whoever comes first must not have a counter that is another's afterwards.
+    // This holds from the first request on, so that its counter does not become another route's later.
     const paths = ["/api/a/login", "/api/a/login", "/api/b/login", "/apps/a/deep/login", "/one/login"]
     const ask = await serve(app)
     expect(await statuses(ask, ...paths, "/tenant-a/login")).toEqual([400, 400, 400, 400, 400, 400])
     expect(warnings).toEqual(Array(4).fill("SLUICE_ROUTE_UNKNOWN"))
-    // What is mounted beside them has its own.
+    // A route mounted next to them has its own counter.
     expect(await statuses(ask, "/plain/login", "/plain/login")).toEqual([200, 429])
   })
 

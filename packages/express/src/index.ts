@@ -1,5 +1,6 @@
 /**
- * Middleware for Express 5 and 4. What was decided is on the request: `req.rateLimit`, a {@link Decision} of `@sluice/core`.
+ * Middleware for Express 5 and 4. The decision is on the request: `req.rateLimit`, a
+ * {@link Decision} of `@sluice/core`.
  * @module @sluice/express
  */
 
@@ -20,31 +21,34 @@ import { ExpressFacts, factsOf } from "./facts.ts"
 declare global {
   namespace Express {
     interface Request {
-      /** What the limiter has decided on this request; of several mounts, the decision that binds. */
+      /** The limiter's decision on this request. With several mounts, it is the decision that binds. */
       rateLimit?: Decision
     }
   }
 }
 
-/** Limiter options, or a limiter to share; functions in them get Express' own request, and `onRejected` its own response. */
+/**
+ * Limiter options, or a limiter to share. Functions in them receive Express' own request, and
+ * `onRejected` also its own response.
+ */
 export type RateLimitOptions = GuardOptions<Request, Response>
 
 /**
- * The middleware, and the limiter behind it. To TypeScript it says nothing of a route's parameters and body: beside it
- * they keep the types that they have.
+ * The middleware, and the limiter behind it. Its type does not mention a route's parameters and body, so the types in
+ * the route's handlers stay as they are.
  */
 export type RateLimit = ((
   req: IncomingMessage & Pick<Request, "baseUrl" | "originalUrl">,
   res: ServerResponse,
   next: NextFunction,
 ) => void) & {
-  /** To peek, to reset, to listen and to close. */
+  /** The limiter, for peeks, resets, event listeners and closing. */
   readonly limiter: Limiter<Request>
 }
 
 /**
- * Middleware for Express 5 and 4, for an app, a router or a route. Fields that the app itself sets, such as a body, are read
- * when the request gets here: mount it after their parser. It calls `next` without an error or not at all.
+ * Creates middleware for Express 5 and 4, for an app, a router or a route. Mount it after the parsers of the fields
+ * that its rules read, such as the body. It calls `next` without an error, or not at all.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/express"
@@ -56,7 +60,7 @@ export type RateLimit = ((
  *   res.json({ remaining: req.rateLimit?.remaining })
  * })
  * ```
- * @throws {@link InvalidOptionError} here, and in a request of another framework
+ * @throws {@link InvalidOptionError} when called with invalid options, and when another framework calls the middleware
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createGuard(options, factsOf)
@@ -64,7 +68,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     const later = respond(guard, new ExpressFacts(req, handler), new ExpressExchange(req, res, next))
-    // Express does the same with what a handler throws at once.
+    // Express also passes an error that a handler throws synchronously to `next`.
     if (later instanceof Promise) later.catch(next)
   }
 

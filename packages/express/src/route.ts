@@ -1,14 +1,14 @@
 import type { Request } from "express"
 
-/** What is on the stack of a router: a route, or what is mounted. */
+/** An entry in the stack of a router: a route, or something mounted. */
 interface Layer {
   readonly route?: ExpressRoute | undefined
   readonly handle: Stacked
-  /** Its path, of newer releases of Express 5. */
+  /** Its path, in newer releases of Express 5. */
   readonly rawPath?: unknown
-  /** The values of its path's parameters when it matched last, of older ones. */
+  /** The values of its path parameters in the last match, in older releases. */
   readonly params?: object | undefined
-  /** Those parameters, of Express 4, where the values are soon another request's. */
+  /** The path parameters themselves, in Express 4, where another request soon overwrites the values. */
   readonly keys?: readonly unknown[]
 }
 /** A router, or any other function. */
@@ -29,13 +29,17 @@ interface App {
 const below = new WeakMap<object, boolean>()
 const used = new WeakMap<object, boolean>()
 const mountOf = new WeakMap<object, string>()
-/** No mount ends in a slash. */
+/** Marks a route that was seen under several mounts. A mount never ends in a slash. */
 const SEVERAL = "/"
 
 /**
- * The pattern of the route that the limiter is mounted on. Express leaves a request's route on it when that has called `next`, so it
- * is another's where `middleware` is not on it, but mounted by `use`. Of what is before the route it tells no pattern, only the path that
- * was asked: for a router at "/:tenant" each tenant's, so there the route is not known, nor is one that is seen under a second mount.
+ * Returns the pattern of the route that the limiter is mounted on; undefined if it is not known.
+ *
+ * When a route calls `next`, Express leaves that route on the request. A limiter that is mounted by `use` may find it
+ * there, but ignores it.
+ *
+ * For the mounts before a route, Express only has the requested path, not the pattern. A router at "/:tenant" would
+ * give one path per tenant, so the route is not known there. Nor is a route known that was seen under two mounts.
  */
 export function routeOf(req: Request, middleware: object | undefined): string | undefined {
   const { baseUrl } = req
@@ -44,7 +48,7 @@ export function routeOf(req: Request, middleware: object | undefined): string | 
   const app = req.app as unknown as App | undefined
   if (middleware !== undefined && !hasHandle(route, middleware) && isUsed(middleware, app)) return undefined
   if (baseUrl !== "" && isBelowPattern(route, app)) return undefined
-  // "/API" and "/api" are one mount.
+  // "/API" and "/api" are the same mount.
   const mount = baseUrl.toLowerCase()
   const first = mountOf.get(route) ?? mount
   mountOf.set(route, first === mount ? mount : SEVERAL)
@@ -55,7 +59,7 @@ function hasHandle({ stack }: ExpressRoute, middleware: object): boolean {
   return stack?.some(({ handle }) => handle === middleware) === true
 }
 
-/** Whether it is found where `use` puts it. What watches an app puts functions of its own in the place of others: then it is not. */
+/** True if `use` has mounted the middleware. False if a monitoring tool has replaced it with a function of its own. */
 function isUsed(middleware: object, app: App | undefined): boolean {
   return remembered(used, middleware, () => {
     for (const { layer } of layersOf(app)) if (layer.handle === middleware) return true
@@ -63,7 +67,10 @@ function isUsed(middleware: object, app: App | undefined): boolean {
   })
 }
 
-/** The same for all requests: what is mounted, and at what, is there before the first. */
+/**
+ * True if the route is mounted below a pattern. All requests share the result, because mounting
+ * ends before the first one.
+ */
 function isBelowPattern(route: ExpressRoute & object, app: App | undefined): boolean {
   return remembered(below, route, () => {
     for (const { layer, isBelow } of layersOf(app)) if (isBelow && layer.route === route) return true
@@ -80,9 +87,12 @@ function remembered(memory: WeakMap<object, boolean>, key: object, find: () => b
   return known
 }
 
-/** Everything that an app has, and whether it is below a pattern; of a router that is mounted in itself, once. */
+/**
+ * Iterates over all layers of an app, and whether each is below a pattern. Visits a router that
+ * contains itself only once.
+ */
 function* layersOf(app: App | undefined): Generator<{ readonly layer: Layer; readonly isBelow: boolean }> {
-  // Express 4 throws for `router`.
+  // Express 4 throws when `router` is read.
   const waiting = [{ stack: (app?._router ?? app?.router)?.stack, isBelow: false }]
   const seen = { above: new Set<unknown>(), below: new Set<unknown>() }
   for (const { stack, isBelow } of waiting) {
@@ -100,12 +110,12 @@ function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolea
   return isPattern(rawPath) || keys.length > 0 || Object.keys(params).length > 0
 }
 
-/** Of a path, or a list of them. */
+/** True if a path, or any path of a list, is a pattern. */
 function isPattern(path: unknown): boolean {
   return [path].flat().some((each) => typeof each !== "string" || /[:*{(]/.test(each))
 }
 
-/** Of an app that is mounted in another one, at a path or a list of them. */
+/** True if the app, or an app around it, is mounted at a pattern. */
 function isMountedAtPattern({ mountpath, parent }: App = {}): boolean {
   if (parent === undefined) return false
   return isPattern(mountpath) || isMountedAtPattern(parent)
