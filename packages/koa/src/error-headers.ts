@@ -1,22 +1,24 @@
 import type { HeaderLine } from "@sluice/core"
 import type { Context } from "koa"
 
-/** Of a context: what an error's answer has to tell, too. */
+/** The key under which a context keeps the headers that an error response must have. */
 const TOLD = Symbol("sluice.told")
 type Telling = Context & { [TOLD]?: readonly HeaderLine[] }
 
 /**
- * Has these headers, which are set already, stay on the response if there is an error. Koa answers one with the error's own
- * headers and takes all others off. The error may be anything, frozen or shared by all requests, and stays as it is.
+ * Keeps these headers on the response if there is an error. They have been set already, but Koa's error
+ * response removes all headers except the error's own. The error is not modified, because it may be
+ * frozen or shared by requests.
  */
 export function keepOnError(ctx: Telling, headers: readonly HeaderLine[]): void {
   const before = ctx[TOLD]
   ctx[TOLD] = before === undefined ? headers : [...before, ...headers]
   const { onerror } = ctx
   if (onerror === tellWithError) return
-  // One function for all: with one for each request V8 kept what hundreds of them had until a full collection.
+  // All requests share this function. With a closure for each, V8 kept the data of hundreds of
+  // requests until a full collection.
   if (!Object.hasOwn(ctx, "onerror")) ctx.onerror = tellWithError
-  // The app has its own, which may call ours.
+  // The app has its own `onerror`, which may call this one.
   else ctx.onerror = (error) => withHeaders(ctx, error, onerror)
 }
 
@@ -25,12 +27,12 @@ function tellWithError(this: Telling, error: Error | null | undefined): void {
 }
 
 function withHeaders(ctx: Telling, error: Error | null | undefined, onerror: Context["onerror"]): void {
-  // Koa calls it at the end of every response, and looks whether there is one.
+  // Koa calls `onerror` at the end of every response, even without an error.
   if (error === null || error === undefined) return
   const { res } = ctx
   const { removeHeader } = res
   const told = new Set((ctx[TOLD] as readonly HeaderLine[]).map(([name]) => name.toLowerCase()))
-  // What sets the error's headers is no place for it: Koa calls that from 3.3.0 on only where the error has some.
+  // Do not wrap the function that sets the error's headers. From 3.3.0 on, Koa only calls it if the error has headers.
   res.removeHeader = (name) => {
     if (!told.has(name.toLowerCase())) removeHeader.call(res, name)
   }

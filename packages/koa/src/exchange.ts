@@ -3,8 +3,8 @@ import type { Context } from "koa"
 import { keepOnError } from "./error-headers.ts"
 
 /**
- * A Koa context with its response. Headers are set on Node's own response, as `ctx.set` does. Status and body are set on the context, and
- * Koa sends them: the middleware before the limiter sees the answer, and may change it.
+ * A Koa context with its response. Headers are set on Node's own response, as `ctx.set` does. Status and body are set
+ * on the context, and Koa sends them. So the middleware before the limiter sees the answer and may change it.
  */
 export class KoaExchange extends NodeExchange<Context> {
   override apply(outcome: Outcome): void {
@@ -19,7 +19,7 @@ export class KoaExchange extends NodeExchange<Context> {
     return this.next()
   }
 
-  /** The app has said that it answers past Koa. What has begun is ended all the same. */
+  /** True if the app answers without Koa. A response that has begun is not taken, so that `respond` can end it. */
   override isTaken(): boolean {
     return this.request.respond === false && !this.request.headerSent
   }
@@ -32,7 +32,7 @@ export class KoaExchange extends NodeExchange<Context> {
 
   override send({ status, headers, body }: RejectionAnswer): void {
     this.request.status = status
-    // Before the body: Koa sets a type of its own if there is none.
+    // Set headers before the body, because Koa sets a default type if there is none.
     this.setHeaders(headers)
     this.request.body = body
   }

@@ -1,13 +1,13 @@
 import type { RequestFacts } from "@sluice/core"
 import type { Context } from "koa"
 
-/** What @koa/router leaves on a context: the pattern of what runs, and all that matched the path. */
+/** The members that @koa/router sets on a context: the pattern that runs, and all layers that matched the path. */
 interface Matched {
   readonly _matchedRoute?: unknown
   readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[]
 }
 
-/** The facts of a Koa context, each read when a rule asks for it. */
+/** The facts of a Koa context. Each is read only when a rule needs it. */
 export class KoaFacts implements RequestFacts {
   readonly #ctx: Context
   constructor(ctx: Context) {
@@ -20,21 +20,22 @@ export class KoaFacts implements RequestFacts {
     return this.#ctx.originalUrl
   }
   /**
-   * What koa-mount has cut off is no rewriting: it leaves that in `mountPath`, of several mounts the last, and also when it is done. So what
-   * is rewritten before a mount is not seen inside.
+   * Returns the URL that the app routes by. A prefix that koa-mount has cut off is not a rewrite. koa-mount keeps
+   * only the prefix of the last mount, in `mountPath`, even after the mount is done. Therefore a rewrite before a
+   * mount is not recognized inside it.
    */
   get routedUrl(): string {
     const { originalUrl, url, mountPath } = this.#ctx
     if (typeof mountPath !== "string") return url
     const isLeft = (rest: string): boolean =>
       originalUrl.endsWith(rest) && originalUrl.slice(0, originalUrl.length - rest.length).endsWith(mountPath)
-    // Of what is the mount itself it leaves a slash, be there one or not.
+    // For the mount point itself, koa-mount leaves "/", even if the URL does not end in a slash.
     return isLeft(url) || isLeft(url.replace(/^\/(?=\?|$)/, "")) ? originalUrl : url
   }
-  /** An expression is none to the core, which takes nothing but a text. */
+  /** Returns the pattern of the route. It may be a regular expression, which the core ignores. */
   get route(): string | undefined {
     const { _matchedRoute: route, matched }: Matched = this.#ctx as Matched
-    // What is mounted by `router.use` has a pattern as well, of no route: it is for no method.
+    // Middleware mounted by `router.use` also has a pattern. It is not a route, because its list of methods is empty.
     const isRoute = matched?.some(({ path, methods }) => path === route && methods.length > 0) ?? true
     return isRoute ? (route as string | undefined) : undefined
   }
@@ -58,7 +59,7 @@ export class KoaFacts implements RequestFacts {
   }
 }
 
-/** The facts of what a limiter is asked about by hand, when it is a context of Koa. */
+/** Returns the facts of a request that the app passes to a limiter directly; undefined if it is not a Koa context. */
 export function factsOf(request: object): RequestFacts | undefined {
   return "req" in request && "originalUrl" in request ? new KoaFacts(request as Context) : undefined
 }

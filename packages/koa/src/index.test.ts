@@ -21,12 +21,12 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-/** Serves an app of these middlewares, and asks it by path. */
+/** Serves an app with these middlewares, and returns a function that requests a path. */
 async function serve(
   ...middlewares: Middleware[]
 ): Promise<(path: string, init?: RequestInit) => Promise<globalThis.Response>> {
   const app = new Koa()
-  // Its default prints errors that a handler throws.
+  // By default, Koa prints errors that a handler throws.
   app.on("error", () => undefined)
   for (const middleware of middlewares) app.use(middleware)
   const server = createServer(app.callback())
@@ -47,7 +47,7 @@ const log = ({ code }: { readonly code: string }): void => {
   warnings.push(code)
 }
 
-/** One a minute, on a clock that stands still. */
+/** Returns options for one request per minute, with a clock that stands still. */
 function once(more: Partial<LimiterOptions<Context>> = {}): LimiterOptions<Context> {
   warnings.length = 0
   const { limit = 1, window = "1 minute" } = more
@@ -91,7 +91,7 @@ describe("rateLimit", () => {
     expect((await limiter.decide({ remoteAddress: "127.0.0.1" })).remaining).toBe(1)
     expect((await limiter.decide({ remoteAddress: "192.0.2.1" })).remaining).toBe(1)
     expect(await statuses(ask, "/", "/")).toEqual([200, 429])
-    // What has a member of a context is none yet.
+    // An object with only one of these members is not a context.
     const facts = { originalUrl: "/", req: undefined, remoteAddress: "127.0.0.1" }
     for (const name of ["originalUrl", "req"] as const) {
       const { [name]: _left, ...others } = facts
@@ -102,7 +102,7 @@ describe("rateLimit", () => {
   it("leaves the limiter to be asked by hand about a context, of one that it is not mounted for", async () => {
     const { limiter } = rateLimit(once({ field: ["ip", "route"], onMissing: "deny" }))
     const ask = await serve(async (ctx) => {
-      // Where routers leave it.
+      // Routers store the pattern here.
       ctx._matchedRoute = ctx.path
       ctx.status = (await limiter.decide(ctx)).allowed ? 200 : 429
     })
@@ -223,7 +223,7 @@ describe("rateLimit", () => {
     const as =
       (route: string | RegExp): Middleware =>
       (ctx, next) => {
-        // Where routers leave it.
+        // Routers store the pattern here.
         ctx._matchedRoute = route
         return next()
       }
@@ -235,7 +235,7 @@ describe("rateLimit", () => {
   })
 
   it("takes what a mount has cut off for no rewriting", async () => {
-    // As koa-mount does it: the prefix of the innermost mount stays, and the path comes back.
+    // Mounts as koa-mount does: the prefix of the innermost mount stays, and the path is restored.
     const mount =
       (prefix: string, inside: Middleware): Middleware =>
       async (ctx, next) => {
@@ -302,7 +302,7 @@ describe("rateLimit", () => {
       const response = await ask("/")
       expect([await response.text(), response.headers.has("ratelimit")]).toEqual(["mine", false])
     }
-    // The second is refused all the same.
+    // The second request is still refused.
     expect([went, errors]).toEqual([1, []])
   })
 
@@ -354,7 +354,7 @@ describe("rateLimit", () => {
       expect([response.status, await response.text()]).toEqual([200, "taken over"])
       expect(response.headers.has("ratelimit")).toBe(false)
     }
-    // The second is refused all the same.
+    // The second request is still refused.
     expect(went).toBe(1)
   })
 
@@ -655,7 +655,7 @@ describe("types", () => {
       },
     })
     new Koa().use(middleware)
-    // An app with a state of its own takes it too.
+    // The middleware also fits an app with its own state type.
     new Koa<{ user: string }, { log(text: string): void }>().use(middleware)
     expect(middleware).toBeTypeOf("function")
   })

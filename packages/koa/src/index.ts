@@ -1,5 +1,6 @@
 /**
- * Middleware for Koa 3 and 2. What was decided is in the state: `ctx.state.rateLimit`, a {@link Decision} of `@sluice/core`.
+ * Middleware for Koa 3 and 2. The decision is in the state: `ctx.state.rateLimit`, a
+ * {@link Decision} of `@sluice/core`.
  * @module @sluice/koa
  */
 
@@ -15,9 +16,12 @@ import type { Context, Middleware, Next } from "koa"
 import { KoaExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
 
-/** What the middleware adds to a context's state, for apps whose state has a type of its own: `new Koa<State & RateLimitState>()`. */
+/**
+ * The state that the middleware adds to a context. For apps with their own state type:
+ * `new Koa<State & RateLimitState>()`.
+ */
 export interface RateLimitState {
-  /** What the limiter has decided on this request; of several mounts, the decision that binds. */
+  /** The limiter's decision on this request. With several mounts, it is the decision that binds. */
   rateLimit?: Decision
 }
 
@@ -25,18 +29,18 @@ declare module "koa" {
   interface DefaultState extends RateLimitState {}
 }
 
-/** Limiter options, or a limiter to share; functions in them get Koa's context. */
+/** Limiter options, or a limiter to share. Functions in them receive Koa's context. */
 export type RateLimitOptions = GuardOptions<Context, Context>
 
 /** The middleware, and the limiter behind it. */
 export type RateLimit = Middleware & {
-  /** To peek, to reset, to listen and to close. */
+  /** The limiter, for peeks, resets, event listeners and closing. */
   readonly limiter: Limiter<Context>
 }
 
 /**
- * Middleware for Koa 3 and 2, for an app, a router or a route. Fields that the app itself sets, such as a body, are read when
- * the request gets here: mount it after their parser. A refusal is an ordinary response, nothing is thrown.
+ * Creates middleware for Koa 3 and 2, for an app, a router or a route. Mount it after the parsers of the fields that
+ * its rules read, such as the body. A refusal is an ordinary response; the middleware does not throw.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/koa"
@@ -48,7 +52,7 @@ export type RateLimit = Middleware & {
  *   ctx.body = { remaining: ctx.state.rateLimit?.remaining }
  * })
  * ```
- * @throws {@link InvalidOptionError} here, and in a request of another framework
+ * @throws {@link InvalidOptionError} when called with invalid options, and when another framework calls the middleware
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createGuard(options, factsOf)
