@@ -4,25 +4,26 @@ import type { Done } from "./exchange.ts"
 /** A hook of Fastify. Only `preParsing` passes a payload before `done`. */
 export type Hook = (request: FastifyRequest, reply: FastifyReply, payload: unknown, done?: Done) => void
 
-/** What Fastify keeps of a route, or of a 404 handler, with the functions that run before its handler. */
+/** Fastify's internal context of a route or a 404 handler, with the functions that run before the handler. */
 interface RouteContext {
   readonly config: unknown
   preHandler: readonly Hook[] | null
-  /** Among them the context of the 404 handler. */
+  /** One of these members is the context of the 404 handler. */
   readonly [key: symbol]: unknown
 }
 
 /**
- * Runs a function right before the handlers of the routes that it is told of, after every other `preHandler`.
+ * Runs a function right before the handlers of chosen routes, after every other `preHandler`.
  *
- * No public hook does: `onRoute` hooks miss the routes that are older than the plugin and the 404 handlers, and functions that are
- * registered later, for the app or by another `onRoute` hook, run after those that are there. Fastify makes the final list of a route when
- * the app is ready, and keeps it in a context that each request of the route refers to.
+ * Public hooks cannot do this. `onRoute` hooks miss 404 handlers and the routes that are older than the plugin.
+ * Functions that are registered later, for the app or by another `onRoute` hook, run after earlier ones.
+ * Fastify builds the final list of a route when the app is ready. It keeps the list in a context that each
+ * request of the route refers to.
  */
 export class BeforeHandler {
   readonly #run: Hook
   readonly #seen = new WeakSet<RouteContext>()
-  /** The symbol under which requests refer to the context, once it has been found. Each copy of Fastify has its own. */
+  /** The symbol under which requests refer to the context; undefined until found. Each copy of Fastify has its own. */
   #key: symbol | undefined
 
   constructor(run: Hook) {
@@ -30,8 +31,9 @@ export class BeforeHandler {
   }
 
   /**
-   * Adds the function to the route of a request that is in `onRequest`, and to the 404 handler that `reply.callNotFound()` hands the
-   * request over to: Fastify runs no `onRequest` hook then. Returns false if this release of Fastify does not allow it.
+   * Adds the function to the route of a request that is in `onRequest`. Also adds it to the 404 handler to which
+   * `reply.callNotFound()` passes the request, because Fastify does not run `onRequest` hooks then. Returns false if
+   * this release of Fastify does not allow it.
    */
   addTo(request: FastifyRequest): boolean {
     const context = this.#contextOf(request)
@@ -55,7 +57,9 @@ export class BeforeHandler {
 
 type Contextual = FastifyRequest & { readonly [key: symbol]: RouteContext | undefined }
 
-/** The context is known by its config, which is public. */
+/**
+ * True if the symbol refers to the context of the request's route. The route's config, which is public, identifies it.
+ */
 function isContext(request: FastifyRequest, key: symbol): boolean {
   const value = (request as Contextual)[key]
   return isRouteContext(value) && value.config === request.routeOptions.config

@@ -8,7 +8,7 @@ import { rateLimit } from "./index.ts"
 const clock = manualClock()
 const once = { clock, limit: 1, window: "1 minute" } as const
 
-/** A memory store that answers later, each time after `before`. */
+/** Creates a memory store that answers asynchronously, each time after `before`. */
 function laterStore(before: () => Promise<void> = async () => undefined): Store {
   const store = memoryStore({ clock })
   return {
@@ -252,7 +252,7 @@ describe("refundWhen", () => {
       expect((await app.inject({ method: "POST", url: "/late", payload: { a: 1 } })).statusCode).toBe(200)
     }
     const statuses = []
-    // Of a route without a limit there is nothing to give back.
+    // A route without a limit has nothing to refund.
     expect((await app.inject("/free")).statusCode).toBe(200)
     expect(logged).toEqual([])
     for (const url of ["/fails", "/none", "/", "/own"]) statuses.push((await app.inject(url)).statusCode)

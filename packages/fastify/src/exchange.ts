@@ -8,12 +8,12 @@ import {
 } from "@sluice/core"
 import type { FastifyReply, FastifyRequest } from "fastify"
 
-/** What a hook calls for the request to go on, or to fail. */
+/** The callback that a hook calls to continue the request or to fail it. */
 export type Done = (error?: Error) => void
 
 /**
- * A request at a hook of Fastify, with its reply. Fastify keeps headers apart from Node's response until it sends them, so they are set on
- * the reply: the app's `onSend` hooks see them and the answer.
+ * A request at a hook of Fastify, with its reply. Fastify keeps headers apart from Node's response until it sends them.
+ * Headers are therefore set on the reply, so that the app's `onSend` hooks see them and the answer.
  */
 export class FastifyExchange implements Exchange<FastifyRequest> {
   readonly request: FastifyRequest
@@ -39,12 +39,17 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
     this.#done()
   }
 
-  /** By a handler timeout, while the store was asked, or by `reply.hijack()`. */
+  /**
+   * True if a handler timeout has answered while the store was being asked, or if the app has called `reply.hijack()`.
+   */
   isTaken(): boolean {
     return this.response.sent
   }
 
-  /** `reply.sent` is false while `onSend` hooks run, and after headers were written past Fastify. */
+  /**
+   * Wraps `reply.send`, because `reply.sent` alone is not enough. It is false while `onSend` hooks run, and after
+   * headers were written without Fastify.
+   */
   watch(): () => boolean {
     const reply = this.response
     const { send } = reply
@@ -60,17 +65,20 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
   send({ status, headers, body }: RejectionAnswer): void {
     const reply = this.response
     setHeaders(reply.code(status), headers)
-    // The body is text already. Without a serializer Fastify would add a charset that problem+json does not have.
+    // The body is already a string. Without a serializer, Fastify would add a charset, which
+    // problem+json does not have.
     reply.serializer(String).send(body)
   }
 }
 
 const NAMES = [...HEADER_DIALECTS.flatMap(exposedHeaders), "Cache-Control", "Content-Type"]
-/** Fastify converts each name to lower case for each response, which is a quarter of the cost of setting a header. */
+/**
+ * Names in lower case. Otherwise Fastify converts them for each response, a quarter of the cost of setting a header.
+ */
 const LOWER_CASE = new Map(NAMES.map((name) => [name, name.toLowerCase()]))
 
 function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
-  // By index: iterating would cost more than the rest of this function.
+  // Loop by index: an iterator would cost more than the rest of this function.
   for (let i = 0; i < headers.length; i++) {
     const line = headers[i] as HeaderLine
     reply.header(LOWER_CASE.get(line[0]) ?? line[0], line[1])

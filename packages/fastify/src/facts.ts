@@ -1,7 +1,7 @@
 import type { HeaderFields, RequestFacts } from "@sluice/core"
 import type { FastifyRequest } from "fastify"
 
-/** The facts of a Fastify request, each read when a rule asks for it. */
+/** The facts of a Fastify request. Each is read only when a rule needs it. */
 export class FastifyFacts implements RequestFacts {
   readonly #request: FastifyRequest
   constructor(request: FastifyRequest) {
@@ -13,11 +13,11 @@ export class FastifyFacts implements RequestFacts {
   get url(): string {
     return this.#request.originalUrl
   }
-  /** After the app's `rewriteUrl`. */
+  /** Returns the URL after the app's `rewriteUrl`. */
   get routedUrl(): string | undefined {
     return this.#request.raw.url
   }
-  /** Undefined where no route was found. */
+  /** Returns the pattern of the route; undefined if the URL does not match a route. */
   get route(): string | undefined {
     return this.#request.routeOptions.url
   }
@@ -33,20 +33,22 @@ export class FastifyFacts implements RequestFacts {
   get body(): unknown {
     return this.#request.body
   }
-  /** Null until @fastify/cookie has run; the core reads the header then. */
+  /** Returns the parsed cookies. Before @fastify/cookie has run, they are null, and the core reads the header. */
   get cookies(): unknown {
     return (this.#request as { cookies?: unknown }).cookies
   }
   get keepsAddress(): object | undefined {
     return this.#request.raw.socket
   }
-  /** The peer itself: `request.ip` is whom Fastify's own `trustProxy` believes. */
+  /** Returns the socket's peer. `request.ip` is not used, because it depends on Fastify's own `trustProxy`. */
   get remoteAddress(): string | undefined {
     return this.#request.socket?.remoteAddress
   }
 }
 
-/** The facts of what a limiter is asked about by hand, when it is a request of Fastify. */
+/**
+ * Returns the facts of a request that the app passes to a limiter directly; undefined if it is not a Fastify request.
+ */
 export function factsOf(request: object): RequestFacts | undefined {
   return "routeOptions" in request && "raw" in request
     ? new FastifyFacts(request as FastifyRequest)

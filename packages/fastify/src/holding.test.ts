@@ -29,7 +29,7 @@ it.each(["its own", "a shared"])(
     expect((await fetch(url)).status).toBe(200)
     const held = fetch(url)
     while (arrived < 2) await nextTurn()
-    // It ends when the server has answered all: nobody moves the clock.
+    // Closing ends when the server has answered all requests, although the clock stands still.
     const closed = app.close()
     const response = await held
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"])

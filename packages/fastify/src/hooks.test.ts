@@ -11,7 +11,7 @@ const base = { clock: manualClock() }
 const rule = { ...base, limit: 1, window: "1 minute" } as const
 const POST: InjectOptions = { method: "POST", url: "/", payload: { account: "a" } }
 
-/** Of a request that is refused, the hook that refuses it: its route is newer than the plugin or older. */
+/** Returns the hook that refuses a request, for a route that is newer or older than the plugin. */
 async function refusedIn(
   age: "newer" | "older",
   options: RateLimitOptions,
@@ -154,7 +154,9 @@ describe("a route that is newer than the plugin", () => {
 describe("a rule by the body", () => {
   const schema = { body: { type: "object", properties: { account: { type: "string" } } } }
 
-  /** The statuses of a client that writes the same account in two ways, and what the handler takes it for. */
+  /**
+   * Returns the statuses for a client that writes the same account in two ways, and the account that the handler sees.
+   */
   async function guesses(options: RateLimitOptions): Promise<readonly unknown[]> {
     const app = fastify()
     app.register(rateLimit, options)
@@ -316,7 +318,7 @@ describe("what is asked by hand", () => {
     expect(await statuses()).toEqual([429, 429, 429])
     await limiter.reset({ remoteAddress: "192.0.2.1" })
     expect(await statuses()).toEqual([429, 429, 429])
-    // What counts the whole service is nobody's own.
+    // A counter of the whole service does not belong to a client.
     await limiter.reset(client)
     expect(await statuses()).toEqual([200, 200, 429])
     await limiter.reset(client, { policies: ["GET /plain"] })
@@ -371,7 +373,7 @@ function rules({ limit, window }: { readonly limit: number; readonly window: str
   return { limit, window, field: "ip" }
 }
 
-/** The status that a request line gets which no client library would send. */
+/** Returns the status for a request line that client libraries would not send. */
 function rawStatus(app: FastifyInstance, target: string): Promise<number> {
   const { port } = app.server.address() as AddressInfo
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
- * Plugin for Fastify 5. What was decided is on the request: `request.rateLimit`, a {@link Decision} of `@sluice/core`. A route has
- * a rule of its own in its `config.rateLimit`.
+ * Plugin for Fastify 5. The decision is on the request: `request.rateLimit`, a {@link Decision} of `@sluice/core`. A
+ * route can have its own rule in `config.rateLimit`.
  * @module @sluice/fastify
  */
 
@@ -32,31 +32,38 @@ import { HOOKS, type HookName, hooksOf, type Limit, limitOf, parseHook, routeLim
 
 export type { HookName } from "./routes.ts"
 
-/** Limiter options, or a limiter to share; or no rule at all, where only some routes have one. */
+/** Limiter options, or a limiter to share. The options may lack a rule if only some routes have one. */
 export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> & {
   /**
-   * Decides all rules at one moment. Default: each rule is decided as soon as what it reads is there.
+   * The hook at which all rules are decided. By default, each rule is decided as soon as the data that it reads exists:
    *
-   * `onRequest`: rules by address, method, route, header, query, parameter or cookie. `preHandler`: rules by `body:`, after the body parser
-   * and validation, and with a `cost` or `skip` function every rule that would be decided before. `handler`, after every `preHandler` of
-   * the route: rules by the app's own `fields`, or with a `limit` function.
+   * `onRequest` decides rules by address, method, route, header, query, parameter or cookie.
+   *
+   * `preHandler` decides rules by `body:`, after the body parser and validation. With a `cost` or `skip` function, it
+   * also decides the rules of `onRequest`.
+   *
+   * `handler` decides rules by the app's own `fields`, or with a `limit` function. It comes after every
+   * `preHandler` of the route.
    */
   readonly hook?: HookName
 }
 
-/** A route's own rule, in place of the plugin's inline one. Its name defaults to method and URL. */
+/** A route's own rule, which replaces the plugin's inline rule. Its name defaults to method and URL. */
 export interface RouteRateLimit extends Omit<Rule<FastifyRequest>, "field"> {
-  /** Whose requests are counted together: default "ip". */
+  /** The fields whose values identify a counter. Default: "ip". */
   readonly field?: Rule["field"] | undefined
-  /** Routes of one group share one counter; they need the same rule. */
+  /** The group of the route. Routes of a group share one counter and need the same rule. */
   readonly group?: string
-  /** Decides all rules of the route at one moment. Default: the plugin's `hook`; else each rule as soon as what it reads is there. */
+  /**
+   * The hook at which all rules of the route are decided. Default: the plugin's `hook`. If that is not set either, each
+   * rule is decided as soon as the data that it reads exists.
+   */
   readonly hook?: HookName
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** What the limiter has decided on this request; of several registrations, the decision that binds. */
+    /** The limiter's decision on this request. With several registrations, it is the decision that binds. */
     readonly rateLimit: Decision | undefined
   }
   interface FastifyContextConfig {
@@ -66,22 +73,27 @@ declare module "fastify" {
 }
 
 /**
- * Plugin for Fastify 5. It limits every route of the scope it is registered in and of the scopes inside, whenever they are
- * added, and what the scope answers with 404.
- * Registered within `app.register(async (scope) => …)` it limits that scope alone.
+ * Limits requests in Fastify 5, as a plugin. It limits every route of its scope and of the scopes inside, including
+ * routes that are added later. It also limits requests that the scope answers with 404. If it is registered within
+ * `app.register(async (scope) => …)`, it only limits that scope.
  *
- * A route says `config: { rateLimit: { limit: 5, window: "1 minute" } }` for a rule of its own, in place of the inline
- * rule of the nearest registration, or `config: { rateLimit: false }`. Rules of a list or source go on applying.
- * A wrong one throws where the route is added. Of a route that is older than the plugin (no `await`) it is seen when the
- * route is first asked for: that is warned of, and the inline rule applies.
+ * A route can have its own rule: `config: { rateLimit: { limit: 5, window: "1 minute" } }`. The rule replaces the
+ * inline rule of the nearest registration. Rules of a list or source still apply. A route with
+ * `config: { rateLimit: false }` is not limited.
  *
- * Each rule is decided as soon as what it reads is there: rules by the app's own `fields` after every `preHandler` of the route, wherever
- * that was registered. When a later rule refuses, what the earlier ones have taken is given back.
+ * An invalid route rule throws when the route is added. If the route is older than the plugin (no `await`), its rule is
+ * first read during a request. If it is invalid, a warning is logged and the inline rule applies.
  *
- * A rule does not count what is answered before it is decided, by Fastify or by a hook of the app: a URL that cannot be decoded; from
- * `preValidation` on a body that cannot be parsed; in `preHandler` what the route's schema refuses; in `handler` what authentication
- * refuses. Closing the app closes the
- * limiter, unless it is a shared one.
+ * Each rule is decided as soon as the data that it reads exists. Rules by the app's own `fields` are decided after
+ * every `preHandler` of the route, no matter where that was registered. When a later rule refuses, the units of earlier
+ * rules are refunded.
+ *
+ * A rule does not count requests that Fastify or a hook of the app answers before the rule is decided. URLs that cannot
+ * be decoded are never counted. Rules decided in `preValidation` or later do not count bodies that cannot be parsed.
+ * Rules decided in `preHandler` or later do not count requests that the route's schema rejects. Rules decided in
+ * `handler` do not count requests that authentication rejects.
+ *
+ * Closing the app closes the limiter, unless the limiter is shared.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/fastify"
@@ -93,7 +105,7 @@ declare module "fastify" {
  *   remaining: request.rateLimit?.remaining,
  * }))
  * ```
- * @throws {@link InvalidOptionError} when the app starts, and at once when it is called and not registered
+ * @throws {@link InvalidOptionError} when the app starts, or at once if the plugin is called instead of registered
  */
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(plugin, {
   name: "@sluice/fastify",
@@ -118,21 +130,24 @@ const NO_LAST_HOOK = new InvalidOptionError([
   },
 ])
 
-/** Of a scope, and so of those inside: the limit of the nearest registration, in whose place routes have their own. */
+/**
+ * The key of a scope's limit, from the nearest registration. Scopes inside inherit it. A route's own limit replaces it.
+ */
 const NEAREST = Symbol("sluice.nearest")
 type Scope = FastifyInstance & { [NEAREST]?: Limit }
-/** Of a route's config: the limit that has been made of its `rateLimit`. */
+/** The key in a route's config of the limit that was made from its `rateLimit`. */
 const LIMIT = Symbol("sluice.limit")
 type Config = FastifyContextConfig & { [LIMIT]?: Limit }
 
 function plugin(app: Scope, options: RateLimitOptions): Promise<void> {
-  // Somebody has called the plugin, as other frameworks' middleware is made, or one of these has. Thrown at once: Express 4
-  // looks at no promise, so that a request of it would wait for ever, and a rejection that nobody handles end the process.
+  // The app has called the plugin like another framework's middleware factory, or another framework has called it.
+  // Throw synchronously, because Express 4 ignores promises. Its request would wait forever, and the unhandled
+  // rejection would end the process.
   if (typeof app?.addHook !== "function") throw new InvalidOptionError([CALLED])
   return register(app, options)
 }
 
-// Async, because what a plugin throws in Fastify is nobody's to catch and ends the process.
+// Async, because an error that a plugin throws synchronously in Fastify cannot be caught and ends the process.
 async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   const { hook, ...rest } = options
   const chosen = parseHook(hook, "hook")
@@ -144,7 +159,7 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
   const ownLimitOf = routeLimits(inline, chosen)
   const isFirst = !(NEAREST in app)
   if (!Object.hasOwn(app, NEAREST)) app[NEAREST] = inline
-  // No onRoute hook is told of routes that are older than it, so these are looked up when they are asked for.
+  // Fastify does not call an onRoute hook for older routes, so these are looked up when they are requested.
   const isLate = app.printRoutes() !== "(empty tree)"
   let anyOwn = isLate
   const installed = isLate ? HOOKS.slice(0, -1) : hooksOf(inline)
@@ -178,13 +193,13 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
 
   const deciding = Symbol("sluice.deciding")
   const reached = Symbol("sluice.reached")
-  /** A request, the limit that decides it, and the last hook at which that has been asked. */
+  /** A request with the limit that decides it, and the last hook at which the limit has decided. */
   type Deciding = FastifyRequest & { [deciding]?: Limit; [reached]?: number }
   const decidesAtOnce = inline.plan.get("onRequest") === undefined && inline.plan.has("onRequest")
 
   function hookOf(name: HookName): Hook {
     return (request, reply, payload, done = payload as Done) => {
-      // Asking Fastify for a request's route is expensive, and so is a mark on each request.
+      // Avoid `decideAt` if possible: reading a request's route and setting a member on the request are expensive.
       if (anyOwn || guard.settles || name !== "onRequest" || !decidesAtOnce) {
         decideAt(name, request, reply, done)
       } else decide(guard, request, reply, done)
@@ -196,8 +211,8 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
     const limit = request[deciding] ?? (anyOwn ? limitFor(request) : inline)
     if (isNew) {
       isNew = false
-      // In its first turn a guard would take itself for one that the app makes in a handler, and warn of that.
-      // Not by queueMicrotask, which a test that fakes timers may have stopped.
+      // Wait a turn, because a guard that checks in its first turn warns that it was created in a handler.
+      // Do not use queueMicrotask, because a test with fake timers may have stopped it.
       Promise.resolve()
         .then(() => decideAt(name, request, reply, done))
         .catch(done)
@@ -218,28 +233,28 @@ async function register(app: Scope, options: RateLimitOptions): Promise<void> {
       request[reached] = position
       decide(limit.guard, request, reply, done, plan.get(name))
     } else {
-      // Also where a handler has handed its request over to the 404 handler, whose preHandler hooks run then.
+      // Also reached if a handler has passed its request to the 404 handler, because its preHandler hooks run then.
       done()
     }
   }
 
   for (const name of installed) app.addHook(name as "onRequest", hookOf(name))
 
-  // Of an app that has one of this name already Fastify refuses it.
+  // Fastify rejects a second decorator of the same name.
   if (isFirst) app.decorateRequest("rateLimit", { getter: decisionOf })
   if (guard.settles) {
     app.addHook("onResponse", (request: Deciding, reply, done) => {
-      // Over HTTP/2 this runs, too, for a client that has cancelled its request: the units stay taken.
+      // Over HTTP/2, this also runs if the client has cancelled its request. Its units must stay taken.
       if (reply.raw.writableEnded) request[deciding]?.guard.settle(request, reply.statusCode)
       done()
     })
   }
-  // Before the server waits for the requests that it has.
+  // Drain before the server waits for its open requests.
   app.addHook("preClose", async () => guard.drain())
   app.addHook("onClose", () => guard.close())
 }
 
-/** Has the guard decide on a request, at one step or by all rules at once. */
+/** Lets the guard decide on a request, at one step or by all rules at once. */
 function decide(
   guard: Guard<FastifyRequest>,
   request: FastifyRequest,
@@ -248,11 +263,11 @@ function decide(
   step?: DecisionStep,
 ): void {
   const later = respond(guard, new FastifyFacts(request), new FastifyExchange(request, reply, done), step)
-  // Fastify does the same with what a hook throws at once.
+  // Fastify also passes an error that a hook throws synchronously to `done`.
   if (later instanceof Promise) later.catch(done)
 }
 
-/** What `request.rateLimit` yields. A decorator with a value would be written into every request. */
+/** Returns the value of `request.rateLimit`. A getter, because Fastify would copy a plain value into every request. */
 function decisionOf(this: FastifyRequest): Decision | undefined {
   return decisionOn(this)
 }

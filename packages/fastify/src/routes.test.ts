@@ -18,7 +18,7 @@ async function quota(app: FastifyInstance, url: string, how: InjectOptions = {})
   return statusCode === 429 ? 429 : headers.ratelimit
 }
 
-/** The app, its routes added before or after the plugin has run. */
+/** Creates an app whose routes are added before or after the plugin has run. */
 async function appWith(
   when: "before" | "after",
   add: (app: FastifyInstance) => void,
@@ -41,7 +41,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a")).toBe('"GET /a";r=1;t=61')
     expect(await quota(app, "/a")).toBe('"GET /a";r=0;t=61')
     expect(await quota(app, "/a")).toBe(429)
-    // One object of options for two routes is no group.
+    // Two routes that share an options object do not form a group.
     expect(await quota(app, "/b")).toBe('"GET /b";r=1;t=61')
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
   })
@@ -279,7 +279,7 @@ describe("a route added after the plugin has run", () => {
     const config = { rateLimit: written } as RouteOptions["config"] & object
     const [method, url] = noun.includes("GET") ? ["HEAD", "/h"] : ["POST", "/a"]
     expect(() => app.route({ method, url, config, handler })).toThrow(message)
-    // A name is free for the group that it is meant for, and a wrong route has taken nothing.
+    // The rejected route has not taken the name, so it is free for the right group.
     app.post("/a", { config: { rateLimit: { ...strict, group: "g" } } }, handler)
     expect(await quota(app, "/a", { method: "POST" })).toBe('"g";r=1;t=61')
     await app.close()
@@ -338,7 +338,7 @@ describe("a route that is older than the plugin", () => {
     app.register(rateLimit, { limiter })
     app.get("/a", { config: wrong }, async () => "ok")
     expect(await quota(app, "/a")).toBe('"ip-1m";r=4;t=61')
-    // Its HEAD route is the same one.
+    // The HEAD route counts as the same route.
     expect(await quota(app, "/a", { method: "HEAD" })).toBe('"ip-1m";r=3;t=61')
     expect(warnings).toEqual([expect.stringMatching(/^SLUICE_INVALID_OPTION .*config\.rateLimit\.limit: 0 /)])
     expect(codes).toEqual(["SLUICE_INVALID_OPTION"])

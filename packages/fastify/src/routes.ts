@@ -2,10 +2,12 @@ import { inspect } from "node:util"
 import { type DecisionStep, type Guard, InvalidOptionError } from "@sluice/core"
 import type { FastifyRequest, RouteOptions } from "fastify"
 
-/** A hook of Fastify at which requests can be decided, or the moment before the handler: after every `preHandler` of the route. */
+/**
+ * A Fastify hook at which requests can be decided. "handler" means right before the handler, after every `preHandler`.
+ */
 export type HookName = "onRequest" | "preParsing" | "preValidation" | "preHandler" | "handler"
 
-/** All of them, in the order in which they run. */
+/** All hooks, in the order in which they run. */
 export const HOOKS: readonly HookName[] = [
   "onRequest",
   "preParsing",
@@ -14,21 +16,21 @@ export const HOOKS: readonly HookName[] = [
   "handler",
 ]
 
-/** The hook at which what a step needs is there. */
+/** The hook at which the data of a step exists. */
 const HOOK_OF: Readonly<Record<DecisionStep, HookName>> = {
   arrival: "onRequest",
   body: "preHandler",
   app: "handler",
 }
 
-/** What decides a request, and when. */
+/** The guard that decides a request, and the hooks at which it decides. */
 export interface Limit {
   readonly guard: Guard<FastifyRequest>
-  /** The hooks at which it decides, and the step that is decided there; undefined for all steps at once. */
+  /** The hooks, with the step that is decided at each; undefined for all steps at once. */
   readonly plan: ReadonlyMap<HookName, DecisionStep | undefined>
 }
 
-/** Makes a limit that decides each rule as soon as what it reads is there, or all rules at one hook. */
+/** Creates a limit that decides all rules at `hook`, or, without `hook`, each rule as soon as its data exists. */
 export function limitOf(guard: Guard<FastifyRequest>, hook: HookName | undefined): Limit {
   if (hook !== undefined) return { guard, plan: new Map([[hook, undefined]]) }
   const { steps } = guard
@@ -36,7 +38,7 @@ export function limitOf(guard: Guard<FastifyRequest>, hook: HookName | undefined
   return { guard, plan: new Map(steps.map((step) => [HOOK_OF[step], isOne ? undefined : step])) }
 }
 
-/** Returns the hooks of Fastify that a limit needs. What runs before the handler is added to a route in `onRequest`. */
+/** Returns the Fastify hooks that a limit needs. A function that runs before the handler is added in `onRequest`. */
 export function hooksOf({ plan }: Limit): readonly HookName[] {
   return HOOKS.slice(0, -1).filter((name) => plan.has(name) || (name === "onRequest" && plan.has("handler")))
 }
@@ -44,8 +46,9 @@ export function hooksOf({ plan }: Limit): readonly HookName[] {
 type Route = Pick<RouteOptions, "method" | "url" | "constraints">
 
 /**
- * Makes limits of what routes have written as their `config.rateLimit`, one counter for each route or group. `plugin`
- * decides all other routes; `chosen` is the hook that the app has set. What it yields throws InvalidOptionError.
+ * Returns a function that creates a limit from a route's `config.rateLimit`, with one counter for each route or
+ * group. `plugin` decides all other routes. `chosen` is the hook that the app has set. The returned function
+ * throws InvalidOptionError.
  */
 export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, written: unknown) => Limit {
   const seen = new Map<string, { readonly written: unknown; readonly isHead: boolean }>()
@@ -60,8 +63,9 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
   }
 
   /**
-   * The route that Fastify makes for HEAD is the one that it is made of, whatever other methods that has. Of "/" under a
-   * prefix Fastify tells of one route, "/users", and of two for HEAD, "/users" and "/users/", which may be asked for first.
+   * Returns the counter of a route. A HEAD route that Fastify adds has the counter of its original route, even if that
+   * route has other methods. For "/" under a prefix, Fastify reports one route, "/users", but two HEAD routes, "/users"
+   * and "/users/". Either of these may be requested first.
    */
   function counterOf(route: Route, written: unknown): string {
     const counter = counterLabel(route)
@@ -77,7 +81,7 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
   }
 }
 
-/** A hook as it is written in options. Throws InvalidOptionError, which says that it is wrong at `path`. */
+/** Returns the hook that is written in options. Throws InvalidOptionError with `path` if the hook is invalid. */
 export function parseHook(value: unknown, path: string): HookName | undefined {
   if (value === undefined || HOOKS.includes(value as HookName)) return value as HookName | undefined
   const accepted = HOOKS.map((name) => `"${name}"`).join(", ")
@@ -85,8 +89,8 @@ export function parseHook(value: unknown, path: string): HookName | undefined {
 }
 
 /**
- * What tells a route from all others: "GET,POST /users/:id", with its constraints if it has any. HEAD is GET, so that
- * the HEAD route that Fastify makes of a GET route is the same route here.
+ * Returns a label that identifies a route: "GET,POST /users/:id", with its constraints if it has any. HEAD becomes GET,
+ * so that the HEAD route that Fastify adds for a GET route has the same label.
  */
 export function routeLabel({ method, url, constraints = {} }: Route): string {
   const methods = [method].flat().map((name) => (name === "HEAD" ? "GET" : name))
@@ -100,8 +104,8 @@ function isHead({ method }: Route): boolean {
 }
 
 /**
- * The same of all routes that answer GET at one place, of which there is one, and its HEAD; whichever is asked for first, so that
- * all instances have one counter.
+ * Returns the same label for the GET route of a URL and for its HEAD route. The label does not depend on which of them
+ * is requested first, so that all instances share one counter.
  */
 function counterLabel(route: Route): string {
   const answersGet = [route.method].flat().includes("GET")

@@ -113,7 +113,7 @@ describe("registered twice it", () => {
 
   describe.each(["newer", "older"] as const)("gives the own rule of a route %s than it", (age) => {
     it.each(["outer first", "inner first"])("to the nearest scope: %s", async (order) => {
-      // On one store a rule can only be made by one registration.
+      // On a shared store, only one registration can create a rule of this name.
       const store = memoryStore({ clock })
       const app = fastify()
       const add = [
@@ -137,7 +137,7 @@ describe("registered twice it", () => {
     })
 
     it("to the first of one scope", async () => {
-      // On one store a rule can only be made by one registration.
+      // On a shared store, only one registration can create a rule of this name.
       const store = memoryStore({ clock })
       const app = fastify()
       const registered = [
@@ -202,7 +202,7 @@ describe("closing the app", () => {
     const next = fastify()
     await next.register(rateLimit, { limiter })
     next.get("/", { config: { rateLimit: { limit: 4, window: "1 minute" } } }, async () => "ok")
-    // What was counted stays counted.
+    // Earlier units stay counted.
     expect(await quota(next, "/")).toBe('"GET /";r=1;t=61')
     await next.close()
     await limiter.close()

@@ -10,7 +10,7 @@ afterEach(async () => {
 })
 
 const users = new WeakMap<FastifyRequest, string>()
-/** Stands for authentication: a `preHandler` of a route. */
+/** A stand-in for authentication: a `preHandler` of a route. */
 const authenticate = async (request: FastifyRequest): Promise<void> => {
   const { user } = request.headers
   if (typeof user === "string") users.set(request, user)
@@ -304,7 +304,7 @@ it("decides on arrival, and warns, where Fastify does not let it decide before t
   const log = (_fields: unknown, message: string) => void warnings.push(message)
   const app = fastify()
   apps.push(app)
-  // As if the context of the route were kept elsewhere.
+  // Simulates a release of Fastify that keeps the route's context elsewhere.
   app.addHook("onRequest", async (request) => {
     Object.defineProperty(request, "routeOptions", { value: { ...request.routeOptions, config: {} } })
   })
