@@ -520,7 +520,7 @@ describe("types", () => {
       })
     const listed: RequestHandler[] = [middleware]
     app.use(listed).use((req, res, next) => middleware(req, res, next))
-    // @ts-expect-error: what Node has before Express has seen it
+    // @ts-expect-error: Node's request, before Express has seen it
     const byHand = (req: IncomingMessage, res: ServerResponse) => middleware(req, res, () => undefined)
     expect(byHand).toBeTypeOf("function")
     const ask = await serve(app)

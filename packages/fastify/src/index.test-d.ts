@@ -35,9 +35,9 @@ app.register(rateLimit, { limit: 100 })
 // @ts-expect-error: an environment variable may be undefined
 app.register(rateLimit, { limit: 100, window: process.env.WINDOW })
 app.register(rateLimit, { service: "shop", hook: "preHandler" })
-// @ts-expect-error: no hook after the handler
+// @ts-expect-error: there is no hook after the handler
 app.register(rateLimit, { limit: 1, window: "1 minute", hook: "onSend" })
-// @ts-expect-error: a text is no limit
+// @ts-expect-error: a string is not a limit
 app.register(rateLimit, { limit: "1", window: "1 minute" })
 // @ts-expect-error: a limiter has its own limit
 app.register(rateLimit, { limiter: {} })
@@ -54,7 +54,7 @@ app.get(
   handler,
 )
 app.get("/c", { config: { rateLimit: { limit: (request) => request.url.length, window: 1000 } } }, handler)
-// @ts-expect-error: true is no rule
+// @ts-expect-error: true is not a rule
 app.get("/d", { config: { rateLimit: true } }, handler)
 // @ts-expect-error: a rule needs a window
 app.get("/e", { config: { rateLimit: { limit: 5 } } }, handler)

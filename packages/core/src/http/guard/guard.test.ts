@@ -814,7 +814,7 @@ describe("onRejected", () => {
 
   it("is waited for when it yields a thenable that is no promise", async () => {
     const thenable = {
-      // biome-ignore lint/suspicious/noThenProperty: what is tested
+      // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable
       then: (fulfilled: (value: Rejection) => void) => fulfilled(OWN),
     }
     const { answer } = await refusedBy(() => thenable as Promise<Rejection>)
@@ -826,7 +826,7 @@ describe("onRejected", () => {
     const guard = await mount(limit(1, { onRejected: (...[, , , response]) => response as undefined }))
     checked(guard)
     const outcome = checked(guard)
-    // biome-ignore lint/suspicious/noThenProperty: as Fastify's reply has one
+    // biome-ignore lint/suspicious/noThenProperty: Fastify's reply has one
     expect(guard.answer(outcome, {}, { then: () => undefined })).toBe(outcome.rejection)
   })
 
