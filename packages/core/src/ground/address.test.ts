@@ -12,7 +12,7 @@ import {
   remember,
 } from "./address.ts"
 
-/** Each spelling, and the canonical text that it has; undefined for what is no address. */
+/** Each spelling with its canonical text; undefined if it is not a valid address. */
 const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undefined])[] = [
   // IPv4: four decimal parts and nothing else.
   ["192.0.2.7", "192.0.2.7"],
@@ -41,7 +41,7 @@ const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undef
   ["1.2.3.4/32", undefined],
   ["1.2.3.4:80", undefined],
   ["١.٢.٣.٤", undefined],
-  // IPv4-mapped, decided by bits in any spelling.
+  // IPv4-mapped addresses, recognized by their bits in any spelling.
   ["::ffff:192.0.2.7", "192.0.2.7"],
   ["::FFFF:192.0.2.7", "192.0.2.7"],
   ["::ffff:c000:207", "192.0.2.7"],
@@ -57,7 +57,7 @@ const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undef
   ["::ffff:0x7f.0.0.1", undefined],
   ["::ffff:010.0.0.1", undefined],
   ["::ffff:256.0.0.1", undefined],
-  // These only end in dotted notation, or look like it.
+  // Addresses that only end in dotted notation, or look like mapped ones.
   ["::192.0.2.7", "::c000:207"],
   ["::1.2.3.4", "::102:304"],
   ["64:ff9b::192.0.2.7", "64:ff9b::c000:207"],
@@ -70,7 +70,7 @@ const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undef
   ["0:0:0:1:0:ffff:192.0.2.7", "::1:0:ffff:c000:207"],
   ["::1:ffff:192.0.2.7", "::1:ffff:c000:207"],
   ["::fffe:192.0.2.7", "::fffe:c000:207"],
-  // IPv6 has one spelling, that of RFC 5952.
+  // IPv6 in the form of RFC 5952.
   ["2001:db8::1", "2001:db8::1"],
   ["2001:DB8::1", "2001:db8::1"],
   ["2001:0db8:0000:0000:0000:0000:0000:0001", "2001:db8::1"],
@@ -102,7 +102,7 @@ const SPELLINGS: readonly (readonly [spelling: string, canonical: string | undef
   ["2001:db8::1/64", undefined],
   [" ::1", undefined],
   [":", undefined],
-  // Not addresses at all.
+  // Invalid addresses.
   ["", undefined],
   ["undefined", undefined],
   ["localhost", undefined],
@@ -117,7 +117,7 @@ describe("the spellings of an address", () => {
   it.each(SPELLINGS)("%j is %j", (spelling, canonical) => {
     expect(canonicalAddress(spelling)).toBe(canonical)
     expect(parseAddress(spelling)?.text).toBe(canonical)
-    // The second time from memory.
+    // The second result comes from the cache.
     expect(canonicalAddress(spelling)).toBe(canonical)
   })
 

@@ -1,44 +1,43 @@
 import { isIPv6 } from "node:net"
 
-/** An IP address by its bits: two groups of 16 for IPv4, eight for IPv6. */
+/** An IP address as groups of 16 bits: two for IPv4, eight for IPv6. */
 export interface Address {
-  /** The one spelling of it: dotted decimal, or IPv6 as RFC 5952 section 4 writes it, without a zone. */
+  /** The canonical text: dotted decimal, or IPv6 as in RFC 5952 section 4, without a zone. */
   readonly text: string
   readonly groups: readonly number[]
 }
 
-/** The addresses whose first `prefix` bits are those of `groups`. A single address has all of its 32 or 128 bits. */
+/** All addresses that share the first `prefix` bits of `groups`. For a single address, `prefix` is 32 or 128. */
 export interface AddressRange {
   readonly text: string
   readonly groups: readonly number[]
   readonly prefix: number
 }
 
-/** What `parseAddressRange` accepts, for error messages. */
+/** A description of the input that `parseAddressRange` accepts, for error messages. */
 export const ADDRESS_RANGE_ACCEPTED =
   'an IP address or a CIDR, such as "192.0.2.7", "10.0.0.0/8" or "2001:db8::/32"'
 
 const MAPPED = "::ffff:"
-/** The longest IPv6 address is 45 characters, with a dotted tail; a zone is the name of a network interface. */
+/** The longest IPv6 address is 45 characters, with a dotted tail. A zone is the name of a network interface. */
 const LONGEST_ADDRESS = 45
 const LONGEST_ZONE = 64
 
 /**
- * The address in its one spelling, undefined for what is no address.
+ * Returns the canonical text of an address, or undefined if the text is not a valid address.
  *
- * IPv4 is four decimal parts and nothing else: "127.1", "0x7f.0.0.1" and "010.0.0.1" mean different addresses to
- * different readers, so they mean none here. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 section 2.5.5.2), however it is
- * spelt, is the IPv4 address that it carries; "::192.0.2.1" and "64:ff9b::192.0.2.1" only end in dotted notation and
- * stay IPv6.
+ * IPv4 must be four decimal parts. Other forms, such as "127.1", "0x7f.0.0.1" and "010.0.0.1", are rejected because
+ * parsers disagree about them. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 section 2.5.5.2) becomes the IPv4 address
+ * inside it, in any spelling. "::192.0.2.1" and "64:ff9b::192.0.2.1" only end in dotted notation and stay IPv6.
  */
 export function canonicalAddress(text: string): string | undefined {
-  // What a socket nearly always reports: plain IPv4, or the mapped form on a socket that listens for both families.
+  // Fast path: a socket nearly always reports plain IPv4, or the mapped form if it listens for both families.
   if (readIPv4(text, 0) >= 0) return text
   if (text.startsWith(MAPPED) && readIPv4(text, MAPPED.length) >= 0) return text.slice(MAPPED.length)
   return parseAddress(text)?.text
 }
 
-/** The address with its bits; the same spellings as `canonicalAddress`. */
+/** Returns the address with its bits, or undefined. Accepts the same texts as `canonicalAddress`. */
 export function parseAddress(text: string): Address | undefined {
   const bits = readIPv4(text, 0)
   if (bits >= 0) return { text, groups: [bits >>> 16, bits & 0xffff] }
@@ -46,8 +45,8 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * The range of "10.0.0.0/8", or of a single address; undefined for anything else. Bits after the prefix do not count.
- * A range within ::ffff:0:0/96 is the IPv4 range that it carries, because so are the addresses.
+ * Returns the range of a CIDR such as "10.0.0.0/8" or of a single address, or undefined for anything else. Bits after
+ * the prefix are ignored. A range within ::ffff:0:0/96 becomes an IPv4 range, because mapped addresses become IPv4 too.
  */
 export function parseAddressRange(text: string): AddressRange | undefined {
   const slash = text.indexOf("/")
@@ -58,16 +57,16 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   if (slash === -1) return { text: address.text, groups: address.groups, prefix: width }
   const digits = text.slice(slash + 1)
   if (!/^(?:0|[1-9]\d{0,2})$/.test(digits)) return undefined
-  // A mapped address was unwrapped, and the 96 bits before it are in the prefix as it is written.
+  // The mapped address has become IPv4, but the written prefix still counts the 96 bits before it.
   const mapped = width === 32 && written.includes(":")
   const prefix = Number(digits) - (mapped ? 96 : 0)
   if (prefix < 0 || prefix > width) return undefined
   return { text: `${address.text}/${prefix}`, groups: address.groups, prefix }
 }
 
-/** Whether an address is in any of the ranges. IPv4 is never in a range of IPv6 nor the other way round. */
+/** Returns a function that checks if an address is in any range. IPv4 never matches an IPv6 range, or vice versa. */
 export function compileAddressRanges(ranges: readonly AddressRange[]): (address: string) => boolean {
-  // Lists of single addresses grow long, and a set does not care.
+  // Lists of single addresses can be long, and a set finds an address without a scan.
   const single = new Set<string>()
   const wide: AddressRange[] = []
   for (const range of ranges) {
@@ -83,8 +82,9 @@ export function compileAddressRanges(ranges: readonly AddressRange[]): (address:
 }
 
 /**
- * The group that an address is counted in: IPv4 by itself, IPv6 by its first `ipv6Prefix` bits, as "2001:db8:1:2::/64".
- * One subscriber has a whole /64 or more, so a single IPv6 address identifies nobody. Takes canonical addresses only.
+ * Returns a function that maps an address to the group it is counted in. An IPv4 address is its own group. An IPv6
+ * address is grouped by its first `ipv6Prefix` bits, such as "2001:db8:1:2::/64". A subscriber has a whole /64 or more,
+ * so a single IPv6 address does not identify a client. The function accepts canonical addresses only.
  */
 export function compileAddressGroup(ipv6Prefix: number): (address: string) => string {
   const group = remember((text) => {
@@ -96,8 +96,9 @@ export function compileAddressGroup(ipv6Prefix: number): (address: string) => st
 }
 
 /**
- * `compute` with its last results at hand. When `max` of them are known all are forgotten: that costs a recomputation
- * now and then, and no bookkeeping on a hit. What yields undefined is not kept, so rubbish pushes nothing out.
+ * Returns a version of `compute` that caches its results. A cache with `max` results is cleared as a whole: results are
+ * sometimes computed again, but a hit needs no bookkeeping. An undefined result is not cached, so invalid input cannot
+ * push out valid results.
  */
 export function remember<T>(
   compute: (text: string) => T | undefined,
@@ -110,7 +111,7 @@ export function remember<T>(
     const value = compute(text)
     if (value === undefined) return undefined
     if (known.size >= max) known.clear()
-    // A copy, because a text that was cut out of a header keeps the whole header in memory.
+    // Copy the text: a substring of a header would keep the whole header in memory.
     known.set(Buffer.from(text).toString(), value)
     return value
   }
@@ -129,12 +130,12 @@ const parseIPv6 = remember((text): Address | undefined => {
   return { text: canonical, groups }
 })
 
-/** Returns an IPv6 address as RFC 5952 section 4 writes it, which is how the URL standard writes a host. */
+/** Returns an IPv6 address in the form of RFC 5952 section 4. The URL standard writes a host in this form. */
 function serializeIPv6(ipv6: string): string {
   return new URL(`http://[${ipv6}]`).hostname.slice(1, -1)
 }
 
-/** Returns the eight groups of an address that `serializeIPv6` has written, which has no dotted tail. */
+/** Returns the eight groups of an address from `serializeIPv6`, which never has a dotted tail. */
 function groupsOf(ipv6: string): number[] {
   const [before = [], after = []] = ipv6
     .split("::")
@@ -149,12 +150,12 @@ function contains(range: AddressRange, { groups }: Address): boolean {
   })
 }
 
-/** A group of 16 bits of which the first `ones` are set; all for 16 and more, none for 0 and less. */
+/** Returns 16 bits with the first `ones` set. Clamps `ones` to the range from 0 to 16. */
 function mask(ones: number): number {
   return 0xffff & ~(0xffff >> Math.max(0, Math.min(16, ones)))
 }
 
-/** The 32 bits, as a number of 0 and up, of four decimal parts that begin at `from`; -1 for anything else. */
+/** Returns the 32 bits of the IPv4 address that begins at `from` as a non-negative number, or -1 if it is invalid. */
 function readIPv4(text: string, from: number): number {
   let bits = 0
   let dots = 0
@@ -167,7 +168,7 @@ function readIPv4(text: string, from: number): number {
       dots += 1
       part = -1
     } else {
-      // A part that began with 0 is 0: more digits would be octal to some.
+      // Reject digits after a leading 0, because some parsers read them as octal.
       if (code < 48 || code > 57 || part === 0) return -1
       part = part === -1 ? code - 48 : part * 10 + code - 48
       if (part > 255) return -1

@@ -42,7 +42,7 @@ describe("a manual clock", () => {
 
 describe("the steady clock", () => {
   it("tells the time of the system, in epoch milliseconds", () => {
-    // A minute of slack: the system may have adjusted its own clock since the process started.
+    // Allow a minute: the system may have adjusted its clock since the process started.
     expect(Math.abs(steadyClock.now() - Date.now())).toBeLessThan(60_000)
   })
 
@@ -198,7 +198,7 @@ describe.each([
 
 it("by the timers of who watches an app a wait holds the process where it is to, and else not", async () => {
   const real = globalThis.setTimeout
-  // As those do who count timers: another function, and Node's own timer.
+  // Like a tool that counts timers: another function that sets Node's own timer.
   globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
   try {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length

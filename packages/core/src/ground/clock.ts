@@ -3,25 +3,25 @@ import { setTimeout as delay } from "node:timers/promises"
 import { inspect } from "node:util"
 import { InvalidOptionError } from "./errors.ts"
 
-/** Where the time comes from: in an app the process's own steady time, in tests a clock that you move. */
+/** The source of time: in an app the steady time of the process, in tests a clock that the test moves. */
 export interface Clock {
-  /** The present, in epoch milliseconds; fractions are dropped by who asks. */
+  /** Returns the current time in epoch milliseconds. Callers drop fractions. */
   now(): number
-  /** Resolves after so many milliseconds, or rejects when the signal is aborted. Default: a timer. */
+  /** Resolves after `ms` milliseconds, or rejects when the signal is aborted. Default: a timer. */
   readonly wait?: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined
 }
 
 /**
- * The last time that counts, in the year 2106, as far as the 32 bits of seconds of a counter in memory reach. A clock
- * beyond it does not count milliseconds.
+ * The latest valid time, in the year 2106: counters in memory store seconds in 32 bits. A clock that returns a later
+ * time probably does not count milliseconds.
  */
 export const LATEST_MS: number = 0xffff_ffff * 1000
 
-/** A clock that stands still until it is moved, for tests and replays. */
+/** A clock for tests and replays, which stands still until it is moved. */
 export interface ManualClock extends Clock {
-  /** Resolves when the clock has been moved by so many milliseconds, or rejects when the signal is aborted. */
+  /** Resolves when the clock has been moved by `ms` milliseconds, or rejects when the signal is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void>
-  /** Moves the clock by so many milliseconds; a negative number steps it back. Throws {@link InvalidOptionError} for Infinity. */
+  /** Moves the clock by `ms` milliseconds, back if negative. Throws {@link InvalidOptionError} for Infinity. */
   advance(ms: number): void
   /** Moves the clock to an instant, in epoch milliseconds. */
   set(epochMs: number): void
@@ -30,17 +30,17 @@ export interface ManualClock extends Clock {
 const startedAtMs = hooks.performance.timeOrigin
 
 /**
- * What a library of fake timers replaces; undefined if it had done so before this module was loaded. `mock.timers` of Node shares
- * the prototype of the real `Date`, and other libraries extend it.
+ * True if `Date` is the real one: fake timers may have replaced it before this module was loaded. A fake `Date` from
+ * Node's `mock.timers` shares the prototype of the real one. The fakes of other libraries extend the real one.
  */
 const isReal = Date.prototype.constructor === Date && Object.getPrototypeOf(Date) === Function.prototype
 const REAL_DATE = isReal ? Date : undefined
 const REAL_SET_TIMEOUT = isReal ? setTimeout : undefined
 
 /**
- * Epoch milliseconds that never jump: the wall clock at the start of the process, moved on by the monotonic one.
- * A step of the system's clock (NTP, an operator) neither hands out a second quota nor keeps anyone waiting. In a test with fake
- * timers it moves with them.
+ * A clock that never jumps: the wall-clock time at process start plus the time on the monotonic clock since then.
+ * A change of the system clock (NTP, an operator) neither grants a quota twice nor keeps a client waiting. In a test
+ * with fake timers, this clock follows them.
  */
 export const steadyClock: Clock = {
   now: () =>
@@ -50,8 +50,8 @@ export const steadyClock: Clock = {
 }
 
 /**
- * Returns the time that a test has set, or the real time if no store could count at it. `tick` and `setSystemTime` both move a faked
- * `Date`; the latter does not move `performance`.
+ * Returns the time that a test has set, or the real time if no store could count at the test's time. Prefers a faked
+ * `Date`, because both `tick` and `setSystemTime` move it. `setSystemTime` does not move `performance`.
  */
 function fakedTime(): number {
   const nowMs = Date === REAL_DATE ? startedAtMs + globalThis.performance.now() : Date.now()
@@ -64,8 +64,8 @@ export function isCountable(nowMs: unknown): nowMs is number {
 }
 
 /**
- * A clock for tests that stands still until it is moved. Starts at `epochMs`, by default at 2024-01-01T00:00:00Z, the start
- * of a window of any usual length up to a day.
+ * Creates a clock for tests, which stands still until it is moved. It starts at `epochMs`, by default
+ * 2024-01-01T00:00:00Z. Windows of all usual lengths up to a day start at this default.
  * @example
  * ```ts
  * import { createLimiter, manualClock } from "@sluice/core"
@@ -79,7 +79,7 @@ export function isCountable(nowMs: unknown): nowMs is number {
  * clock.advance(refused.retryAfterMs)
  * await limiter.decide(request) // allowed: true
  * ```
- * @throws {@link InvalidOptionError} for what is no time
+ * @throws {@link InvalidOptionError} if a time is not a finite number
  */
 export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock {
   let nowMs = requireFinite(epochMs, "epochMs", "an instant")
@@ -119,7 +119,7 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
   }
 }
 
-/** A test whose clock tells no time any more would see a store that is gone, which admits. */
+/** Throws for NaN and Infinity: a store with such a clock fails, and the test would see every request admitted. */
 function requireFinite(value: number, path: string, noun: string): number {
   if (Number.isFinite(value)) return value
   const accepted = "a number of milliseconds; a wait of Infinity, as a decision may tell, never ends"
@@ -131,7 +131,7 @@ interface Sleeper {
   wake(): void
 }
 
-/** The time by a clock that may be broken: the steady clock's, where it throws or yields no epoch milliseconds. */
+/** Returns the clock's time, or the steady clock's time if the clock throws or returns an invalid time. */
 export function soundTime(clock: Clock): number {
   try {
     const nowMs: unknown = clock.now()
@@ -141,21 +141,21 @@ export function soundTime(clock: Clock): number {
   }
 }
 
-/** Waits by a timer; until then the process does not end. Rejects when the signal is aborted. */
+/** Waits by a timer that keeps the process alive. Rejects when the signal is aborted. */
 export async function waitHeld(ms: number, signal?: AbortSignal): Promise<void> {
   if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal, true)
   await delay(ms, undefined, signal === undefined ? {} : { signal })
 }
 
-/** Waits by a timer that keeps no process alive. Rejects when the signal is aborted. */
+/** Waits by a timer that does not keep the process alive. Rejects when the signal is aborted. */
 export async function waitUnheld(ms: number, signal?: AbortSignal): Promise<void> {
   if (setTimeout !== REAL_SET_TIMEOUT) return await waitFaked(ms, signal, false)
   await delay(ms, undefined, signal === undefined ? { ref: false } : { ref: false, signal })
 }
 
 /**
- * By timers that somebody has put in the place of Node's: a test that fakes them, whose time the steady clock tells then, while nobody
- * fakes those of `node:timers/promises`; or who watches an app, for whom they are Node's own.
+ * Waits by the global `setTimeout` when it is not Node's own. A test may have faked it: the steady clock then follows
+ * the fake time, but test libraries do not fake `node:timers/promises`. A monitoring tool may also have wrapped it.
  */
 async function waitFaked(ms: number, signal: AbortSignal | undefined, holds: boolean): Promise<void> {
   signal?.throwIfAborted()
@@ -168,7 +168,7 @@ async function waitFaked(ms: number, signal: AbortSignal | undefined, holds: boo
       signal?.removeEventListener("abort", abort)
       resolve()
     }, ms)
-    // Those of a browser are numbers.
+    // Fake timers that imitate a browser return a number.
     if (!holds) (timer as Partial<NodeJS.Timeout>).unref?.()
     signal?.addEventListener("abort", abort, { once: true })
   })

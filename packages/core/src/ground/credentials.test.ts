@@ -48,12 +48,14 @@ describe("a text without credentials", () => {
   })
 })
 
-/** A part of a URL that no other part of these errors is, with what URLs have to escape. */
+/**
+ * A part of a URL that differs from all other parts of these errors. It contains characters that URLs have to escape.
+ */
 const part = fc
   .string({ unit: fc.constantFrom(..."abcXYZ019:/@#?%&=+ \\\"'.-_"), minLength: 1, maxLength: 20 })
   .map((text) => `S3cr${text}eT`)
 
-/** The error after its stack was captured and its message replaced. */
+/** Returns the error with a message that was replaced after its stack was captured. */
 function changed(error: Error): Error {
   String(error.stack)
   error.message = "short"

@@ -1,10 +1,11 @@
 import { types } from "node:util"
 
 /**
- * Returns the text without secrets: `redis://user:pw@host:6379` becomes `redis://…@host:6379`, `user:pw@host` becomes `…@host`,
- * `https://host/rules?token=x` becomes `https://host/rules?…`, and `password=x` becomes `password=…`. Use it for every text that
- * may end in a log: the library of a client may take a URL for a host or a path and quote it in an error. If in doubt, the
- * function removes too much, because a password may contain spaces, slashes and "@".
+ * Returns the text without secrets: `redis://user:pw@host:6379` becomes `redis://…@host:6379`, and `user:pw@host`
+ * becomes `…@host`. `https://host/rules?token=x` becomes `https://host/rules?…`, and `password=x` becomes `password=…`.
+ *
+ * Use it for every text that may be logged. A client library may mistake a URL for a host or a path and quote it in an
+ * error. If in doubt, the function removes too much, because a password may contain spaces, slashes and "@".
  * @example
  * ```ts
  * import { withoutCredentials } from "@sluice/core"
@@ -17,20 +18,22 @@ export function withoutCredentials(text: string): string {
 }
 
 /**
- * Returns what was thrown without secrets. Strings are cleaned. An error or another object with a secret in it, in its causes or in
- * members of members becomes a copy. Everything else is returned unchanged. What is nested deeper than 8 levels, or comes after
- * some 200 members, is removed: the error of an HTTP client may lead to its sockets, which have no end.
+ * Returns a thrown value without secrets. Strings are cleaned. An error or another object becomes a copy if a secret is
+ * in it, in its causes or in nested members. Everything else is returned unchanged.
+ *
+ * Members nested deeper than 8 levels, and those after about 200 members, are removed. The error of an HTTP client may
+ * reference its sockets, which would make the search endless.
  */
 export function errorWithoutCredentials(value: unknown): unknown {
   return cleanValue(value, { depth: 0, left: MOST_MEMBERS })
 }
 
-/** How deep causes and members are searched. An error may be its own cause. */
+/** The maximum depth to which causes and members are searched. An error may be its own cause. */
 const DEEPEST = 8
-/** Members that are searched. */
+/** The maximum number of members that are searched. */
 const MOST_MEMBERS = 200
 
-/** How deep the search is, and how many more members it may look at. */
+/** The current depth of the search, and the number of members that it may still look at. */
 interface Search {
   depth: number
   left: number
@@ -39,7 +42,7 @@ interface Search {
 function cleanValue(value: unknown, search: Search): unknown {
   if (typeof value === "string") return withoutCredentials(value)
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value
-  // Remove what nobody has searched.
+  // Remove values that are too deep to search.
   if (search.depth > DEEPEST) return undefined
   search.depth++
   try {
@@ -48,7 +51,7 @@ function cleanValue(value: unknown, search: Search): unknown {
     if (value instanceof Map || value instanceof Set) return cleanCollection(value, search)
     return cleanObject(value, search)
   } catch {
-    // A proxy failed, so nobody can search the value.
+    // A proxy failed, so the value cannot be searched.
     return undefined
   } finally {
     search.depth--
@@ -61,20 +64,23 @@ const SECRET_NAME =
 
 const ENDS_IN_SECRET_NAME = new RegExp(`${SECRET_NAME}$`, "i")
 
-/** `password=x`, `"password":"x"` and `password: 'x'`. After a colon only a quoted value is a secret: "token: expected" is prose. */
+/**
+ * Matches `password=x`, `"password":"x"` and `password: 'x'`. After a colon, only a quoted value is a secret, because
+ * "token: expected" is prose.
+ */
 const ASSIGNMENT = new RegExp(
   `(${SECRET_NAME}["']?\\s?(?:=(?!>)|(?:=>|:)\\s?(?=["'])))(?:"(?:[^"\\\\]|\\\\.)*"?|'(?:[^'\\\\]|\\\\.)*'?|\\S+)`,
   "gi",
 )
 
-/** Names of our own packages, which messages mention, follow an "@" too. */
+/** The scope of our own packages: messages mention their names, and the "@" there is not the end of a user name. */
 const OWN_PACKAGE = "@sluice/"
 
 function cleanLine(line: string): string {
   return cleanUsers(line).split(/(\s+)/).map(cleanQuery).join("").replace(ASSIGNMENT, "$1…")
 }
 
-/** `https://host/rules?token=x` becomes `https://host/rules?…`: any parameter may be a secret. */
+/** Removes the whole query, as in `https://host/rules?…`, because any parameter may be a secret. */
 function cleanQuery(word: string): string {
   const start = word.search(/[?&]/) + 1
   if (start === 0 || !(word.includes("=", start) || word.lastIndexOf("//", start) !== -1)) return word
@@ -95,13 +101,16 @@ function cleanHead(head: string): string {
   return start === -1 ? cleanWords(head) : `${cleanWords(head.slice(0, start))}…@`
 }
 
-/** Where the user begins: after the first "//" with a ":" after it, because a password may contain "//", else after the last. */
+/**
+ * Returns the index at which the user name begins, or -1. It begins after the first "//" that has a ":" after it,
+ * because a password may contain "//". Without such a "//", it begins after the last "//".
+ */
 function authorityStart(head: string): number {
   let last = -1
   const lastColon = head.lastIndexOf(":")
   for (let at = head.indexOf("//"); at !== -1; at = head.indexOf("//", at + 2)) {
     const start = at + 2
-    // `file:///work/.pnpm/ioredis@5` has no host.
+    // A file URL, such as `file:///work/.pnpm/ioredis@5`, does not contain a host.
     if (head[start] === "/" && head.endsWith("file:", at)) return -1
     if (lastColon >= start) return start
     last = start
@@ -116,7 +125,7 @@ function cleanWords(text: string): string {
     .join("")
 }
 
-/** `user:pw@host` has; `bob@example.com` has not, nor has the ARN of a role that somebody has assumed. */
+/** True for `user:pw@host`, but not for `bob@example.com` or for the ARN of an assumed role. */
 function hasCredentials(word: string): boolean {
   const at = word.lastIndexOf("@")
   return at !== -1 && word.slice(0, at).includes(":") && !/^["'(]*(?:arn:|file:\/\/\/)/.test(word)
@@ -127,7 +136,7 @@ function cleanObject(object: object, search: Search): object {
     const value = read(object, name)
     return { name, value, clean: value }
   })
-  // An error's name and code come before what its other members lead to.
+  // Clean plain members, such as an error's name and code, before objects use up the limit of the search.
   for (const isObject of [false, true]) {
     for (const member of members) {
       const { name, value } = member
@@ -156,7 +165,7 @@ function read(object: object, name: PropertyKey): unknown {
 
 function cleanMember(name: PropertyKey, value: unknown, search: Search): unknown {
   if (search.left-- <= 0) return undefined
-  // ioredis puts the command that failed on the error: the arguments of AUTH are a user and a password.
+  // ioredis adds the failed command to the error, and the arguments of AUTH are a user and a password.
   if (name === "command") return undefined
   if (typeof value === "string") {
     if (name === "stack") return cleanStack(value)
@@ -181,7 +190,7 @@ function cleanUrl(url: URL): unknown {
   return clean === url.href ? url : clean
 }
 
-/** Leaves the frames as they are, because an "@" in the path of a module precedes a version. */
+/** Cleans all lines but the frames, because an "@" in the path of a module precedes a version. */
 function cleanStack(stack: string): string {
   return stack
     .split("\n")

@@ -29,14 +29,16 @@ const SPELLINGS: Readonly<Record<string, keyof typeof MS_PER_UNIT>> = {
   week: "week",
 }
 
-/** What `parseDuration` accepts, for error messages. */
+/** A description of the input that `parseDuration` accepts, for error messages. */
 export const DURATION_ACCEPTED =
   'a positive whole number of milliseconds, or a text such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
 
 /**
- * The milliseconds of `90000`, `"90 seconds"`, `"1.5 minutes"` or `"15m"`; undefined for anything else.
- * The result is a whole number from 1 to 2^53 - 1. Units are matched without regard to case, with or without a
- * plural s; "m" is a minute, and there is no month, which has no fixed length.
+ * Returns the milliseconds of a duration such as `90000`, `"90 seconds"`, `"1.5 minutes"` or `"15m"`, or undefined if
+ * it is invalid. The result is an integer from 1 to 2^53 - 1.
+ *
+ * Units are case-insensitive and may end in a plural "s". "m" is a minute. Months are not supported, because their
+ * length varies.
  */
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value === "number") return isWholeAndPositive(value) ? value : undefined
@@ -47,14 +49,14 @@ export function parseDuration(value: unknown): number | undefined {
   const unit = Object.hasOwn(SPELLINGS, word) ? SPELLINGS[word] : SPELLINGS[singular(word)]
   if (unit === undefined) return undefined
   const unitMs = MS_PER_UNIT[unit]
-  // Decimals by themselves, as an integer: 1.1 times a unit is not exact in floating point.
+  // Compute with the decimals as an integer, because 1.1 times a unit is not exact in floating point.
   const decimals = parts[2] ?? ""
   const partMs = (Number(decimals) * unitMs) / 10 ** decimals.length
   const ms = Number(parts[1] ?? 1) * unitMs + partMs
   return Number.isInteger(partMs) && isWholeAndPositive(ms) ? ms : undefined
 }
 
-/** The shortest exact spelling of a duration: 60000 is "1m", 90000 "90s", 1500 "1500ms". */
+/** Returns the shortest exact spelling of a duration: 60000 is "1m", 90000 is "90s", 1500 is "1500ms". */
 export function formatDuration(ms: number): string {
   if (ms % MS_PER_UNIT.day === 0) return `${ms / MS_PER_UNIT.day}d`
   if (ms % MS_PER_UNIT.hour === 0) return `${ms / MS_PER_UNIT.hour}h`
@@ -64,7 +66,7 @@ export function formatDuration(ms: number): string {
 }
 
 function singular(word: string): string {
-  // "mss" is no plural.
+  // "mss" is not a plural.
   const stem = word.endsWith("s") && !word.endsWith("ss") ? word.slice(0, -1) : ""
   return Object.hasOwn(SPELLINGS, stem) && stem.length > 1 ? stem : ""
 }

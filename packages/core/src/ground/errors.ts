@@ -1,14 +1,16 @@
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 
-/** One thing that is wrong with what was given, where it is, and what would be accepted instead. */
+/** One mistake in the input: where it is, what is wrong and what would be accepted instead. */
 export interface Problem {
-  /** Where: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty for the whole. */
+  /**
+   * The place: `rules[0].window` in code, `service "checkout" rules[0].rate.unit` in a document. Empty for the whole.
+   */
   readonly path: string
-  /** What is wrong, naming the value: `"5 minuts" is not a window`. */
+  /** The mistake, with the value: `"5 minuts" is not a window`. */
   readonly message: string
-  /** What would be accepted: `a positive whole number of milliseconds, or a text such as "90 seconds"`. */
+  /** The accepted input: `a positive whole number of milliseconds, or a text such as "90 seconds"`. */
   readonly accepted?: string
-  /** Name of the rule that is wrong, if it is known. */
+  /** Name of the invalid rule, if it is known. */
   readonly rule?: string
   /** Line in the file, from 1. Absent if the rules are not in a file. */
   readonly line?: number
@@ -17,57 +19,57 @@ export interface Problem {
 }
 
 /**
- * Every error that Sluice throws: `code` is stable and has a heading in @sluice/core/errors.md. Its message, its cause and its
- * problems contain no password of a connection URL.
+ * The base class of all errors that Sluice throws. `code` is stable and has a heading in @sluice/core/errors.md. The
+ * message, the cause and the problems never contain the password of a connection URL.
  */
 export abstract class SluiceError extends Error {
-  /** Says which error it is, for programs. It stays the same when messages change. */
+  /** A stable identifier of the error for programs, which does not change when messages change. */
   abstract readonly code: string
 
-  /** `options.cause` is what led to it. */
+  /** `options.cause` is the underlying error. */
   constructor(message: string, options?: ErrorOptions) {
     super(withoutCredentials(message), withCleanCause(options))
     this.name = new.target.name
   }
 }
 
-/** An option is wrong, misspelt or contradicts another one, or an argument is none that is accepted. */
+/** An option is invalid, misspelled or contradicts another option, or an argument is invalid. */
 export class InvalidOptionError extends SluiceError {
   readonly code = "SLUICE_INVALID_OPTION"
-  /** Everything that is wrong, not only the first: `path` names the option. Not enumerable. */
+  /** All problems, not only the first. `path` names the option. Not enumerable. */
   declare readonly problems: readonly Problem[]
 
-  /** The message is made of the problems, the first 50 of them; `options.cause` is what led to them. */
+  /** Builds the message from the first 50 problems. `options.cause` is the underlying error. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong options", problems), options)
     attachProblems(this, problems)
   }
 }
 
-/** A rule, in code or in a stored document, is wrong: `problems` has all of them. */
+/** A rule in code or in a stored document is invalid. `problems` lists every mistake. */
 export class InvalidRuleError extends SluiceError {
   readonly code = "SLUICE_INVALID_RULE"
-  /** Everything that is wrong, not only the first: `path` leads to the member of the rule. Not enumerable. */
+  /** All problems, not only the first. `path` leads to the member of the rule. Not enumerable. */
   declare readonly problems: readonly Problem[]
 
-  /** The message is made of the problems, the first 50 of them; `options.cause` is what led to them. */
+  /** Builds the message from the first 50 problems. `options.cause` is the underlying error. */
   constructor(problems: readonly Problem[], options?: ErrorOptions) {
     super(describe("Wrong rules", problems), options)
     attachProblems(this, problems)
   }
 }
 
-/** The rules could not be read at all: no such file, not YAML, no answer. `cause` is the underlying error. */
+/** The rules could not be read: the file is missing, is not YAML, or the source did not answer. */
 export class RuleSourceError extends SluiceError {
   readonly code = "SLUICE_RULE_SOURCE"
-  /** What is wrong with a document that was read and cannot be parsed. Empty if nothing could be read. Not enumerable. */
+  /** The problems of a document that was read but cannot be parsed. Empty if nothing could be read. Not enumerable. */
   declare readonly problems: readonly Problem[]
 
   /** `options.cause` is the underlying error. */
   constructor(
     message: string,
     options: ErrorOptions & {
-      /** What is wrong with a document that was read and cannot be parsed. Default: none. */
+      /** The problems of a document that was read but cannot be parsed. Default: none. */
       readonly problems?: readonly Problem[] | undefined
     } = {},
   ) {
@@ -76,39 +78,39 @@ export class RuleSourceError extends SluiceError {
   }
 }
 
-/** How a store failed: there are these four, so they can be counted by. */
+/** The ways in which a store can fail. The set is small enough for a metric label. */
 export type StoreErrorKind =
-  /** It, its client or the connection failed. */
+  /** The store, its client or the connection failed. */
   | "error"
-  /** It did not answer in time. */
+  /** The store did not answer in time. */
   | "timeout"
-  /** It was not asked, since it has not answered for a while: nobody waited for it. */
+  /** The store was not asked, because it has not answered for a while. The call failed without waiting. */
   | "unavailable"
-  /** It answered what makes no sense. */
+  /** The store's answer was invalid. */
   | "invalid-answer"
 
-/** Whether a call that failed has changed anything in the store. */
+/** The effect of a failed call on the store. */
 export type StoreOutcome =
-  /** The call has certainly changed nothing, so it can be made again. */
+  /** The call has certainly changed nothing, so it can be retried. */
   | "not-applied"
-  /** The call may have been carried out, wholly or in part. To refund again could give units back twice. */
+  /** The call may have been carried out, in whole or in part. Retrying a refund could give units back twice. */
   | "unknown"
 
-/** The store cannot answer. A store rejects with this and only when its back end broke, never because of a limit. */
+/** The store cannot answer. A store rejects with this error only when its back end failed, never because of a limit. */
 export class StoreUnavailableError extends SluiceError {
   readonly code = "SLUICE_STORE_UNAVAILABLE"
-  /** How it failed: what errors are counted by. */
+  /** How the store failed. Metrics count errors by this kind. */
   readonly kind: StoreErrorKind
-  /** Whether the call may have been carried out, which decides whether a refund can be called again. */
+  /** The effect of the call, which decides whether a refund can be retried. */
   readonly outcome: StoreOutcome
 
-  /** `options.cause` is what led to it. */
+  /** `options.cause` is the underlying error. */
   constructor(
     message: string,
     options: ErrorOptions & {
-      /** How it failed: default "error". */
+      /** How the store failed. Default: "error". */
       readonly kind?: StoreErrorKind | undefined
-      /** Whether the call may have been carried out: default "unknown", which is always safe. */
+      /** The effect of the call. Default: "unknown", which is always safe. */
       readonly outcome?: StoreOutcome | undefined
     } = {},
   ) {
@@ -118,39 +120,45 @@ export class StoreUnavailableError extends SluiceError {
   }
 }
 
-/** The limiter, or what it is made of, has been closed. */
+/** The limiter, or a store or rule source that it uses, has been closed. */
 export class ClosedError extends SluiceError {
   readonly code = "SLUICE_CLOSED"
 }
 
 function withCleanCause(options: ErrorOptions | undefined): ErrorOptions | undefined {
-  // An error has a member "cause" only where one was given.
+  // Leave out an absent cause: an error has the member "cause" only if a cause was passed.
   return options === undefined || !("cause" in options)
     ? options
     : { cause: errorWithoutCredentials(options.cause) }
 }
 
-/** What was thrown or yielded, as a text for a message. Never throws itself, whatever it is given. */
+/** Returns a text of any value for a message. Never throws. */
 export function textOf(value: unknown): string {
   try {
     return String(value)
   } catch {
-    // An object without a prototype, or with a toString of its own that fails.
+    // The object was created without a prototype, or its own toString fails.
     return `an unprintable ${typeof value}`
   }
 }
 
-/** The text with a period at its end, so that another sentence can follow. */
+/** Returns the text with a period at its end, so that another sentence can follow. */
 export function sentenceOf(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
-/** Not enumerable, because Node and loggers print enumerable members of an error, and the message already has each problem. */
+/**
+ * Attaches the problems as a member that is not enumerable. Node and loggers print enumerable members of an error, and
+ * the message already contains each problem.
+ */
 function attachProblems(error: SluiceError, problems: readonly Problem[]): void {
   Object.defineProperty(error, "problems", { value: problems.map(problemWithoutCredentials) })
 }
 
-/** Returns the problem without secrets in its texts: the same object if it has none, by which it is known to be reported. */
+/**
+ * Returns the problem without secrets in its texts. Returns the same object if there are none, because callers
+ * recognize a reported problem by identity.
+ */
 export function problemWithoutCredentials(problem: Problem): Problem {
   const hasNone = Object.values(problem).every(
     (value) => typeof value !== "string" || withoutCredentials(value) === value,
@@ -163,7 +171,7 @@ export function problemWithoutCredentials(problem: Problem): Problem {
   return Object.fromEntries(members) as Problem
 }
 
-/** Problems that a message tells one by one: a file whose format is another one has thousands. */
+/** The maximum number of problems in a message: a file in the wrong format can have thousands. */
 const MOST_TOLD = 50
 
 function describe(title: string, problems: readonly Problem[]): string {

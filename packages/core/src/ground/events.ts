@@ -2,28 +2,28 @@ import { InvalidOptionError, textOf } from "./errors.ts"
 
 type Listener<Args extends unknown[]> = (...args: Args) => void
 
-/** Subscribing to events: each name of `Table` with the arguments that its listeners get. */
+/** Subscriptions to events. `Table` maps the name of each event to the arguments of its listeners. */
 export interface Events<Table extends Record<keyof Table, unknown[]>> {
   /**
-   * Calls the listener at every event of this name from now on, after those that came before it. What it throws, or rejects
-   * with where it is async, is warned of once and hurts nobody.
-   * @throws InvalidOptionError where there is no such event, or the listener is no function
+   * Calls the listener for every later event of this name, after the listeners that were added before it. If the
+   * listener throws, or rejects when it is async, a warning is emitted once. Requests are not affected.
+   * @throws InvalidOptionError if the event does not exist or the listener is not a function
    */
   on<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void
-  /** Calls the listener no more. One that does not listen is no mistake. */
+  /** Removes the listener. A listener that was never added is ignored. */
   off<Name extends keyof Table>(name: Name, listener: (...args: Table[Name]) => void): void
 }
 
 /**
- * Events whose listeners cannot hurt the request that caused them: what a listener throws goes to `onListenerError`.
- * `has` lets the hot path skip building arguments that nobody wants.
+ * Events whose listeners cannot make the request fail that caused them: `onListenerError` gets what a listener throws.
+ * On the hot path, call `has` first, so that arguments are built only for events with listeners.
  */
 export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements Events<Table> {
   readonly #names: readonly (keyof Table & string)[]
   readonly #onListenerError: (error: unknown, name: keyof Table) => void
   #listeners: { [Name in keyof Table]?: readonly Listener<Table[Name]>[] } = {}
 
-  /** `names` are those of all events that there are. */
+  /** `names` has the name of every event. */
   constructor(
     names: Readonly<Record<keyof Table & string, true>>,
     onListenerError: (error: unknown, name: keyof Table) => void,
@@ -33,7 +33,7 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
   }
 
   on<Name extends keyof Table>(name: Name, listener: Listener<Table[Name]>): void {
-    // A listener of an unknown event would never be called, and nobody would notice.
+    // Throw, because the listener of an unknown event would silently never be called.
     if (!this.#isEvent(name)) {
       throw new InvalidOptionError([
         { path: "on", message: `"${textOf(name)}" is not an event`, accepted: this.#names.join(", ") },
@@ -59,7 +59,7 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
     for (const listener of this.#listeners[name] ?? []) {
       try {
         const yielded: unknown = listener(...args)
-        // Nobody waits for an async listener, so nobody else would handle its rejection.
+        // Nothing awaits an async listener, so handle its rejection here.
         if (yielded instanceof Promise) yielded.catch((error) => this.#onListenerError(error, name))
       } catch (error) {
         this.#onListenerError(error, name)

@@ -1,6 +1,6 @@
 import { types } from "node:util"
 
-/** A value, or a promise of it. Code that gets a value goes on at once, without a promise. */
+/** A value or a promise of it. Code that gets a plain value continues synchronously. */
 export type MaybePromise<T> = T | Promise<T>
 
 /** True for a promise and for any other object that `await` would wait for. */
@@ -8,7 +8,7 @@ export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof (value as Partial<Promise<T>> | null | undefined)?.then === "function"
 }
 
-/** Handles the rejection of a promise that nobody waits for. Other values, thenables included, are left alone. */
+/** Ignores the rejection of a promise that is not awaited. Does nothing to other values, including thenables. */
 export function ignoreRejection(value: unknown): void {
   if (types.isPromise(value)) value.catch(() => undefined)
 }

@@ -7,106 +7,115 @@ export type Alignment =
 
 /** How a token bucket fills. */
 export type Refill =
-  /** A little with each millisecond. */
+  /** Evenly, with each millisecond. */
   | "continuous"
-  /** With a whole window's units, where a window begins. */
+  /** At the start of each window, by the units of a whole window. */
   | "periodic"
 
-/** What is decided when the shared store is gone. */
+/** How requests are decided while the shared store is unavailable. */
 export type OnStoreFailure =
-  /** By a limiter in this process alone, with its share of the limit. */
+  /** A limiter in this process decides, with its share of the limit. */
   | "local"
-  /** Admitted, uncounted. */
+  /** The request is admitted and not counted. */
   | "allow"
-  /** Refused, with status 503. */
+  /** The request is refused with status 503. */
   | "deny"
 
-/** When a client is blocked for having been refused too often: a rule's `penalty`, its times in milliseconds. */
+/** A rule's `penalty`, with times in milliseconds: when a client is blocked because it was refused too often. */
 export interface Penalty {
-  /** So many refusals block it. */
+  /** Number of refusals after which the client is blocked. */
   readonly refusals: number
-  /** Within this time from the first of them. */
+  /** Time in which the refusals must occur, from the first of them. */
   readonly withinMs: number
-  /** For so long, from the refusal that reached the number. */
+  /** Length of the block, from the refusal that caused it. */
   readonly forMs: number
 }
 
-/** What becomes of a request that does not fit into the limit: a rule's `throttle` with every default filled in. */
+/** A rule's `throttle` with every default filled in: how to treat a request that does not fit into the limit. */
 export type ParsedThrottle =
-  /** It is refused. */
+  /** The request is refused. */
   | { readonly kind: "hard" }
-  /** Some are admitted above the limit, and marked. */
+  /** A share of requests is admitted above the limit and marked. */
   | {
       readonly kind: "soft"
-      /** Of the limit, admitted above it. */
+      /** Percentage of the limit that is admitted above it. */
       readonly percent: number
     }
-  /** It is admitted, and marked, while there is capacity to spare. */
+  /** The request is admitted and marked while there is spare capacity. */
   | {
       readonly kind: "elastic"
-      /** Units that are admitted in all. Absent where there is no ceiling. */
+      /** Maximum number of units admitted in total. Absent if there is no ceiling. */
       readonly ceiling?: number
-      /** Whether there is capacity to spare. Absent where the event loop of this process decides. */
+      /** Whether there is spare capacity. Absent if the event loop of this process decides. */
       readonly signal?: () => boolean
     }
-  /** It is held until it fits. */
+  /** The request is held until it fits. */
   | {
       readonly kind: "queue"
-      /** Requests of one counter that are held in this process, at most. */
+      /** Maximum number of requests of one counter that are held in this process. */
       readonly maxWaiting: number
-      /** Milliseconds that one is held, at most. */
+      /** Maximum time in milliseconds for which a request is held. */
       readonly maxWaitMs: number
     }
 
 /**
- * A rule compiled to what a store needs: how many units, in which window, counted how.
+ * A rule compiled for a store: how many units, in which window, and how they are counted.
  *
- * `counter` identifies the counter beside the partition. It is a fingerprint of service, rule name, field, algorithm,
- * window, buckets, alignment and refill: a change of any of these starts new counts. A change of limit or burst keeps them.
+ * `counter` and the partition identify a counter. `counter` is a fingerprint of service, rule name, field, algorithm,
+ * window, buckets, alignment and refill. A change of any of these starts new counts. A change of limit or burst keeps
+ * the counts.
  */
 export interface Policy {
   /** The rule's name. */
   readonly name: string
-  /** The fingerprint, bounded text: with the partition it names a counter. */
+  /** The fingerprint, a text of bounded length. With the partition, it identifies a counter. */
   readonly counter: string
   /**
-   * How it is counted: an `AlgorithmName`, or "penalty", which no rule names. That one counts a rule's refusals instead of its
-   * units, and holds blocks by hand.
+   * How the rule is counted: an `AlgorithmName`, or "penalty", which a rule cannot name. "penalty" counts a rule's
+   * refusals instead of its units, and stores blocks that operators set.
    */
   readonly algorithm: string
-  /** Quota units per window: an integer, 0 and up (0 only from a limit function). */
+  /** Quota units per window: a non-negative integer (0 only from a limit function). */
   readonly limit: number
   /** Length of the window in whole milliseconds, at least 1. */
   readonly windowMs: number
   /** Where windows begin. Only for `fixed-window`. */
   readonly align: Alignment
-  /** Units that are admitted above the limit, by soft or elastic throttling. Absent is none. */
+  /** Units that soft or elastic throttling admits above the limit. Absent: none. */
   readonly extra?: number
-  /** Sub-windows: `sliding-window-strict` always has them, `sliding-window` where it is not to have two windows. */
+  /**
+   * Number of sub-windows. `sliding-window-strict` always has them; `sliding-window` counts by two windows without it.
+   */
   readonly buckets?: number
-  /** Units that a bucket holds: `token-bucket` and `leaky-bucket` only. Absent is the limit. */
+  /** Capacity of the bucket. Only for `token-bucket` and `leaky-bucket`. Absent: the limit. */
   readonly burst?: number
-  /** How it fills. Only for `token-bucket`. Absent is continuous. */
+  /** How the bucket fills. Only for `token-bucket`. Absent: continuous. */
   readonly refill?: Refill
-  /** Whether requests that it refuses count too, up to the ceiling. Absent is no. */
+  /** Whether refused requests count too, up to the ceiling. Absent: false. */
   readonly countRejected?: boolean
-  /** When a client is blocked. Only for `penalty`, whose `limit` is the refusals (0: never) and whose `windowMs` is the longer of the two times. */
+  /**
+   * When a client is blocked. Only for `penalty`. There, `limit` is the number of refusals (0: never block) and
+   * `windowMs` is the longer of the two times.
+   */
   readonly penalty?: Penalty
 }
 
-/** Units that fit when nothing has been taken: what `remaining` counts down from. */
+/** Returns the units that fit into an unused counter. `remaining` counts down from this number. */
 export function capacityOf({ limit, burst }: Policy): number {
   // Nothing flows in or out of a bucket with a limit of 0.
   return burst === undefined || limit === 0 ? limit : burst
 }
 
-/** The same with what is admitted above the limit. No request may cost more. */
+/** Returns the capacity plus the units that are admitted above the limit. A request that costs more never fits. */
 export function ceilingOf({ limit, burst, extra = 0 }: Policy): number {
-  // As `capacityOf`, without another call: each decision asks several times.
+  // Repeats `capacityOf` to save a call, because each decision needs the ceiling several times.
   return (burst === undefined || limit === 0 ? limit : burst) + extra
 }
 
-/** Whether the check's refusal, or the refusal of the check before it, may be counted. The store then reads every counter. */
+/**
+ * Whether the check's refusal, or the refusal of the check before it, may be counted. If so, the store reads every
+ * counter of the request.
+ */
 export function countsRefusals({
   policy,
   shadow,
@@ -117,18 +126,18 @@ export function countsRefusals({
   return !shadow && (policy.countRejected === true || policy.algorithm === "penalty")
 }
 
-/** What becomes of a request whose field is missing. */
+/** How a rule treats a request whose field is missing. */
 export type OnMissing =
-  /** It is counted by the client's address, together with others of that address that lack the field. */
+  /** The request is counted by the client's address, with other requests from it that lack the field. */
   | "ip"
-  /** The rule does not count it. */
+  /** The rule does not count the request. */
   | "skip"
-  /** The rule refuses it, with status 400. */
+  /** The rule refuses the request with status 400. */
   | "deny"
-  /** It is counted together with all others that lack the field. */
+  /** The request is counted together with all others that lack the field. */
   | "shared"
 
-/** Whether a value is a number of units: a whole number from 0 up. */
+/** Whether a value is a number of units: a non-negative safe integer. */
 export function isUnits(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }

@@ -2,7 +2,7 @@ import { types } from "node:util"
 import * as v from "valibot"
 import { classOf, type MemberProblem, show, suggestion } from "./show.ts"
 
-/** A schema. It changes no value that it accepts, and says of one that it refuses what it is not (`says`). */
+/** A schema. It does not change the values that it accepts. Its message for a refused value comes from `says`. */
 export type Schema = v.GenericSchema
 
 /** A schema of an object, with the schemas of its members. */
@@ -12,25 +12,27 @@ export type ObjectSchema<
   readonly entries: Entries
 }
 
-/** A schema of an object that may have any members of one kind. */
+/** A schema of an object with any number of members of one kind. */
 export type RecordSchema = Schema & { readonly key: Schema; readonly value: Schema }
 
-/** Returns the message for a refused value: that it is not `noun`, and what is accepted. `memberProblems` reads it. */
+/**
+ * Returns the message for a refused value: it is not `noun`, and `accepted` is expected. `memberProblems` parses it.
+ */
 export function says(noun: string, accepted: string): string {
   return `${noun}\n${accepted}`
 }
 
-/** An enumeration that lists its choices when it refuses a value. */
+/** Returns the schema of an enumeration. Its message for a refused value lists the choices. */
 export function choice(noun: string, names: readonly string[]): Schema {
   return v.picklist(names, says(noun, names.map((name) => `"${name}"`).join(", ")))
 }
 
-/** A whole number without rounding. */
+/** Returns the schema of a safe integer from `least` to `most`. */
 export function integer(said: string, least: number, most: number = Number.MAX_SAFE_INTEGER): Schema {
   return v.pipe(v.number(said), v.safeInteger(said), v.minValue(least, said), v.maxValue(most, said))
 }
 
-/** An object that refuses members it does not know; `older` spellings are read but not named. */
+/** Returns the schema of an object without unknown members. It accepts `older` spellings, but does not list them. */
 export function strict<Entries extends Readonly<Record<string, Schema>>>(
   noun: string,
   entries: Entries,
@@ -52,7 +54,7 @@ export function strict<Entries extends Readonly<Record<string, Schema>>>(
   return { ...schema, entries }
 }
 
-/** An object of any members whose names and values are right. */
+/** Returns the schema of an object with any number of members whose names and values are valid. */
 export function record(key: Schema, value: Schema, said: string): RecordSchema {
   const schema = checkedInside(isDataObject, said, (members, report) => {
     for (const name of Reflect.ownKeys(members)) {
@@ -70,12 +72,12 @@ interface Issue {
 }
 type Report = (name: PropertyKey, issues: readonly Issue[] | undefined) => void
 
-/** What an unknown member is expected to be. */
+/** The value of `expected` in the issue of an unknown member. */
 const UNKNOWN = "never"
 
 /**
- * An object that is checked member by member. The library's own objects take a list for an object, and report of all unknown members
- * the first and of missing ones not what they should be.
+ * Returns the schema of an object that is checked member by member. It replaces the object schemas of valibot, which
+ * accept a list and report only the first unknown member. They also do not report what a missing member should be.
  */
 function checkedInside(
   isRight: (value: unknown) => boolean,
@@ -100,23 +102,23 @@ function checkedInside(
   )
 }
 
-/** What a schema finds in a value. */
+/** The result of checking a value against a schema. */
 export interface Shape {
-  /** The members that are right, still as they were given. */
+  /** The valid members, with their original values. */
   readonly good: Readonly<Record<string, unknown>>
-  /** Names of those that are there and wrong; all names when the value is not an object. */
+  /** Names of the invalid members, or all names if the value is not an object. */
   readonly bad: ReadonlySet<string>
   readonly problems: readonly MemberProblem[]
 }
 
-/** Checks every member by itself, so that the right ones can be checked against each other while others are wrong. */
+/** Checks each member separately, so that valid members can be checked against each other while others are invalid. */
 export function readShape(schema: ObjectSchema, unchecked: unknown): Shape {
   const { value, problems: pending } = withoutPromises(unchecked)
   const found = memberProblems(schema, value)
   const problems = pending.length === 0 ? found : [...pending, ...found.filter(isNew(pending))]
   if (!isObject(value)) return { good: {}, bad: new Set(Object.keys(schema.entries)), problems }
   const bad = problems.length === 0 ? NONE : new Set(problems.map(({ path }) => String(path[0])))
-  // Thousands of rules are read at a stretch: a loop takes a third of what fromEntries does.
+  // Thousands of rules may be read at once, and a loop takes a third of the time of fromEntries.
   const good: Record<string, unknown> = {}
   for (const name in schema.entries) {
     const member = value[name]
@@ -125,7 +127,10 @@ export function readShape(schema: ObjectSchema, unchecked: unknown): Shape {
   return { good, bad, problems }
 }
 
-/** Returns a filter for the problems of other members: a member that was left out because it is a promise is also "missing". */
+/**
+ * Returns a filter that drops problems of the `pending` members. These were left out because they are promises, so they
+ * would also be reported as missing.
+ */
 function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => boolean {
   return ({ path }) => !pending.some((known) => isSamePath(known.path, path))
 }
@@ -133,21 +138,21 @@ function isNew(pending: readonly MemberProblem[]): (problem: MemberProblem) => b
 const NONE: ReadonlySet<string> = new Set()
 
 /**
- * Returns everything that is wrong with `value`. Each unknown member is a problem of its own. Two checks that refuse one value
- * for the same reason, such as a number that is neither whole nor positive, are one problem.
+ * Returns all problems of `value`. Each unknown member is a separate problem. If two checks refuse a value with the
+ * same message, they are one problem: for example, a number that is neither whole nor positive.
  */
 export function memberProblems(schema: Schema, value: unknown): MemberProblem[] {
   const { issues = [] } = v.safeParse(schema, value)
   return issues.flatMap((issue, index): MemberProblem[] => {
     const path = pathOf(issue)
     const before = issues[index - 1]
-    // Issues of one value follow each other.
+    // Issues of the same value are adjacent.
     if (before?.message === issue.message && isSamePath(pathOf(before), path)) return []
     const [noun, accepted] = issue.message.split("\n") as [string, string]
     const message = mistakeOf(issue.input, noun)
     if (issue.expected !== UNKNOWN) return [{ path, message, accepted }]
     const meant = suggestion(issue.input as string, accepted.split(", "))
-    // Who is told what was meant need not read the whole list, once for each mistake.
+    // A suggestion replaces the list of accepted names, which would be repeated for each mistake.
     return [meant === "" ? { path, message, accepted } : { path, message: message + meant }]
   })
 }
@@ -162,22 +167,27 @@ function mistakeOf(given: unknown, noun: string): string {
   return `${show(given)} is not ${noun}`
 }
 
-/** Whether it is a function whose answer is there at once. An async one is told from others as long as no compiler rewrites it. */
+/**
+ * Whether the value is a function that returns synchronously. An async function is recognized only if a compiler has
+ * not rewritten it.
+ */
 export function answersAtOnce(value: unknown): boolean {
   return typeof value === "function" && !types.isAsyncFunction(value)
 }
 
-/** Compares part by part, because a name in a path can be a symbol, which cannot be joined to text. */
+/**
+ * True if the paths are equal. Compares part by part, because a part can be a symbol, which cannot be joined to text.
+ */
 function isSamePath(one: readonly PropertyKey[], other: readonly PropertyKey[]): boolean {
   return one.length === other.length && one.every((part, index) => part === other[index])
 }
 
-/** Options nest no deeper: `match.fields.plan`. */
+/** The maximum nesting depth of options: `match.fields.plan`. */
 const DEEPEST = 3
 
 /**
- * Returns the value without the members that are promises, and a problem for each of them. A schema takes a promise for an
- * object without members: a `match` that was not awaited would match every request.
+ * Returns the value without the members that are promises, and a problem for each of them. To a schema, a promise is an
+ * object without members, so a `match` that was not awaited would match every request.
  */
 function withoutPromises(value: unknown): {
   readonly value: unknown
@@ -187,7 +197,7 @@ function withoutPromises(value: unknown): {
   return { value: copyWithout(value, [], problems), problems }
 }
 
-/** Returns the value itself if it has no such member. */
+/** Returns a copy of the value without promises, or the value itself if it does not contain any. */
 function copyWithout(value: unknown, path: readonly string[], problems: MemberProblem[]): unknown {
   if (path.length >= DEEPEST || !isPlain(value)) return value
   let copy: Record<string, unknown> | undefined
@@ -216,7 +226,10 @@ function isDataObject(value: unknown): boolean {
   return isObject(value) && classOf(value) === undefined
 }
 
-/** True for an object that a literal or a document makes. Instances of classes, such as clients and stores, are not options. */
+/**
+ * True for an object from a literal or a document. Instances of classes, such as clients and stores, are not sets of
+ * options.
+ */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== "object" || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)

@@ -138,7 +138,7 @@ describe("beforeDeadline", () => {
   })
 
   it("counts what arrived while the event loop stood still, though the time is over", async () => {
-    // A timer that is due after the deadline fires in the same turn: its result came while the loop stood still.
+    // A timer that is due after the deadline fires in the same turn: its result arrived while the event loop stalled.
     const answer = new Promise<string>((resolve) => {
       setTimeout(resolve, 10, "answer")
     })
@@ -155,7 +155,7 @@ describe("beforeDeadline", () => {
     const answered = beforeDeadline(late, 5, tooLate)
     await expect(answered).rejects.toThrow("too late")
     end()
-    // A rejection that nobody handled would end the process in this turn.
+    // An unhandled rejection would end the process in this turn.
     await sleep(5)
     await expect(answered).rejects.toThrow("too late")
   })

@@ -1,34 +1,36 @@
 import { AsyncResource } from "node:async_hooks"
 import { setImmediate as nextTurn } from "node:timers/promises"
 
-/** The longest delay of a timer, in milliseconds: Node fires a timer with a longer one at once. */
+/** The longest delay of a timer in milliseconds. Node fires a timer with a longer delay at once. */
 export const LONGEST_TIMER_MS: number = 2 ** 31 - 1
 
-/** The async context in which this module was loaded: no request's, unless the app imports it while it serves one. */
+/**
+ * The async context in which this module was loaded. It is outside all requests unless a request imports the module.
+ */
 const outside = new AsyncResource("Sluice")
 
 /**
- * Runs work that outlives the request that causes it. A timer, a connection or a chain of calls that starts inside a request
- * would otherwise keep alive what the request holds in an AsyncLocalStorage.
+ * Runs work that outlives the request that causes it. Otherwise a timer, a connection or a chain of calls that starts
+ * inside a request would keep alive what the request holds in an AsyncLocalStorage.
  */
 export function outsideRequests<Value>(work: () => Value): Value {
   return outside.runInAsyncScope(work)
 }
 
-/** Sets a timer that belongs to no request. */
+/** Sets a timer outside the async context of any request. */
 export function setTimer(callback: () => void, ms: number): NodeJS.Timeout {
   return outsideRequests(() => setTimeout(callback, ms))
 }
 
-/** Runs the callback in a microtask. Does not use `queueMicrotask`, which a test with fake timers may have stopped. */
+/** Runs the callback in a microtask. Avoids `queueMicrotask`, which fake timers in a test may have stopped. */
 export function soon(run: () => void): void {
   void Promise.resolve().then(run)
 }
 
 /**
- * Calls back after `ms` milliseconds and one more turn of the event loop. If the event loop stalled, replies that have arrived
- * are read in that turn, so a stall of this process does not count as a failure of the server. Returns the function that
- * cancels the callback.
+ * Calls back after `ms` milliseconds and one more turn of the event loop. If the event loop stalled, replies that have
+ * arrived are read in that turn. So a stall of this process does not count as a failure of the server. Returns the
+ * function that cancels the callback.
  */
 export function atDeadline(ms: number, onLate: () => void, keepsAlive = true): () => void {
   let grace: NodeJS.Immediate | undefined
@@ -43,8 +45,8 @@ export function atDeadline(ms: number, onLate: () => void, keepsAlive = true): (
 }
 
 /**
- * Settles as `work` does, or as `late()` does if `work` is still pending {@link atDeadline}. What `work` does later is dropped.
- * The timer keeps the process alive unless `keepsAlive` is false.
+ * Settles as `work` does, or as `late()` does if `work` is still pending {@link atDeadline}. A later result of `work`
+ * is dropped. The timer keeps the process alive unless `keepsAlive` is false.
  */
 export function beforeDeadline<T>(
   work: PromiseLike<T>,
@@ -54,15 +56,18 @@ export function beforeDeadline<T>(
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = atDeadline(ms, () => resolve(late()), keepsAlive)
-    // A thenable that others wrote may throw in its `then`.
+    // Wrap `work`, because the `then` of a foreign thenable may throw.
     Promise.resolve(work).finally(cancel).then(resolve, reject)
   })
 }
 
-/** The callbacks of each signal. Node warns of a leak when many callers add listeners to one signal, so each gets only one. */
+/**
+ * The callbacks of each signal. Node warns of a leak when many listeners are added to one signal, so each signal gets
+ * only one listener.
+ */
 const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>()
 
-/** Calls back when the signal is aborted, not if it already is. Returns the function that cancels the callback. */
+/** Calls back when the signal is aborted, but not if it already is. Returns the function that cancels the callback. */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   let callbacks = callbacksOf.get(signal)
   if (callbacks === undefined) {
@@ -110,11 +115,11 @@ export async function abortedAfter<T>(
 }
 
 /**
- * Settles as `work` does, and keeps the process alive until then. Loading rules in the background does not; a caller that
- * awaits it does.
+ * Settles as `work` does, and keeps the process alive until then. Loading rules in the background does not; a caller
+ * that awaits it does.
  */
 export async function held<T>(work: Promise<T>): Promise<T> {
-  // The interval does nothing: a referenced timer is what keeps the event loop alive.
+  // A no-op interval keeps the event loop alive, because its timer is referenced.
   const handle = setInterval(ignore, LONGEST_TIMER_MS)
   try {
     return await work
@@ -123,16 +128,16 @@ export async function held<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Does nothing: the handler for the end of work that nobody waits for. */
+/** Does nothing. Use it as the handler of work that is not awaited. */
 export function ignore(): void {}
 
-/** A step may take this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
+/** Steps run for this long before the event loop gets its turn. With one more document, a slice stays below 5 ms. */
 const SLICE_MS = 1
 
 /** Work in steps, such as one for each rule of a document. It yields after each of them. */
 export type Steps<Result> = Generator<unknown, Result>
 
-/** Does all steps at once. Returns the result. */
+/** Runs all steps at once. Returns the result. */
 export function atOnce<Result>(steps: Steps<Result>): Result {
   for (;;) {
     const { done, value } = steps.next()
@@ -140,7 +145,7 @@ export function atOnce<Result>(steps: Steps<Result>): Result {
   }
 }
 
-/** Does the steps in slices, between which the event loop has its turn. Rejects with the error that a step throws. */
+/** Runs the steps in slices and lets the event loop run in between. Rejects with the error that a step throws. */
 export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
   const slices = new Slices()
   for (;;) {
@@ -150,7 +155,7 @@ export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
   }
 }
 
-/** Cuts long work into slices, between which the event loop has its turn. */
+/** A timer that cuts long work into slices, so that the event loop can run between them. */
 export class Slices {
   #beganAtMs = performance.now()
 
@@ -159,13 +164,13 @@ export class Slices {
     return performance.now() - this.#beganAtMs >= SLICE_MS
   }
 
-  /** Lets requests and timers have their turn, and begins the next slice. */
+  /** Lets requests and timers run, then begins the next slice. */
   async pause(): Promise<void> {
     await nextTurn()
     this.begin()
   }
 
-  /** Begins a slice: what came before was not this work. */
+  /** Begins a slice. The time before it does not count. */
   begin(): void {
     this.#beganAtMs = performance.now()
   }

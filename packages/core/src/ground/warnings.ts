@@ -1,8 +1,8 @@
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 
 /**
- * Things that an app should mend, though requests go on. Each is said once for each cause by a limiter or a rule book and
- * has a heading in @sluice/core/errors.md.
+ * The code of a problem that the app should fix although requests are still served. A limiter or a rule book emits each
+ * warning once per cause. Each code has a heading in @sluice/core/errors.md.
  */
 export type WarningCode =
   | "SLUICE_FORWARDED_HEADER_IGNORED"
@@ -33,41 +33,43 @@ export type WarningCode =
   | "SLUICE_DEGRADED"
   | "SLUICE_RECOVERED"
 
-/** A warning as listeners get it. */
+/** A warning as passed to listeners. */
 export interface Warning {
-  /** Says which one it is, for programs, and is its heading in @sluice/core/errors.md. */
+  /** A stable identifier for programs, which is also the heading in @sluice/core/errors.md. */
   readonly code: WarningCode
-  /** What is wrong, with its values, and what to do. */
+  /** The problem with its values, and how to fix it. */
   readonly message: string
-  /** What led to it: the error that was caught. Absent where there was none. */
+  /** The error that was caught. Absent if there was none. */
   readonly cause?: unknown
 }
 
-/** Where warnings go: pino, or anything with the same two methods. */
+/** The destination of warnings: pino, or any object with the same two methods. */
 export interface Logger {
-  /** Takes a warning: an app should mend what it names, though requests go on. */
+  /** Logs a problem that the app should fix although requests are still served. */
   warn(fields: LogFields, message: string): void
-  /** Takes what an operator should see at once: the shared store is gone, or rules cannot be read or taken. */
+  /**
+   * Logs a problem that needs attention at once: the shared store is down, or rules cannot be read or were rejected.
+   */
   error(fields: LogFields, message: string): void
 }
 
-/** What a logger gets beside the message. */
+/** The fields that a logger gets in addition to the message. */
 export interface LogFields {
   /** The warning's code: `"SLUICE_DEGRADED"`. */
   readonly code: string
-  /** What led to it, under the name by which pino prints errors. */
+  /** The error that was caught. It is called `err` because pino prints errors under this name. */
   readonly err?: unknown
 }
 
-/** Says coded warnings, each once. */
+/** An emitter of coded warnings. */
 export interface Warner {
-  /** Says it unless this code has been said of this `subject` before. */
+  /** Emits a warning unless this code has been emitted for this `subject` before. */
   once(code: WarningCode, message: string, subject?: string, cause?: unknown): void
-  /** Says it. */
+  /** Emits the warning. */
   say(level: "warn" | "error", code: WarningCode, message: string, cause?: unknown): void
 }
 
-/** Warnings by `process.emitWarning`, which prints them with their code, or to the app's logger. */
+/** Creates a warner that uses the app's logger, or `process.emitWarning`, which prints the code with the warning. */
 export function createWarner(logger: Logger | undefined, onWarning: (warning: Warning) => void): Warner {
   const said = new Set<string>()
   const warner: Warner = {
@@ -78,7 +80,7 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
       warner.say("warn", code, message, cause)
     },
     say(level, code, said, thrown) {
-      // What an app or a store has thrown may name the URL of a connection.
+      // An error from the app or a store may contain the URL of a connection.
       const [message, cause] = [withoutCredentials(said), errorWithoutCredentials(thrown)]
       const docs = `${message} (@sluice/core/errors.md#${code.toLowerCase()})`
       log(logger, level, code, docs, cause)
@@ -89,8 +91,8 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
 }
 
 /**
- * To the app's logger, or, where there is none or it fails, at once or later, to the process: it must not hurt the request that it is
- * told about.
+ * Logs to the app's logger. Emits a process warning instead if there is no logger, or if it throws or rejects. A
+ * failing logger must not make the request fail.
  */
 function log(
   logger: Logger | undefined,
@@ -114,7 +116,10 @@ function log(
 
 const saidByLogger = new WeakMap<object, Set<WarningCode>>()
 
-/** For a mistake that makes a new limiter each time, whose own memory of what it said is no use. */
+/**
+ * Emits a warning once per logger. Use it for a mistake that creates a new limiter each time: a new limiter does not
+ * remember the warnings of earlier ones.
+ */
 export function warnOncePerLogger(logger: Logger | undefined, code: WarningCode, message: string): void {
   const said = saidByLogger.get(logger ?? process) ?? new Set()
   saidByLogger.set(logger ?? process, said)
