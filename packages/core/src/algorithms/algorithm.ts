@@ -1,76 +1,79 @@
 import type { Policy } from "../ground/policy.ts"
 
 /**
- * What one counter holds, in whole numbers; what each means is the algorithm's own. Counts may exceed the limit, after
- * it was cut or where units are admitted above it.
+ * The state of one counter, in integers. Their meaning depends on the algorithm. Counts may exceed the limit if the
+ * limit was cut or units are admitted above it.
  *
  * | | `startMs` | `current` | `previous` | `parts` |
  * | --- | --- | --- | --- | --- |
- * | windows | start of the present window | units in it | units in the one before (0: fixed) | |
- * | windows with sub-windows | start of the present sub-window | units in it | units in all before it | each of them |
- * | log | the latest entry, or a take of nothing since | units in all entries | 0 | each entry |
- * | penalty | first refusal, or when the block began | refusals; 0: blocked by hand | 1: blocked, else 0; by hand: for how many ms | |
- * | buckets | when it held so much | whole units in use | the rest of one, in parts of the window | |
+ * | windows | start of the current window | its units | units of the previous window (fixed: 0) | |
+ * | windows with sub-windows | start of the current sub-window | its units | units of all earlier ones | each of them |
+ * | log | time of the latest entry, or of a later take of 0 units | units of all entries | 0 | each entry |
+ * | penalty | first refusal, or start of the block | refusals; 0: operator's block | 0: no block, 1: block, or ms of operator's block | |
+ * | buckets | time of this level | whole units in use | the rest of a unit, in parts of the window | |
  */
 export interface CounterState {
-  /** Epoch milliseconds; ahead of the time only after the clock went back, and then by a window at most. */
+  /** Epoch milliseconds. Ahead of the time only after the clock went back, and then by at most a window. */
   readonly startMs: number
-  /** Whole units in use: of the present window, or of all that counts where there is no window before it. */
+  /** Whole units in use: of the current window, or all units if the algorithm does not separate windows. */
   readonly current: number
-  /** What is in use besides, or still counts in part. */
+  /** Other units in use, or units of which only a part still counts. */
   readonly previous: number
   /**
-   * The single counts or entries, packed in printable ASCII. Absent is the same as empty. What a store tells may be an
-   * outline: {@link Counted}.
+   * The individual counts or entries, packed in printable ASCII. Absent is the same as empty. In a store's answer, they
+   * may be an outline ({@link Counted}).
    */
   readonly parts?: string
 }
 
 /**
- * Counting, as pure functions of state, policy, cost and time: no clock, no I/O, integers in and integers out.
- * Costs are non-negative whole units; times are whole epoch milliseconds of the store's own clock.
+ * A counting algorithm: pure functions of state, policy, cost and time, without clock or I/O. All numbers are integers.
+ * Costs are non-negative units. Times are epoch milliseconds of the store's own clock.
  *
- * Every function but `at` takes a state that `at` has brought to the same `nowMs`.
+ * Every function except `at` takes a state that `at` has computed for the same `nowMs`.
  */
 export interface Algorithm {
   /**
-   * The state as it stands at `nowMs`: what has passed is dropped. `undefined` is a counter that nobody has
-   * taken from. When the clock went back, every unit is kept, as if it had been taken in the present window or the
-   * next, so nothing is admitted twice. Who is refused waits at most two windows, provided the store keeps this state
-   * even when it takes nothing: a state that is brought back anew each time would stay ahead of the clock.
+   * Returns the state at `nowMs`, without expired units. `undefined` stands for an unused counter.
+   *
+   * If the clock went back, all units are kept as if taken in the current window or the next one, so nothing is
+   * admitted twice. A refused client then waits at most two windows. For this, the store must write the returned state
+   * even if it takes nothing. Otherwise the stored state would stay ahead of the clock.
    */
   at(state: CounterState | undefined, policy: Policy, nowMs: number): CounterState
-  /** Whether `cost` more units are within the policy's ceiling; no units always are. */
+  /** Whether `cost` more units fit within the policy's ceiling. A cost of 0 always fits. */
   admits(state: CounterState, policy: Policy, cost: number, nowMs: number): boolean
-  /** Whole units in use now, of the policy's capacity. */
+  /** Returns the whole units of the policy's capacity that are in use now. */
   used(state: CounterState, policy: Policy, nowMs: number): number
-  /** Milliseconds until `cost` units would first be admitted if nobody else came: 0 now, Infinity never. */
+  /** Returns the milliseconds until `cost` units fit if no other request is admitted: 0 now, Infinity never. */
   retryAfterMs(state: CounterState, policy: Policy, cost: number, nowMs: number): number
-  /** Milliseconds until nothing is in use if nobody asks. */
+  /** Returns the milliseconds until the counter is unused again if no request comes. */
   resetAfterMs(state: CounterState, policy: Policy, nowMs: number): number
-  /** Epoch milliseconds from which the state equals an empty one. A store may forget it then, and not before. */
+  /**
+   * Returns the epoch milliseconds from which the state equals an empty one. A store may delete it then, not before.
+   */
   emptyAtMs(state: CounterState, policy: Policy): number
   /**
-   * Whether `emptyAtMs` depends on what a rule may change while its counters stay: how fast a bucket fills, how long a
-   * block lasts. Who looks at such a state has it kept until then, although it was to be forgotten sooner. Absent is no.
+   * True if `emptyAtMs` depends on settings that a rule may change without new counters: how fast a bucket refills, how
+   * long a block lasts. A store that reads such a state must extend its expiry to `emptyAtMs`. Absent: false.
    */
   readonly endsByRule?: boolean
-  /** Whether its states have `parts`. Absent is no. */
+  /** Whether its states have `parts`. Absent: false. */
   readonly hasParts?: boolean
   /**
-   * The state with `units` more taken now, whether or not they fit. Of none it is the state to tell, by which something may
-   * be charged later as of now; no store has to write it.
+   * Returns the state with `units` more taken now, whether or not they fit. With 0 units, a store returns the state but
+   * need not write it. A later charge uses that state to count units as of now.
    */
   withUnits(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState
   /**
-   * The state after `units` were refused that count all the same (`policy.countRejected`): the present count grows up to
-   * the ceiling and no further, so that whoever knocks without a pause is never further from an admission than who has
-   * just used all. Only for units that `admits` refuses and that are within the ceiling.
+   * Returns the state after `units` were refused but count nevertheless (`policy.countRejected`). The current count
+   * grows at most to the ceiling. So a client that retries without a pause waits no longer than one that has just used
+   * up the limit. Call it only for units within the ceiling that `admits` refuses.
    */
   withRejected(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState
   /**
-   * The state without `units` that were taken when it was left as `after`: they come off the window or bucket they were
-   * taken in, never below zero. What has passed of them is nothing.
+   * Returns the state without `units` whose taking left the state `after`. They come off the window or bucket they were
+   * taken in, never below zero. Units that have already expired are ignored.
    */
   withoutUnits(
     state: CounterState,
@@ -79,6 +82,8 @@ export interface Algorithm {
     after: CounterState,
     nowMs: number,
   ): CounterState
-  /** How long `units` that were the last to be taken wait for their turn, in milliseconds. Absent is not at all. */
+  /**
+   * Returns the milliseconds that the last `units` taken wait for their turn. Absent: admitted requests do not wait.
+   */
   delayMs?(state: CounterState, policy: Policy, units: number, nowMs: number): number
 }

@@ -3,7 +3,7 @@ import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
-/** A token every six seconds, three at most. */
+/** A policy with a token every six seconds, at most three. */
 const POLICY = policyOf({ algorithm: "token-bucket", limit: 10, windowMs: 60_000, burst: 3 })
 
 describe("the token bucket", () => {
@@ -61,7 +61,7 @@ describe("the token bucket", () => {
     const policy = policyOf({ algorithm: "token-bucket", limit: 5_000_000, windowMs: 2_592_000_000 })
     const counter = new Counter(policy)
     expect(counter.take(1_999, 5_000_000)).toBe(true)
-    // 1.93 tokens a second.
+    // 1.93 tokens come back per second.
     expect(counter.waitMs(1_999, 1)).toBe(1)
     expect(counter.copy().remaining(2_000)).toBe(1)
     expect(counter.copy().remaining(11_999)).toBe(19)
@@ -107,7 +107,7 @@ describe("the token bucket", () => {
   })
 
   it.each([
-    // units, and 60,000th parts of one, then when the bucket is empty
+    // units, 60,000ths of a unit, milliseconds until the bucket is empty
     [0, 0, 0],
     [0, 1, 1],
     [0, 59_999, 6_000],
@@ -130,7 +130,7 @@ describe("the token bucket", () => {
   })
 
   it("keeps the rest of a token a rest when its parts become larger ones", () => {
-    // Of a minute in milliseconds 60,000 are a whole one, of a second 1,000.
+    // A unit has 60,000 parts in a window of a minute, and 1,000 parts in a window of a second.
     const state = { startMs: 5_000, current: 1, previous: 59_999 }
     const second = { ...POLICY, windowMs: 1_000 }
     expect(algorithmOf(second).at(state, second, 5_000)).toEqual({ ...state, previous: 999 })
@@ -149,7 +149,7 @@ describe("the token bucket", () => {
   it("gives back what has not come back by itself, and charges what would be left of more", () => {
     const counter = new Counter({ ...POLICY, burst: 10 })
     const after = counter.charge(0, 4)
-    // At 12 s two of the four have come back, and one part of a third a second later.
+    // At 12 s, two of the four tokens have come back. A second later, a part of the third has come back too.
     for (const [atMs, units, used] of [
       [0, 1, 3],
       [0, 9, 0],
@@ -159,7 +159,7 @@ describe("the token bucket", () => {
       [24_000, 4, 0],
       [0, -2, 6],
       [12_000, -2, 4],
-      // All four have come back, and one of five more.
+      // All four tokens have come back, and one of the five charged later.
       [30_000, -5, 4],
       [54_000, -5, 0],
     ] as const) {
@@ -213,7 +213,7 @@ describe("a bucket that owes so much that it is counted in seconds", () => {
     const laterMs = nowMs + 365 * policy.windowMs
     const late = at(charged, policy, laterMs)
     expect(used(late, policy, laterMs)).toBe(1_000_010)
-    // The same state, since there is nothing to write.
+    // The same object, because there is nothing to write.
     expect(withoutUnits(late, policy, 10, few, laterMs)).toBe(late)
   })
 })

@@ -4,11 +4,11 @@ import { timeUnitMs, withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
- * The token bucket: holds up to `burst` tokens, of which L come back in each window, evenly. Admits when there are tokens for
- * the cost. Worst case in any window of length W: burst + L.
+ * The token bucket. It holds up to `burst` tokens, and L tokens come back in each window, evenly. It admits a request
+ * if there are enough tokens for the cost. Worst case in any window of length W: burst + L.
  *
- * The state counts the units in use, which are the missing tokens here and the water in a leaky bucket. It keeps whole units
- * and the rest of one in parts of the window, so that exactly L parts come back in each unit of time.
+ * The state counts the units in use: the missing tokens here, the water in a leaky bucket. It stores whole units, and
+ * the rest of a unit in parts of the window. So exactly L parts come back in each unit of time.
  */
 export const tokenBucket: Algorithm = {
   at(stored, policy, nowMs) {
@@ -21,7 +21,7 @@ export const tokenBucket: Algorithm = {
     const startMs = nowMs - (nowMs % unitMs)
     if (state === undefined) return { startMs, current: 0, previous: 0 }
     if (state.startMs > startMs) {
-      // The clock went back: nothing comes back until it has caught up, or a window has passed.
+      // The clock went back. Tokens come back only when it has caught up, or after a window.
       const farthestMs = startMs + policy.windowMs - (policy.windowMs % unitMs)
       return { ...state, startMs: Math.min(state.startMs, farthestMs) }
     }
@@ -54,7 +54,7 @@ export const tokenBucket: Algorithm = {
 
   emptyAtMs(state, policy) {
     if (state.current === 0 && state.previous === 0) return state.startMs
-    // Nothing comes back under a limit of 0: it is kept for a window, should the limit be raised again.
+    // With a limit of 0, tokens never come back. Keep the state for a window in case the limit is raised again.
     if (policy.limit === 0) return state.startMs + policy.windowMs
     return state.startMs + waitMs(state, policy, 0, state.startMs)
   },
@@ -65,14 +65,15 @@ export const tokenBucket: Algorithm = {
 
   withRejected(state, policy, units) {
     const ceiling = ceilingOf(policy)
-    // What is refused fills the bucket. A full one has no rest of a unit above it: what had come back of the last one is lost.
+    // Refused units fill the bucket. A full bucket holds no rest of a unit, so the returned part of its last unit is
+    // lost.
     return withCountedUpTo(ceiling, state.current < ceiling ? { ...state, previous: 0 } : state, units)
   },
 
   withoutUnits(state, policy, units, after) {
-    // The last units to be taken are the last to come back. What they still take up is what is left of that level, less
-    // what would be left of it without them; units that are charged make it higher, also where all of it has come back.
-    // After a large charge parts are larger ones: all are counted in those of the fullest bucket.
+    // The last units taken are the last to come back. Compute how much of the level `after` is still in use, with and
+    // without these units: the difference is what they still occupy. A charge (negative units) raises the level, even
+    // if the whole level has come back. A large charge makes the parts larger, so use the scale of the fullest bucket.
     const current = Math.max(state.current, after.current) + Math.max(0, -units)
     const scale = scaleOf({ ...state, current }, policy)
     const left = inUse(after, scale) - flowed(after, policy, scale, state.startMs)
@@ -84,14 +85,15 @@ export const tokenBucket: Algorithm = {
 }
 
 /**
- * The leaky bucket: has room for `burst` units, of which L flow out in each window, evenly. Admits when there is room, and
- * says how long to hold an admitted request until its turn: L per window go on, one after the other.
+ * The leaky bucket. It has room for `burst` units, and L units flow out in each window, evenly. It admits a request if
+ * there is room for the cost. `delayMs` returns how long to hold an admitted request, so that L per window proceed, one
+ * after another.
  */
 export const leakyBucket: Algorithm = {
   ...tokenBucket,
 
   delayMs(state, policy, units, nowMs) {
-    // The last units to be taken wait until all before them have flowed out.
+    // The last units taken wait until all earlier units have flowed out.
     const before = { ...state, current: state.current - units }
     return before.current <= 0 && before.previous === 0 ? 0 : waitMs(before, policy, 0, nowMs)
   },
@@ -100,23 +102,26 @@ export const leakyBucket: Algorithm = {
 interface Scale {
   /** Milliseconds in which L parts come back. */
   readonly unitMs: number
-  /** Parts of a unit. */
+  /** Number of parts in a unit. */
   readonly whole: number
 }
 
 function scaleOf(state: CounterState | undefined, policy: Policy): Scale {
-  // One more, for the rest of a unit. A full bucket has the scale of an empty one.
+  // A full bucket must have the same scale as an empty one. Add 1 for the rest of a unit.
   const most = Math.max(ceilingOf(policy), policy.limit, state?.current ?? 0)
   const unitMs = timeUnitMs(most + 1, policy.windowMs)
   return { unitMs, whole: Math.ceil(policy.windowMs / unitMs) }
 }
 
-/** In parts. */
+/** Returns the level in parts. */
 function inUse({ current, previous }: CounterState, { whole }: Scale): number {
   return current * whole + Math.min(previous, whole - 1)
 }
 
-/** The parts that come back until then, none before; beyond what fits a safe integer it is too many anyway. */
+/**
+ * Returns the parts that come back until `untilMs`, or 0 if that is before the start. A result above the safe integers
+ * is inexact, but it exceeds any level anyway.
+ */
 function flowed({ startMs }: CounterState, { limit }: Policy, { unitMs }: Scale, untilMs: number): number {
   return Math.max(0, Math.floor((untilMs - startMs) / unitMs)) * limit
 }
@@ -125,7 +130,7 @@ function levelOf(parts: number, startMs: number, { whole }: Scale): CounterState
   return { startMs, current: Math.floor(parts / whole), previous: parts % whole }
 }
 
-/** Milliseconds until no more than so many units are in use, of more; Infinity where nothing comes back. */
+/** Returns the milliseconds until at most `units` are in use, Infinity if the limit is 0. More must be in use now. */
 function waitMs(state: CounterState, policy: Policy, units: number, nowMs: number): number {
   const scale = scaleOf(state, policy)
   const surplus = inUse(state, scale) - units * scale.whole

@@ -3,7 +3,7 @@ import { bucketedWindow } from "./bucketed-window.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
-/** 10 a minute, in sub-windows of 10 s. */
+/** A policy with 10 units per minute and sub-windows of 10 s. */
 const POLICY = policyOf({ algorithm: "sliding-window", limit: 10, windowMs: 60_000, buckets: 6 })
 
 describe("the sliding window in sub-windows", () => {
@@ -14,7 +14,7 @@ describe("the sliding window in sub-windows", () => {
       [60_000, 1, 1, 0],
       [60_001, 1, 0, 0],
       [65_000, 1, 0, 3],
-      // 5 of the first 10 count, and 2 in full: 4 more fit when the 5 are 4.
+      // 5 of the first 10 units count, and the 2 later ones in full. 4 more fit when the 5 have become 4.
       [65_000, 4, 1, 3],
       [65_001, 4, 0, 0],
       [65_001, 10, 63_333, 0],
@@ -36,7 +36,7 @@ describe("the sliding window in sub-windows", () => {
 
   it("five million a month are counted in whole seconds of their sub-windows", () => {
     const dayMs = 86_400_000
-    // A sub-window of ten days: its oldest share is of 864,000 seconds, and milliseconds make no difference.
+    // A sub-window of ten days is weighted in 864,000 whole seconds, so milliseconds make no difference.
     const policy = { ...POLICY, limit: 20_000_000, windowMs: 30 * dayMs, buckets: 3 }
     const counter = new Counter(policy)
     counter.take(0, 20_000_000)
@@ -60,7 +60,7 @@ describe("the sliding window in sub-windows", () => {
     counter.take(5_000, 10)
     const cut = new Counter({ ...POLICY, limit: 3 })
     cut.state = counter.state
-    // 10 * (10,000 - x) < 3 * 10,000 from x = 7,001 on: 2 count, and one more fits.
+    // 10 * (10,000 - x) < 3 * 10,000 from x = 7,001 on. From there on, 2 count and one more fits.
     expect([cut.waitMs(6_000, 1), cut.waitMs(6_000, 0)]).toEqual([61_001, 0])
     expect(cut.copy().take(67_000, 1)).toBe(false)
     expect(cut.copy().take(67_001, 1)).toBe(true)
@@ -76,7 +76,8 @@ describe("the sliding window in sub-windows", () => {
       counter.charge(5_000 + i * 10_000, units)
       return algorithm.resetAfterMs(counter.look(5_000 + i * 10_000), POLICY, 5_000 + i * 10_000)
     })
-    // Four are one after three quarters of their sub-window, which leaves the window from 70 s on; one is none at once.
+    // The window starts to leave the sub-window of the four units at 70 s. After three quarters of that sub-window, the
+    // four count as one, and later as 0. A single unit counts as 0 at once.
     expect(rows).toEqual([0, 62_501, 52_501, 42_501, 55_001])
     expect(algorithm.resetAfterMs(counter.look(100_000), POLICY, 100_000)).toBe(1)
     expect(algorithm.resetAfterMs(counter.look(100_001), POLICY, 100_001)).toBe(0)

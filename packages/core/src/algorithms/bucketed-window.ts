@@ -12,10 +12,10 @@ import {
 } from "./sub-windows.ts"
 
 /**
- * The sliding window counter with n sub-windows in place of two windows: the oldest of the n before the present one is
- * weighted by how much of it the sliding window still covers, and all later ones count in full.
+ * The sliding window counter with n sub-windows instead of two windows. The oldest of the n sub-windows before the
+ * current one is weighted by the share that the sliding window still covers. All later sub-windows count in full.
  *
- * Worst case in any window of length W: 2L; in any of W * (1 - 1/n) never more than L.
+ * Worst case: 2L in any window of length W, and L in any window of length W * (1 - 1/n).
  */
 export const bucketedWindow: Algorithm = {
   hasParts: true,
@@ -39,7 +39,7 @@ export const bucketedWindow: Algorithm = {
     const bucketMs = bucketMsOf(policy)
     const elapsedMs = nowMs - state.startMs
     let newer = state.current + state.previous
-    // With each sub-window that passes, the next one is the oldest; the last is the present one.
+    // With each sub-window that passes, the next one becomes the oldest. The last one is the current sub-window.
     for (let by = 0; ; by++) {
       const oldest = oldestAfter(state, policy, by)
       newer = by === bucketsOf(policy) ? 0 : newer - oldest
@@ -54,7 +54,8 @@ export const bucketedWindow: Algorithm = {
 
   resetAfterMs(state, policy, nowMs) {
     const bucketMs = bucketMsOf(policy)
-    // The last of them to count is then the oldest, and counts until its share is less than a unit. Of none it is nothing.
+    // The last sub-window with units then is the oldest one, and it counts until its share is less than a unit. Without
+    // any units, `count` is 0.
     const last = subWindowsEndAtMs(state, policy) - bucketMs
     const count = oldestAfter(state, policy, (last - state.startMs) / bucketMs)
     const opens = Math.min(firstOffsetBelow(count, 1, bucketMs, ceilingOf(policy)), bucketMs)

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest"
 import { firstOffsetBelow, timeUnitMs, weighted } from "./exact-counts.ts"
 
-/** Milliseconds of the widest window of which a second is one unit. */
+/** Length in milliseconds of the widest window whose unit of time is one second. */
 const WIDEST_MS = 94_000_000_000
 
 describe("the unit in which time is counted", () => {
   it.each([
-    // the most that is counted, the window, the unit
+    // highest count, window, unit of time
     [1, 1, 1],
     [3_000_000, 2_592_000_000, 1],
     [5_000_000, 2_592_000_000, 1_000],

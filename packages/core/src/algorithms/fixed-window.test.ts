@@ -28,7 +28,7 @@ describe("what is counted, left and waited for, in a window of one minute", () =
     [10, 10, 59_999, 1, 0, 1, 1],
     [10, 10, 59_999, 11, 0, NEVER, 1],
     [10, 10, 30_000, 0, 0, 0, 30_000],
-    // A limit that was cut.
+    // The limit was cut.
     [10, 40, 30_000, 1, 0, 30_000, 30_000],
     [10, 40, 30_000, 0, 0, 0, 30_000],
     [0, 0, 0, 1, 0, NEVER, 0],

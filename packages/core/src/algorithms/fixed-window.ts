@@ -3,7 +3,7 @@ import type { Algorithm } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 
 /**
- * The fixed window: a count that starts anew with each window. Admits when C + cost <= L.
+ * The fixed window: a count that restarts at 0 in each window. It admits a request if C + cost <= L.
  *
  * Worst case in any window of length W: 2L, in a burst around a boundary. Windows start at multiples of W since the
  * epoch, or with the first request (`align: "first-hit"`).
@@ -11,12 +11,13 @@ import { withCountedUpTo } from "./exact-counts.ts"
 export const fixedWindow: Algorithm = {
   at(state, { align, windowMs }, nowMs) {
     const alignedMs = align === "epoch" ? nowMs - (nowMs % windowMs) : nowMs
-    // A window that nobody has taken from has not started yet.
+    // A window without units has not started yet.
     if (state === undefined || state.current === 0 || nowMs - state.startMs >= windowMs) {
       return { startMs: alignedMs, current: 0, previous: 0 }
     }
-    // The clock went back. Counted in the present window, the units would be gone at its end, perhaps a millisecond
-    // away, and the window they were taken in would be open a second time: they stay there, or in the next one.
+    // The clock went back. The units stay in their window, or move to the next one if their window is later. If they
+    // moved to the current window, they would expire at its end, perhaps in a millisecond. The window in which they
+    // were taken would then admit the full limit again.
     if (state.startMs > nowMs) return { ...state, startMs: Math.min(state.startMs, alignedMs + windowMs) }
     return state
   },
@@ -53,7 +54,8 @@ export const fixedWindow: Algorithm = {
 
   withoutUnits(state, { align, windowMs }, units, after, nowMs) {
     if (align === "first-hit" && units < 0 && nowMs - after.startMs < windowMs) {
-      // Who took no units started no window: what is charged for it starts one at that time, unless one has begun since.
+      // A take of 0 units did not start a window, so a charge for it starts one at that time. If a window has started
+      // since, the charge counts there.
       const startMs = state.current === 0 ? Math.min(after.startMs, nowMs) : state.startMs
       return { startMs, current: state.current - units, previous: 0 }
     }

@@ -10,55 +10,57 @@ import { slidingWindow } from "./sliding-window.ts"
 import { strictWindow } from "./strict-window.ts"
 
 /**
- * How a rule counts, and the most that it admits in any window: its worst case. docs/guides/choosing.md helps to choose,
- * docs/reference/algorithms.md has the formulas.
+ * The ways a rule can count. Each description ends with the worst case, which is the most units admitted in any
+ * window. docs/guides/choosing.md helps to choose, and docs/reference/algorithms.md has the formulas.
  */
 export type AlgorithmName =
-  /** The window before counts by the share of it that is still in reach. At most twice the limit; the limit and 1 in a burst. */
+  /** Weights the previous window by the share still in reach. At most twice the limit; in a burst, the limit plus 1. */
   | "sliding-window"
-  /** What an exact log would refuse is refused, in constant memory. At most the limit. */
+  /** Refuses everything that an exact log would refuse, in constant memory. At most the limit. */
   | "sliding-window-strict"
-  /** Every entry is kept, to the millisecond. At most the limit. */
+  /** Keeps the time of every admission, to the millisecond. At most the limit. */
   | "sliding-log"
-  /** Each window begins anew. At most twice the limit. */
+  /** Starts at 0 in each window. At most twice the limit. */
   | "fixed-window"
-  /** Units come back evenly, and are saved up to the burst. At most burst and limit together. */
+  /** Returns units evenly and saves them up to the burst. At most the burst plus the limit. */
   | "token-bucket"
-  /** Requests go on one by one, evenly; as many as the burst wait. */
+  /** Lets requests proceed one by one, evenly. Units up to the burst wait. At most the burst plus the limit. */
   | "leaky-bucket"
 
 /** A kind of counter. */
 interface Kind {
   readonly algorithm: Algorithm
-  /** The name of its script in stores/redis/scripts/script-input.ts. Without one, the Redis store refuses to count by it. */
+  /**
+   * The name of its script in stores/redis/scripts/script-input.ts. If absent, the Redis store rejects such policies.
+   */
   readonly script?: string
 }
 
-/** The members of a rule that some algorithms read and the others do not. */
+/** The members of a rule that only some algorithms read. */
 export type AlgorithmMember = "align" | "buckets" | "burst" | "refill"
 
-/** How policies of one name are counted. */
+/** How policies with one algorithm name are counted. */
 interface Counting {
-  /** Its kind of counter, where the members of the policy do not ask for another one. */
+  /** The kind of counter, unless `other` applies. */
   readonly kind: Kind
-  /** Another kind, if a member asks for it: any value of the member, or the one given here. */
+  /** Another kind of counter. It applies if the policy's member has this value, or any value if `value` is absent. */
   readonly other?: { readonly member: AlgorithmMember; readonly value?: string; readonly kind: Kind }
   readonly members: readonly AlgorithmMember[]
 }
 
-/** What the suite knows of an algorithm beside its functions. */
+/** The properties of an algorithm besides its functions. */
 interface AlgorithmRow extends Counting {
-  /** How it counts, for the JSON Schema of rules. */
+  /** A description of how it counts, for the JSON Schema of rules. */
   readonly summary: string
-  /** The most units in any window of length W, with the limit L. The documents say the same. */
+  /** The most units admitted in any window of length W, with the limit L. The docs state the same bound. */
   readonly worstCase: string
-  /** Sub-windows of a rule that does not say how many, unless its window has fewer milliseconds. */
+  /** Sub-windows of a rule without `buckets`, unless its window has fewer milliseconds. */
   readonly defaultBuckets?: number
-  /** The most units that one counter may hold. Absent where a counter takes the same space for any number of them. */
+  /** The most units that one counter may hold. Absent if the size of a counter does not depend on its units. */
   readonly mostUnits?: number
 }
 
-/** Every algorithm that a rule can name. */
+/** All algorithms that a rule can name. */
 export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
   "sliding-window": {
     summary: "by two windows",
@@ -79,8 +81,8 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     worstCase: "L",
     kind: { algorithm: slidingLog, script: "log" },
     members: [],
-    // Each admission is an entry of some 7 bytes that every decision reads: a thousand are 7 kB for each client, and beyond
-    // that "sliding-window-strict" keeps the same bound in a few bytes.
+    // Each admission is an entry of about 7 bytes, and every decision reads all of them. A thousand entries are 7 kB
+    // per client. For higher limits, "sliding-window-strict" keeps the same bound in a few bytes.
     mostUnits: 1_000,
   },
   "fixed-window": {
@@ -107,14 +109,14 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
 
 const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
   ...Object.entries(ALGORITHMS),
-  // Counts a rule's refusals instead of its units. No rule names it.
+  // Counts a rule's refusals instead of its units. A rule cannot name it.
   ["penalty", { kind: { algorithm: penalty, script: "penalty" }, members: [] }],
 ])
 
-/** The names of all algorithms, in the order in which documents tell of them. */
+/** The names of all algorithms, in the order of the docs. */
 export const ALGORITHM_NAMES = Object.keys(ALGORITHMS) as readonly AlgorithmName[]
 
-/** The algorithm that a policy is counted by. */
+/** Returns the algorithm that counts a policy. */
 export function algorithmOf(policy: Policy): Algorithm {
   return (kindOf(policy) as Kind).algorithm
 }
@@ -124,12 +126,12 @@ export function scriptOf(policy: Policy): string | undefined {
   return kindOf(policy)?.script
 }
 
-/** Returns whether the algorithm reads a member that not all algorithms read. */
+/** Whether the algorithm reads a member that only some algorithms read. */
 export function readsMember(algorithm: string, member: AlgorithmMember): boolean {
   return COUNTING.get(algorithm)?.members.includes(member) === true
 }
 
-/** Returns whether the algorithm holds a request that it has admitted until its turn. */
+/** Whether the algorithm holds an admitted request until its turn. */
 export function holdsAdmitted(name: AlgorithmName): boolean {
   return ALGORITHMS[name].kind.algorithm.delayMs !== undefined
 }

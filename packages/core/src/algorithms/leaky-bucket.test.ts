@@ -3,10 +3,10 @@ import { leakyBucket } from "./bucket.ts"
 import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
-/** One every 100 ms, and room for three. */
+/** A policy with one unit every 100 ms and room for three. */
 const POLICY = policyOf({ algorithm: "leaky-bucket", limit: 10, windowMs: 1_000, burst: 3 })
 
-/** Asks for the cost; yields how long what was admitted is held, or undefined when it is refused. */
+/** Takes the cost. Returns how long the admitted request is held, or undefined if it is refused. */
 function delayOf(counter: Counter, atMs: number, cost: number): number | undefined {
   if (!counter.take(atMs, cost)) return undefined
   return counter.algorithm.delayMs?.(counter.look(atMs), counter.policy, cost, atMs)
@@ -33,7 +33,7 @@ describe("the leaky bucket", () => {
       [0, 1, 200],
       [0, 1, undefined],
       [100, 1, 200],
-      // Half a unit has flowed out since: two and a half are before this one, and there is no room for it.
+      // Half a unit has flowed out since, so two and a half units are left, and another one does not fit.
       [150, 1, undefined],
       [250, 1, 150],
       [300, 1, 200],
@@ -45,12 +45,12 @@ describe("the leaky bucket", () => {
   })
 
   it.each([
-    // limit, units and parts in the bucket, of which so many units are the last, how long they wait
+    // limit, units and parts in the bucket, how many of the units came last, how long these wait
     [10, 1, 0, 1, 0],
     [10, 1, 500, 1, 50],
     [10, 3, 0, 2, 100],
     [10, 3, 1, 2, 101],
-    // Who is alone waits for nobody, even where nothing flows out.
+    // Units that are alone in the bucket do not wait, even if nothing flows out.
     [0, 2, 0, 2, 0],
     [0, 3, 0, 2, Number.POSITIVE_INFINITY],
     [0, 2, 1, 2, Number.POSITIVE_INFINITY],
@@ -74,7 +74,7 @@ describe("the leaky bucket", () => {
     for (const fromMs of goneMs) {
       expect(goneMs.filter((ms) => ms >= fromMs && ms < fromMs + 1_000).length).toBeLessThanOrEqual(7)
     }
-    // In the order they came.
+    // In the order of arrival.
     expect(goneMs).toEqual([...goneMs].sort((one, other) => one - other))
   })
 

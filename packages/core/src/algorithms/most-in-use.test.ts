@@ -7,7 +7,7 @@ import { mostInUse, YEAR_MS } from "./most-in-use.ts"
 const NOW_MS = Date.UTC(2024, 0, 1)
 const DAY_MS = 86_400_000
 
-/** Ten units a day, of which four can be saved up. */
+/** A policy with ten units per day and room for four. */
 function bucket(more: Partial<Policy> = {}): Policy {
   const policy: Policy = {
     name: "",

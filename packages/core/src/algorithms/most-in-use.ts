@@ -4,23 +4,24 @@ import { ceilingOf, type Policy } from "../ground/policy.ts"
 export const YEAR_MS: number = 366 * 24 * 60 * 60 * 1000
 
 /**
- * Returns the most units that a bucket owes: its ceiling and the quota of a year, as far as parts of a unit are exact.
- * Charges stop there. A bucket that owes more, because its limit was cut or because it is corrupt, counts as full:
- * otherwise its client would be kept out, and its counter kept, for longer than any rule means.
+ * Returns the most units that a bucket may owe: its ceiling plus the quota of a year, or fewer if such a number could
+ * not be counted exactly in parts of a unit. Charges stop at this number. A bucket that owes more counts as full: its
+ * limit was cut, or its state is corrupt. Otherwise its client would be refused, and its counter kept, for longer than
+ * any rule intends.
  */
 export function mostInUse(policy: Policy): number {
   const { limit, windowMs } = policy
-  // Nothing flows under a limit of 0, and the counter is kept for a window.
+  // With a limit of 0, units never come back, and the counter is kept for a window.
   if (limit === 0) return Number.MAX_SAFE_INTEGER
   const ceiling = ceilingOf(policy)
   const ofYear = ceiling + limit * Math.ceil(YEAR_MS / windowMs)
-  // A bucket holds at least one part for each second of its window.
+  // For large counts, time is counted in seconds or more, so a unit has at most one part per second of the window.
   const mostExact = Math.floor(Number.MAX_SAFE_INTEGER / Math.ceil(windowMs / 1000))
   return Math.max(ceiling, Math.min(ofYear, mostExact))
 }
 
-/** True if a bucket owes more than it ever should. */
+/** True if a bucket owes more units than {@link mostInUse}. */
 export function owesTooMuch(units: number, policy: Policy): boolean {
-  // Nearly always it holds no more than fits.
+  // Fast path: a bucket nearly always holds at most its ceiling.
   return units > ceilingOf(policy) && units > mostInUse(policy)
 }

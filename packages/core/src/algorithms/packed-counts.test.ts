@@ -43,7 +43,7 @@ describe("packed counts", () => {
   ])("%i takes %i digits", (most, width) => expect(digitsFor(most)).toBe(width))
 
   it.each([
-    // packed, so many empty ones, a number and so many of the first, put together
+    // packed, number of zeros, new number, how many to keep, result
     ["1321", 0, 4, 2, "1432"],
     ["1321", 0, 4, 3, "14321"],
     ["1321", 1, 4, 2, "10432"],
@@ -54,7 +54,7 @@ describe("packed counts", () => {
     ["", 0, 4, 0, "14"],
     ["", 2, 4, 0, "1004"],
     ["", 2, 0, 0, ""],
-    // Another digit for all, which they keep as long as there are any.
+    // All numbers get another digit, and keep it while there are any numbers.
     ["1321", 0, 63, 2, "1o32"],
     ["1321", 0, 64, 2, "2100302"],
     ["1321", 1, 64, 2, "200100302"],
@@ -80,7 +80,7 @@ describe("packed counts", () => {
         expect(text).toMatch(/^([1-9][0-o]+)?$/)
         expect(numbers.map((_, index) => numberAt(text, index))).toEqual(numbers)
         expect(unpack(text)).toEqual(numbers.slice(0, countOf(text)))
-        // As short as it can be.
+        // The text is as short as possible.
         if (text !== "") {
           const width = text.charCodeAt(0) - 48
           expect(Math.max(...numbers)).toBeLessThan(64 ** width)

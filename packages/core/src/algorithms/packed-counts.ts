@@ -1,31 +1,34 @@
 /**
- * Whole numbers packed into a text that is safe wherever text is: a digit that says how many digits each number has, and
- * the numbers. The digits are the 64 characters from "0", in base 64. The empty text has no numbers.
+ * Integers packed into a printable ASCII text. The first digit is the number of digits per integer, and the integers
+ * follow. The digits are the 64 characters from "0", in base 64. The empty text stands for an empty list.
  *
- * Sub-windows are packed with the latest first and without empty ones at the end, so that most of a text stays as it is
- * when time goes on, and a client that has just come takes little.
+ * Sub-windows are packed with the latest first and without zeros at the end. So most of the text stays the same as time
+ * passes, and the text of a new client is short.
  */
 const DIGITS = 64
 const FIRST_DIGIT = 48
 
-/** Whether it is such a text by its first character, or none: with any other the numbers of it would never end. */
+/**
+ * Whether the value is absent, empty, or a text whose first character is a valid width. With any other width, reading
+ * the numbers would never end.
+ */
 export function isPacked(text: unknown): text is string | undefined {
   return text === undefined || text === "" || (typeof text === "string" && /^[1-9]/.test(text))
 }
 
-/** How many numbers there are. */
+/** Returns how many numbers are packed. */
 export function countOf(packed: string): number {
   return packed === "" ? 0 : (packed.length - 1) / widthOf(packed)
 }
 
-/** The number at an index from 0; 0 where there is none. */
+/** Returns the number at an index from 0, or 0 beyond the end. */
 export function numberAt(packed: string, index: number): number {
   if (packed === "") return 0
   const width = widthOf(packed)
   return parseDigits(packed, 1 + index * width, width)
 }
 
-/** The numbers, put together with as many digits as the largest of them needs; those of 0 at the end are left out. */
+/** Packs the numbers with as many digits as the largest needs. Leaves out zeros at the end. */
 export function pack(numbers: readonly number[]): string {
   let length = numbers.length
   while (length > 0 && numbers[length - 1] === 0) length--
@@ -39,8 +42,8 @@ export function pack(numbers: readonly number[]): string {
 }
 
 /**
- * The first `kept` of the numbers, behind a number that is put before them and so many empty ones before that: what
- * there is when time goes on. All have as many digits as before, or more where the new one needs them.
+ * Returns `empty` zeros, then `number`, then the first `kept` of the packed numbers: the sub-windows after time has
+ * passed. The number of digits stays the same, or grows if `number` needs more.
  */
 export function shift(packed: string, empty: number, number: number, kept: number): string {
   const width = packed === "" ? 1 : widthOf(packed)
@@ -52,19 +55,19 @@ export function shift(packed: string, empty: number, number: number, kept: numbe
   return flat(digits(width, 1) + "0".repeat(empty * width) + digits(number, width) + packed.slice(1, end))
 }
 
-/** The numbers, as a list. */
+/** Returns the packed numbers as a list. */
 export function unpack(packed: string): number[] {
   return Array.from({ length: countOf(packed) }, (_, index) => numberAt(packed, index))
 }
 
-/** How many digits every number up to this one fits in: 1 to 9. */
+/** Returns the number of digits for numbers up to `most`: 1 to 9. */
 export function digitsFor(most: number): number {
   let width = 1
   for (let bound = DIGITS; bound <= most; bound *= DIGITS) width++
   return width
 }
 
-/** A number below 64 to the power of `width`, with so many digits. */
+/** Returns a number below 64 to the power of `width` as a text of `width` digits. */
 export function digits(number: number, width: number): string {
   let text = ""
   let rest = number
@@ -75,7 +78,7 @@ export function digits(number: number, width: number): string {
   return text
 }
 
-/** The number of so many digits from there; digits beyond the end count as 0. */
+/** Returns the number in `width` digits from an index of the text. Digits beyond the end count as 0. */
 export function parseDigits(text: string, from: number, width: number): number {
   let number = 0
   for (let at = from; at < from + width; at++) {
@@ -85,8 +88,8 @@ export function parseDigits(text: string, from: number, width: number): number {
 }
 
 /**
- * The same text in one piece. V8 keeps one that was put together or cut as a tree of its pieces until somebody reads it,
- * and a counter in memory would be ten times as large.
+ * Returns the same text in one piece. V8 stores a concatenated or sliced text as a tree of its pieces until it is read.
+ * That would make a counter in memory ten times as large.
  */
 export function flat(text: string): string {
   return Buffer.from(text, "latin1").toString("latin1")

@@ -3,19 +3,20 @@ import type { CounterState } from "./algorithm.ts"
 import { digits, digitsFor, flat, parseDigits } from "./packed-counts.ts"
 
 /**
- * The entries of a sliding log, packed into a text, the oldest first and no two of one instant: a digit that says how many
- * digits the units have, then for each entry its time, as the last few digits of its epoch milliseconds, and its units.
+ * The entries of a sliding log, packed into a text: the oldest first, and at most one per millisecond. The first digit
+ * is the number of digits of the units. Each entry has its time, as the last few digits of its epoch milliseconds, and
+ * its units.
  *
- * All entries are equally long. So one is found, changed or cut off without a look at the others, and a request costs as
- * much with a thousand of them as with ten, but for the copies of the text. A place is an index of the text: the first
- * character of an entry, or the end.
+ * All entries have the same length, so an entry is found, changed or removed without reading the others. A request
+ * costs the same with a thousand entries as with ten, except for copies of the text. A place is an index of the text:
+ * the first character of an entry, or the end.
  */
 export interface PackedLog {
   readonly text: string
-  /** No entry is later, and none is earlier by a turn of its digits or more. */
+  /** A time that is not before any entry. Every entry is less than `64 ** timeWidth` ms older. */
   readonly startMs: number
   readonly timeWidth: number
-  /** 0 where there are no entries. */
+  /** Number of digits of the units, 0 if the log is empty. */
   readonly unitsWidth: number
   /** The place after the last entry. */
   readonly end: number
@@ -24,39 +25,39 @@ export interface PackedLog {
 /** The place of the oldest entry. */
 export const FIRST = 1
 
-/** How many digits tell an instant of the window from every other, both ends included. */
+/** Returns how many digits distinguish all instants of the window, including both ends. */
 export function timeDigits({ windowMs }: Policy): number {
   return digitsFor(windowMs)
 }
 
-/** The entries of a state. */
+/** Returns the entries of a state. */
 export function logOf({ startMs, parts: text = "" }: CounterState, policy: Policy): PackedLog {
   const unitsWidth = parseDigits(text, 0, 1)
   return { text, startMs, timeWidth: timeDigits(policy), unitsWidth, end: Math.max(FIRST, text.length) }
 }
 
-/** Characters of an entry. */
+/** Returns the number of characters of an entry. */
 export function entryWidth({ timeWidth, unitsWidth }: PackedLog): number {
   return timeWidth + unitsWidth
 }
 
-/** How many entries there are. */
+/** Returns the number of entries. */
 export function countOf(log: PackedLog): number {
   return (log.end - FIRST) / entryWidth(log)
 }
 
-/** The time of the entry at a place, in epoch milliseconds. */
+/** Returns the time of the entry at a place, in epoch milliseconds. */
 export function timeAt({ text, startMs, timeWidth }: PackedLog, place: number): number {
-  // Its age is less than a turn of the digits.
+  // The entry's age is less than 64 ** timeWidth, so the digits determine the time.
   return startMs - ((startMs - parseDigits(text, place, timeWidth)) % 64 ** timeWidth)
 }
 
-/** The units of the entry at a place. */
+/** Returns the units of the entry at a place. */
 export function unitsAt({ text, timeWidth, unitsWidth }: PackedLog, place: number): number {
   return parseDigits(text, place + timeWidth, unitsWidth)
 }
 
-/** The place of the first entry that is not before an instant; the end where all are. */
+/** Returns the place of the first entry at or after an instant, or the end if all entries are earlier. */
 export function placeOf(log: PackedLog, instantMs: number): number {
   const width = entryWidth(log)
   let low = 0
@@ -69,7 +70,7 @@ export function placeOf(log: PackedLog, instantMs: number): number {
   return FIRST + low * width
 }
 
-/** The units of all entries from one place up to another. */
+/** Returns the units of all entries from `from` up to, but not including, `to`. */
 export function unitsBetween(log: PackedLog, from: number, to: number): number {
   let units = 0
   for (let place = from; place < to; place += entryWidth(log)) units += unitsAt(log, place)
@@ -77,8 +78,8 @@ export function unitsBetween(log: PackedLog, from: number, to: number): number {
 }
 
 /**
- * The text with one entry, or none where it has no units, in place of those from one place up to another. Units keep
- * their number of digits as long as there are entries, or get more where the new ones need them.
+ * Returns the text with the entries between two places replaced by one entry, or removed if `units` is 0. The units
+ * keep their number of digits while there are entries, or get more if the new entry needs them.
  */
 export function replaced(
   { text, timeWidth, unitsWidth, end }: PackedLog,
@@ -95,7 +96,7 @@ export function replaced(
   return flat(digits(width, 1) + wider(text.slice(FIRST, from)) + entry + wider(text.slice(to)))
 }
 
-/** Entries whose units have more digits. */
+/** Returns the entries with more digits for their units. */
 function widened(entries: string, timeWidth: number, unitsWidth: number, width: number): string {
   let text = ""
   for (let at = 0; at < entries.length; at += timeWidth + unitsWidth) {

@@ -3,7 +3,7 @@ import type { CounterState } from "./algorithm.ts"
 import { penalty } from "./penalty.ts"
 import { policyOf } from "./testing/counter-story.ts"
 
-/** Three refusals within 10 s block for a minute. */
+/** A policy in which three refusals within 10 s block for a minute. */
 const POLICY = policyOf({
   algorithm: "penalty",
   limit: 3,
@@ -12,7 +12,7 @@ const POLICY = policyOf({
 })
 const START_MS = Date.UTC(2024, 0, 1)
 
-/** The state after refusals at those instants, in milliseconds from the start. */
+/** Returns the state after refusals at these instants, in milliseconds from the start. */
 function refusedAt(...instants: readonly number[]): CounterState {
   let state = penalty.at(undefined, POLICY, START_MS)
   for (const ms of instants) {
@@ -22,7 +22,7 @@ function refusedAt(...instants: readonly number[]): CounterState {
   return state
 }
 
-/** How long somebody waits at that instant who asks for something. */
+/** Returns how long a request waits at that instant. */
 function waitMs(state: CounterState, ms: number): number {
   const nowMs = START_MS + ms
   const now = penalty.at(state, POLICY, nowMs)
@@ -40,11 +40,11 @@ describe("a penalty", () => {
     { refusals: [0, 4_000, 9_999], ms: 9_999, wait: 60_000 },
     { refusals: [0, 4_000, 9_999], ms: 69_998, wait: 1 },
     { refusals: [0, 4_000, 9_999], ms: 69_999, wait: 0 },
-    // The first is forgotten, and the others with it: the third begins a count of its own.
+    // When the first refusal is forgotten, the others are too. The third refusal begins a new count.
     { refusals: [0, 4_000, 10_000], ms: 10_000, wait: 0 },
     { refusals: [0, 4_000, 10_000, 12_000], ms: 12_000, wait: 0 },
     { refusals: [0, 4_000, 10_000, 12_000, 19_999], ms: 19_999, wait: 60_000 },
-    // In a block they change nothing, and after it they are counted anew.
+    // During a block, refusals change nothing. After the block, the count starts again.
     { refusals: [0, 0, 0, 30_000, 59_999], ms: 59_999, wait: 1 },
     { refusals: [0, 0, 0, 30_000, 59_999], ms: 60_000, wait: 0 },
     { refusals: [0, 0, 0, 60_000, 60_000], ms: 60_000, wait: 0 },

@@ -2,19 +2,20 @@ import type { Penalty, Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
 
 /**
- * Blocks a client that is refused again and again: it counts a rule's refusals from the first of them, and forgets them after
- * `withinMs`. The refusal that makes it `limit` begins a block, which admits nothing for `forMs`; refusals meanwhile do not
- * prolong it. With a limit of 0, refusals never block. Admitting takes nothing: a store counts refusals by `withRejected` alone.
+ * The penalty: blocks a client that is refused repeatedly. It counts a rule's refusals and forgets them `withinMs`
+ * after the first. When the count reaches `limit`, a block begins, which admits nothing for `forMs`. Refusals during a
+ * block do not extend it. With a limit of 0, refusals never block. An admission does not change the state: stores count
+ * refusals by `withRejected` only.
  *
- * An operator blocks a client by charging the counter: each unit is a millisecond of a block from now on, unless a longer one
- * is in force. Such a block has no refusals, and its length is in the state.
+ * An operator blocks a client by charging the counter. Each unit is a millisecond of a block that starts now, unless a
+ * longer block is in force. The state of such a block has 0 refusals and stores the length of the block.
  */
 export const penalty: Algorithm = {
   at(state, policy, nowMs) {
     if (state === undefined || isEmpty(state) || nowMs - state.startMs >= lastsMs(state, policy)) {
       return { startMs: nowMs, current: 0, previous: 0 }
     }
-    // The clock went back: what is ahead of it began now, so nobody is blocked for longer than the rule says.
+    // The clock went back. Move a start in the future to now, so that a block does not last longer than the rule says.
     return state.startMs > nowMs ? { ...state, startMs: nowMs } : state
   },
 
@@ -61,7 +62,7 @@ function isEmpty({ current, previous }: CounterState): boolean {
   return current === 0 && previous === 0
 }
 
-/** Whether an operator began the block: it has no refusals, and its length is `previous`. */
+/** Whether an operator set the block. Such a state has 0 refusals, and `previous` is the length of the block. */
 export function isBlockedByHand({ current, previous }: CounterState): boolean {
   return current === 0 && previous > 0
 }
@@ -70,7 +71,7 @@ function isBlocked({ previous }: CounterState): boolean {
   return previous > 0
 }
 
-/** How long a state lasts from its start. */
+/** Returns how long the state lasts from its start, in milliseconds. */
 function lastsMs(state: CounterState, policy: Policy): number {
   if (isBlockedByHand(state)) return state.previous
   const { withinMs, forMs } = policy.penalty as Penalty

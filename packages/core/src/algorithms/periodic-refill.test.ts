@@ -3,7 +3,7 @@ import { algorithmOf } from "./kinds.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
-/** Two tokens at the start of each minute, three at most. */
+/** A policy with two tokens at the start of each minute, at most three. */
 const POLICY = policyOf({
   algorithm: "token-bucket",
   limit: 2,
@@ -70,17 +70,17 @@ describe("the token bucket with a periodic refill", () => {
     counter.take(120_000, 3)
     expect(counter.waitMs(119_999, 1)).toBe(60_001)
     expect(counter.copy().take(120_000, 1)).toBe(false)
-    // Far back, the next tokens come two windows later at most.
+    // If the clock went far back, the next tokens come at most two windows later.
     expect(counter.waitMs(10_000, 1)).toBe(110_000)
   })
 
   it.each([
-    // missing, limit, milliseconds until none is
+    // missing tokens, limit, milliseconds until none is missing
     [0, 2, 0],
     [1, 2, 60_000],
     [2, 2, 60_000],
     [3, 2, 120_000],
-    // Kept for a window, should the limit be raised again.
+    // The state is kept for a window in case the limit is raised again.
     [3, 0, 60_000],
     [0, 0, 0],
   ])("%i missing of a limit of %i are made up after %i ms", (current, limit, ms) => {

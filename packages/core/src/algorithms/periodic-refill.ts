@@ -4,8 +4,8 @@ import { withCountedUpTo } from "./exact-counts.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
- * The token bucket that gets L tokens at once where a window begins, at multiples of W since the epoch; what was missed
- * is made up, and no more than fits is kept. `current` is the tokens that are missing.
+ * The token bucket that gets L tokens at once at the start of each window, at multiples of W since the epoch. Refills
+ * that were missed are made up, but only as many tokens are kept as fit. `current` is the number of missing tokens.
  */
 export const periodicRefill: Algorithm = {
   at(stored, policy, nowMs) {
@@ -13,7 +13,7 @@ export const periodicRefill: Algorithm = {
     if (stored === undefined) return { startMs, current: 0, previous: 0 }
     const state = owesTooMuch(stored.current, policy) ? { ...stored, current: ceilingOf(policy) } : stored
     if (state.startMs > startMs) {
-      // The clock went back: the next tokens come in the window that they were due in, or in the next one.
+      // The clock went back. The next tokens come when they were due, but no later than two windows from `startMs`.
       return { ...state, startMs: Math.min(state.startMs, startMs + policy.windowMs) }
     }
     if (state.startMs === startMs) return state
@@ -43,7 +43,7 @@ export const periodicRefill: Algorithm = {
 
   emptyAtMs(state, policy) {
     if (state.current === 0) return state.startMs
-    // No tokens come under a limit of 0: it is kept for a window, should the limit be raised again.
+    // With a limit of 0, tokens never come back. Keep the state for a window in case the limit is raised again.
     if (policy.limit === 0) return state.startMs + policy.windowMs
     return refilledAtMs(state, policy, state.current)
   },
@@ -57,7 +57,7 @@ export const periodicRefill: Algorithm = {
   },
 
   withoutUnits(state, policy, units, after) {
-    // The last tokens to be taken are the last to be made up: see bucket.ts.
+    // The last tokens taken are the last to come back: see bucket.ts.
     const left = after.current - refilled(after, policy, state.startMs)
     const tokens = Math.max(0, left) - Math.max(0, left - units)
     if (tokens === 0) return state
@@ -69,7 +69,7 @@ function refilled({ startMs }: CounterState, { limit, windowMs }: Policy, untilM
   return Math.max(0, Math.floor((untilMs - startMs) / windowMs)) * limit
 }
 
-/** When so many tokens have come; Infinity where none come. */
+/** Returns the epoch milliseconds at which `tokens` tokens have come back, Infinity if the limit is 0. */
 function refilledAtMs({ startMs }: CounterState, { limit, windowMs }: Policy, tokens: number): number {
   return startMs + Math.ceil(tokens / limit) * windowMs
 }

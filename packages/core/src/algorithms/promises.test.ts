@@ -6,11 +6,11 @@ import { Counter, type CounterStory, counterStories, KINDS, type Kind } from "./
 interface Admission {
   readonly atMs: number
   readonly units: number
-  /** A bucket that has been filled by what it refused. */
+  /** True if the bucket was filled by units that it refused. */
   readonly isFull?: boolean
 }
 
-/** `counted` is what was admitted, and what was refused and counts all the same. */
+/** A check after each step. `counted` has the admitted units and the refused units that count nevertheless. */
 type Tell = (
   counter: Counter,
   nowMs: number,
@@ -18,7 +18,7 @@ type Tell = (
   counted: readonly Admission[],
 ) => void
 
-/** Plays a story and looks after each step, with what has been admitted so far. */
+/** Plays a story and calls `tell` after each step, with the admissions so far. */
 function play({ policy, startMs, steps }: CounterStory, kind: Kind, tell: Tell): void {
   const counter = new Counter(policy)
   const log: Admission[] = []
@@ -37,7 +37,7 @@ function play({ policy, startMs, steps }: CounterStory, kind: Kind, tell: Tell):
   }
 }
 
-/** What counts when so many units have been refused, in the slowest way that is obviously right. */
+/** Returns what counts after `units` were refused, in the slowest way that is obviously right. */
 function withRejected(
   kind: Kind,
   policy: Policy,
@@ -50,7 +50,7 @@ function withRejected(
   if (kind === "token" || kind === "leaky") return [...counted, { atMs, units: 0, isFull: true }]
   if (kind === "log") {
     const all = [...counted.filter((one) => atMs - one.atMs <= policy.windowMs), { atMs, units }]
-    // The newest stay, as many as there were, or as the ceiling.
+    // Keep the newest units: as many as there were before, or as the ceiling if that is more.
     let room = Math.max(ceiling, sum(all) - units)
     const kept: Admission[] = []
     for (const one of all.reverse()) {
@@ -75,13 +75,16 @@ function holds(name: string, kind: Kind, seed: number, tell: Tell, stepsBack = f
   })
 }
 
-/** Milliseconds of a sub-window, and how many of them cover the window. */
+/** Returns the milliseconds of a sub-window, and how many of them cover the window. */
 function subWindows({ windowMs, buckets = 1 }: Policy): { ms: number; count: number } {
   const ms = Math.ceil(windowMs / buckets)
   return { ms, count: Math.ceil(windowMs / ms) }
 }
 
-/** Units in use by the slowest way that is obviously right; undefined where time is counted in whole seconds. */
+/**
+ * Returns the units in use, computed in the slowest way that is obviously right, or undefined if time is counted in
+ * whole seconds.
+ */
 function usedBy(kind: Kind, policy: Policy, log: readonly Admission[], nowMs: number): number | undefined {
   const { limit, windowMs } = policy
   if (
@@ -130,13 +133,13 @@ function usedBy(kind: Kind, policy: Policy, log: readonly Admission[], nowMs: nu
   }
 }
 
-/** The most that a window of so many milliseconds admits, and how long that window is. */
+/** Returns pairs of the most units that a window admits and the length of that window in milliseconds. */
 function boundOf(kind: Kind, { limit, windowMs, burst = limit, buckets = 1 }: Policy): [number, number][] {
   switch (kind) {
     case "strict":
       return [[limit, windowMs]]
     case "log":
-      // Both ends of the window are in it.
+      // The window includes both ends.
       return [[limit, windowMs + 1]]
     case "bucketed":
       return [
@@ -299,7 +302,8 @@ describe.each(KINDS)("%s", (kind) => {
     fc.assert(
       fc.property(changed, ({ story, which, share, charge, laterMs }) => {
         const { policy } = story
-        // The same units are taken in all three, whether or not they fit; one counter took `units` fewer from the start.
+        // All three counters take the same units, whether or not they fit. One of them took `units` fewer from the
+        // start.
         const [full, settled, other] = [new Counter(policy), new Counter(policy), new Counter(policy)]
         const chosen = which % story.steps.length
         let nowMs = story.startMs
@@ -348,7 +352,7 @@ describe.each(KINDS)("%s", (kind) => {
         const nowMs = startMs + (laterMs % (2 * policy.windowMs))
         settled.refund(nowMs, -units, after)
         const used = known.copy().used(nowMs)
-        // A log entry whose time has passed takes no charge; in a bucket it may still be there.
+        // An expired log entry cannot be charged, but in a bucket the units may still be in use.
         expect(settled.copy().used(nowMs)).toBe(used)
         expect(settled.used(nowMs + policy.windowMs)).toBe(known.used(nowMs + policy.windowMs))
       }),

@@ -51,7 +51,7 @@ describe("the sliding log", () => {
       "21001" + "1110",
       "21001" + "1110" + "1201",
     ])
-    // They keep it while there are any.
+    // The units keep their digits while there are entries.
     expect([counter.look(1_066).parts, counter.look(1_067).parts]).toEqual(["21201", ""])
   })
 
@@ -86,7 +86,7 @@ describe("the sliding log", () => {
   })
 
   it("tells entries apart whose digits wrap around", () => {
-    // 4,095 is "oo" and 4,096 "00".
+    // The digits of 4,095 are "oo", and those of 4,096 are "00".
     const counter = new Counter(POLICY)
     for (const atMs of [4_095, 4_096, 5_095]) expect(counter.take(atMs, 1)).toBe(true)
     expect(counter.take(5_095, 1)).toBe(false)
@@ -183,7 +183,7 @@ describe("the sliding log", () => {
     expect(ends()).toEqual([901, 1_401])
     counter.charge(500, 1)
     expect(ends()).toEqual([1_001, 1_501])
-    // Without its entries a stored count ends as of its start.
+    // A stored count without entries expires a window after its start.
     expect(algorithm.emptyAtMs({ startMs: 400, current: 1, previous: 0 }, POLICY)).toBe(1_401)
   })
 

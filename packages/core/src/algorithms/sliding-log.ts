@@ -13,11 +13,12 @@ import {
 } from "./packed-log.ts"
 
 /**
- * The sliding log: every admission with its time. Admits when the units of the last W, both ends included, and the cost
- * are within the limit: never more than L in any window of length W, and exact. Takes some 7 bytes an entry.
+ * The sliding log: stores every admission with its time. It admits a request if the units of the last W (including both
+ * ends) plus the cost are within the limit. The count is exact: at most L in any window of length W. An entry takes
+ * about 7 bytes.
  *
- * `parts` has the entries (packed-log.ts). `startMs` is the time of the latest, or a later one: of a take of nothing, which
- * has no entry until something is charged for it.
+ * `parts` contains the entries (packed-log.ts). `startMs` is the time of the latest entry, or of a later take of 0
+ * units. Such a take gets an entry only when units are charged for it.
  */
 export const slidingLog: Algorithm = {
   hasParts: true,
@@ -26,7 +27,7 @@ export const slidingLog: Algorithm = {
     if (state === undefined || state.current === 0 || !state.parts) return empty(nowMs)
     const log = logOf(state, policy)
     if (state.startMs > nowMs) {
-      // The clock went back: what is ahead of it counts as of now.
+      // The clock went back. Entries in the future count as taken now.
       return withLast(state, log, placeOf(log, nowMs), 0, nowMs)
     }
     const oldestMs = nowMs - policy.windowMs
@@ -64,26 +65,26 @@ export const slidingLog: Algorithm = {
   },
 
   withUnits(state, policy, units, nowMs) {
-    // No units make no entry, but what is charged for them later is put at this instant.
+    // A take of 0 units does not add an entry, but a later charge for it is recorded at this instant.
     const log = logOf(state, policy)
     const lastMs = latestMs(log)
     return withLast(state, log, lastMs === nowMs ? log.end - entryWidth(log) : log.end, units, nowMs)
   },
 
   withRejected(state, policy, units, nowMs) {
-    // The newest units stay, and the oldest go: however often somebody knocks, the log is no longer than before.
+    // Replace the oldest units by the refused ones, so that repeated refusals do not make the log longer.
     const most = Math.max(ceilingOf(policy), state.current)
     const kept = withoutOldest(state, policy, state.current + units - most, nowMs)
     return slidingLog.withUnits(kept, policy, units, nowMs)
   },
 
   withoutUnits(state, policy, units, after, nowMs) {
-    // What is charged after the clock went back counts as of now, like all that was ahead of it.
+    // If the clock went back, a charge counts as of now, like all entries in the future.
     const takenMs = units < 0 ? Math.min(after.startMs, nowMs) : after.startMs
     const log = logOf(state, policy)
     const from = placeOf(log, takenMs)
     const isThere = from < log.end && timeAt(log, from) === takenMs
-    // Where no units were taken, or all refunded, there is no entry yet to charge them to.
+    // Without an entry, there is nothing to refund. A charge creates the entry if its time is still in the window.
     if (!isThere && (units >= 0 || takenMs < nowMs - policy.windowMs)) return state
     const before = isThere ? unitsAt(log, from) : 0
     const left = Math.max(0, before - units)
@@ -102,17 +103,17 @@ function empty(nowMs: number): CounterState {
   return { startMs: nowMs, current: 0, previous: 0, parts: "" }
 }
 
-/** The time of the latest entry; undefined where there is none. */
+/** Returns the time of the latest entry, or undefined if the log is empty. */
 function latestMs(log: PackedLog): number | undefined {
   return log.end === FIRST ? undefined : timeAt(log, log.end - entryWidth(log))
 }
 
-/** When the latest entry has left. */
+/** Returns the epoch milliseconds at which the latest entry has left the window. */
 function endMs(state: CounterState, policy: Policy): number {
   return (latestMs(logOf(state, policy)) ?? state.startMs) + policy.windowMs + 1
 }
 
-/** With one entry of the present instant in place of those from there on, of their units and so many more. */
+/** Returns the state with the entries from `from` on merged into one entry at `nowMs`, with `units` added. */
 function withLast(
   { current }: CounterState,
   log: PackedLog,
@@ -125,7 +126,7 @@ function withLast(
   return { startMs: nowMs, current: current + units, previous: 0, parts }
 }
 
-/** Without what was before an instant. */
+/** Returns the state without the entries before `oldestMs`. */
 function withoutBefore(oldestMs: number, state: CounterState, log: PackedLog, nowMs: number): CounterState {
   const to = placeOf(log, oldestMs)
   if (to === log.end) return empty(nowMs)
@@ -134,7 +135,7 @@ function withoutBefore(oldestMs: number, state: CounterState, log: PackedLog, no
   return { startMs, current: current - unitsBetween(log, FIRST, to), previous: 0, parts }
 }
 
-/** Without so many units, the oldest ones. */
+/** Returns the state without the oldest `units` units. */
 function withoutOldest(state: CounterState, policy: Policy, units: number, nowMs: number): CounterState {
   const log = logOf(state, policy)
   let rest = units
@@ -147,7 +148,7 @@ function withoutOldest(state: CounterState, policy: Policy, units: number, nowMs
     place += entryWidth(log)
   }
   if (place >= log.end) return empty(nowMs)
-  // Of the first that stays some may be gone.
+  // The first entry that stays may lose some of its units.
   const parts = replaced(log, FIRST, place + entryWidth(log), timeAt(log, place), there - rest)
   return { ...state, current: state.current - units, parts }
 }

@@ -9,7 +9,7 @@ const MONTH = 30 * 86_400_000
 const NEVER = Number.POSITIVE_INFINITY
 const MOST = Number.MAX_SAFE_INTEGER
 
-/** Whole units that would be admitted now. */
+/** Returns the whole units that would be admitted now. */
 function remaining(state: CounterState, policy: Policy, nowMs: number): number {
   return Math.max(0, policy.limit - slidingWindow.used(state, policy, nowMs))
 }
@@ -18,7 +18,7 @@ function policyOf(limit: number, windowMs: number = MINUTE): Policy {
   return { name: "p", counter: "p", algorithm: "sliding-window", limit, windowMs, align: "epoch" }
 }
 
-/** The hundredth window, with P units in the one before and C in this one. */
+/** Returns a state in the hundredth window, with P units in the previous window and C in the current one. */
 function stateOf(previous: number, current: number, windowMs: number = MINUTE): CounterState {
   return { startMs: 100 * windowMs, current, previous }
 }
@@ -81,7 +81,7 @@ describe("remaining and reset", () => {
     [10, 10, 0, 54_001, 10, 0],
     [10, 1, 0, 0, 9, 1],
     [10, 1, 0, 1, 10, 0],
-    // A limit that was cut: more is counted than it allows.
+    // The limit was cut, so more units are counted than it allows.
     [10, 40, 0, 0, 0, 58_501],
     [10, 0, 40, 0, 0, 60_000 + 58_501],
     [10, 100_000, 0, 59_999, 9, 1],
@@ -197,7 +197,8 @@ describe("a steady client at exactly the limit", () => {
     }
   })
 
-  // The document's own vector, 100 of 100 before and none yet at 0 ms, refuses for one millisecond.
+  // The example of the docs refuses for one millisecond: 100 of 100 units in the previous window, 0 in this one, at 0
+  // ms.
   it("one that falls on the very millisecond of a boundary waits one millisecond there", () => {
     const state = stateOf(1, 0)
     expect(slidingWindow.retryAfterMs(state, policyOf(1), 1, state.startMs)).toBe(1)
@@ -221,7 +222,8 @@ describe("large numbers", () => {
   it("five million a month are counted in whole seconds", () => {
     const policy = policyOf(5_000_000, MONTH)
     const state = stateOf(5_000_000, 0, MONTH)
-    // 5,000,000 / 2,592,000 s are 1.93 units a second: none for 999 ms, one after a second, three after two.
+    // 5,000,000 / 2,592,000 s are 1.93 units per second. The count is rounded down, so 2 are left after one second and
+    // 4 after two.
     const left = [0, 999, 1_000, 1_999, 2_000].map((e) => remaining(state, policy, state.startMs + e))
     expect(left).toEqual([0, 0, 2, 2, 4])
     expect(slidingWindow.retryAfterMs(state, policy, 1, state.startMs)).toBe(1_000)
@@ -300,7 +302,7 @@ describe("large numbers", () => {
     const seconds = MONTH / 1_000
     for (let i = 0; i < 2_000; i++) {
       const previous = MOST - i * 7_919
-      // The largest number that is due within so many seconds; the next millionth of one would be due a second later.
+      // The largest integer that is due within this many seconds. Anything above it would be due a second later.
       const due = Number((BigInt((i * 1_297) % seconds) * BigInt(previous)) / BigInt(seconds))
       const limit = previous - due
       const waitMs = slidingWindow.retryAfterMs(
@@ -314,7 +316,7 @@ describe("large numbers", () => {
     }
   })
 
-  /** floor(P * (w - e) / w) in units of time, by definition. */
+  /** Returns floor(P * (w - e) / w) in units of time, by definition. */
   function weighted(previous: number, elapsed: number, limit: number, windowMs: number): bigint {
     const largest = BigInt(Math.max(previous, limit))
     const seconds = Math.ceil(windowMs / 1_000 / 94_000_000)
@@ -323,7 +325,7 @@ describe("large numbers", () => {
     return (BigInt(previous) * (window - BigInt(elapsed) / unit)) / window
   }
 
-  /** Whether the cost fits at an offset from the start of the present window, which may be in the next or later. */
+  /** Whether the cost fits at an offset from the start of the current window. The offset may be in a later window. */
   function isAdmitted(
     P: number,
     C: number,

@@ -3,17 +3,17 @@ import type { Algorithm } from "./algorithm.ts"
 import { firstOffsetBelow, weighted, withCountedUpTo } from "./exact-counts.ts"
 
 /**
- * The sliding window counter: the previous window's count P weighted by how much of it the sliding window still
- * covers, plus the present window's count C. With L the ceiling, W the window and e the time into it, a cost is
- * admitted when floor(P * (W - e) / W) + C + cost <= L.
+ * The sliding window counter. It adds the current window's count C to the previous window's count P, weighted by the
+ * share that the sliding window still covers. L is the ceiling, W the window and e the time since its start. A cost is
+ * admitted if floor(P * (W - e) / W) + C + cost <= L.
  *
- * Worst case in any window of length W: 2L, and L + 1 in a burst across a boundary; in a window aligned to the epoch
- * never more than L. All arithmetic is in integers below 2^53: the comparison is made multiplied by W. Where the limit
- * times the window in milliseconds would pass that, time is counted in whole seconds.
+ * Worst case in any window of length W: 2L, and L + 1 in a burst across a boundary. A window aligned to the epoch
+ * admits at most L. All arithmetic is in integers below 2^53, because both sides of the comparison are multiplied by W.
+ * If the limit times the window in milliseconds exceeds 2^53, time is counted in whole seconds.
  */
 export const slidingWindow: Algorithm = {
   at(state, policy, nowMs) {
-    // Nearly always it is of this window, and a remainder is dear.
+    // Fast path: the state is nearly always of this window, and the remainder operation is expensive.
     if (state !== undefined && nowMs >= state.startMs && nowMs - state.startMs < policy.windowMs) return state
     const startMs = nowMs - (nowMs % policy.windowMs)
     if (state === undefined) return { startMs, current: 0, previous: 0 }

@@ -3,7 +3,7 @@ import { strictWindow } from "./strict-window.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
-/** 10 a minute, in sub-windows of 10 s. */
+/** A policy with 10 units per minute and sub-windows of 10 s. */
 const POLICY = policyOf({ algorithm: "sliding-window-strict", limit: 10, windowMs: 60_000, buckets: 6 })
 
 describe("the strict sliding window", () => {
@@ -12,7 +12,7 @@ describe("the strict sliding window", () => {
       [5_000, 4, 0, 6],
       [15_000, 6, 0, 0],
       [59_999, 1, 10_001, 0],
-      // An exact log would admit from 65,001 on.
+      // An exact log would already admit at 65,001.
       [65_001, 1, 4_999, 0],
       [69_999, 1, 1, 0],
       [70_000, 4, 0, 0],
@@ -21,7 +21,7 @@ describe("the strict sliding window", () => {
       [80_000, 6, 0, 0],
       [80_000, 11, NEVER, 0],
       [80_000, 0, 0, 0],
-      // 60 s and a sub-window after the 4 of 70,000.
+      // The 4 units of 70,000 come back 60 s and a sub-window later.
       [139_999, 1, 1, 0],
       [140_000, 5, 10_000, 4],
       [140_000, 4, 0, 0],

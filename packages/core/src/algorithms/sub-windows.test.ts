@@ -13,10 +13,10 @@ import {
 } from "./sub-windows.ts"
 import { policyOf } from "./testing/counter-story.ts"
 
-/** A minute in three sub-windows of 20 s. */
+/** A policy with a window of a minute in three sub-windows of 20 s. */
 const POLICY = policyOf({ algorithm: "sliding-window-strict", limit: 100, windowMs: 60_000, buckets: 3 })
 
-/** The tenth sub-window has 4 units, those before it 3, 2 and 1. */
+/** A state with 4 units in the tenth sub-window, and 3, 2 and 1 in the sub-windows before it. */
 const FULL: CounterState = { startMs: 200_000, current: 4, previous: 6, parts: pack([3, 2, 1]) }
 
 const sum = (one: number, other: number): number => one + other
@@ -31,7 +31,7 @@ function plain({ startMs, current, previous, parts = "" }: CounterState) {
 
 describe("sub-windows", () => {
   it.each([
-    // window, asked for, how many there are, of what length
+    // window, requested sub-windows, actual sub-windows, length of each
     [60_000, 60, 60, 1_000],
     [3_600_000, 3, 3, 1_200_000],
     [60_000, 1, 1, 60_000],
@@ -45,7 +45,7 @@ describe("sub-windows", () => {
   })
 
   it.each([
-    // at, then start, current, sum of those before, each of them
+    // time, then start, current, sum of the parts, parts
     [200_000, 200_000, 4, 6, [3, 2, 1]],
     [219_999, 200_000, 4, 6, [3, 2, 1]],
     [220_000, 220_000, 0, 9, [4, 3, 2]],
@@ -72,7 +72,7 @@ describe("sub-windows", () => {
   })
 
   it.each([
-    // units, taken in, then start, current, sum of those before, each of them
+    // units, start of their sub-window, then current, sum of the parts, parts
     [3, 200_000, 1, 6, [3, 2, 1]],
     [9, 200_000, 0, 6, [3, 2, 1]],
     [-5, 200_000, 9, 6, [3, 2, 1]],
@@ -80,7 +80,7 @@ describe("sub-windows", () => {
     [9, 160_000, 4, 4, [3, 0, 1]],
     [1, 140_000, 4, 5, [3, 2]],
     [-70, 140_000, 4, 76, [3, 2, 71]],
-    // Passed, or ahead of the clock.
+    // The sub-window has expired or is in the future.
     [1, 120_000, 4, 6, [3, 2, 1]],
     [-5, 120_000, 4, 6, [3, 2, 1]],
     [1, 220_000, 4, 6, [3, 2, 1]],
@@ -93,7 +93,7 @@ describe("sub-windows", () => {
   )
 
   it.each([
-    // limit, current, units that are refused, then current
+    // limit, current, refused units, new current
     [100, 4, 9, 13],
     [10, 4, 9, 10],
     [10, 12, 9, 12],
@@ -151,7 +151,7 @@ describe("sub-windows", () => {
       state = subWindowsAt(state, POLICY, 199_999)
       state = subWindowsAt(state, POLICY, 200_000)
     }
-    // As without, but that what was taken last is of the sub-window that the clock went back to.
+    // Same as without the steps, except that the last units now belong to the sub-window to which the clock went back.
     expect(plain(state)).toEqual([200_000, 0, 10, [7, 2, 1]])
     expect(subWindowsEndAtMs(state, POLICY)).toBe(260_000)
   })
@@ -166,7 +166,7 @@ describe("sub-windows", () => {
           const state = { startMs: 200_000, current, previous: before.reduce(sum, 0), parts: pack(before) }
           const stepped = subWindowsAt(state, POLICY, 200_000 - back * 20_000)
           expect(totalOf(stepped)).toBe(totalOf(state))
-          // Units that are not ahead of the clock are where they were.
+          // Units that are not in the future stay where they were.
           expect(unpack(stepped.parts ?? "")).toEqual(unpack(pack(before.slice(back))))
           const laterMs = 200_000 + on * 20_000
           const [after, without] = [stepped, state].map((each) =>
@@ -182,7 +182,8 @@ describe("sub-windows", () => {
   })
 
   it("what is ahead of a clock that went back stays for a whole window at least, in true time", () => {
-    // Taken at 200,000 or later, the clock goes back to the last millisecond of the sub-window before.
+    // The units are taken at 200,000 or later, and the clock goes back to the last millisecond of the previous
+    // sub-window.
     const back = subWindowsAt({ ...FULL, previous: 0, parts: "" }, POLICY, 199_999)
     expect(subWindowsEndAtMs(back, POLICY) - 199_999).toBeGreaterThan(POLICY.windowMs)
   })

@@ -3,23 +3,24 @@ import type { CounterState } from "./algorithm.ts"
 import { withCountedUpTo } from "./exact-counts.ts"
 import { countOf, numberAt, pack, shift, unpack } from "./packed-counts.ts"
 
-// A window in n sub-windows: `current` is the count of the present one, `parts` has those of the n before it, the latest
-// first, and `previous` is their sum, so that most decisions look at no part at all.
+// A window is divided into n sub-windows. `current` is the count of the current sub-window. `parts` has the counts of
+// the n sub-windows before it, the latest first. `previous` is the sum of `parts`, so most decisions need not read
+// them.
 
 /**
- * How many sub-windows cover a policy's window: as many as it asks for, or fewer where its milliseconds cannot be parted
- * so finely. 60 of 61 ms would be 2 ms each, and 31 of them are enough.
+ * Returns how many sub-windows cover a policy's window. This is the requested number, or fewer if the window does not
+ * have enough milliseconds. If 61 ms are to be divided by 60, each sub-window has 2 ms, and 31 of them are enough.
  */
 export function bucketsOf(policy: Policy): number {
   return Math.ceil(policy.windowMs / bucketMsOf(policy))
 }
 
-/** Their length in milliseconds: rounded up, so that together they are never shorter than the window. */
+/** Returns the length of a sub-window in milliseconds, rounded up, so that all together cover at least the window. */
 export function bucketMsOf({ windowMs, buckets }: Policy): number {
   return Math.ceil(windowMs / (buckets as number))
 }
 
-/** The state as it stands at `nowMs`. When the clock went back, what is ahead of it counts as of the present sub-window. */
+/** Returns the state at `nowMs`. If the clock went back, units in the future count in the current sub-window. */
 export function subWindowsAt(state: CounterState | undefined, policy: Policy, nowMs: number): CounterState {
   const bucketMs = bucketMsOf(policy)
   const startMs = nowMs - (nowMs % bucketMs)
@@ -37,25 +38,25 @@ export function subWindowsAt(state: CounterState | undefined, policy: Policy, no
 }
 
 /**
- * The state of so many units when the clock went back by so many sub-windows. Units of those that are ahead of it move into
- * the present one, where they stay for a window at least; all others are where they were, so they pass when they would have
- * passed.
+ * Returns the state after the clock went back by `by` sub-windows. `units` is the sum of all counts. Units in future
+ * sub-windows move into the current one, where they stay for at least a window. All other units stay where they are and
+ * expire at the same time as before.
  */
 function broughtBack(units: number, parts: string, startMs: number, by: number): CounterState {
-  // The latest of them is the one that is the present one now.
+  // After the slice, the first part belongs to the sub-window before the current one.
   const before = unpack(parts).slice(by)
   const left = before.reduce((sum, count) => sum + count, 0)
   const moved = Math.min(units - left, Number.MAX_SAFE_INTEGER - left)
   return { startMs, current: moved, previous: left, parts: pack(before) }
 }
 
-/** Refused units count in the present sub-window, up to the ceiling, and so that the sum of all stays a safe integer. */
+/** Returns the state with refused units in the current sub-window, up to the ceiling. The sum stays a safe integer. */
 export function subWindowsWithRejected(state: CounterState, policy: Policy, units: number): CounterState {
   const most = Math.min(ceilingOf(policy), Number.MAX_SAFE_INTEGER - state.previous)
   return withCountedUpTo(most, state, units)
 }
 
-/** The state without units of the sub-window that started then, which is the present one or one of those before it. */
+/** Returns the state without `units` of the sub-window that started at `takenInMs`, if it still counts. */
 export function withoutUnitsOf(
   state: CounterState,
   policy: Policy,
@@ -74,7 +75,7 @@ export function withoutUnitsOf(
   return { startMs, current, previous: previous - counted + left, parts: pack(numbers) }
 }
 
-/** Epoch milliseconds from which no sub-window that holds anything is covered. */
+/** Returns the epoch milliseconds from which the window does not cover any sub-window with units. */
 export function subWindowsEndAtMs({ startMs, current, parts = "" }: CounterState, policy: Policy): number {
   const most = bucketsOf(policy)
   if (current > 0) return startMs + (most + 1) * bucketMsOf(policy)
@@ -85,8 +86,8 @@ export function subWindowsEndAtMs({ startMs, current, parts = "" }: CounterState
 }
 
 /**
- * The count of the sub-window that is the oldest of n when `by` more of them have passed; `by` of n is the present one,
- * and later there is none.
+ * Returns the count of the sub-window that will be the oldest of the n after `by` more have passed. With `by` equal to
+ * n, this is the current sub-window. With a larger `by`, the result is 0.
  */
 export function oldestAfter({ current, parts = "" }: CounterState, policy: Policy, by: number): number {
   const index = bucketsOf(policy) - 1 - by

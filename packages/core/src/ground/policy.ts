@@ -35,7 +35,7 @@ export interface Penalty {
 export type ParsedThrottle =
   /** The request is refused. */
   | { readonly kind: "hard" }
-  /** A share of requests is admitted above the limit and marked. */
+  /** Requests above the limit are admitted up to a percentage of it, and marked. */
   | {
       readonly kind: "soft"
       /** Percentage of the limit that is admitted above it. */

@@ -4,15 +4,15 @@ import { ceilingOf, type Policy } from "../../ground/policy.ts"
 import type { Algorithm, CounterState } from "../algorithm.ts"
 import { algorithmOf } from "../kinds.ts"
 
-/** A policy for a test: limit and window, and what its algorithm needs. */
+/** Returns a policy for a test, from its limit, window and the members that its algorithm needs. */
 export function policyOf(shape: Partial<Policy> & Pick<Policy, "algorithm" | "limit" | "windowMs">): Policy {
   return { name: "p", counter: "p", align: "epoch", ...shape }
 }
 
-/** Time, cost, milliseconds to wait (0: admitted), units left afterwards. */
+/** A request with its time, its cost, the milliseconds to wait (0 if admitted), and the units left afterwards. */
 export type Row = readonly [atMs: number, cost: number, waitMs: number, remaining: number]
 
-/** Asks one counter at each row's time for its cost, and compares the whole ledger. */
+/** Takes each row's cost at its time from one counter, and compares the whole ledger. */
 export function expectLedger(policy: Policy, rows: readonly Row[]): void {
   const counter = new Counter(policy)
   const played = rows.map(([atMs, cost]): Row => {
@@ -23,7 +23,7 @@ export function expectLedger(policy: Policy, rows: readonly Row[]): void {
   expect(played).toEqual(rows)
 }
 
-/** One counter as a store keeps it: the state is looked at, and written, at each call. */
+/** A counter as a store keeps it: each call reads and writes the state. */
 export class Counter {
   readonly policy: Policy
   readonly algorithm: Algorithm
@@ -74,7 +74,7 @@ export class Counter {
     return this.algorithm.retryAfterMs(this.look(atMs), this.policy, cost, atMs)
   }
 
-  /** A counter of its own in the same state. */
+  /** Returns a separate counter with the same state. */
   copy(): Counter {
     const copy = new Counter(this.policy)
     copy.state = this.state
@@ -82,7 +82,7 @@ export class Counter {
   }
 }
 
-/** Time goes by, or steps back when it is negative, and then somebody asks for so many units. */
+/** A request for `cost` units after `afterMs` milliseconds. If `afterMs` is negative, the clock goes back. */
 export interface StoryStep {
   readonly afterMs: number
   readonly cost: number
@@ -94,7 +94,7 @@ export interface CounterStory {
   readonly steps: readonly StoryStep[]
 }
 
-/** What makes an algorithm of several: how its parameters are drawn. */
+/** The kinds of counters for which stories are generated. */
 export type Kind = "bucketed" | "strict" | "log" | "token" | "leaky" | "periodic"
 
 export const KINDS: readonly Kind[] = ["bucketed", "strict", "log", "token", "leaky", "periodic"]
@@ -103,9 +103,9 @@ const EPOCH_MS = Date.UTC(2024, 0, 1)
 const MONTH_MS = 30 * 86_400_000
 
 /**
- * Stories that go where counters break: bursts at one instant, the milliseconds around a boundary, pauses of one
- * window and more; windows of a millisecond, and of a number that no count of sub-windows divides. With `countsRejected`
- * some of the policies count what they refuse.
+ * Generates stories with cases in which counters break: bursts at one instant, the milliseconds around a boundary,
+ * pauses of a window and more. Some windows have one millisecond, or a length that sub-windows do not divide. With
+ * `countsRejected`, some policies count refused units.
  */
 export function counterStories(
   kind: Kind,
@@ -126,7 +126,7 @@ function policies(kind: Kind, countsRejected: boolean): fc.Arbitrary<Policy> {
     limit: fc.oneof(fc.constantFrom(1, 2, 3, 10), fc.integer({ min: 1, max: 60 })),
     windowMs: fc.constantFrom(1, 2, 7, 61, 100, 1_000, 60_000),
   })
-  // Time is counted in whole seconds there.
+  // With these amounts, time is counted in whole seconds.
   const large = fc.record({ limit: fc.constantFrom(5_000_000, 5_000_017), windowMs: fc.constant(MONTH_MS) })
   const amounts = fc.oneof({ weight: 6, arbitrary: usual }, { weight: 1, arbitrary: large })
   return fc
