@@ -16,7 +16,7 @@ function stateOf(n: number): CounterState {
   return { previous: 0, current: n, startMs: NOW }
 }
 
-/** A table and the counters that it lost: milliseconds until they are empty and until their client is released. */
+/** Returns a table and its losses: milliseconds until the counter is empty and until its client is released. */
 function tableOf(maxKeys: number): { table: CounterTable; losses: (readonly [number, number])[] } {
   const losses: (readonly [number, number])[] = []
   return { table: new CounterTable(maxKeys, (...loss) => losses.push(loss)), losses }
@@ -26,7 +26,7 @@ function fill(table: CounterTable, from: number, to: number, emptyAtMs: number, 
   for (let n = from; n < to; n++) table.write(keyOf(n), stateOf(n), emptyAtMs, nowMs)
 }
 
-/** How many of these keys are not as they were written. */
+/** Returns how many of these keys do not have the value that was written. */
 function wrong(table: CounterTable, from: number, to: number, step: number): number {
   let count = 0
   for (let n = from; n < to; n += step) if (table.read(keyOf(n))?.current !== n) count++
@@ -77,7 +77,7 @@ describe("a counter table", () => {
   )
 
   it("evicts in another part when the one that a new key belongs to is empty", () => {
-    // Two segments, for 5,000 keys, of which the upper one holds all.
+    // The table has two segments for 5,000 keys, and all keys are in the upper one.
     const { table } = tableOf(5_000)
     const upper = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0xffff_ffff - n })
     for (let n = 0; n < 5_000; n++) table.write(upper(n), stateOf(n), NOW + 60_000, NOW)
@@ -94,7 +94,7 @@ describe("a counter table", () => {
   })
 
   it("evicts in the next part that has keys, whichever parts there are between", () => {
-    // Four segments, for 10,000 keys, of which the third holds all, and the first is new.
+    // The table has four segments for 10,000 keys. All keys are in the third one, and the first one is new.
     const { table } = tableOf(10_000)
     const third = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0x8000_0000 + n })
     for (let n = 0; n < 10_000; n++) table.write(third(n), stateOf(n), NOW + 60_000, NOW)
@@ -104,7 +104,7 @@ describe("a counter table", () => {
     ]
     table.write(first, stateOf(1), NOW + 90_000, NOW)
     table.write(last, stateOf(2), NOW + 90_000, NOW)
-    // The first, and only, key that comes next after the last part.
+    // After the last segment, the search wraps around to the first one and evicts its only key.
     expect([table.size, table.read(first), table.read(last)]).toEqual([10_000, undefined, stateOf(2)])
   })
 
@@ -131,7 +131,7 @@ describe("a counter table", () => {
     expect([table.size, ...states()]).toEqual([4, 10, 11, 12, 13])
   })
 
-  // The same place, so that one moves where the other was.
+  // Both keys have the same home slot, so one key moves when the other is removed.
   const [first, second] = [1, 2].map((high) => ({ low: 5, high })) as [KeyHash, KeyHash]
   const other = { low: 0xffff_0000, high: 9 }
 
@@ -154,7 +154,7 @@ describe("a counter table", () => {
     expect(table.size).toBe(3)
     table.read(second)
     writeOther()
-    // The sixteenth has swept.
+    // The sixteenth write swept.
     expect(table.size).toBe(2)
     table.write(second, stateOf(3), NOW + 60_000, NOW + 1_000)
     expect([table.size, table.read(second)]).toEqual([2, stateOf(3)])
@@ -167,7 +167,7 @@ describe("a counter table", () => {
     table.write(first, stateOf(1), NOW + 60_000, NOW)
     table.write(second, stateOf(2), NOW + 60_000, NOW)
     expect([table.size, table.read(first), table.read(second)]).toEqual([3, stateOf(1), stateOf(2)])
-    // As many as have the segment grow.
+    // Enough keys to make the segment grow.
     table.read(keyOf(40))
     fill(table, 0, 41, NOW + 60_000)
     expect([table.size, wrong(table, 0, 41, 1)]).toEqual([44, 0])
@@ -211,7 +211,7 @@ describe("a counter table", () => {
     for (let n = 0; n < 4_000; n++) table.read(keyOf(n))
     for (let n = 20_000; n < 60_000; n++) {
       fill(table, n, n + 1, NOW + 60_000)
-      // Each of them once per 4,000 new keys.
+      // Each of the first 4,000 keys is read once per 4,000 new keys.
       table.read(keyOf(n % 4_000))
     }
     expect(present(table, 0, 4_000)).toBe(4_000)
@@ -225,7 +225,7 @@ describe("memory", () => {
     table.write({ low: 1, high: 1 }, stateOf(1), NOW + 60_000, NOW)
     expect(table.bytes).toBe(8 * 40)
     table.write({ low: 1, high: 0xffff_ffff }, stateOf(1), NOW + 60_000, NOW)
-    // Half way to the next size.
+    // The second segment starts half way to the next size.
     expect(table.bytes).toBe((8 + 10) * 40)
   })
 
@@ -269,9 +269,9 @@ describe("memory", () => {
       before = bytes
       if (n > 50_000) perKey.push(bytes / n)
     }
-    // The last step of a segment of 4,096 keys is some 1,400 slots of 40 bytes; eight writes rarely see three.
+    // The last step of a segment of 4,096 keys is about 1,400 slots of 40 bytes. Eight writes rarely cause three steps.
     expect(most).toBeLessThan(3 * 60_000)
-    // Together they would go from 49 bytes a key to 68 and back.
+    // If all segments grew together, the size would go from 49 bytes per key to 68 and back.
     expect(perKey.reduce((a, b) => Math.max(a, b)) - perKey.reduce((a, b) => Math.min(a, b))).toBeLessThan(4)
   })
 
@@ -289,7 +289,7 @@ describe("memory", () => {
   it("is swept as fast as it is written: expired keys do not pile up", () => {
     const { table } = tableOf(100_000)
     let most = 0
-    // A thousand new clients a second, each counted for ten seconds: 10,000 living at any time.
+    // A thousand new clients per second are each counted for ten seconds, so 10,000 are live at any time.
     for (let second = 0; second < 90; second++) {
       const nowMs = NOW + second * 1_000
       fill(table, second * 1_000, (second + 1) * 1_000, nowMs + 10_000, nowMs)
@@ -307,7 +307,7 @@ describe("memory", () => {
       table.write(keyOf(0), stateOf(0), NOW + 90_000, NOW + 1_000)
       most = Math.max(most, before - table.size)
     }
-    // 64, and what moves into those of them that are freed.
+    // 64 slots, plus keys that move into freed slots.
     expect(most).toBeLessThan(2 * 64)
     expect(table.size).toBeLessThan(100_000)
   })

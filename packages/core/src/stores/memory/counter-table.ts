@@ -3,20 +3,21 @@ import type { CounterStates } from "../counters.ts"
 import type { KeyHash } from "./key-hash.ts"
 import { type OnLoss, Segment } from "./segment.ts"
 
-/** Keys per segment when the table is full: what grows at once stays small. */
+/** Keys per segment when the table is full. The number is small because a segment grows all at once. */
 const KEYS_PER_SEGMENT = 4096
 /**
- * A sweep every so many writes looks at four times as many slots. When each write is of a new key, a quarter of the
- * slots hold expired ones at most, or they would go faster than they come: at two thirds full, fewer than the living.
+ * Number of writes between two sweeps. A sweep examines 64 slots, which is four per write. So if every write adds a
+ * key, at most a quarter of the slots hold expired keys. With more, sweeps would remove them faster than they come. In
+ * a table that is two thirds full, there are always fewer expired keys than live ones.
  */
 const WRITES_PER_SWEEP = 16
 
-/** What no key has in its low word. */
+/** A low word that does not occur in any key. */
 const NO_KEY = -1
 
 /**
- * Counter states by hashed key, in at most `maxKeys` slots of typed arrays. Grown, swept and shrunk a segment at a
- * time, as a side effect of use: no timer, and no operation that walks the table.
+ * A table of at most `maxKeys` counter states by hashed key, stored in typed arrays. It grows, shrinks and is swept one
+ * segment at a time, as a side effect of use. So it needs neither a timer nor an operation that walks the whole table.
  */
 export class CounterTable implements CounterStates<KeyHash> {
   readonly #maxKeys: number
@@ -26,11 +27,14 @@ export class CounterTable implements CounterStates<KeyHash> {
   #size = 0
   #writes = 0
   #swept = 0
-  /** The key that was read last and what `find` said of it, no key when slots have moved since: a decision reads and then writes. */
+  /**
+   * The key that was read last, or `NO_KEY` if slots have moved since. A decision reads a key and then writes it, so
+   * this saves the second search.
+   */
   readonly #readKey: KeyHash = { low: NO_KEY, high: 0 }
   #readSlot = 0
 
-  /** `onLoss` hears of each counter that is evicted before it has expired. */
+  /** `onLoss` is called for each counter that is evicted before it has expired. */
   constructor(maxKeys: number, onLoss: OnLoss) {
     const bits = Math.max(0, Math.ceil(Math.log2(maxKeys / KEYS_PER_SEGMENT)))
     this.#maxKeys = maxKeys
@@ -43,7 +47,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     return this.#size
   }
 
-  /** Memory of all slots, used and free; walks the segments. */
+  /** Returns the memory of all slots, used and free, in bytes. Walks the segments. */
   get bytes(): number {
     return this.#segments.reduce((bytes, segment) => bytes + (segment?.bytes ?? 0), 0)
   }
@@ -60,7 +64,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     return segment.read(slot)
   }
 
-  /** Stores the state, making room where there is none. */
+  /** Writes the state. Evicts another counter if the table is full. */
   write(key: KeyHash, state: CounterState, emptyAtMs: number, nowMs: number): void {
     const at = this.#segmentOf(key)
     const segment = this.#segments[at] ?? this.#open(at)
@@ -69,7 +73,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     if (++this.#writes % WRITES_PER_SWEEP === 0) this.#sweep(nowMs)
   }
 
-  /** Remembers that the client is refused until then; nothing when it has no counter. */
+  /** Records that the client is refused until `releaseAtMs`. Does nothing if there is no such counter. */
   block(key: KeyHash, releaseAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
@@ -77,7 +81,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     if (slot >= 0) segment.block(slot, releaseAtMs)
   }
 
-  /** Keeps the counter until then, when it was to be forgotten sooner; nothing when there is none. */
+  /** Keeps the counter at least until `emptyAtMs`. Does nothing if there is no such counter. */
   keep(key: KeyHash, emptyAtMs: number): void {
     const segment = this.#segments[this.#segmentOf(key)]
     if (segment === undefined) return
@@ -95,7 +99,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     this.#readKey.low = NO_KEY
   }
 
-  /** What `find` says of the key. */
+  /** Returns the result of `find` for the key. */
   #slotOf(segment: Segment, key: KeyHash): number {
     const { low, high } = this.#readKey
     return low === key.low && high === key.high ? this.#readSlot : segment.find(key)
@@ -113,7 +117,7 @@ export class CounterTable implements CounterStates<KeyHash> {
   }
 
   #segmentOf(key: KeyHash): number {
-    // Shifting by 32 shifts by nothing in JavaScript, and one segment needs no bits.
+    // In JavaScript, a shift by 32 shifts by 0. A single segment does not need any bits.
     return this.#shift === 32 ? 0 : key.high >>> this.#shift
   }
 
@@ -123,7 +127,7 @@ export class CounterTable implements CounterStates<KeyHash> {
     return segment
   }
 
-  /** Evicts in the segment that needs room, or, when that is empty, in the next one that is not. */
+  /** Evicts a key from the segment at `at`, or from the next segment with keys if it is empty. */
   #evictNear(at: number, nowMs: number): void {
     let segment = this.#segments[at]
     for (let next = at; segment === undefined || segment.count === 0; ) {

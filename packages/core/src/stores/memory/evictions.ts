@@ -1,14 +1,16 @@
 import type { EvictionEvent } from "../store.ts"
 
 /**
- * Events of one second. Thousands of limiters may listen to one store, and a flood of new keys into a full one evicts a
- * counter with each request.
+ * Maximum number of events per second. Thousands of limiters may listen to one store, and a flood of new keys into a
+ * full store evicts a counter with each request.
  */
 const EVENTS_PER_SECOND = 10
 
 type Collected = { -readonly [Name in keyof EvictionEvent]: EvictionEvent[Name] }
 
-/** Collects evictions into at most ten events a second; an event counts the evictions that had to wait for it. */
+/**
+ * A collector of evictions, with at most ten events per second. The last event of a batch counts all further evictions.
+ */
 export class Evictions {
   #collected: Collected[] = []
   #second = -1

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest"
 import { isSameKey, type KeyHash, keyHasher } from "./key-hash.ts"
 
 /**
- * HalfSipHash-c-d, byte by byte, after the description of SipHash (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast
- * short-input PRF", section 2) with words of 32 bits.
+ * Computes HalfSipHash-c-d byte by byte, following the description of SipHash (J.-P. Aumasson, D. J. Bernstein,
+ * "SipHash: a fast short-input PRF", section 2) with 32-bit words.
  */
 function halfSipHash(
   rounds: readonly [c: number, d: number],
@@ -56,7 +56,7 @@ function halfSipHash(
   return new Uint8Array(output.buffer)
 }
 
-/** The message of a key, as the hasher's docstring lays it out. */
+/** Returns the message of a key, as described in the hasher's docstring. */
 function messageOf(counter: string, partition: string): Uint8Array {
   const unitsOf = (text: string) => Array.from({ length: text.length }, (_, i) => text.charCodeAt(i))
   const padding = counter.length % 2 === 0 ? [] : [0]
@@ -94,7 +94,7 @@ describe("the byte-wise reference", () => {
 
 describe("the hash of a key", () => {
   const secrets = fc.tuple(fc.integer(), fc.integer())
-  // UTF-16 code units of every kind, lone surrogates and NUL among them.
+  // UTF-16 code units of every kind, including lone surrogates and NUL.
   const unit = fc.oneof(fc.integer({ min: 0, max: 0xffff }), fc.constantFrom(0, 0x61, 0xd83d, 0xde00, 0xffff))
   const texts = fc.array(unit, { maxLength: 40 }).map((units) => String.fromCharCode(...units))
 
@@ -115,7 +115,7 @@ describe("the hash of a key", () => {
   it("is the same whichever keys came before it", () => {
     const hash = keyHasher([7, 8])
     const into = { low: 0, high: 0 }
-    // More counters than any process has, each twice in a row, and all of them once more.
+    // More counters than the cache holds: each one twice in a row, and then all of them again.
     const counters = Array.from({ length: 1_100 }, (_, i) => `counter ${i}`)
     for (const counter of [...counters.flatMap((one) => [one, one]), ...counters, "", "a", ""]) {
       for (const partition of ["192.0.2.1", ""]) {
@@ -138,7 +138,7 @@ describe("the hash of a key", () => {
   })
 
   it("has a message of its own for every pair of texts", () => {
-    // The message and its length are all that is hashed: pairs differ when their messages do.
+    // Only the message and its length are hashed, so pairs have different hashes if their messages differ.
     const short = [
       "",
       "a",

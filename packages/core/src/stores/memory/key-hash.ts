@@ -1,18 +1,18 @@
 import { getRandomValues } from "node:crypto"
 import type { Keys } from "../counters.ts"
 
-/** The 64 bits of a key, as two unsigned words. */
+/** The 64-bit hash of a key, as two unsigned 32-bit words. */
 export interface KeyHash {
   low: number
   high: number
 }
 
-/** Whether both are of one key. */
+/** True if both hashes are of the same key. */
 export function isSameKey(one: KeyHash, other: KeyHash): boolean {
   return one.low === other.low && one.high === other.high
 }
 
-/** Keys that are hashes, by a secret of their own. */
+/** Returns keys that are hashes with a new secret. */
 export function hashedKeys(): Keys<KeyHash> {
   const hash = keyHasher()
   return {
@@ -25,25 +25,29 @@ export function hashedKeys(): Keys<KeyHash> {
   }
 }
 
-/** Writes the hash of a counter and a partition to `into`. */
+/** A function that writes the hash of a counter and a partition to `into`. */
 export type KeyHasher = (counter: string, partition: string, into: KeyHash) => void
 
 /**
- * HalfSipHash-1-3 with 64 bits of output (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", the
- * variant on 32-bit words that Linux uses for its hash tables). The message is the counter's length, the counter and
- * the partition, in UTF-16 code units, little-endian, each text padded to whole words but the last.
+ * Returns a hasher for HalfSipHash-1-3 with 64 bits of output (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast
+ * short-input PRF"). This is the variant on 32-bit words that Linux uses for its hash tables.
  *
- * It is keyed with a secret of the process, so nobody can choose partitions that collide, and it stands in for the
- * key in memory: at a million keys the chance that any two share 64 bits is below 1 in 30 million.
+ * The message is the counter's length, the counter and the partition, in UTF-16 code units, little-endian. The counter
+ * is padded to whole words.
+ *
+ * The hash is keyed with a secret of the process, so clients cannot choose partitions that collide. The memory store
+ * keeps the hash instead of the key. With a million keys, the probability that any two share all 64 bits is below 1 in
+ * 30 million.
  */
 export function keyHasher(secret: readonly [number, number] = randomSecret()): KeyHasher {
   const starts = new Map<string, Int32Array>()
   let lastCounter: string | undefined
   let start: Int32Array = new Int32Array(0)
 
-  // One loop over the partition with one look at a character: this runs after a few hundred kB of other code, so what it
-  // costs is how much of it there is.
-  // The round is written out in both loops, as in `absorb`: a function of it would hand over its four words through memory.
+  // A single loop reads each character once. Between two calls, a few hundred kB of other code run, so the cost of this
+  // function is mostly the size of its code.
+  //
+  // The round is written out in both loops, as in `absorb`. A function for it would pass its four words through memory.
   return (counter, partition, into) => {
     if (counter !== lastCounter) {
       start = startOf(counter)
@@ -78,7 +82,7 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
 
     const last = (((start[4] as number) + 2 * length) << 24) | ((length & 1) === 1 ? word : 0)
     v3 ^= last
-    // One round for the last word, three to finish, three more for the second half.
+    // One round for the last word, three to finish the first half of the output, and three more for the second half.
     for (let round = 0; round < 7; round++) {
       if (round === 1) {
         v0 ^= last
@@ -101,7 +105,10 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
     into.high = (v1 ^ v3) >>> 0
   }
 
-  /** What comes of a counter before any partition; remembered, as a process has few and asks for the same ones again and again. */
+  /**
+   * Returns the hash state after the counter, before any partition. The state is cached, because a process has few
+   * counters and uses them repeatedly.
+   */
   function startOf(counter: string): Int32Array {
     const known = starts.get(counter)
     if (known !== undefined) return known
@@ -112,13 +119,16 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
   }
 }
 
-/** Counters whose start is remembered. */
+/** Maximum number of cached hash states. */
 const MAX_STARTS = 1_000
 
-/** The four words of state when the length and the units of the counter are absorbed; the fifth is how many bytes these are. */
+/**
+ * Returns the four words of state after absorbing the length and the code units of the counter. The fifth word is the
+ * number of bytes absorbed.
+ */
 function afterCounter(counter: string, [k0, k1]: readonly [number, number]): Int32Array {
   const words = [counter.length]
-  // Beyond the end there is NaN, which is 0 as bits.
+  // Beyond the end, `charCodeAt` returns NaN, which bit operations treat as 0.
   for (let i = 0; i < counter.length; i += 2) {
     words.push(counter.charCodeAt(i) | (counter.charCodeAt(i + 1) << 16))
   }
@@ -127,7 +137,7 @@ function afterCounter(counter: string, [k0, k1]: readonly [number, number]): Int
   return state
 }
 
-/** A round by itself, where it does not matter how long one takes: a counter is seen to once. */
+/** Absorbs one word into the state. Its speed does not matter, because each counter is absorbed only once. */
 function absorb(word: number, state: Int32Array): void {
   let [v0, v1, v2, v3] = state as unknown as [number, number, number, number]
   v3 ^= word

@@ -22,7 +22,7 @@ function check(partition: string, cost = 1, more: Partial<Check> = {}): Check {
   return { policy: POLICY, partition, cost, shadow: false, ...more }
 }
 
-/** What a counter held whose window began then. */
+/** Returns the state of a counter whose window began at `startMs`. */
 function stateFrom(startMs: number): CounterState {
   return { startMs, current: 1, previous: 0 }
 }
@@ -36,7 +36,7 @@ function countOf(store: MemoryStore, partition: string, policy: Policy = POLICY)
   return (counted?.state.previous ?? 0) + (counted?.state.current ?? 0)
 }
 
-/** A store of so many keys, its clock and the events that it has told. */
+/** Creates a store of `maxKeys` keys. Returns it with its clock and the events it has emitted. */
 function open(maxKeys: number): { store: MemoryStore; clock: ManualClock; events: EvictionEvent[] } {
   const clock = manualClock()
   const store = memoryStore({ maxKeys, clock })
@@ -45,7 +45,7 @@ function open(maxKeys: number): { store: MemoryStore; clock: ManualClock; events
   return { store, clock, events }
 }
 
-/** The next warning of the process with that in it; others may come before it, of what ran earlier. */
+/** Returns the next process warning that contains `part`. Other warnings, from earlier tests, may come first. */
 function nextWarning(part: string): Promise<string> {
   return new Promise((resolve) => {
     process.on("warning", function heard({ message }) {
@@ -58,7 +58,7 @@ function nextWarning(part: string): Promise<string> {
 
 describe("options", () => {
   it("are a million keys where none are given", () => {
-    // Ten times less, and a flood of made-up clients pushes out those that are blocked.
+    // With a tenth of that, a flood of made-up clients would evict blocked clients.
     expect([{}, { maxKeys: undefined }].map((given) => parseOptions(given).maxKeys)).toEqual([1e6, 1e6])
   })
 
@@ -132,7 +132,7 @@ describe("the clock", () => {
     undefined,
     "1704067200000",
     1_704_067_200_000n,
-    // Microseconds: some 1.7e15, which would be the year 55,000.
+    // Microseconds: about 1.7e15, which would be the year 55,000.
     Date.UTC(2024, 0, 1) * 1_000,
   ])("that says %s is a broken store, and admits nobody", (now) => {
     const store = memoryStore({ clock: { now: () => now as number } })
@@ -233,7 +233,7 @@ describe("the store", () => {
     const [looked] = store.peek([both])
     const told = states(takeOne(store, ...both))
     expect(told).toEqual(states(looked as StoreResult))
-    // A unit of five has come back, and three fifths of one of three.
+    // With a limit of five, one unit has come back. With a limit of three, three fifths of a unit have come back.
     expect(told.map((state) => [state?.current, state?.previous])).toEqual([
       [9, 0],
       [9, 24_000],
@@ -361,7 +361,8 @@ describe("a full store", () => {
       expect(takeOne(store, check(client, cost)).granted).toBe(false)
     }
     takeOne(store, check("d"))
-    // 5 before and limit 5: one more is admitted when floor(5 * (W - e) / W) is 4, after the window and 1 ms.
+    // The previous window has 5 units and the limit is 5. One more unit fits when floor(5 * (W - e) / W) is 4: after
+    // the window and 1 ms.
     const lost = { type: "evicted", counters: 1, emptyAfterMs: 2 * MINUTE }
     expect(events).toEqual([{ ...lost, releaseAfterMs: MINUTE + 1_000 }])
     expect(["a", "b", "c", "d"].map((client) => countOf(store, client))).toEqual([0, 5, 5, 1])
@@ -384,7 +385,7 @@ describe("a full store", () => {
       let admitted = 0
       for (let asked = 0; asked < 1_000; asked++) {
         const answer = takeOne(store, check("client", 1, { policy, shadow }))
-        // A shadow check refuses nothing, and takes nothing when it does not fit.
+        // A shadow check never refuses, and takes nothing if it does not fit.
         if (answer.granted && answer.checks[0]?.taken === 1) admitted++
         for (let i = 0; i < 100; i++) takeOne(store, check(`new ${asked} ${i}`, 1, { policy }))
       }
@@ -451,7 +452,7 @@ describe("a full store", () => {
 })
 
 describe("listeners", () => {
-  /** A store of one key, whose client is refused: the next one evicts it. */
+  /** Opens a store of one key whose client is refused. The next client evicts it. */
   function full(): ReturnType<typeof open> {
     const opened = open(1)
     takeOne(opened.store, check("alice", 5))
@@ -484,7 +485,7 @@ describe("listeners", () => {
     const { store, events } = full()
     const seen: number[] = []
     store.subscribe(() => {
-      // The eviction that this listener itself causes is an event, too.
+      // The listener causes an eviction itself, which emits another event.
       if (seen.length > 0) return
       seen.push(countOf(store, "bob"), store.size)
       takeOne(store, check("carol", 2))

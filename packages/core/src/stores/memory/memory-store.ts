@@ -11,9 +11,9 @@ import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
 export type { MemoryStoreOptions } from "./options.ts"
 
-/** A store in the memory of this process: it answers with values, never with promises. */
+/** A store in the memory of this process. Its methods return values, never promises. */
 export interface MemoryStore extends Store {
-  /** Counters kept now, expired ones that have not been swept yet included. */
+  /** Number of counters in the store, including expired counters that have not been swept yet. */
   readonly size: number
   take(requests: readonly (readonly Check[])[]): readonly StoreResult[]
   peek(requests: readonly (readonly Check[])[]): readonly StoreResult[]
@@ -24,12 +24,12 @@ export interface MemoryStore extends Store {
 }
 
 /**
- * Keeps counters in the memory of this process, at most `maxKeys` of them. A full store evicts an expired counter, else
- * the least recently used of sixteen, and a client that is being refused last. It emits an event when the counter still
- * had an effect.
+ * Creates a store that keeps at most `maxKeys` counters in the memory of this process. A full store samples 16 counters
+ * and evicts an expired one or the least recently used one. Clients that are being refused are evicted last. The store
+ * emits an event if the evicted counter still had an effect.
  *
- * Every call is atomic: nothing else runs in between. Worker threads and `node:cluster` processes do not share it:
- * each would have a quota of its own.
+ * Every call is atomic. Worker threads and `node:cluster` processes do not share the store, so each would grant a
+ * separate quota.
  * @example
  * ```ts
  * import { createLimiter, memoryStore } from "@sluice/core"
@@ -71,7 +71,7 @@ class InMemory implements MemoryStore {
     const counters = this.#open()
     const nowMs = this.#now()
     const only = requests[0]
-    // Nearly always there is one.
+    // Fast path: there is nearly always one request.
     const isOnly = only !== undefined && requests.length === 1
     const answers = isOnly ? [counters.take(only, nowMs)] : this.#takeEach(counters, requests, nowMs)
     if (!this.#evictions.isEmpty) this.#report(nowMs)
@@ -103,7 +103,7 @@ class InMemory implements MemoryStore {
     this.#listeners.clear()
   }
 
-  // By itself, as a closure in `take` would be paid for by the one request, too.
+  // A separate method, because a closure in `take` would slow down the path of a single request too.
   #takeEach(
     counters: Counters<KeyHash>,
     requests: readonly (readonly Check[])[],
@@ -119,7 +119,7 @@ class InMemory implements MemoryStore {
 
   #now(): number {
     const nowMs: unknown = this.#clock.now()
-    // A clock that answers NaN would admit everything, silently.
+    // With NaN as the time, every request would silently be admitted.
     if (!isCountable(nowMs)) {
       throw new StoreUnavailableError(
         `The clock of the memory store yielded ${textOf(nowMs)}; it must yield epoch milliseconds.`,
@@ -128,7 +128,7 @@ class InMemory implements MemoryStore {
     return Math.floor(nowMs)
   }
 
-  /** Emits events once the call has done its work: a listener may itself call the store, or throw. */
+  /** Emits the events. Call it after all other work, because a listener may call the store or throw. */
   #report(nowMs: number): void {
     for (const event of this.#evictions.take(nowMs)) this.#listeners.emit(event)
   }

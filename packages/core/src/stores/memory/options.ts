@@ -2,11 +2,11 @@ import { inspect } from "node:util"
 import { type Clock, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 
-/** What a memory store is made with; every member has a default. */
+/** The options of a memory store. All of them have defaults. */
 export interface MemoryStoreOptions {
-  /** Most counters kept, at some 60 bytes each: 1 to 100 million, a million by default. */
+  /** Maximum number of counters, at about 60 bytes each: 1 to 100 million. Default: a million. */
   readonly maxKeys?: number | undefined
-  /** Epoch milliseconds; by default a clock that no adjustment of the system's time can move. */
+  /** A clock of epoch milliseconds. Default: a clock that is not affected by changes of the system time. */
   readonly clock?: Clock | undefined
 }
 
@@ -14,8 +14,8 @@ const DEFAULT_MAX_KEYS = 1_000_000
 const MOST_KEYS = 100_000_000
 
 /**
- * The options of a memory store with their defaults.
- * @throws {@link InvalidOptionError} with everything that is wrong or misspelt.
+ * Returns the options of a memory store with their defaults.
+ * @throws {@link InvalidOptionError} with all options that are invalid or misspelled
  */
 export function parseOptions(options: MemoryStoreOptions): {
   readonly maxKeys: number

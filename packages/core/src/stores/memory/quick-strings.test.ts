@@ -5,9 +5,9 @@ import { memoryStore } from "./memory-store.ts"
 
 setFlagsFromString("--allow-natives-syntax")
 
-// In a file of its own: once it is so in a process, it is for good.
+// This test has its own file, because string methods that have become fast stay fast in the process.
 it("methods of strings are quick in a process that has a store in memory, whatever clients of Redis have done", () => {
-  // As ioredis does when it is loaded.
+  // Do what ioredis does when it is loaded.
   runInThisContext("(class extends String {}); String.prototype")
   memoryStore()
   expect(runInThisContext("%HasFastProperties(String.prototype)")).toBe(true)

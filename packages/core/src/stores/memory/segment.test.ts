@@ -6,7 +6,7 @@ import { Segment } from "./segment.ts"
 
 const NOW = 1_700_000_000_000
 
-/** Every third has parts. */
+/** Returns a state. Every third state has parts. */
 function stateOf(n: number): CounterState {
   const state = { previous: n, current: n + 0.5, startMs: NOW + n }
   return n % 3 === 0 ? { ...state, parts: `1${n}` } : state
@@ -22,7 +22,10 @@ function stateIn(segment: Segment, key: KeyHash): CounterState | undefined {
   return slot < 0 ? undefined : segment.read(slot)
 }
 
-/** What an eviction loses: milliseconds until the counter is empty and until its client is released; undefined if expired. */
+/**
+ * Evicts a key and returns the loss: milliseconds until the counter is empty and until its client is released. Returns
+ * undefined if the counter had expired.
+ */
 function lossOf(
   segment: Segment,
   nowMs: number = NOW,
@@ -34,7 +37,7 @@ function lossOf(
   return loss
 }
 
-/** Keys all over the segment, deterministic. */
+/** Returns deterministic keys that are spread over the segment. */
 function keysOf(count: number): KeyHash[] {
   return Array.from({ length: count }, (_, i) => ({
     low: Math.imul(i + 1, 0x9e3779b1) >>> 0,
@@ -43,8 +46,8 @@ function keysOf(count: number): KeyHash[] {
 }
 
 describe("a segment", () => {
-  // Words that are dangerous: the ends, where a search wraps around; 0, which marks a free slot; and halves of what,
-  // read as a 64-bit number, is a NaN, whose bits need not survive.
+  // Dangerous words: at both ends, a search wraps around, and 0 marks a free slot. The halves of a 64-bit NaN may be
+  // lost in a copy.
   const lows = fc.oneof(fc.constantFrom(0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff), fc.nat(20))
   const highs = fc.oneof(
     fc.constantFrom(0, 2, 0xffff_ffff, 0x7ff0_0001, 0x7ff8_0000, 0xfff8_0001, 0xfff0_0000),
@@ -190,7 +193,7 @@ describe("a segment", () => {
   )
 })
 
-/** Keys whose places are these slots of a segment with so many. */
+/** Returns keys whose home slots are these slots of a segment with `capacity` slots. */
 function keysAt(slots: readonly number[], capacity: number): KeyHash[] {
   return slots.map((slot) => ({ low: Math.ceil((slot * 2 ** 32) / capacity), high: 1_000 + slot }))
 }
@@ -207,7 +210,7 @@ describe("a sweep", () => {
     segment.keep(segment.find(one), NOW + 1_000)
     segment.keep(segment.find(one), NOW + 90_000)
     segment.keep(segment.find(one), NOW + 70_000)
-    // One of the others has expired each time, so that it is looked at.
+    // Each time, one of the other keys has expired, so that the sweep examines the slots.
     const seen = [2_000, 89_000, 90_000].map((afterMs, i) => {
       put(segment, others[i] as KeyHash, stateOf(2), NOW + 1_000)
       segment.sweep(NOW + afterMs)
@@ -235,7 +238,7 @@ describe("a sweep", () => {
       for (let i = 0; i < 10; i++) segment.sweep(NOW)
       return [segment.count, segment.bytes / 40]
     }
-    // Of 8, 12, 16, 22 slots, which have room for 6, 9, 13, 18.
+    // The sizes are 8, 12, 16 and 22 slots, with room for 6, 9, 13 and 18 keys.
     expect(bytesWith(0, 14, 10)).toEqual([10, 22])
     expect(bytesWith(0, 14, 9)).toEqual([9, 16])
     expect(bytesWith(0, 14, 6)).toEqual([6, 12])
@@ -320,7 +323,7 @@ describe("the bound below which a sweep looks at nothing", () => {
           }
           if (sweeps) sweep()
         }
-        // At each later second, after the round under way and a whole one, there is just what has not expired.
+        // At each later time, after the current round and a whole one, only keys that have not expired are left.
         for (let second = 0; second <= 91; second += 6) {
           nowMs += 6_000
           for (let sweeps = 0; sweeps < 14; sweeps++) sweep()
@@ -336,7 +339,10 @@ describe("a sweep whose hand is half way round", () => {
   const CAPACITY = 166
   const LASTING = NOW + 900_000
 
-  /** In its second round, of which the hand has examined slots 0 to 90: lasting keys in slots 60 to 129, and more keys. */
+  /**
+   * Returns a segment in its second round, in which the hand has examined slots 0 to 90. It has lasting keys in slots
+   * 60 to 129, and the keys of `more`.
+   */
   function halfSwept(more: readonly (readonly [key: KeyHash, emptyAtMs: number])[] = []): Segment {
     const segment = new Segment(9)
     const expired = keysAt([150], CAPACITY)[0] as KeyHash
@@ -371,7 +377,7 @@ describe("a sweep whose hand is half way round", () => {
 
   it("does not lose sight of a key that moves back behind it as another one is removed", () => {
     const [there] = keysAt([90], CAPACITY) as [KeyHash]
-    // In slot 130, as those from 90 on are taken.
+    // This key is in slot 130, because the slots from 90 on are taken.
     const displaced = { ...there, high: 7 }
     const segment = halfSwept([[displaced, NOW + 10_000]])
     segment.remove(segment.find(there))
@@ -384,21 +390,21 @@ describe("a sweep whose hand is half way round", () => {
     const segment = halfSwept()
     sweepRound(segment, 3_000)
     expect(segment.count).toBe(70)
-    // Between them it shrinks, and what is left changes places.
+    // Between the rounds, the segment shrinks and the remaining keys move to other slots.
     for (let rounds = 0; rounds < 2; rounds++) sweepRound(segment, 900_000)
     expect(segment.count).toBe(0)
   })
 })
 
 describe("an eviction", () => {
-  /** Seconds from now. A key that is used again is used after all others. */
+  /** A key with its expiry and release in seconds from now. A key that is used again is used after all others. */
   interface Kept {
     readonly emptyInS: number
     readonly releaseInS?: number
     readonly isUsedAgain?: boolean
   }
 
-  /** Puts the keys one after the other and evicts them all: which one went when, and what was lost. */
+  /** Adds the keys one after another and evicts them all. Returns the order of the evictions and the losses. */
   function evictAll(kept: readonly Kept[]): { order: number[]; losses: (readonly number[] | undefined)[] } {
     const segment = new Segment(0)
     const keys = keysOf(kept.length)
@@ -548,9 +554,9 @@ describe("an eviction", () => {
       const lifeS = i === 0 ? 1 : i <= early.length ? 2 : 900
       put(segment, key, stateOf(i), NOW + lifeS * 1_000)
     }
-    // A whole round, and the next one as far as slot 26.
+    // A whole round, and the next round up to slot 26.
     for (let i = 0; i < 3; i++) segment.sweep(NOW + 1_000)
-    // Looks at the sixteen keys that the sweeps come to next.
+    // The eviction looks at the sixteen keys that the sweeps reach next.
     lossOf(segment, NOW + 1_000)
     for (let i = 0; i < 3; i++) segment.sweep(NOW + 1_000)
     for (let i = 0; i < 6; i++) segment.sweep(NOW + 2_000)

@@ -4,57 +4,62 @@ import { MARKS, SlotTable } from "./slots.ts"
 
 const FEWEST_SLOTS = 8
 /**
- * Full to 82 % a segment grows by 40 %: between 59 % and 82 % of its slots are used, so a key takes 49 to 68 bytes, and 58 in a
- * table of many segments, which grow at different moments. Fuller, and a search for a new key gets long; in smaller steps, and
- * a key that comes pays for moving four others in place of two; emptier, and memory is wasted.
+ * The load at which a segment grows by 40 %. So 59 % to 82 % of its slots are used, and a key takes 49 to 68 bytes. In
+ * a table of many segments, which grow at different moments, a key takes 58 bytes on average.
+ *
+ * With a higher load, the search for a new key would be long. With smaller steps, a new key would cost moving four
+ * other keys instead of two. With a lower load, memory would be wasted.
  */
 const MOST_LOAD = 0.82
 const GROWTH = 1.4
-/** How many keys an eviction chooses from. */
+/** Number of keys from which an eviction chooses. */
 const CANDIDATES = 16
-/** Refused clients that an eviction passes over before it takes the newest key instead of looking at the whole segment. */
+/** Number of refused clients that an eviction passes over before it considers the newest key. */
 const MANY_CANDIDATES = 256
 /**
- * New keys for which the mark stays the same, as a share of the slots: an eviction can tell keys apart whose last uses
- * are as many new keys away from each other. It takes four times as many new keys as there are keys to use up all marks.
+ * The mark advances after capacity / 64 new keys. An eviction can order two keys by their last use if at least that
+ * many new keys came in between. All marks are used up after about four times as many new keys as there are slots.
  */
 const SLOTS_PER_MARK = 64
-/** How many slots a sweep examines: side by side, so that it costs little more than the first of them. */
+/** Number of slots that a sweep examines. They are adjacent, so all of them cost little more than the first one. */
 const SWEPT_SLOTS = 64
 
-/** Milliseconds for which an evicted counter would still have counted, and for which its client would have been refused. */
+/**
+ * A callback for an evicted counter. It gets the milliseconds for which the counter would still have counted, and those
+ * for which its client would still have been refused.
+ */
 export type OnLoss = (emptyAfterMs: number, releaseAfterMs: number) => void
 
 /**
- * One part of the counter table: slots that become more and fewer with what is in them, and forget what has expired, or
- * whom they have to. Small enough that growing, the most it ever does at once, takes some tens of microseconds.
+ * A part of the counter table. It grows and shrinks with the number of keys, sweeps expired keys and evicts keys.
+ * Growing is its longest operation, and a segment is small enough that this takes only tens of microseconds.
  *
- * It is the slots, and does not hold them: through one object more a decision takes up to a tenth longer.
+ * It extends the slot table instead of holding one, because an extra object makes a decision up to 10 % slower.
  */
 export class Segment extends SlotTable {
   count = 0
-  /** Its size is FEWEST_SLOTS * GROWTH ** this. */
+  /** Growth steps: the capacity is FEWEST_SLOTS * GROWTH ** #growth. */
   #growth: number
   /** Where the next sweep begins. */
   #hand = 0
   /** Where the next eviction begins. */
   #candidate = 0
-  /** The mark of what is used now. */
+  /** The mark for slots that are used now. */
   #mark = 1
   #newKeysOfMark = 0
   readonly #newest: KeyHash = { low: 0, high: 0 }
-  /** No key is empty before: nothing has to be looked at until then. */
+  /** A time before which none of the keys expires. Sweeps do nothing until then. */
   #nothingEmptyBeforeS = Number.POSITIVE_INFINITY
-  /** The same for the keys that the hand has passed in this round, and those written since it began. */
+  /** The earliest expiry of the keys that the hand has passed in this round, and of the keys written since it began. */
   #roundEmptyAtS = Number.POSITIVE_INFINITY
 
-  /** `phase`, from 0 to 1, sets the segments of a table apart, so that they do not all grow at the same moment. */
+  /** `phase`, from 0 to 1, varies the size of a table's segments, so that they do not all grow at the same moment. */
   constructor(phase: number) {
     super(capacityAt(phase))
     this.#growth = phase
   }
 
-  /** Adds a key that `find` has just not found and yields its slot, still to be written. */
+  /** Adds a key. `found` is the negative result of `find`. Returns the key's slot, which must still be written. */
   insert(key: KeyHash, found: number): number {
     let slot = -1 - found
     if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()
@@ -69,12 +74,12 @@ export class Segment extends SlotTable {
     return slot
   }
 
-  /** Notes that the slot is used now. */
+  /** Records that the slot is used now. */
   use(slot: number): void {
     this.setMark(slot, this.#mark)
   }
 
-  /** Writes the counts; who has just been counted is not being refused. */
+  /** Writes the counts, and that the client is not being refused. */
   write(slot: number, state: CounterState, emptyAtMs: number): void {
     const emptyAtS = wholeSeconds(emptyAtMs)
     this.put(slot, state, emptyAtS)
@@ -82,23 +87,25 @@ export class Segment extends SlotTable {
     if (emptyAtS < this.#roundEmptyAtS) this.#roundEmptyAtS = emptyAtS
   }
 
-  /** Remembers until when a client is refused, so that it is the last to be evicted. */
+  /** Records until when a client is refused, so that it is evicted last. */
   block(slot: number, releaseAtMs: number): void {
     this.setReleaseAtS(slot, wholeSeconds(releaseAtMs))
   }
 
-  /** Keeps what is there until then, when it was to be forgotten sooner. */
+  /** Keeps the counter at least until `emptyAtMs`. */
   keep(slot: number, emptyAtMs: number): void {
     this.setEmptyAtS(slot, Math.max(this.emptyAtS(slot), wholeSeconds(emptyAtMs)))
   }
 
   remove(slot: number): void {
-    // What moves may have moved to where the hand has been already.
+    // Freeing the slot may move keys to slots that the hand has already passed.
     this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.free(slot))
     this.count--
   }
 
-  /** Removes what has expired among the next few slots, and gives memory back after a flood; yields how many. */
+  /**
+   * Removes expired keys from the next few slots, and frees memory after a flood. Returns how many keys were removed.
+   */
   sweep(nowMs: number): number {
     const nowS = Math.floor(nowMs / 1000)
     if (nowS < this.#nothingEmptyBeforeS) return 0
@@ -106,21 +113,21 @@ export class Segment extends SlotTable {
     for (let examined = 0; examined < SWEPT_SLOTS; examined++) {
       const slot = this.#advance()
       if (slot === 0) this.#beginRound()
-      // What moves into the freed slot is looked at in its place.
+      // Removing a key may move another key into the slot, so check the slot again.
       while (this.isUsed(slot) && this.emptyAtS(slot) <= nowS) this.remove(slot)
       if (this.isUsed(slot)) this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.emptyAtS(slot))
     }
     let growth = this.#growth
-    // A step is left to grow into: what shrinks just as it may would have to grow at the next key.
+    // Leave one step of room. Otherwise the next key could make the segment grow again.
     while (growth >= 1 && this.count < capacityAt(growth - 2) * MOST_LOAD) growth--
     if (growth < this.#growth) this.#resizeTo(growth)
     return before - this.count
   }
 
   /**
-   * Removes one key to make room: of sixteen keys an expired one, else the least recently used one. A client that is being
-   * refused is removed only when every key of the segment is, and then the one nearest to its release. `onLoss` hears of
-   * a counter that had not expired.
+   * Removes one key to make room. Of sixteen keys, it removes an expired one, or otherwise the least recently used one.
+   * A refused client is removed only if all clients of the segment are being refused, and then the one closest to its
+   * release. `onLoss` is called if the counter had not expired.
    */
   evict(nowMs: number, onLoss: OnLoss): void {
     const nowS = Math.floor(nowMs / 1000)
@@ -137,7 +144,10 @@ export class Segment extends SlotTable {
     if (emptyAtS > nowS) onLoss(emptyAtS * 1000 - nowMs, Math.max(0, refusedUntilS * 1000 - nowMs))
   }
 
-  /** The newest key if it is a better victim: a flood of new keys then replaces itself, and no eviction takes long. */
+  /**
+   * Returns the slot of the newest key if it is a better victim. So a flood of new keys replaces its own keys, and
+   * evictions stay fast.
+   */
   #newestOr(victim: number, nowS: number): number {
     const newest = this.find(this.#newest)
     return newest >= 0 && this.#isBetterVictim(newest, victim, nowS) ? newest : victim
@@ -155,13 +165,13 @@ export class Segment extends SlotTable {
     return age === victimAge ? emptyAtS < victimEmptyAtS : age > victimAge
   }
 
-  /** 0 for a client that is not being refused, or whose counter has expired. */
+  /** Returns when the client is released, or 0 if it is not being refused or its counter has expired. */
   #refusedUntilS(slot: number, nowS: number): number {
     const releaseAtS = this.releaseAtS(slot)
     return releaseAtS <= nowS || this.emptyAtS(slot) <= nowS ? 0 : releaseAtS
   }
 
-  /** Marks since the slot was used. */
+  /** Returns the number of marks since the slot was last used. */
   #age(slot: number): number {
     const age = this.#mark - this.mark(slot)
     return age < 0 ? age + MARKS : age
@@ -177,13 +187,18 @@ export class Segment extends SlotTable {
     return this.#hand
   }
 
-  /** The hand has seen all there is, or been told of it. */
+  /**
+   * Starts a round. The hand has seen every key of the last round, or `write` and `remove` have recorded its expiry.
+   */
   #beginRound(): void {
     this.#nothingEmptyBeforeS = this.#roundEmptyAtS
     this.#roundEmptyAtS = Number.POSITIVE_INFINITY
   }
 
-  /** The next key for an eviction to look at. Apart from the hand of sweeps, which may not pass a slot unseen. */
+  /**
+   * Returns the next used slot for an eviction. It has its own position, because the hand of sweeps must not skip
+   * slots.
+   */
   #nextUsed(): number {
     do this.#candidate = this.#candidate + 1 >= this.capacity ? 0 : this.#candidate + 1
     while (!this.isUsed(this.#candidate))
@@ -191,7 +206,7 @@ export class Segment extends SlotTable {
   }
 
   #resizeTo(growth: number): void {
-    // Slots change places, so this round of the hand says nothing about what there is.
+    // Keys move to other slots, so this round cannot cover all of them. Let the next round look at every key.
     this.#roundEmptyAtS = 0
     this.#growth = growth
     this.resize(capacityAt(growth))
@@ -202,7 +217,7 @@ function capacityAt(growth: number): number {
   return Math.ceil(FEWEST_SLOTS * GROWTH ** growth)
 }
 
-/** Rounded up and held to 32 bits: a far future that cannot be told apart from the year 2106. */
+/** Returns whole seconds, rounded up and capped to 32 bits (the year 2106). */
 function wholeSeconds(ms: number): number {
   return Math.min(Math.ceil(ms / 1000), 0xffff_ffff)
 }

@@ -2,33 +2,37 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import type { KeyHash } from "./key-hash.ts"
 
 /**
- * A slot is five 8-byte words, side by side so that a decision touches one or two cache lines:
- * hash and mark | previous | current | startMs | emptyAt and releaseAt in whole seconds, rounded up (32 bits each: to 2106).
+ * A slot is five adjacent 8-byte words, so that a decision touches only one or two cache lines:
+ * hash and mark | previous | current | startMs | emptyAt and releaseAt.
+ * emptyAt and releaseAt are whole seconds, rounded up, of 32 bits each (until the year 2106).
  *
- * The mark says when the slot was last used. It takes the place of the top 8 bits of the hash: in a table of a million
- * keys these bits are the number of the segment, and a smaller table needs fewer of them to keep keys apart.
+ * The mark records when the slot was last used. It replaces the top 8 bits of the hash. In a table of a million keys,
+ * these bits are the number of the segment. A smaller table needs fewer bits to distinguish its keys.
  */
 const WORDS = 5
 const PREVIOUS = 1
 const CURRENT = 2
 const START_MS = 3
-/** The same slot as 32-bit words. The word with the mark is 0 when the slot is free. */
+/** Number of 32-bit words in a slot, for offsets into `#halves`. The word with the mark is 0 if the slot is free. */
 const HALVES = 2 * WORDS
 const HASH_LOW = 0
 const HASH_HIGH = 1
 const HASH_BITS = 0x00ff_ffff
 const MARK_SHIFT = 24
-/** Marks are 1 to this, so that the word of a used slot is never 0. */
+/** The highest mark. The lowest is 1, so that the word of a used slot is never 0. */
 export const MARKS = 255
 const EMPTY_AT_S = 8
 const RELEASE_AT_S = 9
 
-/** Slots in one typed array: an open-addressed hash table (linear probing) that whoever fills it keeps from being full. */
+/**
+ * Slots in one typed array: an open-addressed hash table with linear probing. The subclass must keep at least one slot
+ * free.
+ */
 export class SlotTable {
   protected capacity: number
   #words: Float64Array
   #halves: Uint32Array
-  /** Of each slot, for states that have some; there is no list while none has. */
+  /** The parts of each slot's state. Undefined until a state with parts is written. */
   #parts: (string | undefined)[] | undefined
 
   protected constructor(capacity: number) {
@@ -37,14 +41,14 @@ export class SlotTable {
     this.#halves = new Uint32Array(this.#words.buffer)
   }
 
-  /** Memory of its slots, used and free, without what parts are written in. */
+  /** Returns the memory of all slots in bytes, used and free, without the texts of parts. */
   get bytes(): number {
     return this.#words.byteLength + 8 * (this.#parts?.length ?? 0)
   }
 
   /**
-   * The slot of a key; where it has none, -1 less the free slot that it may get. Slots move: a slot is good until the next
-   * one is claimed or freed.
+   * Returns the slot of a key. If the key is not in the table, returns `-1 - free` with a free slot for it. Slots move,
+   * so a slot is valid only until the next one is claimed or freed.
    */
   find(key: KeyHash): number {
     const low = key.low
@@ -59,14 +63,14 @@ export class SlotTable {
     }
   }
 
-  /** The first free slot for a key that has none. */
+  /** Returns the first free slot for a key that is not in the table. */
   protected freeFor(low: number): number {
     let slot = this.#home(low)
     while (this.isUsed(slot)) slot = slot + 1 === this.capacity ? 0 : slot + 1
     return slot
   }
 
-  /** Gives a free slot to a key, to be written. */
+  /** Assigns a free slot to a key. The slot must still be written. */
   protected claim(slot: number, key: KeyHash, mark: number): void {
     this.#halves[slot * HALVES + HASH_LOW] = key.low
     this.#halves[slot * HALVES + HASH_HIGH] = (key.high & HASH_BITS) | (mark << MARK_SHIFT)
@@ -96,7 +100,7 @@ export class SlotTable {
     return parts === undefined ? { startMs, current, previous } : { startMs, current, previous, parts }
   }
 
-  /** Writes the counts, and that nobody is being refused. */
+  /** Writes the counts, and that the client is not being refused. */
   protected put(slot: number, state: CounterState, emptyAtS: number): void {
     const words = this.#words
     const at = slot * WORDS
@@ -108,7 +112,7 @@ export class SlotTable {
     this.#halves[2 * at + RELEASE_AT_S] = 0
   }
 
-  /** From when on the slot holds nothing, in seconds. */
+  /** Returns when the slot's counter expires, in seconds. */
   protected emptyAtS(slot: number): number {
     return this.#half(slot, EMPTY_AT_S)
   }
@@ -117,7 +121,7 @@ export class SlotTable {
     this.#halves[slot * HALVES + EMPTY_AT_S] = emptyAtS
   }
 
-  /** Until when its client is refused, in seconds; 0 where it is not. */
+  /** Returns until when the slot's client is refused, in seconds, or 0 if it is not refused. */
   protected releaseAtS(slot: number): number {
     return this.#half(slot, RELEASE_AT_S)
   }
@@ -127,8 +131,8 @@ export class SlotTable {
   }
 
   /**
-   * Frees a slot and moves back what was displaced past it, so that no search ends early and no marks pile up. Yields when the
-   * first of what was moved is empty, in seconds; Infinity where nothing was.
+   * Frees a slot and moves back the keys that were displaced past it. So a search never ends early, and tombstones are
+   * not needed. Returns the earliest expiry of the moved keys in seconds, or Infinity if none was moved.
    */
   protected free(slot: number): number {
     const end = this.capacity
@@ -153,7 +157,7 @@ export class SlotTable {
     return movedEmptyAtS
   }
 
-  /** Another number of slots, enough for what is in them; they change places. */
+  /** Changes the number of slots, which must be enough for all keys. Keys move to other slots. */
   protected resize(capacity: number): void {
     const from = this.#halves
     const fromWords = this.#words
@@ -169,7 +173,8 @@ export class SlotTable {
       const at = slot * HALVES
       if (from[at + HASH_HIGH] === 0) continue
       const free = this.freeFor(from[at + HASH_LOW] as number)
-      // What is not one number goes by halves: as a 64-bit number it may be a NaN, whose bits a copy need not keep.
+      // Copy the words that are not a single number by halves. As a 64-bit number, such a word may be a NaN, and a copy
+      // need not preserve its bits.
       halves[free * HALVES + HASH_LOW] = from[at + HASH_LOW] as number
       halves[free * HALVES + HASH_HIGH] = from[at + HASH_HIGH] as number
       to[free * WORDS + PREVIOUS] = fromWords[slot * WORDS + PREVIOUS] as number
@@ -190,7 +195,7 @@ export class SlotTable {
     return this.#halves[slot * HALVES + offset] as number
   }
 
-  /** The low word as a share of 2^32, of the capacity: any size will do, not only powers of two. */
+  /** Returns the home slot: the low word scaled from 2^32 to the capacity, which need not be a power of two. */
   #home(low: number): number {
     return Math.floor(low * this.capacity * 2 ** -32)
   }
