@@ -1,50 +1,53 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 
-/** A counter as it is kept: what it holds, and for how long that counts. */
+/** A stored counter: its state and its expiry. */
 export interface KeptCounter {
-  /** Numbers and texts alone: `JSON.stringify` keeps it. */
+  /** The state. It consists of numbers and texts only, so it can be stored as JSON. */
   readonly state: CounterState
-  /** Epoch milliseconds, by the time that `transact` tells. The counter may be deleted then, and not before. */
+  /** Epoch milliseconds, by the clock of `transact`. The counter may be deleted then, but not before. */
   readonly expiresAtMs: number
 }
 
-/** What becomes of a counter. */
+/** A change of a counter. */
 export interface CounterChange {
-  /** Which one: a key of the transaction. */
+  /** The key of the counter, which is a key of the transaction. */
   readonly key: string
-  /** To be kept in place of what was there; undefined is to delete that. */
+  /** The counter to store, or undefined to delete it. */
   readonly counter: KeptCounter | undefined
 }
 
-/** What is kept under the keys of a transaction, in their order, and what becomes of it. */
+/** A function that returns the changes for the counters found under a transaction's keys, in the order of the keys. */
 export type ChangeCounters = (
   found: readonly (KeptCounter | undefined)[],
   nowMs: number,
 ) => readonly CounterChange[]
 
 /**
- * A place for counters that has transactions: a table of PostgreSQL or SQLite, a key-value store with compare-and-set.
- * `transactionalStore` makes a store of it.
+ * A back end for counters with transactions: a table of PostgreSQL or SQLite, or a key-value store with
+ * compare-and-set. `transactionalStore` creates a store from it.
  */
 export interface CounterBackend {
-  /** Whether other processes count in it too: default true. */
+  /** Whether other processes use the same counters. Default: true. */
   readonly isShared?: boolean
   /**
-   * Reads what is kept under the keys, asks `change` with that what becomes of it, and writes that, all in one transaction:
-   * no other one reads or writes these counters in between. `keys` are printable ASCII, 256 characters at most, case and spaces at the end told apart, distinct and
-   * sorted, so that two who lock them one by one wait for each other and not in a circle. What has expired may be told all the same.
+   * Reads the counters under the keys, passes them to `change`, and writes the changes, all in one transaction. No
+   * other transaction may read or write these counters in between. Expired counters may be passed too.
    *
-   * `change` answers at once and does nothing else. A transaction that has to be tried again asks it anew with what is there then;
-   * what it answered last is what has to have been written when `transact` is done. It may answer with no changes.
+   * `keys` are printable ASCII, at most 256 characters each. Keys that differ only in case or in trailing spaces are
+   * different keys. They are distinct and sorted, so that transactions that lock them one by one cannot deadlock.
    *
-   * `nowMs` is the back end's own time in epoch milliseconds, where it has one: all processes count by it. Throws or rejects when the
-   * back end broke, and never otherwise.
+   * `change` returns synchronously and does not do anything else. A transaction that is retried calls `change` again
+   * with the counters that it finds then. When `transact` is done, the last result of `change` must have been written.
+   * The result may be empty.
    *
-   * `withinMs` is how long the caller waits, from now: a time limit for the transaction, where the back end has such. It is undefined
-   * when the caller has set none.
+   * `nowMs` is the back end's own time in epoch milliseconds if it has a clock, so that all processes count by the same
+   * time. Throws or rejects only if the back end failed.
+   *
+   * `withinMs` is how long the caller waits from now. Use it as the timeout of the transaction if the back end supports
+   * one. It is undefined if the caller has not set a timeout.
    */
   transact(keys: readonly string[], change: ChangeCounters, withinMs?: number): MaybePromise<void>
-  /** Frees what the back end itself opened. */
+  /** Frees the resources that the back end opened. */
   close?(): MaybePromise<void>
 }

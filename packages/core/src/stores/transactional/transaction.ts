@@ -6,12 +6,15 @@ import { StoreUnavailableError, textOf } from "../../ground/errors.ts"
 import type { CounterStates, Keys } from "../counters.ts"
 import type { CounterChange, KeptCounter } from "./counter-backend.ts"
 
-/** A partition that stands in a key as it is. */
+/** A partition that is written into a key unchanged. */
 const PLAIN = /^[\x20-\x7e]{0,128}$/
 
 /**
- * Keys that are texts of printable ASCII, which any database takes; it has to tell upper from lower case. The counter's length tells `a:b` and `c` from `a` and `b:c`; a
- * partition that is long or has other characters, of which a client may have chosen any, is hashed by its UTF-16.
+ * Keys that are texts of printable ASCII, which every database accepts. The database must distinguish upper and lower
+ * case.
+ *
+ * The length of the counter is part of the key, so that `a:b` with `c` differs from `a` with `b:c`. Clients may choose
+ * partitions freely, so a long partition, or one with other characters, is replaced by a hash of its UTF-16.
  */
 export const TEXT_KEYS: Keys<string> = {
   of(counter, partition) {
@@ -22,12 +25,12 @@ export const TEXT_KEYS: Keys<string> = {
   areSame: (one, other) => one === other,
 }
 
-/** The counters of one transaction: what was found, and what has been made of it. */
+/** The counters of one transaction: the stored ones and their changes. */
 export class Transaction implements CounterStates<string> {
   readonly #found = new Map<string, KeptCounter>()
   readonly #changed = new Map<string, KeptCounter | undefined>()
 
-  /** Throws StoreUnavailableError where what was found is no counter: rubbish would decide by chance. */
+  /** Throws StoreUnavailableError if a stored value is not a valid counter, because the decision would be random. */
   constructor(keys: readonly string[], found: readonly (KeptCounter | undefined)[], nowMs: number) {
     keys.forEach((key, i) => {
       const kept = found[i]
@@ -45,9 +48,9 @@ export class Transaction implements CounterStates<string> {
     return this.#kept(key)?.state
   }
 
-  /** Throws StoreUnavailableError where rubbish in the parts of a counter has made more of it. */
+  /** Throws StoreUnavailableError if the new state is invalid, which happens if the stored parts were corrupt. */
   write(key: string, state: CounterState, emptyAtMs: number): void {
-    // A bucket that fills slowly may be full beyond what is counted exactly.
+    // A bucket that refills slowly may be full only at a time beyond the safe integers.
     const counter = { state, expiresAtMs: Math.min(emptyAtMs, Number.MAX_SAFE_INTEGER) }
     if (!isKept(counter)) throw noCounter(key)
     this.#changed.set(key, counter)
@@ -58,7 +61,7 @@ export class Transaction implements CounterStates<string> {
     if (kept !== undefined && kept.expiresAtMs < emptyAtMs) this.write(key, kept.state, emptyAtMs)
   }
 
-  /** Nothing is forgotten for want of room. */
+  /** Does nothing, because the back end never evicts counters. */
   block(): void {}
 
   remove(key: string): void {
@@ -70,7 +73,10 @@ export class Transaction implements CounterStates<string> {
   }
 }
 
-/** The time of a back end in whole milliseconds. Throws StoreUnavailableError where it is none: NaN would admit everything, silently. */
+/**
+ * Returns the time of a back end in whole milliseconds. Throws StoreUnavailableError if it is invalid, because with NaN
+ * every request would silently be admitted.
+ */
 export function wholeMs(nowMs: unknown): number {
   if (!isCountable(nowMs)) throw rubbish(`its time is ${textOf(nowMs)}, which must be epoch milliseconds`)
   return Math.floor(nowMs)

@@ -27,7 +27,7 @@ const KEPT: KeptCounter = {
   expiresAtMs: NOW_MS + 60_000,
 }
 
-/** A back end whose every counter is what is found there, and what it was asked to change. */
+/** Returns a back end that finds `found` under every key, with its calls and their changes. */
 function backendWith(found: unknown, nowMs: unknown = NOW_MS) {
   const asked: (readonly string[])[] = []
   const changes: unknown[] = []
@@ -94,7 +94,7 @@ describe("a transactional store", () => {
     expect(keys).toHaveLength(partitions.length)
     expect(keys).toContain(`3:a:b:${"x".repeat(128)}`)
     expect(keys.filter((key) => !/^[\x20-\x7e]{1,200}$/.test(key))).toEqual([])
-    // No text is the hash of another.
+    // A partition that looks like the hash of another partition gets a different key.
     const [hashed = ""] = keys.filter((key) => key.includes("#"))
     transactionalStore(backend).take([[check({ partition: hashed.slice("3:a:b".length) })]])
     expect(backend.asked[1]).not.toEqual([hashed])
@@ -124,7 +124,7 @@ describe("a transactional store", () => {
     store.peek([[{ ...bucket, policy: { ...bucket.policy, limit: 1 } }]])
     const [first, second] = backend.changes
     expect(first).toEqual([])
-    // The same units come back half as fast since.
+    // With the lower limit, the same units come back half as fast.
     expect(second).toEqual([
       { key: "3:a:b:c", counter: { state: KEPT.state, expiresAtMs: NOW_MS + 120_000 } },
     ])

@@ -6,10 +6,11 @@ import type { CounterBackend } from "./counter-backend.ts"
 import { TEXT_KEYS, Transaction, wholeMs } from "./transaction.ts"
 
 /**
- * A store of a back end with transactions, for who has a database and no Redis. All algorithms, several rules at once and refunds are there;
- * the back end only reads and writes what it is told. Each call, such as a decision, is one transaction.
+ * Creates a store on a back end with transactions, for apps that have a database but not Redis. It supports all
+ * algorithms, several rules per request, and refunds. The back end only reads and writes counters. Each call, such as a
+ * decision, is one transaction.
  *
- * It keeps no deadline of its own: a call that the limiter has stopped waiting for may count all the same.
+ * The store does not apply a timeout. If the limiter has stopped waiting for a call, the call may still count.
  * @example
  * ```ts
  * import { createLimiter, type KeptCounter, transactionalStore } from "@sluice/core"
