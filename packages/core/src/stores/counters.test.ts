@@ -5,7 +5,7 @@ const MOST = Number.MAX_SAFE_INTEGER
 
 describe("units that are given back or charged", () => {
   it.each([
-    // current, previous, asked, what it amounts to
+    // current, previous, requested units, resulting units
     [0, 0, 5, 5],
     [3, 4, 5, 5],
     [MOST, 0, 5, 5],
@@ -14,7 +14,7 @@ describe("units that are given back or charged", () => {
     [MOST - 9, 7, -5, -2],
     [MOST - 5, 0, -5, -5],
     [MOST, 0, -5, 0],
-    // Two windows may hold more than that together.
+    // The sum of two windows may exceed the safe integers.
     [MOST, 9, -5, 0],
   ])("with %i and %i counted, %i are %i", (current, previous, units, expected) => {
     expect(chargeable({ startMs: 0, current, previous }, units)).toBe(expected)

@@ -4,37 +4,39 @@ import { ceilingOf, countsRefusals, type Policy } from "../ground/policy.ts"
 import type { Check, CounterKey, Refund, StoreResult } from "./store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
 
-/** Where the states of counters are, by a key for each. */
+/** The states of counters, each under a key. */
 export interface CounterStates<Key> {
-  /** What was written; undefined is a counter that nobody has taken from, or that was forgotten since. */
+  /** Returns the written state, or undefined if the counter is unused or was deleted. */
   read(key: Key): CounterState | undefined
-  /** Writes what is to be kept until `emptyAtMs`, in epoch milliseconds, and may be forgotten then. */
+  /** Writes a state. It must be kept until `emptyAtMs`, in epoch milliseconds, and may be deleted then. */
   write(key: Key, state: CounterState, emptyAtMs: number, nowMs: number): void
-  /** Keeps what has been written until `emptyAtMs` at least. */
+  /** Keeps the written state at least until `emptyAtMs`. */
   keep(key: Key, emptyAtMs: number): void
-  /** Who is counted is refused until `releaseAtMs`: among the last to be forgotten where there is no room. */
+  /** Records that the client is refused until `releaseAtMs`, so that its counter is among the last to be evicted. */
   block(key: Key, releaseAtMs: number): void
   remove(key: Key): void
 }
 
-/** A check on its way, and where its counter is. */
+/** A pending check with the key of its counter. */
 interface Located<Key> extends Pending {
   readonly key: Key
 }
 
-/** What a counter is kept by. */
+/** The keys under which counters are stored. */
 export interface Keys<Key> {
-  /** The key of a counter and a partition; one that is of no use any more may be written to, and yielded. */
+  /** Returns the key of a counter and a partition. May overwrite and return `reused`, a key that is not needed now. */
   of(counter: string, partition: string, reused?: Key): Key
   areSame(one: Key, other: Key): boolean
 }
 
-/** Counts requests in the states of counters, by the time that it is told. Atomic where nothing else writes to them meanwhile. */
+/**
+ * Counts requests in the states of counters, at times that the caller passes. Atomic if nothing else writes the states.
+ */
 export class Counters<Key> {
   readonly #table: CounterStates<Key>
   readonly #keys: Keys<Key>
   readonly #isSame: (one: Located<Key>, other: Located<Key>) => boolean
-  /** Reused for every counter that is looked at by itself: an allocation less on the hot path. */
+  /** A key that is reused for counters that are handled one at a time. It saves an allocation on the hot path. */
   readonly #spare: Key
 
   constructor(table: CounterStates<Key>, keys: Keys<Key>) {
@@ -44,13 +46,13 @@ export class Counters<Key> {
     this.#isSame = (one, other) => keys.areSame(one.key, other.key)
   }
 
-  /** Takes the units of all checks, or of none. */
+  /** Takes the units of all checks, or nothing. */
   take(checks: readonly Check[], nowMs: number): StoreResult {
     const isOne = checks.length === 1
     return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
   }
 
-  /** What `take` would say of the request, and what its counters hold. */
+  /** Returns whether `take` would grant the request, and the current states of its counters. */
   peek(checks: readonly Check[], nowMs: number): StoreResult {
     const pending = checks.map((check) => this.#look(check, nowMs))
     const granted = takeTogether(pending, nowMs, this.#isSame)
@@ -75,7 +77,7 @@ export class Counters<Key> {
       else if (left.previous === 0 && left.current === 0) this.#table.remove(key)
       else {
         this.#table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
-        // A block by hand is among the last to be evicted, also if its client does not come back.
+        // Mark an operator's block, so that it is among the last to be evicted even if its client does not come back.
         if (policy.algorithm === "penalty") {
           markBlocked(this.#table, key, algorithm, left, { policy, partition, cost: 1, shadow: false }, nowMs)
         }
@@ -89,7 +91,7 @@ export class Counters<Key> {
     }
   }
 
-  /** Takes the usual request: one check, so there is nothing to take back. */
+  /** Takes the units of a request with a single check, which is the usual case. There is never anything to undo. */
   #takeOne(check: Check, nowMs: number): StoreResult {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
@@ -122,7 +124,7 @@ export class Counters<Key> {
     if (takeTogether(pending, nowMs, this.#isSame)) {
       for (let i = 0; i < pending.length; i++) {
         const { key, algorithm, state, check, taken } = pending[i] as Located<Key>
-        // A penalty that admits has counted nothing.
+        // A penalty that admits does not change its state, so it need not be written.
         if (taken > 0 && state !== before[i])
           this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
         else keepState(this.#table, key, algorithm, state, check.policy)
@@ -155,17 +157,17 @@ export class Counters<Key> {
 }
 
 /**
- * Returns the units to refund. Negative units are a charge, which is cut so that the counter stays a safe integer: with
- * 2^53 - 3 in use, a charge of 5 becomes 2. The Redis script refund.lua does the same.
+ * Returns the units to refund. Negative units are a charge, which is capped so that the counter stays a safe integer.
+ * For example, a charge of 5 becomes 2 if 2^53 - 3 units are in use. The Redis script refund.lua does the same.
  */
 export function chargeable({ current, previous }: CounterState, units: number): number {
   return Math.max(units, Math.min(0, current + previous - Number.MAX_SAFE_INTEGER))
 }
 
 /**
- * What the counter holds now. When the clock went back, the state is stored as it has been brought back, even if
- * nothing is taken: else it would be brought back again with each request, and its client would wait for the clock to
- * catch up instead of two windows at most.
+ * Returns the counter's current state. If the clock went back, writes the state that `at` has moved back, even if
+ * nothing is taken. Otherwise each request would move it back again. Its client would wait until the clock has caught
+ * up, instead of at most two windows.
  */
 function stateAt<Key>(
   table: CounterStates<Key>,
@@ -182,7 +184,10 @@ function stateAt<Key>(
   return state
 }
 
-/** Keeps a counter that is not written: since it was, its bucket may have begun to fill slower, or its block to last longer. */
+/**
+ * Extends the expiry of a counter that is not written. Since the last write, a change of the rule may have made its
+ * bucket refill more slowly or its block last longer.
+ */
 function keepState<Key>(
   table: CounterStates<Key>,
   key: Key,
@@ -193,9 +198,7 @@ function keepState<Key>(
   if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))
 }
 
-/**
- * Remembers until when who was refused is refused, so that its counter is among the last to be evicted.
- */
+/** Records until when a refused client will be refused, so that its counter is among the last to be evicted. */
 function markBlocked<Key>(
   table: CounterStates<Key>,
   key: Key,
@@ -205,6 +208,6 @@ function markBlocked<Key>(
   nowMs: number,
 ): void {
   const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
-  // A request that never fits says nothing about the client's next one.
+  // A request that can never fit says nothing about the client's next request.
   if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
 }

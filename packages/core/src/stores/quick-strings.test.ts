@@ -8,10 +8,10 @@ import { LikeRedis } from "./redis/clients/testing/ioredis-like.ts"
 setFlagsFromString("--allow-natives-syntax")
 const isQuick: (prototype: object) => boolean = runInThisContext("(object) => %HasFastProperties(object)")
 
-/** As ioredis does when it is loaded. */
+/** Code that does what ioredis does when it is loaded. */
 const EXTEND = "(class extends String {}); String.prototype"
 
-// It can fail in a process that has not had a store yet: there it is so for good.
+// This test can fail only in a process without an earlier store, because a store makes the methods fast permanently.
 it("methods of strings are quick in a process that has a store, whatever its client has done", () => {
   runInThisContext(EXTEND)
   commandsOf(new LikeRedis())

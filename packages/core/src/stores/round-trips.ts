@@ -1,7 +1,7 @@
-/** Replies that are remembered: enough to tell one slow moment from a server that is far away. */
+/** Number of replies that are remembered: enough to distinguish one slow moment from a distant server. */
 const KEPT = 64
 
-/** How long the last replies of a server took, those included that came after the deadline. */
+/** The durations of a server's last replies, including replies after the deadline. */
 export class RoundTrips {
   readonly #ms = new Float64Array(KEPT)
   #count = 0
@@ -10,7 +10,7 @@ export class RoundTrips {
     this.#ms[this.#count++ % KEPT] = ms
   }
 
-  /** In milliseconds, in no particular order. */
+  /** Durations in milliseconds, in any order. */
   get recent(): readonly number[] {
     return [...this.#ms.subarray(0, Math.min(this.#count, KEPT))]
   }

@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 
-/** The listeners of a store. A listener that throws or rejects causes a process warning and disturbs nobody else. */
+/** The listeners of a store. If a listener throws or rejects, a process warning is emitted. Others are not affected. */
 export class StoreListeners<Event> {
   readonly #title: string
   readonly #listeners = new Set<(event: Event) => void>()
@@ -10,9 +10,9 @@ export class StoreListeners<Event> {
     this.#title = title
   }
 
-  /** Calls the listener at every event from now on. Returns the function that stops this. */
+  /** Calls the listener for every later event. Returns the function that stops this. */
   add(listener: (event: Event) => void): () => void {
-    // A function of its own, so that a listener that is added twice is also stopped twice.
+    // Create a new function, so that a listener that is added twice must be stopped twice.
     const subscription = (event: Event) => listener(event)
     this.#listeners.add(subscription)
     return () => this.#listeners.delete(subscription)
@@ -22,7 +22,7 @@ export class StoreListeners<Event> {
     for (const listener of this.#listeners) {
       try {
         const returned: unknown = listener(event)
-        // Nobody waits for an async listener, so nobody else would handle its rejection.
+        // Nothing awaits an async listener, so handle its rejection here.
         if (returned instanceof Promise) returned.catch((error: unknown) => this.#warn(error))
       } catch (error) {
         this.#warn(error)

@@ -3,158 +3,168 @@ import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Policy } from "../ground/policy.ts"
 
-/** A counter is a policy's `counter` and a partition; no two pairs are the same counter. */
+/** The identity of a counter: a policy's `counter` and a partition. Different pairs are different counters. */
 export interface CounterKey {
-  /** What is counted and how: a rule, compiled. */
+  /** The compiled rule: what is counted and how. */
   readonly policy: Policy
-  /** Whose requests are counted together: bounded text, unambiguous within the policy; "" is the whole service. */
+  /**
+   * The group of requests that are counted together. A text of bounded length, unambiguous within the policy. "" is the
+   * whole service.
+   */
   readonly partition: string
 }
 
-/** One limit that a request asks for. */
+/** A request's check against one limit. */
 export interface Check extends CounterKey {
-  /** Whole quota units, 0 and up. 0 takes nothing and is always admitted. */
+  /** Quota units, a non-negative integer. 0 takes nothing and is always admitted. */
   readonly cost: number
-  /** Counted and reported, but it refuses nothing and, when it does not fit, takes nothing. */
+  /** True if the check is counted and reported, but never refuses. If it does not fit, it takes nothing. */
   readonly shadow: boolean
 }
 
-/** What a counter holds after its check, and the units that the check took: its cost or 0. */
+/** The state of a counter after its check, and the units that the check took. */
 export interface Counted {
   /**
-   * Of a strict window from which units were taken, `parts` may be an outline: as many parts as there are, of which the
-   * oldest holds a unit and the others none. All that is computed from a grant is the same by it, and a store need not
-   * read the counts of the parts to grant. `startMs`, `current` and `previous`, the sum of the parts, are always exact.
+   * The counter's state. If units were taken from a strict window, `parts` may be an outline. An outline has the same
+   * number of parts, with a unit in the oldest part and 0 in the others. Everything that is computed after a grant is
+   * the same with an outline, so a store need not read the parts to grant. `startMs`, `current` and `previous` (the sum
+   * of the parts) are always exact.
    */
   readonly state: CounterState
   /** Units that the check took: its cost, or 0. */
   readonly taken: number
   /**
-   * What the counter held when they were taken, where `state` tells it as of a later time: of a request that took from
-   * several servers one after the other. Units that are refunded later come off the window or bucket of this one.
+   * The state right after the units were taken, if `state` is of a later time. This happens when a request takes units
+   * from several servers, one after another. Later refunds apply to the window or bucket of this state.
    */
   readonly after?: CounterState
 }
 
-/**
- * The answer to one request: `checks[i]` answers its i-th check. Undefined is a counter that was not read, because another
- * one had refused already: only in a request that was not granted.
- */
+/** The store's answer to one request. */
 export interface StoreResult {
-  /** The store's time, in whole epoch milliseconds, at which it decided. */
+  /** The store's time of the decision, in whole epoch milliseconds. */
   readonly nowMs: number
   /**
-   * Whether every check that is not a shadow one was admitted. When false, nothing was taken from any counter; refusals
-   * that count (`Store.take`) are in the states, and not in `taken`.
+   * Whether every check was admitted, except shadow checks. If false, nothing was taken from any counter. Refusals that
+   * count (`Store.take`) are in the states, but not in `taken`.
    */
   readonly granted: boolean
-  /** What each check's counter holds now, in the order of the checks. */
+  /**
+   * The result of each check, in the order of the checks. Undefined if the counter was not read because another counter
+   * had already refused. This happens only if the request was not granted.
+   */
   readonly checks: readonly (Counted | undefined)[]
-  /** Whether it is what the store remembers, without a look at the back end: no sign that this one is there. */
+  /** True if the store answered from its cache. Such a result does not show that the back end is available. */
   readonly isRemembered?: boolean
 }
 
-/** Units to refund that a check has taken. */
+/** A refund of units that a check has taken. */
 export interface Refund extends CounterKey {
   /**
-   * A negative number is charged on top of what was taken, whether or not it fits, and no further than to 2^53 - 1 in use. Under a
-   * policy of the algorithm "penalty" it blocks the counter for as many milliseconds.
+   * Units to refund. A negative number is charged on top of what was taken, even if it does not fit. A charge stops at
+   * 2^53 - 1 units in use. If the policy's algorithm is "penalty", it blocks the counter for that many milliseconds.
    */
   readonly units: number
-  /** What the counter held when they had been taken: `Counted.after` or, where there is none, `Counted.state`. */
+  /** The state right after the units were taken: `Counted.after`, or `Counted.state` if that is absent. */
   readonly after: CounterState
 }
 
 /**
- * A full store evicted a counter that still had an effect, so its client has its units again too early: the store is
- * too small.
+ * The event that a full store evicted a counter that still had an effect, so its client gets its units back too early.
+ * The store is too small.
  */
 export interface EvictionEvent {
-  /** Names the event; the only value. */
+  /** The type of the event. */
   readonly type: "evicted"
-  /** Counters that were evicted since the event before: 1, unless more went within a second than there are events. */
+  /** Counters evicted since the previous event: 1, unless a second has more evictions than events. */
   readonly counters: number
-  /** Milliseconds for which the counter would still have counted: the last one, if there are several. */
+  /** Milliseconds for which the counter would still have counted. If there are several, this is the last one. */
   readonly emptyAfterMs: number
-  /** Milliseconds for which its client would still have been refused; 0 if it was not being refused. */
+  /** Milliseconds for which the client would still have been refused, or 0 if it was not being refused. */
   readonly releaseAfterMs: number
 }
 
-/** Units that a store could not refund, of requests that nobody decides anymore: they stay taken until their window passes. */
+/**
+ * The event that a store could not refund units of requests that have already ended. The units stay taken until their
+ * window passes.
+ */
 export interface RefundLostEvent {
-  /** What happened. */
+  /** The type of the event. */
   readonly type: "refund-lost"
   /** Why the units could not be refunded. */
   readonly error: StoreUnavailableError
 }
 
-/** What a store reports to an operator. */
+/** An event that a store reports to an operator. */
 export type StoreEvent = EvictionEvent | RefundLostEvent
 
 /**
- * Where counters are. Decides and counts; what the counts mean to a client is computed from the answer, the same for
- * every store.
+ * A place for counters, which decides and counts. The limiter computes from the store's answer what the counts mean for
+ * a client, in the same way for every store.
  *
- * Any method may answer with a value or a promise. It throws or rejects only when the back end broke, preferably with
+ * Every method may return a value or a promise. It throws or rejects only if the back end failed, preferably with
  * {@link StoreUnavailableError}, and never because of a limit.
  */
 export interface Store {
   /**
-   * True if other processes count in it too, so that names have to differ beyond this process, and clients that others have blocked
-   * are looked for (`Limiter.block`). False if only this process does: a worker of `node:cluster` then warns that each worker grants
-   * the whole limit. Absent: unknown.
+   * True if other processes use the same counters. Then names must be unique beyond this process, and the limiter looks
+   * up clients that other processes have blocked (`Limiter.block`). False if only this process uses the counters. A
+   * worker of `node:cluster` then warns that each worker grants the whole limit. Absent: unknown.
    */
   readonly isShared?: boolean
   /**
-   * Whether it rejects with {@link StoreUnavailableError} as soon as `withinMs` have passed, and counts nothing later for who
-   * has stopped waiting. Who asks a store that does not say so keeps the time by itself.
+   * True if the store rejects with {@link StoreUnavailableError} as soon as `withinMs` have passed, and does not count
+   * a request after that. For any other store, the caller applies the timeout.
    */
   readonly keepsDeadline?: boolean
   /**
-   * How many of its servers nobody waits for now, because they have not answered: 0 while all is well. Of a store that has
-   * such circuit breakers; for metrics, and a limiter has not recovered until it is 0 again.
+   * Number of servers whose circuit breaker is open, 0 if all servers answer. Only for a store with circuit breakers.
+   * It is used in metrics, and a limiter has recovered only when it is 0 again.
    */
   readonly openBreakers?: number
   /**
-   * How many milliseconds its last replies took, in any order, those included that came after the deadline. For a store that
-   * keeps its deadline by itself; of any other store the limiter measures the answers that come too late.
+   * Durations of the last replies in milliseconds, in any order, including replies after the deadline. Only for a store
+   * that keeps its deadline. For any other store, the limiter measures late answers itself.
    */
   readonly recentRoundTripsMs?: readonly number[]
   /**
-   * Takes the units of each request, or none of them: all its checks that are not shadow ones are admitted and counted
-   * together, atomically with regard to every other caller, or nothing is. `requests` are decided in order. `withinMs` is
-   * how long the caller waits, from now.
+   * Takes the units of each request atomically. Either all its checks are admitted and counted, or nothing is taken.
+   * Shadow checks never prevent this. Other callers never see a part of it. `requests` are decided in order. `withinMs`
+   * is how long the caller waits from now.
    *
-   * Of a request that is refused, each check that would have been refused by itself is counted, in the same call, where
-   * its policy has `countRejected`, and in a policy of the algorithm "penalty" where that comes right after it in the
-   * list; both by `Algorithm.withRejected`. Not so shadow checks, nor costs that never fit. Where a request's counters are
-   * in several places that are asked one after the other, those that come after the refusal are not counted.
+   * If a request is refused, the same call counts the refusal of each check that would have been refused alone. The
+   * check's own counter counts it if its policy has `countRejected`. A check of the algorithm "penalty" counts it if it
+   * comes right after the refused check in the list. Both use `Algorithm.withRejected`. Shadow checks, and costs that
+   * can never fit, are not counted. If a request's counters are on several servers that are asked one after another,
+   * the counters after the refusal are not counted.
    */
   take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]>
   /**
-   * Whether `take` would grant each request, asked alone, and what its counters hold now: takes nothing, so `taken` is
-   * 0 in every check.
+   * Returns for each request whether `take` would grant it alone, and the current states of its counters. Takes
+   * nothing, so `taken` is 0 in every check.
    */
   peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]>
   /**
-   * Refunds units to the window or bucket they were taken from, never below zero; units of a window that has passed are
-   * dropped. `withinMs` is how long the caller waits, from now. It is longer than for a decision when nobody waits for the
-   * refund; then the store tries even while its circuit breaker is open.
+   * Refunds units to the window or bucket they were taken from, never below zero. Units of an expired window are
+   * dropped. `withinMs` is how long the caller waits from now. For a refund in the background, it is longer than for a
+   * decision, and the store tries even while its circuit breaker is open.
    *
-   * A failure is a {@link StoreUnavailableError} whose `outcome` is "not-applied" when certainly no units were refunded.
-   * Any other failure counts as "unknown", and the limiter does not refund again.
+   * A failure is a {@link StoreUnavailableError}. Its `outcome` is "not-applied" if certainly no units were refunded.
+   * Any other failure counts as "unknown", and the limiter does not retry the refund.
    */
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void>
-  /** Forgets the counters. `withinMs` is how long the caller waits, from now. */
+  /** Deletes the counters. `withinMs` is how long the caller waits from now. */
   reset(keys: readonly CounterKey[], withinMs?: number): MaybePromise<void>
-  /** Calls the listener when something happens that an operator should know. Returns the function that stops this. */
+  /** Calls the listener for each event that an operator should know of. Returns the function that stops this. */
   subscribe?(listener: (event: StoreEvent) => void): () => void
-  /** Frees what the store itself opened. Afterwards every method but this one throws or rejects with {@link ClosedError}. */
+  /**
+   * Frees the resources that the store opened. Afterwards all other methods throw or reject with {@link ClosedError}.
+   */
   close(): MaybePromise<void>
 }
 
 /**
- * Timeout of a refund that nobody waits for: long enough that a slow moment or a failover loses no units, and short enough
- * that refunds do not pile up in an outage.
+ * Timeout of a refund in the background. It is long enough not to lose units in a slow moment or a failover. It is
+ * short enough that refunds do not pile up in an outage.
  */
 export const BACKGROUND_REFUND_MS = 10_000

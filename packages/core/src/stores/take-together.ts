@@ -2,7 +2,7 @@ import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { ceilingOf, countsRefusals } from "../ground/policy.ts"
 import type { Check } from "./store.ts"
 
-/** A check on its way: what its counter holds, and what it has taken. */
+/** A check that is being decided, with its counter's state and the units it has taken. */
 export interface Pending {
   readonly check: Check
   readonly algorithm: Algorithm
@@ -11,10 +11,10 @@ export interface Pending {
 }
 
 /**
- * What the counters of a refused request hold when refusals that count have been counted, from what they held before it.
- * Counted is each check that would have been refused by itself: under a policy with `countRejected` its units, and in a
- * penalty, which comes right after the check of the rule that it is for, the refusal. Not those of shadow checks, nor of
- * a cost that never fits. A counter has one state, whichever of its checks asks for it.
+ * Returns the states of a refused request's counters after counting its refusals. `before` has the states before the
+ * request. Each check that would have been refused alone is counted. If its policy has `countRejected`, its units
+ * count. If a penalty comes right after it in the list, the refusal counts there. Shadow checks, and costs that can
+ * never fit, are not counted. All checks of the same counter get the same state.
  */
 export function statesAfterRefusal<Each extends Pending>(
   pending: readonly Each[],
@@ -30,7 +30,7 @@ export function statesAfterRefusal<Each extends Pending>(
     const refused = pending[place]
     if (refused === undefined || !isRefused(refused, before[place] as CounterState, nowMs)) return
     const state = one.algorithm.withRejected(states[i] as CounterState, policy, cost, nowMs)
-    // What has not changed stays what each check's own limit makes of it.
+    // If the state has not changed, each check keeps the state that follows from its own limit.
     if (state === states[i]) return
     pending.forEach((other, j) => {
       if (isSameCounter(other, one)) states[j] = state
@@ -39,15 +39,18 @@ export function statesAfterRefusal<Each extends Pending>(
   return states
 }
 
-/** Whether a check is refused by itself, for now: not for ever, since that says nothing of how much somebody asks. */
+/**
+ * Whether the check alone is refused for now. False for a cost that can never fit, because it does not show how much
+ * the client requests.
+ */
 function isRefused({ check, algorithm }: Pending, state: CounterState, nowMs: number): boolean {
   const { policy, cost, shadow } = check
   return !shadow && cost <= ceilingOf(policy) && !algorithm.admits(state, policy, cost, nowMs)
 }
 
 /**
- * Takes the units of every check, in their `state` and `taken`, and tells whether all that are not shadow ones were
- * admitted. Checks of one counter see each other's units. The states are of no use when the answer is no.
+ * Takes the units of every check and updates its `state` and `taken`. Returns whether all checks were admitted, except
+ * shadow checks. Checks of the same counter see each other's units. If the result is false, do not use the states.
  */
 export function takeTogether<Each extends Pending>(
   pending: readonly Each[],

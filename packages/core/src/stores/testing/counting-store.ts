@@ -1,7 +1,7 @@
 import type { Store } from "../store.ts"
 import { methodsOf } from "./methods-of.ts"
 
-/** A store that counts how often it is asked, and the units that are refunded. */
+/** Returns a store that counts its calls and the units that are refunded. */
 export function countingStore(inner: Store): {
   readonly store: Store
   readonly calls: { takes: number; peeks: number; returned: number }

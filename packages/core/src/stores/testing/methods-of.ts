@@ -1,6 +1,6 @@
 import type { Store } from "../store.ts"
 
-/** What a store does, for one that does some of it otherwise: `{ ...methodsOf(store), take: … }`. */
+/** Returns the methods of a store, for a store that overrides some of them: `{ ...methodsOf(store), take: … }`. */
 export function methodsOf(store: Store): Store {
   return {
     take: (requests, withinMs) => store.take(requests, withinMs),
