@@ -3,19 +3,22 @@ import { StatusSchema } from "../gen/google/rpc/status_pb.ts"
 import type { ShouldForwardRequestResponse } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { WireBuffer } from "./wire-buffer.ts"
 
-// The two answers that every decision is sent in, field by field. toBinary finds out what to do with each field of any message,
-// and takes three to five times as long; decision 0018 has the figures. The tests hold both to the same bytes.
+// The two response messages for decisions, written field by field. `toBinary` inspects the schema of every message, and
+// takes three to five times as long (decision 0018 has the figures). The tests check that both give the same bytes.
 
 const wire = new WireBuffer()
 
-/** The bytes of an answer whose numbers are at most 2^53 - 1, as all are that a limiter tells. */
+/** Returns the bytes of an answer. Its numbers must be at most 2^53 - 1, as all numbers of a limiter are. */
 export function answerBytes(answer: ShouldForwardRequestResponse): Uint8Array {
   wire.restart()
   write(answer)
   return wire.written()
 }
 
-/** Returns the bytes of a ShouldForwardRequestsResponse with these answers. Such bytes may be joined to a longer one. */
+/**
+ * Returns the bytes of a ShouldForwardRequestsResponse with these answers. The bytes of several such messages may be
+ * joined into one message.
+ */
 export function answersBytes(responses: readonly ShouldForwardRequestResponse[]): Uint8Array {
   wire.restart()
   for (const answer of responses) {

@@ -4,7 +4,7 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire"
 import { describe, expect, it, vi } from "vitest"
 import { WireBuffer } from "./wire-buffer.ts"
 
-/** Around the size that a buffer begins with, in one message within another, and so on. */
+/** Sizes around the initial size of a buffer. The message is nested several levels deep. */
 const SIZES = Array.from({ length: 60 }, (_, index) => 970 + index)
 const DEEP = 12
 
@@ -65,7 +65,7 @@ it("a buffer does not keep the memory of a long message", async () => {
     buffer.bytes(1, long)
     expect(buffer.written()).toHaveLength(1_000_004)
   }
-  // Node frees array buffers some time after their collection. Buffers that kept all of it would have 100 MB.
+  // Node frees array buffers some time after their collection. Buffers that kept all their memory would have 100 MB.
   await vi.waitFor(() => expect(usedBytes() - before).toBeLessThan(25_000_000), {
     timeout: 10_000,
     interval: 500,

@@ -1,27 +1,27 @@
 const VARINT = 0
 const LENGTH_DELIMITED = 2
 const MOST_ASCII = 0x7f
-/** Bytes in UTF-8 of one of UTF-16's units, and of a tag with a length. */
+/** Maximum bytes of a UTF-16 code unit in UTF-8, and of a tag with a length. */
 const UNIT_BYTES = 3
 const HEAD_BYTES = 10
-/** Bytes to begin with, and the most that are kept for the next message: more than nearly every answer has. */
+/** Initial bytes, and the maximum that is kept for the next message. Both are more than nearly every answer needs. */
 const FIRST_BYTES = 1024
 const MOST_KEPT_BYTES = 65_536
 
 /**
- * Writes a message in the wire format of protobuf into memory that is used again for the next one. As proto3 has it, what is 0,
- * false or empty is left out. https://protobuf.dev/programming-guides/encoding/
+ * Writes a message in the protobuf wire format into memory that is reused for the next message. As in proto3, values
+ * that are 0, false or empty are left out. https://protobuf.dev/programming-guides/encoding/
  */
 export class WireBuffer {
   #bytes: Buffer = Buffer.allocUnsafe(FIRST_BYTES)
   #at = 0
 
-  /** Begins a new message. A message that was not written to its end leaves nothing behind. */
+  /** Begins a new message. Discards a message that was not written to its end. */
   restart(): void {
     this.#at = 0
   }
 
-  /** Returns a copy of the message, which ends it. At most 64 KiB of memory are kept for the next one. */
+  /** Ends the message and returns a copy of it. At most 64 KiB of memory are kept for the next one. */
   written(): Buffer {
     const written = Buffer.from(this.#bytes.subarray(0, this.#at))
     this.#at = 0
@@ -33,12 +33,12 @@ export class WireBuffer {
     if (value) this.#number(field, 1)
   }
 
-  /** A whole number from 0 to 2^53 - 1. */
+  /** Writes an integer from 0 to 2^53 - 1, unless it is 0. */
   uint(field: number, value: number): void {
     if (value !== 0) this.#number(field, value)
   }
 
-  /** The same of one that may be 0, or may not be there at all. */
+  /** Writes an integer from 0 to 2^53 - 1, including 0, unless it is undefined. */
   optionalUint(field: number, value: number | undefined): void {
     if (value !== undefined) this.#number(field, value)
   }
@@ -47,7 +47,7 @@ export class WireBuffer {
     if (value !== "") this.#text(field, value)
   }
 
-  /** One of a repeated field: it may be empty. */
+  /** Writes one element of a repeated field. It may be empty. */
   repeatedString(field: number, value: string): void {
     this.#text(field, value)
   }
@@ -60,11 +60,11 @@ export class WireBuffer {
     this.end(begun)
   }
 
-  /** Begins a message within the message; yields what `end` needs to know. */
+  /** Begins a nested message. Returns the position to pass to `end`. */
   begin(field: number): number {
     this.#room(HEAD_BYTES)
     this.#varint(field * 8 + LENGTH_DELIMITED)
-    // Most are short: one byte is left for the length.
+    // Reserve one byte for the length, since most nested messages are short.
     return ++this.#at
   }
 
