@@ -1,59 +1,68 @@
 import { hash } from "node:crypto"
 import { formatRuleDocumentInSlices, type RegisteredRules, type StoredRule } from "@sluice/core"
 
-/** What a change of rules was. */
+/** A change of the rules of a service. */
 export interface Change {
-  /** Whose rules were changed. */
+  /** The service whose rules were changed. */
   readonly service: string
-  /** Address of who has made it. */
+  /** Address of the caller that made the change. */
   readonly peer: string
-  /** The rules that were there; undefined where there were none. */
+  /** The rules before the change, or undefined if there were none. */
   readonly before: RegisteredRules | undefined
-  /** The rules that are there now, or were to be; undefined where they were removed. */
+  /** The rules after the change, or the rules that were to be registered if it failed. Undefined for a removal. */
   readonly after: Pick<RegisteredRules, "rules"> | undefined
-  /** How the registry has failed: its message says where the change may have been made all the same. Absent where it was made. */
+  /**
+   * The error of the registry, if the change failed. Its message mentions if the change may have been made
+   * nevertheless.
+   */
   readonly failure?: unknown
 }
 
 /** An operation on a client. */
 export interface ClientChange {
-  /** What was done. */
+  /** The operation. */
   readonly action: "reset" | "blocked" | "unblocked"
-  /** The service whose rule it is. */
+  /** The service that the rule belongs to. */
   readonly service: string
   /** Name of the rule. */
   readonly rule: string
   /** The values of the rule's fields. */
   readonly client: readonly string[]
-  /** For how long it was blocked, as it was given. */
+  /** Duration of the block, as the caller gave it. */
   readonly for?: string | undefined
   /** Address of the caller. */
   readonly peer: string
-  /** Why it is not known to have been done; absent if it was done. */
+  /** The error, if it is unknown whether the operation was done. Absent on success. */
   readonly failure?: unknown
 }
 
-/** Where changes of rules, and operations on clients, are written down. */
+/** A record of rule changes and of operations on clients. */
 export interface Audit {
-  /** Rules were registered or removed, or were to be. The call is answered when this has returned or resolved. */
+  /**
+   * Records that rules were registered or removed, or that an attempt failed. The call is answered after this has
+   * returned or resolved.
+   */
   changed(change: Change): void | Promise<void>
-  /** A client was reset, blocked or unblocked, or was to be. */
+  /** Records that a client was reset, blocked or unblocked, or that an attempt failed. */
   clientChanged?(change: ClientChange): void
-  /** What was changed could not be read again: it is in force here when the rules are next loaded. */
+  /**
+   * Records that changed rules could not be read again. They take effect on this instance when the rules are next
+   * loaded.
+   */
   notInForce(service: string, error: unknown): void
 }
 
-/** A log of structured lines, such as pino's. */
+/** A structured logger, such as pino. */
 export interface AuditLog {
-  /** Takes a change that was made. */
+  /** Logs a change that was made. */
   info(fields: object, message: string): void
-  /** Takes a change that has failed, or is not in force here yet. */
+  /** Logs a change that has failed, or that has not yet taken effect on this instance. */
   warn(fields: object, message: string): void
 }
 
 /**
- * Writes a line for each change, with the rules before and after. Of values that name clients, those of lists and of fields
- * that are matched, it says only how many there are.
+ * Creates an audit that logs a line for each change, with the rules before and after. Values that may identify clients
+ * are not logged, only their number. These are the values of lists and of matched fields.
  */
 export function auditTo(log: AuditLog): Audit {
   return {
@@ -79,7 +88,7 @@ export function auditTo(log: AuditLog): Audit {
   }
 }
 
-/** Tells clients apart in a log, where their values have no place. */
+/** Returns a digest that distinguishes clients in the log, which must not contain their values. */
 function digestOf(client: readonly string[]): string {
   return hash("sha256", JSON.stringify(client), "base64url").slice(0, 12)
 }

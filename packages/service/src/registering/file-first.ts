@@ -14,12 +14,16 @@ import { Code, StatusError } from "../status-error.ts"
 import type { RulesHome } from "./rules-home.ts"
 
 /**
- * A file of rules before another home: a service that the file has is the file's, and cannot be registered; all others are
- * the other's. One that the file gets later is the file's from then on; what was registered of it counts again when the
- * file no longer has it. A document without `service_id` is for services that neither has.
+ * Creates a home for rules in which a file takes precedence over another home. A service in the file cannot be
+ * registered. The other home has all other services. A document without `service_id` applies to services that neither
+ * of them has.
  *
- * Nothing can be registered while the file cannot be read, since it may have the service. Closing the source closes both.
- * @throws {@link InvalidOptionError} for a wrong path or option.
+ * If a registered service is added to the file, the file takes over. If it is removed from the file, the registered
+ * rules apply again.
+ *
+ * Nothing can be registered while the file cannot be read, since the file may have the service. Closing the source
+ * closes both.
+ * @throws {@link InvalidOptionError} for an invalid path or option.
  */
 export function fileFirst(path: string, other: RulesHome, options: FileRulesOptions = {}): RulesHome {
   const file = fileRules(path, options)
@@ -34,11 +38,11 @@ function sourceOf(file: RuleSource, other: RuleSource): RuleSource {
     name: `${file.name} before ${other.name}`,
     async load(service, options = {}) {
       const registered = await other.load(service, options)
-      // Only for a service that both may have need it be known which the file names.
+      // Read the names in the file only if the other home has the service.
       if (isThere(registered) && !(await servicesOf(file, options)).has(service)) return registered
       const loaded = await file.load(service, options)
       if (!isOfAnother(loaded)) return loaded
-      // Unless it does not say whose it is: then this rejects.
+      // Rejects if the service of a document is unknown.
       await servicesOf(file, options)
       return NONE
     },
@@ -64,7 +68,9 @@ function sourceOf(file: RuleSource, other: RuleSource): RuleSource {
 }
 
 function registryOf(file: RuleSource, name: string, other: RuleRegistry): RuleRegistry {
-  /** Rejects with StatusError for a service that is the file's, with {@link RuleSourceError} where that cannot be told. */
+  /**
+   * Rejects with StatusError for a service in the file, and with {@link RuleSourceError} if the file cannot be read.
+   */
   const requireOther = async (service: string, signal: AbortSignal | undefined): Promise<void> => {
     if (!(await servicesOf(file, signal && { signal })).has(service)) return
     const message = `Service ${JSON.stringify(service)} is in ${name}: change it there.`
@@ -90,14 +96,14 @@ function registryOf(file: RuleSource, name: string, other: RuleRegistry): RuleRe
   }
 }
 
-/** Whether anything is stored. */
+/** Whether anything is stored for the service. */
 function isThere({ rules, problems, version, stamp }: LoadedRules): boolean {
   return rules.length > 0 || problems.length > 0 || version !== undefined || stamp !== undefined
 }
 
 /**
- * A file of one document says of every other service that it is not the one of the document: to who has one service alone
- * that is a mistake. Here it is any service that nobody has registered.
+ * True if the file has one document and it is for another service. The file source reports that as a problem, because
+ * it may be a mistake if only one service exists. Here it means that the service is not registered.
  */
 function isOfAnother({ rules, problems }: LoadedRules): boolean {
   return rules.length === 0 && problems.some(({ path }) => path === "service_id")
@@ -105,13 +111,16 @@ function isOfAnother({ rules, problems }: LoadedRules): boolean {
 
 const NONE: LoadedRules = { rules: [], problems: [] }
 
-/** Those that have a document of their own. Rejects with {@link RuleSourceError} where that cannot be told. */
+/**
+ * Returns the services that have a document of their own. Rejects with {@link RuleSourceError} if the file cannot be
+ * read or is invalid.
+ */
 async function servicesOf(file: RuleSource, options: LoadOptions = {}): Promise<Set<string>> {
   const services = new Set<string>()
   try {
     for await (const page of listed(file, options)) for (const { service } of page) services.add(service)
   } catch (error) {
-    // Wrong rules of a file are no mistake of who registers others.
+    // Invalid rules in the file are not a mistake of the caller that registers other rules.
     if (error instanceof InvalidRuleError) throw new RuleSourceError(error.message, { cause: error })
     throw error
   }

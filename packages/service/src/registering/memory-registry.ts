@@ -12,7 +12,7 @@ import {
   readRuleDocumentInSlices,
 } from "@sluice/core"
 
-/** A registry in the memory of this process, and the source that a rule book reads it by. */
+/** A registry in the memory of this process, which is also the source for a rule book. */
 export interface MemoryRegistry extends RuleRegistry, RuleSource {
   loadAll(options?: LoadOptions): AsyncIterable<readonly FoundRules[]>
   watch(changed: () => void): () => void
@@ -20,18 +20,20 @@ export interface MemoryRegistry extends RuleRegistry, RuleSource {
 
 type Version = number | "any" | undefined
 
-/** What is kept of a service. Its stamp is another after every write: a version comes again after a removal. */
+/** The stored rules of a service. The stamp changes with every write, while version numbers repeat after a removal. */
 interface Stored {
   readonly registered: RegisteredRules
   readonly stamp: string
 }
 
-/** Services in a page of `loadAll`. */
+/** Number of services in a page of `loadAll`. */
 const PAGE = 100
 
 /**
- * A registry for one process alone, that forgets everything when the process ends: to try the service with nothing installed.
- * It keeps rules as a table does, in the stored shape, so that what is read back is what a table would have.
+ * Creates a registry for a single process, to try the service without installing anything. The rules are lost when the
+ * process ends.
+ *
+ * It keeps rules in the stored shape, like a table, so reading them back gives the same result as a table.
  */
 export function memoryRegistry(): MemoryRegistry {
   const stored = new Map<string, Stored>()
@@ -61,7 +63,7 @@ export function memoryRegistry(): MemoryRegistry {
       if (version !== undefined) requireVersion(version)
       const { rules: kept } = await readRuleDocumentInSlices(await formatRuleDocumentInSlices(service, rules))
       const found = stored.get(service)?.registered
-      // Nothing is here without a version, so 0 is nothing.
+      // Stored versions start at 1, so version 0 means that nothing is stored.
       if (version !== "any" && (version || undefined) !== found?.version) throw conflict(service, version)
       writes += 1
       const registered = { service, version: (found?.version ?? 0) + 1, rules: kept, problems: [] }
@@ -78,7 +80,7 @@ export function memoryRegistry(): MemoryRegistry {
       for (const { registered } of [...stored.values()]) yield registered
     },
     async remove(service, options) {
-      // Without the types nothing else keeps a caller from leaving them out.
+      // Callers in plain JavaScript may leave out the options.
       const { version, signal }: Partial<RemoveOptions> = options ?? {}
       signal?.throwIfAborted()
       requireVersion(version)
@@ -106,7 +108,7 @@ export function memoryRegistry(): MemoryRegistry {
       for (let at = 0; at < all.length; at += PAGE) yield all.slice(at, at + PAGE)
     },
     watch(changed) {
-      // A function of its own, so that two watches with the same callback stop only themselves.
+      // Use a new function, so that two watches with the same callback stop independently.
       const listener = (): void => changed()
       listeners.add(listener)
       return () => {

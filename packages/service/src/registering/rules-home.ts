@@ -1,15 +1,15 @@
 import type { RuleRegistry, RuleSource } from "@sluice/core"
 import { memoryRegistry } from "./memory-registry.ts"
 
-/** Where rules are kept: what a rule book reads them by, and what they are registered with. */
+/** A place for rules: the source that a rule book reads, and the registry that writes them. */
 export interface RulesHome {
-  /** What a rule book reads. */
+  /** The source that a rule book reads. */
   readonly source: RuleSource
-  /** What rules are registered with. */
+  /** The registry that writes the rules. */
   readonly registry: RuleRegistry
 }
 
-/** In the memory of this process, which forgets them when it ends. */
+/** Creates a home for rules in the memory of this process. The rules are lost when the process ends. */
 export function rulesInMemory(): RulesHome {
   const registry = memoryRegistry()
   return { source: registry, registry }

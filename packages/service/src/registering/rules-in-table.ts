@@ -6,14 +6,15 @@ import {
 } from "@sluice/core/dynamodb"
 import type { RulesHome } from "./rules-home.ts"
 
-/** Rules in a table, which the registry can create. */
+/** Rules in a DynamoDB table, which the registry can create. */
 export interface RulesInTable extends RulesHome {
   readonly registry: DynamoDBRegistry
 }
 
 /**
- * In a DynamoDB table, which any number of instances share. Who made the client destroys it.
- * @throws {@link InvalidOptionError} for wrong options.
+ * Creates a home for rules in a DynamoDB table, which any number of instances can share. Does not destroy the client
+ * that it is given.
+ * @throws {@link InvalidOptionError} for invalid options.
  */
 export function rulesInTable(options: DynamoDBRulesOptions): RulesInTable {
   const source = dynamoDBRules(options)

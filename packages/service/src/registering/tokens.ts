@@ -1,21 +1,22 @@
 import { hash, timingSafeEqual } from "node:crypto"
 import { Code, TokenError } from "../status-error.ts"
 
-/** The tokens of services: who may change their rules, or have their requests decided. */
+/** The tokens of services. A caller needs one to change rules, or to ask for decisions. */
 export interface Tokens {
-  /** Whether there are none: then callers cannot be told apart. */
+  /** Whether there are no tokens. If so, callers cannot be identified. */
   readonly isEmpty: boolean
-  /** Returns whether this token is that of this service, or of all. Takes the same time for every wrong token. */
+  /** Whether the token belongs to this service, or to all services. Takes the same time for every wrong token. */
   allows(token: string, service: string): boolean
-  /** Returns whether this token is that of any service. Takes the same time for every wrong token. */
+  /** Whether the token belongs to any service. Takes the same time for every wrong token. */
   knows(token: string): boolean
 }
 
-/** The service that stands for all of them. */
+/** The name that stands for all services. */
 const EVERY = "*"
 
 /**
- * Creates tokens by service; the one of "*" is for every service. Only their digests are kept.
+ * Creates tokens from a map of service to token. The token of "*" is valid for every service. Only digests of the
+ * tokens are kept.
  * @example
  * ```ts
  * import { tokens } from "@sluice/service"
@@ -29,7 +30,7 @@ export function tokens(byService: Readonly<Record<string, string>>): Tokens {
   const digests = new Map(Object.entries(byService).map(([service, token]) => [service, digest(token)]))
   const isOf = (service: string, given: Buffer): boolean => {
     const known = digests.get(service)
-    // Compared in any case, so that the time does not tell which services have a token.
+    // Always compare, so that the response time does not reveal which services have a token.
     return timingSafeEqual(known ?? NONE, given) && known !== undefined
   }
   return {
@@ -48,7 +49,7 @@ export function tokens(byService: Readonly<Record<string, string>>): Tokens {
   }
 }
 
-/** Throws StatusError unless there are no tokens at all, or this token is that of the service. */
+/** Throws StatusError if there are tokens and this one does not belong to the service. */
 export function requireTokenOf(service: string, tokens: Tokens, token: string | undefined): void {
   if (tokens.isEmpty) return
   if (token === undefined) throw missing()
@@ -59,7 +60,7 @@ export function requireTokenOf(service: string, tokens: Tokens, token: string | 
   )
 }
 
-/** Throws StatusError unless there are no tokens at all, or this token is that of any service. */
+/** Throws StatusError if there are tokens and this one does not belong to any service. */
 export function requireKnownToken(tokens: Tokens, token: string | undefined): void {
   if (tokens.isEmpty) return
   if (token === undefined) throw missing()
