@@ -3,26 +3,26 @@ import type { DoorListeners } from "./door.ts"
 import type { Peer } from "./peers.ts"
 import { Code, OverloadError, StatusError } from "./status-error.ts"
 
-/** Bytes of unfinished requests that a door keeps by default: 64 MiB. */
+/** Default limit for the bytes of unfinished requests at one door: 64 MiB. */
 export const DEFAULT_MAX_UNFINISHED_BYTES = 67_108_864
 
-/** Excess requests that are ended in one turn of the event loop: thousands may begin in one turn. */
+/** Maximum number of excess requests to end in one turn of the event loop. Thousands may begin in one turn. */
 const MOST_ENDED_AT_ONCE = 32
 
-/** Who sends requests: a connection, with what it has of those that are arriving. */
+/** A connection that sends requests, with counters for its requests that are still arriving. */
 export interface Sender {
   readonly peer: Peer
   arriving: number
   bytes: number
 }
 
-/** Bounds of requests that have begun to arrive, and have not arrived. */
+/** Bounds for requests that have begun to arrive but are not complete. */
 export interface ArrivalBounds {
-  /** Requests at a time. */
+  /** Maximum number of requests that arrive at the same time. */
   readonly mostArriving: number
-  /** Their bytes together. A connection may have a quarter of these. */
+  /** Maximum number of bytes of all arriving requests. One connection may use a quarter of it. */
   readonly mostBytes: number
-  /** Milliseconds that each may take. */
+  /** Milliseconds that each request may take to arrive. */
   readonly arrivalMs: number
 }
 
@@ -33,7 +33,7 @@ export class Arrival extends Deadline {
   readonly #end: { endArrival(error: StatusError): void }
   readonly #arrivals: Arrivals
 
-  /** `end` is told when the request has to end before it has arrived. */
+  /** `end.endArrival` is called if the request has to end before it has arrived. */
   constructor(sender: Sender, arrivals: Arrivals, end: { endArrival(error: StatusError): void }) {
     super()
     this.sender = sender
@@ -52,9 +52,11 @@ export class Arrival extends Deadline {
 }
 
 /**
- * The requests that are arriving at a door: how many they are, how many bytes of them are in memory, and how long each may take. When
- * there are too many, or too many bytes, the oldest request ends of the connection that has most, of the peer that has most. So a
- * request that arrives quickly always finds room, whatever the others do.
+ * The requests that are arriving at a door. Bounds their number, their bytes in memory, and the time that each may
+ * take.
+ *
+ * When a bound is exceeded, one request is ended to make room. It is the oldest request of the heaviest connection of
+ * the heaviest peer. So a request that arrives quickly always finds room, even if other peers are slow or send a lot.
  */
 export class Arrivals {
   readonly #bounds: ArrivalBounds
@@ -74,13 +76,14 @@ export class Arrivals {
     this.#deadlines.close()
   }
 
-  /** A request begins to arrive. */
+  /** Counts a request that begins to arrive, and starts its deadline. */
   begin(arrival: Arrival): void {
     const { sender } = arrival
     this.#deadlines.start(arrival)
     sender.arriving++
     sender.peer.arriving++
-    // Requests that are read together begin together. Most of them have arrived when this turn of the event loop is over.
+    // Check the bound after this turn of the event loop. Requests that are read in one turn begin together, and most of
+    // them have arrived when the turn is over.
     if (++this.#arriving > this.#bounds.mostArriving) this.#check ??= setImmediate(() => this.#endExcess())
   }
 
@@ -95,7 +98,10 @@ export class Arrivals {
     }
   }
 
-  /** Counts bytes of a request that are in memory. Returns whether it is still arriving: it may be the one that had to end. */
+  /**
+   * Counts bytes of a request that are in memory. Returns false if the request is no longer arriving: this call may
+   * have ended it to make room.
+   */
   hold(arrival: Arrival, bytes: number): boolean {
     if (!arrival.isRunning) return false
     const { sender } = arrival
@@ -108,7 +114,7 @@ export class Arrivals {
     return arrival.isRunning
   }
 
-  /** A request has arrived, or nobody waits for it. Does nothing if it has ended before. */
+  /** Stops counting a request that has arrived or whose caller has gone. A no-op if the request has already ended. */
   end(arrival: Arrival): void {
     if (!arrival.isRunning) return
     this.#deadlines.stop(arrival)
@@ -139,7 +145,7 @@ export class Arrivals {
 
   #makeRoom(kind: Weight): void {
     let heaviest: Arrival | undefined
-    // From the oldest to the newest, so that the oldest of equals is found.
+    // The queue runs from the oldest request to the newest, so the oldest of equally heavy requests is found.
     for (
       let next = this.#deadlines.first as Arrival | undefined;
       next !== undefined;

@@ -15,24 +15,27 @@ import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
 import type { CallPlaces } from "./in-flight.ts"
 import { Code, StatusError } from "./status-error.ts"
 
-/** Who asks, as long as it does: it is closed when nobody waits for the answer any more. */
+/** A caller that waits for an answer. It becomes closed when it stops waiting. */
 export type Asking = ClosingResponse
 
-/** What a door knows of a call beside its request. */
+/** Information about a call that a door passes to the handler along with the request. */
 export interface CallContext {
   readonly asking: Asking
-  /** Of `Authorization: Bearer …`. */
+  /** Token of the header `Authorization: Bearer …`. */
   readonly token: string | undefined
-  /** Address of who has sent it, for the log. */
+  /** Address of the caller, for the log. */
   readonly peer: string
-  /** What the call takes of the room for calls in flight. */
+  /** The places that this call occupies in the limits for calls in flight. */
   readonly places: CallPlaces
 }
 
-/** Answers a call, with a value where it can. Throws or rejects with StatusError; any other error is a fault of ours. */
+/**
+ * A function that answers a call, with a value if it can and otherwise with a promise. It throws or rejects with
+ * StatusError; any other error is a fault of the service.
+ */
 export type Handler<Input, Output> = (request: Input, context: CallContext) => Output | Promise<Output>
 
-/** The handlers of a service by the names of its methods. */
+/** The handlers of a service, keyed by method name. */
 export type Handlers<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]: Service["method"][Name] extends DescMethodUnary<
     infer Input,
@@ -42,39 +45,45 @@ export type Handlers<Service extends DescService> = {
     : never
 }
 
-/** Writes the bytes of answers, for methods where the protobuf library is too slow. */
+/** Functions that write the bytes of answers, for methods where the protobuf library is too slow. */
 export type Serializers<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (
     message: MessageShape<Service["method"][Name]["output"]>,
   ) => Uint8Array
 }
 
-/** Changes a body of JSON to what protobuf reads, for methods that accept more. Throws StatusError for a wrong body. */
+/**
+ * Functions that convert a JSON body to the form that protobuf reads, for methods that accept other forms too. They
+ * throw StatusError for an invalid body.
+ */
 export type JsonReaders<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (body: JsonValue) => JsonValue
 }
 
 /** A method that can be called through any door. */
 export interface Call {
-  /** "/sluice.v1.RateLimiter/ShouldForwardRequest". */
+  /** Path of the method, such as "/sluice.v1.RateLimiter/ShouldForwardRequest". */
   readonly path: string
   readonly output: DescMessage
-  /** Bytes of its request, if they may be more than those of a single decision. */
+  /** Maximum bytes of a request, if it may be longer than the request of a single decision. */
   readonly maxBytes?: number | undefined
-  /** Counts the requests in a batch without reading them. Absent in a call that has one request. */
+  /** Counts the requests in a batch without reading them. Absent if a call carries a single request. */
   readonly requestsIn?: ((body: Body) => number) | undefined
   /**
    * Answers a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault of the service.
    */
   answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
-  /** Answers a body of JSON with JSON, as text or its bytes. Throws and rejects as `answerBytes` does. */
+  /** Answers a JSON body with JSON, as a string or its bytes. Throws and rejects like `answerBytes`. */
   answerJson(body: JsonValue, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
 }
 
-/** A message as it arrives: its bytes, or its JSON after parsing. */
+/** A received message: its bytes, or its parsed JSON. */
 export type Body = Uint8Array | JsonValue
 
-/** The calls of a service, each with its handler. The methods named in `Own` are left out: their calls are made elsewhere. */
+/**
+ * Creates the calls of a service, each with its handler. Leaves out the methods named in `Own`, whose calls are created
+ * elsewhere.
+ */
 export function callsOf<Service extends DescService, Own extends string = never>(
   service: Service,
   handlers: Omit<Handlers<Service>, Own>,
@@ -108,7 +117,7 @@ type AnyMessage = MessageShape<DescMessage>
 type AnyHandler = Handler<AnyMessage, AnyMessage>
 type AnySerializer = (message: AnyMessage) => Uint8Array
 
-/** Reads a binary message. Throws StatusError when the bytes are not one. */
+/** Reads a binary message. Throws StatusError if the bytes are not a valid message. */
 export function readBytes<Desc extends DescMessage>(input: Desc, bytes: Uint8Array): MessageShape<Desc> {
   try {
     return fromBinary(input, bytes)
@@ -117,12 +126,12 @@ export function readBytes<Desc extends DescMessage>(input: Desc, bytes: Uint8Arr
   }
 }
 
-/** The error for bytes that are not a message of this type. */
+/** Creates the error for bytes that are not a valid message of this type. */
 export function notAMessage({ typeName }: DescMessage): StatusError {
   return new StatusError(Code.INVALID_ARGUMENT, `The message is not a valid ${typeName}.`)
 }
 
-/** Reads a message from JSON. Throws StatusError for a value of another type and for an unknown field. */
+/** Reads a message from JSON. Throws StatusError for a value of the wrong type and for an unknown field. */
 export function readJsonBody<Desc extends DescMessage>(
   input: Desc,
   body: JsonValue,
@@ -136,15 +145,15 @@ export function readJsonBody<Desc extends DescMessage>(
   }
 }
 
-/** What an error may contain. */
+/** Message types that may appear in the details of an error. */
 const DETAILS = createRegistry(BadRequestSchema)
 
-/** The text of a message in JSON, with every field that has a default. */
+/** Returns a message as JSON text. Fields that have their default value are included. */
 export function jsonText<Desc extends DescMessage>(output: Desc, message: MessageShape<Desc>): string {
   return JSON.stringify(toJson(output, message, { alwaysEmitImplicit: true, registry: DETAILS }))
 }
 
-/** The token of `Authorization: Bearer …` (RFC 6750 section 2.1); undefined where there is none. */
+/** Returns the token of `Authorization: Bearer …` (RFC 6750 section 2.1), or undefined if there is none. */
 export function bearerToken(authorization: string | undefined): string | undefined {
   return /^bearer +([\w.~+/-]+=*) *$/i.exec(authorization ?? "")?.[1]
 }

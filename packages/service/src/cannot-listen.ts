@@ -1,4 +1,7 @@
-/** An error whose message says in one line who cannot listen where, and why. */
+/**
+ * Returns a function that throws an Error for a server that cannot listen. The message is one line with the server, the
+ * address and the reason.
+ */
 export function cannotListen(who: string, address: string): (error: unknown) => never {
   return (error) => {
     const { message } = error as Error

@@ -3,26 +3,26 @@ import type { Sender } from "./arrivals.ts"
 import { CallbackDeadline, type Deadline, type DeadlineQueue } from "./deadlines.ts"
 import type { Peer } from "./peers.ts"
 
-/** The two limited times of a connection, each kept for all connections of a door. */
+/** The two timeouts of a connection. Each queue serves all connections of a door. */
 export interface ConnectionTimes {
-  /** From the accepted TCP connection to the complete headers of the first request. */
+  /** From accepting the TCP connection to the complete headers of the first request. */
   readonly arrival: DeadlineQueue
-  /** From the end of the last call to the next one. */
+  /** From the end of the last call to the start of the next one. */
   readonly idle: DeadlineQueue
 }
 
 /** A connection of a door, from its acceptance to its end. */
 export class Connection implements Sender {
-  /** What was accepted. With TLS the bytes of requests come by another socket on top of it. */
+  /** The accepted socket. With TLS, requests arrive on another socket on top of it. */
   readonly socket: Socket
   readonly peer: Peer
   arriving = 0
   bytes = 0
-  /** The socket by which requests come; undefined until a TLS handshake is over. */
+  /** The socket on which requests arrive. Undefined until the TLS handshake is complete. */
   ready: Socket | undefined
-  /** Ends the connection gracefully once it is idle; set by the door. */
+  /** Ends the connection gracefully when it is idle. Set by the door. */
   endIdle: () => void
-  /** Ends the connection whose first headers are late, with an answer if the door has one; set by the door. */
+  /** Ends the connection when its first headers are late, with a response if the door has one. Set by the door. */
   endLate: () => void
   readonly #times: ConnectionTimes
   readonly #arrival: Deadline
@@ -44,24 +44,24 @@ export class Connection implements Sender {
     times.arrival.start(this.#arrival)
   }
 
-  /** The headers of a call are complete. */
+  /** Counts a call whose headers are complete. Stops both timeouts if no other call is running. */
   beginCall(): void {
     if (this.#calls++ > 0) return
     this.#times.arrival.stop(this.#arrival)
     this.#times.idle.stop(this.#idle)
   }
 
-  /** A call is over, answered or not. */
+  /** Counts a call that is over, answered or not. Starts the idle timeout if no other call is running. */
   endCall(): void {
     if (--this.#calls === 0 && !this.socket.destroyed) this.#times.idle.start(this.#idle)
   }
 
-  /** Gives the connection the time of arrival again, because a request seems to be on its way. */
+  /** Starts the arrival timeout again, because a request seems to be on its way. */
   expectCall(): void {
     this.#times.arrival.start(this.#arrival)
   }
 
-  /** Ends both times: nobody can tell when a call begins and ends on this connection. */
+  /** Stops both timeouts, because the connection has closed or its calls cannot be observed. */
   stopTimes(): void {
     this.#times.arrival.stop(this.#arrival)
     this.#times.idle.stop(this.#idle)

@@ -10,11 +10,14 @@ type ConnectionListeners = Pick<
   "onRefusedConnection" | "onLateConnection" | "onFailedHandshake"
 >
 
-/** Bounds of the connections of a door. */
+/** Bounds for the connections of a door. */
 export interface ConnectionBounds {
-  /** Connections at a time; more are closed at once. Default 10,000. */
+  /** Maximum number of open connections; more are closed at once. Default 10,000. */
   readonly maxConnections?: number | undefined
-  /** Connections at a time from one IPv4 address or one IPv6 /64; more are closed at once. Default: a quarter of `maxConnections`. */
+  /**
+   * Maximum number of open connections from one IPv4 address or one IPv6 /64; more are closed at once. Default: a
+   * quarter of `maxConnections`.
+   */
   readonly maxConnectionsPerPeer?: number | undefined
   /** Milliseconds from accepting a connection to the complete headers of its first request. */
   readonly arrivalMs: number
@@ -22,16 +25,16 @@ export interface ConnectionBounds {
   readonly idleMs?: number | undefined
 }
 
-/** How many connections a door accepts by default. */
+/** Default limit for the open connections of a door. */
 const DEFAULT_MAX_CONNECTIONS = 10_000
-/** How long a connection without calls lasts by default: longer than the idle timeouts of common load balancers. */
+/** Default idle timeout. It is longer than the idle timeouts of common load balancers. */
 export const DEFAULT_IDLE_MS = 300_000
 /** How long a peer may take to close its side after this side has closed. */
 export const LINGER_MS = 1_000
 
 /**
- * The connections of a door: how many there are, whose they are, and how long each may take until its first request and between requests.
- * Each costs memory, whether or not anything is asked by it.
+ * The connections of a door. Limits their number, in total and for each peer, and their time until the first request
+ * and between requests. Each connection costs memory, even if it sends nothing.
  */
 export class Connections {
   readonly #isTls: boolean
@@ -39,9 +42,11 @@ export class Connections {
   readonly #mostPerPeer: number
   readonly #listeners: ConnectionListeners
   readonly #times: { readonly arrival: DeadlineQueue; readonly idle: DeadlineQueue }
-  /** The addresses that have connections, or calls in flight. */
+  /** The peers that have connections or calls in flight. */
   readonly peers: Peers = new Peers()
-  /** By the two ends of each, which a TLS socket shares with the socket below it. */
+  /**
+   * Accepted connections, keyed by both endpoint addresses. A TLS socket has the same addresses as the socket below it.
+   */
   readonly #accepted = new Map<string, Connection>()
   readonly #ready = new Map<Socket, Connection>()
 
@@ -54,9 +59,10 @@ export class Connections {
     this.#times = { arrival: new DeadlineQueue(arrivalMs), idle: new DeadlineQueue(idleMs) }
   }
 
-  /** Bounds the connections of a server, from its first one. */
+  /** Applies the bounds to all connections of a server. Call it before the server accepts its first connection. */
   watch(server: Server): void {
-    // The server's own listener would begin a TLS handshake, or make a parser, for a connection that is refused.
+    // Run the server's own listeners only for accepted connections. They would start a TLS handshake or create a parser
+    // even for a refused connection.
     const accept = server.listeners("connection")
     server.removeAllListeners("connection")
     server.on("connection", (socket: Socket) => {
@@ -68,50 +74,55 @@ export class Connections {
     if (!this.#isTls) return
     server.prependListener("secureConnection", (socket: TLSSocket) => {
       const connection = this.#accepted.get(endsOf(socket))
-      // The peer has gone meanwhile.
+      // The peer disconnected during the handshake.
       if (connection === undefined) socket.destroy()
       else this.#add(socket, connection)
     })
     server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
       const reason = whyNoTls(error, socket)
       if (reason !== undefined) this.#listeners.onFailedHandshake(reason, socket.remoteAddress)
-      // Node leaves the socket open, except in its own server for HTTPS.
+      // Node closes the socket only in its own HTTPS server.
       socket.destroy()
     })
   }
 
-  /** The connection of a socket by which requests come; undefined once it has closed. */
+  /** Returns the connection of a socket on which requests arrive, or undefined once it has closed. */
   of(socket: Socket): Connection | undefined {
     return this.#ready.get(socket)
   }
 
-  /** Ends connections that have not sent anything, such as a load balancer keeps ready: nobody waits for an answer by them. */
+  /**
+   * Ends connections that have not sent anything. A load balancer may keep such connections open, and none of them
+   * waits for an answer.
+   */
   endSilent(): void {
     for (const { socket } of this.#accepted.values()) if (socket.bytesRead === 0) socket.destroy()
   }
 
-  /** Ends those that are not to be kept, except those that are still sending an answer. */
+  /** Ends the connections for which `isKept` returns false, except connections that are still sending an answer. */
   endUnless(isKept: (socket: Socket) => boolean): void {
     for (const socket of this.#ready.keys()) {
       if (!socket.writableEnded && !isKept(socket)) socket.destroy()
     }
   }
 
-  /** Ends each when everything has been sent by it, without waiting long for its peer, which may have gone. */
+  /**
+   * Ends each connection soon after everything has been sent. Does not wait longer for the peer, which may have gone.
+   */
   endWhenSent(): void {
     for (const socket of this.#ready.keys()) {
       socket.once("finish", () => setTimeout(() => socket.destroy(), LINGER_MS).unref())
     }
   }
 
-  /** Ends all of them. */
+  /** Ends all connections. */
   end(): void {
     for (const { socket } of this.#accepted.values()) socket.destroy()
     this.#times.arrival.close()
     this.#times.idle.close()
   }
 
-  /** Undefined if the connection was one too many, and has been closed. */
+  /** Returns undefined if a bound is reached and the connection has been closed. */
   #accept(socket: Socket): Connection | undefined {
     const peer = this.peers.of(peerAddress(socket))
     const isFull = this.#accepted.size >= this.#most
@@ -147,20 +158,21 @@ export class Connections {
   }
 }
 
-/** What Node calls a handshake that takes too long. */
+/** Node's error code for a TLS handshake that takes too long. */
 const HANDSHAKE_TIMEOUT = "ERR_TLS_HANDSHAKE_TIMEOUT"
 
-/** What no two open connections of a door have in common. */
+/** Returns a key that is unique among the open connections of a door. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }
 
 /**
- * Why there was no handshake. Undefined if the peer has only gone, or said nothing, as load balancers do that look whether a port is
- * open.
+ * Returns the reason why a TLS handshake failed. Returns undefined if the peer disconnected or sent nothing, as load
+ * balancers do to check that a port is open.
  */
 function whyNoTls({ code }: NodeJS.ErrnoException, { authorizationError }: TLSSocket): string | undefined {
-  // For a refused certificate the error only says that the connection has ended. The reason is typed as an Error, and is a code.
+  // For a refused certificate, `code` only says that the connection has ended. `authorizationError` is typed as an
+  // Error but is a code.
   if (authorizationError) return String(authorizationError)
   return code?.startsWith("ERR_SSL_") || code === HANDSHAKE_TIMEOUT ? code : undefined
 }

@@ -1,7 +1,7 @@
-/** Deadlines that are ended in one turn of the event loop: thousands may be late at the same time. */
+/** Maximum number of late deadlines to end in one turn of the event loop. Thousands may be late at the same time. */
 const MOST_AT_ONCE = 32
 
-/** Settles as `work` does, or resolves with false if `work` is still pending after `ms` milliseconds. */
+/** Settles like `work`, or resolves with false if the promise is still pending after `ms` milliseconds. */
 export async function falseAfter(ms: number, work: Promise<boolean>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<false>((resolve) => {
@@ -14,18 +14,18 @@ export async function falseAfter(ms: number, work: Promise<boolean>): Promise<bo
   }
 }
 
-/** Something that has a limited time. Only `Deadlines` reads and writes the links. */
+/** An operation with a timeout. Only DeadlineQueue reads and writes the links. */
 export abstract class Deadline {
   sinceMs = 0
   isRunning = false
   earlier: Deadline | undefined
   later: Deadline | undefined
 
-  /** Runs once the time is over; the deadline has stopped by then. */
+  /** Called when the time is over. The deadline has already stopped. */
   abstract onLate(): void
 }
 
-/** A deadline that calls back. */
+/** A deadline that calls a function when it is late. */
 export class CallbackDeadline extends Deadline {
   override readonly onLate: () => void
 
@@ -36,8 +36,10 @@ export class CallbackDeadline extends Deadline {
 }
 
 /**
- * Ends whatever takes longer than a fixed time. All deadlines have the same time, so the first to start is the first to be late, and one
- * timer serves all of them. The list is intrusive: a Map that entries join and leave forever keeps them from being collected
+ * Ends operations that take longer than a fixed time. All deadlines have the same timeout, so they expire in the order
+ * of their start, and one timer serves all of them.
+ *
+ * The list is intrusive. A Map whose entries come and go for a long time would keep them from being collected
  * (renewed-streams.ts).
  */
 export class DeadlineQueue {
@@ -50,7 +52,7 @@ export class DeadlineQueue {
     this.#limitMs = limitMs
   }
 
-  /** Starts the time of a deadline that is not running. */
+  /** Starts a deadline that is not running. */
   start(deadline: Deadline): void {
     deadline.sinceMs = performance.now()
     deadline.isRunning = true
@@ -62,7 +64,7 @@ export class DeadlineQueue {
     this.#timer ??= setTimeout(() => this.#endLate(), this.#limitMs).unref()
   }
 
-  /** Stops a deadline. Does nothing if it is not running. */
+  /** Stops a deadline. A no-op if it is not running. */
   stop(deadline: Deadline): void {
     if (!deadline.isRunning) return
     deadline.isRunning = false
@@ -76,7 +78,7 @@ export class DeadlineQueue {
     deadline.later = undefined
   }
 
-  /** The deadline that has run for the longest. */
+  /** Returns the deadline that has run for the longest time. */
   get first(): Deadline | undefined {
     return this.#first
   }

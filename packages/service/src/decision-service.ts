@@ -22,108 +22,118 @@ import { type Tokens, tokens } from "./registering/tokens.ts"
 import type { Tls } from "./tls.ts"
 import { answerBytes } from "./wire/answer-bytes.ts"
 
-/** Bounds of what callers may send. */
+/** Bounds for the messages of callers. */
 export interface Bounds extends GrpcBounds {
-  /** Bytes of a batch, and of rules that are registered. Default 4 MiB, or `maxMessageBytes` if that is more. */
+  /** Maximum bytes of a batch, and of a registration of rules. Default 4 MiB, or `maxMessageBytes` if that is more. */
   readonly maxBatchBytes?: number | undefined
-  /** Requests in one ShouldForwardRequests. */
+  /** Maximum number of requests in one ShouldForwardRequests call. */
   readonly maxRequests: number
 }
 
-/** What a decision service is made of. Who makes book, store and registry closes them. */
+/** The parts of a decision service. The caller that creates the book, the store and the registry also closes them. */
 export interface DecisionServiceParts {
   /** The rules of every service. */
   readonly book: RuleBook
-  /** Where services register their rules. Undefined where rules are registered elsewhere. */
+  /** The registry for rules. Undefined if rules are registered elsewhere. */
   readonly registry: RuleRegistry | undefined
-  /** What all services share: the store and how to decide without it. */
+  /** Options that all services share: the store, and how to decide without it. */
   readonly shared: SharedOptions
-  /** What is answered of a service without rules. */
+  /** The answer for a service without rules. */
   readonly unknownServices: UnknownServices
-  /** The tokens of callers that change the rules of services. */
+  /** Tokens of the callers that may change the rules of services. */
   readonly tokens: Tokens
-  /** The tokens of callers that have requests of services decided. Absent or empty: anybody may. */
+  /** Tokens of the callers that may ask for decisions. If absent or empty, any caller may. */
   readonly decideTokens?: Tokens | undefined
-  /** Whether anybody may register rules where there are no tokens. */
+  /** Whether any caller may register rules if there are no tokens. */
   readonly isRegistrationOpen: boolean
-  /** Where changes of rules are written down. */
+  /** The audit that records changes of rules. */
   readonly audit: Audit
-  /** What callers may send, at most. */
+  /** Limits for the messages and connections of callers. */
   readonly bounds: Bounds
-  /** What both doors prove who they are with. Absent: they speak without TLS. */
+  /** Certificate and key of both doors. If absent, they do not use TLS. */
   readonly tls?: Tls | undefined
   /**
-   * Whether plain gRPC calls, which are one uncompressed message and its answer, are answered beside @grpc/grpc-js at half its CPU time.
-   * Default true. With false, @grpc/grpc-js answers every call, with the same statuses.
+   * Whether the service answers plain gRPC calls with its own code, at half the CPU time of @grpc/grpc-js. A plain call
+   * is one uncompressed message and its answer. Default true. If false, @grpc/grpc-js answers every call, with the same
+   * statuses.
    */
   readonly plainCalls?: boolean | undefined
-  /** Puts more services on the gRPC server, such as its health. */
+  /** Adds more services to the gRPC server, such as health checks. */
   addTo?(server: Server): void
-  /** Told of every limiter before its first decision, for metrics. */
+  /** Called with every limiter before its first decision, for metrics. */
   onLimiter(limiter: Limiter<AskedRequest>, service: string): void
-  /** Told of every request to a service without rules. */
+  /** Called for every request to a service without rules. */
   onUnknownService(): void
-  /** Told of what is a fault of the service itself. */
+  /** Called with every error that is a fault of the service itself. */
   onFault(error: unknown, path: string): void
   /**
-   * Told of every call when it is answered, for metrics: its path, the code of gRPC that its answer has, and how many milliseconds it
-   * took from when its request had come. `reader` says what has read a gRPC call. Absent: no clock is read.
+   * Called for every answered call, for metrics. Receives the path, the gRPC status code of the answer, and the
+   * milliseconds since the request arrived. `reader` is the code that has read a gRPC call. If absent, no clock is
+   * read.
    */
   onAnswered?(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
-  /** Called for every connection that was closed at once, because of the bound of all connections or of those from its address. */
+  /**
+   * Called for every connection that was closed at once, because of the limit for all connections or for one address.
+   */
   onRefusedConnection?(bound: ConnectionBound, peer: string): void
   /** Called for every call whose token is missing or wrong. */
   onWrongToken?(path: string, peer: string): void
-  /** Called for every call that was refused because there was too much of something. */
+  /** Called for every call that was refused because a limit was reached. */
   onOverload?(what: Overload, peer: string): void
-  /** Called for every connection that was ended because the headers of its first request did not come in time. */
+  /** Called for every connection that was ended because the headers of its first request did not arrive in time. */
   onLateConnection?(peer: string): void
   /**
-   * Called for every failed TLS handshake: why, as a code of OpenSSL or Node such as `ERR_SSL_HTTP_REQUEST`, `CERT_HAS_EXPIRED` or
-   * `ERR_TLS_HANDSHAKE_TIMEOUT`, and the address of the peer if that is known. Not called for peers that only connect and go.
+   * Called for every failed TLS handshake, with the address of the peer if it is known. The reason is a code of OpenSSL
+   * or Node: `ERR_SSL_HTTP_REQUEST`, `CERT_HAS_EXPIRED` or `ERR_TLS_HANDSHAKE_TIMEOUT`, for example. Not called for
+   * peers that only connect and disconnect.
    */
   onFailedHandshake?(reason: string, peer: string | undefined): void
 }
 
-/** Where it listens; port 0 is any that is free. */
+/** An address to listen on. Port 0 means any free port. */
 export interface ListenAddress {
-  /** A name or an address: "0.0.0.0" is every one of this machine. */
+  /** A host name or an address. "0.0.0.0" means every IPv4 address of this machine. */
   readonly host: string
   /** 0 to 65535. */
   readonly port: number
 }
 
-/** "127.0.0.1:8080", "[::1]:8080". */
+/** Returns the address as text: "127.0.0.1:8080", "[::1]:8080". */
 export function shownAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** The ports that it listens on. */
+/** The ports that a decision service listens on. */
 export interface Ports {
-  /** The one for gRPC. */
+  /** Port for gRPC. */
   readonly grpc: number
-  /** The one for HTTP with JSON. */
+  /** Port for HTTP with JSON. */
   readonly http: number
 }
 
 /** The decision service with its two doors. */
 export interface DecisionService {
-  /** Of the services that it answers: "sluice.v1.RateLimiter". */
+  /** Names of the gRPC services that it implements, such as "sluice.v1.RateLimiter". */
   readonly names: readonly string[]
-  /** Listens, and resolves with the ports. */
+  /** Starts listening, and resolves with the ports. */
   listen(grpc: ListenAddress, http: ListenAddress): Promise<Ports>
-  /** Still answers, and asks who is connected over HTTP to come back by another connection, to another instance. */
+  /**
+   * Prepares to shut down. Calls are still answered, but HTTP clients are asked to reconnect, so that they reach
+   * another instance.
+   */
   leave(): void
   /**
-   * Takes no new calls, answers those in flight, and ends. Those that are not answered in time are cut off. Resolves with
-   * whether all were.
+   * Stops accepting calls, answers the calls in flight, and closes the service. Calls that are not answered within the
+   * timeout are cut off. Resolves with true if all were answered.
    */
   close(timeoutMs: number): Promise<boolean>
 }
 
 /**
- * A decision service; it does nothing before it listens, by its method `listen`. Start its process with
- * `node --no-allocation-site-pretenuring`: otherwise V8 may take calls for long-lived, and keep each until a full collection.
+ * Creates a decision service. It does nothing until its method `listen` is called.
+ *
+ * Start the process with `node --no-allocation-site-pretenuring`. Otherwise V8 may treat calls as long-lived objects,
+ * and keep each of them until a full garbage collection.
  * @example
  * ```ts
  * import { createRuleBook } from "@sluice/core"
@@ -194,9 +204,9 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   }
 }
 
-/** Bytes of a long message by default: 4 MiB. */
+/** Default limit for the bytes of a long message: 4 MiB. */
 const DEFAULT_MAX_BATCH_BYTES = 4 * 2 ** 20
-/** The calls whose messages carry many requests, or rules. */
+/** Paths of the calls whose messages carry many requests or rules. */
 const LONG: ReadonlySet<string> = new Set(
   [RateLimiter.method.shouldForwardRequests, RateLimiter.method.registerService].map(
     ({ name }) => `/${RateLimiter.typeName}/${name}`,

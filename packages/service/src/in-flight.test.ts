@@ -19,7 +19,7 @@ describe("the room of a door", () => {
   it("refuses a call because of its bytes, and says so", () => {
     const inFlight = room(100, 1_600)
     new CallPlaces(inFlight, peer).take(undefined, 60)
-    // Half of the 1600 bytes are for messages, and a message takes 8 times its length.
+    // Half of the 1600 bytes are for messages that are not held. A message takes 8 times its length.
     expect(() => new CallPlaces(inFlight, peer).take(undefined, 60)).toThrow(
       "Too many bytes of unanswered requests are in memory",
     )

@@ -4,15 +4,18 @@ import { OverloadError } from "./status-error.ts"
 
 type UsageKind = keyof Usage
 
-/** A peer or a service may have three times as much as is left free, so a newcomer always finds room. */
+/** A peer or a service may use at most three times the capacity that is left free, so a newcomer always finds room. */
 const TIMES_FREE = 3
 const LARGEST_SHARE = TIMES_FREE / (TIMES_FREE + 1)
 
-/** Streams for each call in flight: calls that arrive, calls in flight, held calls, and answers that have not been taken. */
+/**
+ * Streams allowed for each call in flight. A stream may belong to a call that arrives, a call in flight, a held call,
+ * or an answer that the client has not read.
+ */
 const STREAMS_PER_CALL = 4
 /**
- * Bytes of memory for each byte of a message: its text, and the objects that are read from it. Objects without members take up to
- * 14 bytes for each byte of JSON, and everything that callers usually send takes fewer than 5.
+ * Bytes of memory that each byte of a message may take, as text and as the objects read from it. Objects without
+ * members take up to 14 bytes for each byte of JSON. Typical messages take fewer than 5.
  */
 const MEMORY_PER_BYTE = 8
 
@@ -21,9 +24,11 @@ const TOO_MANY_BYTES = "Too many bytes of unanswered requests are in memory; try
 const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again later."
 
 /**
- * Counts what is in flight at a door, and shares the room for it: single calls, requests in batches and held requests each have as much.
- * The messages of held requests have half of the bytes for messages, and those of all other calls have the other half.
- * No peer and no service can use up the room of the others, and one that is alone can still use three quarters of it.
+ * Counts the calls in flight at a door, and shares the capacity among peers and services. Single calls, requests in
+ * batches, and held requests each have a capacity of their own, of the same size.
+ *
+ * Half of the bytes for messages are reserved for held requests, and the other half for all other calls. No peer and no
+ * service can use up the capacity of the others. A peer or a service that is alone can still use three quarters of it.
  */
 export class InFlight {
   readonly #most: Usage
@@ -32,7 +37,7 @@ export class InFlight {
   readonly #total: Usage = noUsage()
   readonly #services = new Map<string, Usage>()
 
-  /** `most` bounds each kind of calls and requests, and `mostBytes` the memory for all messages. */
+  /** `most` limits each kind of calls and requests, and `mostBytes` the memory for all messages. */
   constructor(most: number, mostBytes: number, peers: Peers, onOverload: DoorListeners["onOverload"]) {
     this.#most = {
       calls: most,
@@ -46,35 +51,38 @@ export class InFlight {
     this.#onOverload = onOverload
   }
 
-  /** The peer of an address. */
+  /** Returns the peer of an address. */
   peerOf(address: string): Peer {
     return this.#peers.of(address)
   }
 
-  /** Counts places of a call, as many as it has requests, or bytes of its message, and returns how many. Throws OverloadError. */
+  /**
+   * Takes places for a call, one for each of its requests, or memory for its message. Returns the number taken. Throws
+   * OverloadError if a limit is reached.
+   */
   enter(peer: Peer, kind: Exclude<UsageKind, "held" | "heldMemory">, wanted: number): number {
-    // A batch that comes alone is accepted, whatever its length.
+    // Cap the size, so that a batch of any length is accepted when nothing else is in flight.
     const taken = Math.min(wanted, Math.ceil(this.#most[kind] * LARGEST_SHARE))
     if (!this.#fits(kind, peer, taken)) throw this.#refuse(kind === "memory" ? "bytes" : "in-flight", peer)
     this.#add(kind, peer, taken)
     return taken
   }
 
-  /** Gives back places or memory. */
+  /** Returns places or memory to the free capacity. */
   leave(peer: Peer, kind: Exclude<UsageKind, "held">, taken: number): void {
     this.#add(kind, peer, -taken)
     this.#peers.forgetIfGone(peer)
   }
 
-  /** Throws OverloadError if a service has so many calls in flight that another one would take the room of other services. */
+  /** Throws OverloadError if one more call of this service would use capacity that is kept free for other services. */
   requireRoomFor(service: string, peer: Peer): void {
     const usage = this.#services.get(service)
-    // The call itself has been counted already, as one of its peer.
+    // Pass 0: the call itself is already counted, as a call of its peer.
     if (usage === undefined || this.#isFair("calls", usage, 1, 0)) return
     throw this.#refuse("in-flight", peer)
   }
 
-  /** Counts a call of a service that waits, such as for the store. */
+  /** Counts a call of a service that waits, for example for the store. */
   beginCall(service: string): void {
     this.#usageOf(service).calls++
   }
@@ -85,7 +93,10 @@ export class InFlight {
     this.#forgetIfUnused(service, usage)
   }
 
-  /** Counts a request that a rule begins to hold, and the memory for its message. Returns whether there is room for it. */
+  /**
+   * Counts a request that a rule begins to hold, and the memory for its message. Returns false if there is no room for
+   * it.
+   */
   hold(service: string, peer: Peer, memory: number): boolean {
     const usage = this.#usageOf(service)
     const isRoom = this.#fits("held", peer, 1) && this.#fits("heldMemory", peer, memory)
@@ -100,7 +111,7 @@ export class InFlight {
     return false
   }
 
-  /** A request is held no longer. */
+  /** Stops counting a held request. */
   release(service: string, peer: Peer): void {
     const usage = this.#usageOf(service)
     usage.held--
@@ -113,7 +124,7 @@ export class InFlight {
     return this.#total[kind] + places <= this.#most[kind] && this.#isFair(kind, peer, places, places)
   }
 
-  /** Whether somebody may have more, when `taken` of these are to be taken from what is free. */
+  /** True if a peer or a service may use `more`, when `taken` of it comes from the free capacity. */
   #isFair(kind: UsageKind, usage: Usage, more: number, taken: number): boolean {
     const free = this.#most[kind] - this.#total[kind] - taken
     return usage[kind] === 0 || usage[kind] + more <= TIMES_FREE * free
@@ -143,7 +154,7 @@ export class InFlight {
   }
 }
 
-/** The places that one call takes at its door, from the end of its arrival to its answer. */
+/** The places that one call occupies at its door, from the end of its arrival to its answer. */
 export class CallPlaces {
   readonly #inFlight: InFlight
   readonly #peer: Peer
@@ -151,7 +162,7 @@ export class CallPlaces {
   #taken = 0
   #memory = 0
   #heldMemory = 0
-  /** The service among whose calls it counts. */
+  /** The service that the call counts for. */
   #service: string | undefined
   #isWaiting = false
 
@@ -160,26 +171,26 @@ export class CallPlaces {
     this.#peer = peer
   }
 
-  /** Takes a place, or as many as a batch has requests, and memory for the bytes of the message. Throws OverloadError. */
+  /** Takes a place for each request of the call, and memory for the bytes of its message. Throws OverloadError. */
   take(requestsInBatch: number | undefined, bytes: number): void {
     this.#memory = this.#inFlight.enter(this.#peer, "memory", bytes * MEMORY_PER_BYTE)
     this.#kind = requestsInBatch === undefined ? "calls" : "batched"
     this.#taken = this.#inFlight.enter(this.#peer, this.#kind, requestsInBatch ?? 1)
   }
 
-  /** Says which service a single call is about. Throws OverloadError if that service has too many calls in flight. */
+  /** Sets the service of a single call. Throws OverloadError if that service has too many calls in flight. */
   serve(service: string): void {
     this.#inFlight.requireRoomFor(service, this.#peer)
     this.#service = service
   }
 
-  /** The call is not answered at once. */
+  /** Counts the call for its service, because it is not answered at once. */
   wait(): void {
     if (this.#service !== undefined) this.#inFlight.beginCall(this.#service)
     this.#isWaiting = true
   }
 
-  /** Gives back all places. */
+  /** Releases all places and memory. */
   leave(): void {
     const inFlight = this.#inFlight
     const peer = this.#peer
@@ -192,9 +203,12 @@ export class CallPlaces {
     this.#leaveService()
   }
 
-  /** A rule holds a request of the call, which then has a place among held requests instead. Throws OverloadError if none is free. */
+  /**
+   * Moves a request of the call to a place for held requests, because a rule holds it. Throws OverloadError if no such
+   * place is free.
+   */
   hold(service: string): void {
-    // The part of the message that this request is, if all requests of a batch are equal.
+    // The memory of this request, assuming that all requests of a batch have the same size.
     const memory = this.#taken === 0 ? 0 : Math.ceil(this.#memory / this.#taken)
     if (!this.#inFlight.hold(service, this.#peer, memory)) throw new OverloadError(TOO_MANY_HELD)
     if (this.#taken === 0) return
@@ -206,7 +220,7 @@ export class CallPlaces {
     this.#leaveService()
   }
 
-  /** A request of the call is held no longer, and is about to be answered. */
+  /** Releases the place of a held request that is about to be answered. */
   release(service: string): void {
     this.#inFlight.release(service, this.#peer)
   }

@@ -1,6 +1,6 @@
 /**
- * The decision service as a part of a program of your own. docs/guides/service.md has the program that is ready to run, and
- * what it is asked.
+ * The decision service as a library for your own program. For the ready-made program and its API, see
+ * docs/guides/service.md.
  * @module @sluice/service
  */
 

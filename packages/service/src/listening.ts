@@ -2,12 +2,18 @@ import { lookup } from "node:dns/promises"
 import { once } from "node:events"
 import type { AddressInfo, Server } from "node:net"
 
-/** What is said of an address that this machine has not: a name may be for one, as of IPv6 where there is none. */
+/**
+ * Error codes for an address that this machine does not have. A host name may resolve to such an address, for example
+ * to an IPv6 address on a machine without IPv6.
+ */
 const NOT_HERE: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"])
 
 /**
- * Listens on every address of a host, such as both that "localhost" may have, each by a server of its own and on the same port. Rejects,
- * and listens on none, where another program has one of them, and where the machine has none of them.
+ * Listens on every address of a host, with one server for each address and the same port for all. "localhost", for
+ * example, may have two addresses.
+ *
+ * Rejects, and listens on none of them, if another program uses one of the addresses. Also rejects if this machine has
+ * none of them.
  */
 export async function listenOnEach<Each extends Server>(
   host: string,
@@ -26,7 +32,7 @@ export async function listenOnEach<Each extends Server>(
     } catch (error) {
       errors.push(error)
       if (NOT_HERE.has((error as NodeJS.ErrnoException).code)) continue
-      // Who comes by that address would be answered by the other program.
+      // Clients that connect to this address would reach the other program.
       for (const each of servers.splice(0)) each.close()
       throw error
     }
@@ -35,7 +41,7 @@ export async function listenOnEach<Each extends Server>(
   return servers
 }
 
-/** The port that a server listens on. */
+/** Returns the port that a server listens on. */
 export function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }

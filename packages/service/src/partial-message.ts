@@ -1,21 +1,21 @@
 const NOTHING = Buffer.alloc(0)
 
-/** The bytes of a message that comes in pieces. */
+/** The bytes of a message that arrives in pieces. */
 export class PartialMessage {
   #bytes: Buffer = NOTHING
   #length = 0
 
-  /** The number of bytes that have come. */
+  /** Returns the number of bytes that have arrived. */
   get length(): number {
     return this.#length
   }
 
-  /** The bytes that have come. */
+  /** Returns the bytes that have arrived. */
   get bytes(): Buffer {
     return this.#bytes.length === this.#length ? this.#bytes : this.#bytes.subarray(0, this.#length)
   }
 
-  /** Makes room for a message of this length, and returns how many bytes of memory that took. */
+  /** Reserves memory for a message of this length. Returns the number of bytes allocated. */
   reserve(length: number): number {
     const before = this.#bytes.length
     if (length <= before) return 0
@@ -26,8 +26,9 @@ export class PartialMessage {
   }
 
   /**
-   * Adds a piece, and returns how many bytes of memory that took. Most messages come in one piece, which is not copied. Otherwise no
-   * piece is kept by itself: a piece of one byte would take a hundred.
+   * Adds a piece, and returns how many bytes of memory that took. Most messages arrive in one piece, which is not
+   * copied. Otherwise all pieces are copied into one buffer, because a separate piece of one byte would take a hundred
+   * bytes.
    */
   add(piece: Buffer): number {
     const length = this.#length + piece.length
@@ -42,7 +43,7 @@ export class PartialMessage {
     return taken
   }
 
-  /** Lets go of everything. A piece is a part of all that was read at once, and would keep it in memory. */
+  /** Releases the memory. A piece is a view of everything that was read at once, and would keep all of it in memory. */
   clear(): void {
     this.#bytes = NOTHING
     this.#length = 0

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net"
 import { addressGroup } from "@sluice/core"
 
-/** What one peer or one service has in flight at a door. */
+/** The usage of one peer or one service at a door. */
 export interface Usage {
   /** Single calls. */
   calls: number
@@ -9,7 +9,7 @@ export interface Usage {
   batched: number
   /** Requests that a rule holds until they fit, in single calls or batches. */
   held: number
-  /** Streams of HTTP/2 that have not closed. */
+  /** HTTP/2 streams that have not closed. */
   streams: number
   /** Bytes of memory that the messages of calls and batches take. */
   memory: number
@@ -17,28 +17,28 @@ export interface Usage {
   heldMemory: number
 }
 
-/** Everything that one IPv4 address, or one IPv6 /64, has at a door. */
+/** The usage of one IPv4 address, or one IPv6 /64, at a door. */
 export interface Peer extends Usage {
   /** "192.0.2.7", "2001:db8:1:2::/64", or "unknown". */
   readonly address: string
   connections: number
-  /** Requests that have begun to arrive. */
+  /** Requests that have begun to arrive but are not complete. */
   arriving: number
-  /** Bytes of these. */
+  /** Bytes of the arriving requests. */
   bytes: number
 }
 
-/** Nothing in flight. */
+/** Returns a usage with nothing in flight. */
 export function noUsage(): Usage {
   return { calls: 0, batched: 0, held: 0, streams: 0, memory: 0, heldMemory: 0 }
 }
 
-/** A peer that has nothing yet. */
+/** Creates a peer without connections and calls. */
 export function newPeer(address: string): Peer {
   return { address, connections: 0, arriving: 0, bytes: 0, ...noUsage() }
 }
 
-/** The peers that have connections at a door, or calls in flight. */
+/** The peers that have connections or calls in flight at a door. */
 export class Peers {
   readonly #byAddress = new Map<string, Peer>()
 
@@ -53,9 +53,9 @@ export class Peers {
     return peer
   }
 
-  /** Forgets a peer that has no connection, and no call that still takes place. */
+  /** Forgets a peer without connections and without calls in flight. */
   forgetIfGone(peer: Peer): void {
-    // After nearly every call: the peer is still connected.
+    // Fast path: after nearly every call, the peer is still connected.
     if (peer.connections > 0) return
     const { address, calls, batched, held, streams, memory, heldMemory } = peer
     if (calls + batched + held + streams + memory + heldMemory > 0) return
@@ -64,14 +64,17 @@ export class Peers {
   }
 }
 
-/** The address of a socket, an IPv4 one that came over IPv6 as IPv4; "unknown" once the peer has gone. */
+/**
+ * Returns the remote address of a socket, or "unknown" once the peer has disconnected. An IPv4 address mapped into IPv6
+ * is returned as IPv4.
+ */
 export function peerAddress({ remoteAddress = "unknown" }: Pick<Socket, "remoteAddress">): string {
   return remoteAddress.startsWith("::ffff:") && remoteAddress.includes(".")
     ? remoteAddress.slice("::ffff:".length)
     : remoteAddress
 }
 
-/** The address of a caller without its port, which differs for each connection. */
+/** Returns the address of a caller without its port, which differs for each connection. */
 export function addressOf(peer: string): string {
   return peerAddress({ remoteAddress: peer.replace(/:\d+$/, "") })
 }

@@ -1,4 +1,4 @@
-/** The status codes of gRPC that are answered here: https://grpc.github.io/grpc/core/md_doc_statuscodes.html */
+/** The gRPC status codes that the service uses: https://grpc.github.io/grpc/core/md_doc_statuscodes.html */
 export const Code = {
   OK: 0,
   CANCELLED: 1,
@@ -15,23 +15,27 @@ export const Code = {
   UNAUTHENTICATED: 16,
 } as const
 
-/** A number of `Code`. */
+/** A gRPC status code. */
 export type Code = (typeof Code)[keyof typeof Code]
 
-/** What is wrong with one field of a request: `rules[1].rate.unit`. */
+/** A problem with one field of a request, such as `rules[1].rate.unit`. */
 export interface FieldViolation {
   readonly field: string
   readonly description: string
 }
 
-/** A call that fails, in the words of gRPC; each door says it in its own way. Its message is for the caller. */
+/**
+ * An error with a gRPC status code, for a call that fails. Each door translates it to its protocol. The caller sees the
+ * message.
+ */
 export class StatusError extends Error {
   override readonly name = "StatusError"
   readonly code: Code
   readonly violations: readonly FieldViolation[]
 
   constructor(code: Code, message: string, violations: readonly FieldViolation[] = []) {
-    // It is an answer, and nobody reads its stack. During an attack, stacks took more time than the answers.
+    // Skip the stack: the error becomes an answer, and its stack is never shown. During an attack, stacks took more
+    // time than the answers.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(message)
@@ -44,12 +48,15 @@ export class StatusError extends Error {
 /** The error for a call whose token is missing or wrong. */
 export class TokenError extends StatusError {}
 
-/** Milliseconds after which a caller should try again that was refused because of too much work: half of it, and up to as much more. */
+/**
+ * Average delay in milliseconds before a refused caller should retry. The actual delay is between half of it and one
+ * and a half times.
+ */
 const RETRY_MS = 1_000
 
-/** The error for a call that is refused because there is too much work. The same call may be answered a little later. */
+/** The error for a call that is refused because of too much work. The same call may succeed a little later. */
 export class OverloadError extends StatusError {
-  /** When to try again. It differs between errors, so that refused callers do not all come back at once. */
+  /** Delay before the caller should retry. It is randomized, so that refused callers do not all come back at once. */
   readonly retryAfterMs: number
 
   constructor(message: string) {
@@ -58,7 +65,10 @@ export class OverloadError extends StatusError {
   }
 }
 
-/** A request with wrong fields: the message names the first, the details all of them. */
+/**
+ * Creates the error for a request with invalid fields. The message contains the first violation, and the details
+ * contain all of them.
+ */
 export function invalidArgument(...violations: readonly [FieldViolation, ...FieldViolation[]]): StatusError {
   const [{ field, description }] = violations
   const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ""
@@ -66,13 +76,16 @@ export function invalidArgument(...violations: readonly [FieldViolation, ...Fiel
 }
 
 /**
- * Characters of a message, and of all that is said of fields. They go into header fields, of which some clients take 8 KiB (gRPC's
- * for Java), and of which a server that has more than 64 KiB of them sends none at all, so that its caller would wait for ever.
+ * Maximum characters of a message, and of all violations together. Both are sent in header fields, of which some
+ * clients (gRPC for Java) accept 8 KiB. A server that has more than 64 KiB of header fields sends none, and its caller
+ * would wait forever.
  */
 const LONGEST_MESSAGE = 500
 const LONGEST_VIOLATIONS = 3_000
 
-/** The same error, with no more to say than header fields hold: the message says how much of it there is. */
+/**
+ * Returns the error, shortened to fit into header fields. The message still contains the total number of violations.
+ */
 export function shortened(error: StatusError): StatusError {
   let length = 0
   const violations: FieldViolation[] = []
@@ -88,6 +101,7 @@ export function shortened(error: StatusError): StatusError {
 
 function shortText(text: string): string {
   const cut = text.length <= LONGEST_MESSAGE ? text : `${text.slice(0, LONGEST_MESSAGE)}…`
-  // A character that was cut in two, or came so, is none, which no header field can hold either.
+  // Replace lone surrogates, which cannot be sent in a header field. The cut may have split a character, or the text
+  // already contained one.
   return Buffer.from(cut).toString()
 }

@@ -4,7 +4,9 @@ import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
 import { type Status, StatusSchema } from "./gen/google/rpc/status_pb.ts"
 import type { StatusError } from "./status-error.ts"
 
-/** The error as google.rpc.Status, with a google.rpc.BadRequest where fields are wrong: https://google.aip.dev/193 */
+/**
+ * Returns the error as google.rpc.Status. Invalid fields are added as google.rpc.BadRequest: https://google.aip.dev/193
+ */
 export function statusMessage({ code, message, violations }: StatusError): Status {
   const fieldViolations = violations.map(({ field, description }) => ({ field, description }))
   const details =
@@ -12,7 +14,7 @@ export function statusMessage({ code, message, violations }: StatusError): Statu
   return create(StatusSchema, { code, message, details })
 }
 
-/** The same as its bytes, which gRPC sends as `grpc-status-details-bin`. */
+/** Returns the bytes of the error's google.rpc.Status, which gRPC sends as `grpc-status-details-bin`. */
 export function statusBytes(error: StatusError): Buffer {
   return Buffer.from(toBinary(StatusSchema, statusMessage(error)))
 }

@@ -1,19 +1,22 @@
 import type { TlsOptions } from "node:tls"
 
-/** What both doors prove who they are with, as PEM. */
+/** The certificate and key of both doors, as PEM. */
 export interface Tls {
-  /** The certificate, with those between it and the root. */
+  /** The certificate, followed by its intermediate certificates. */
   readonly cert: Buffer
   /** Its private key. */
   readonly key: Buffer
-  /** Who is to have signed the certificates of callers. Undefined: callers need none. */
+  /** The authority that must have signed the certificates of callers. If undefined, callers need no certificate. */
   readonly clientCa: Buffer | undefined
 }
 
-/** Longer than any arrival time: the handshake is a part of that time, and whoever keeps it ends the connection. */
+/** Disables Node's handshake timeout. The arrival timeout covers the handshake too, and ends late connections. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1
 
-/** The options of a TLS server. With an authority for callers, a caller without a certificate from it is refused. */
+/**
+ * Returns the options of a TLS server. If an authority for callers is given, a caller without a certificate from it is
+ * refused.
+ */
 export function tlsOptions({ cert, key, clientCa }: Tls): TlsOptions {
   const pair = { cert, key, handshakeTimeout: NO_TIMEOUT_MS }
   return clientCa === undefined

@@ -1,12 +1,18 @@
-/** Steps and milliseconds of long work in one turn of the event loop. */
+/** Maximum steps and milliseconds of long work in one turn of the event loop. */
 const MOST_STEPS = 16
 const MOST_MS = 5
-/** Steps that a work does before another one has its steps: those of a small batch, whose objects then do not outlive the turn. */
+/**
+ * Steps that a task may run before the next task gets its turn. It is enough for a small batch, whose objects then do
+ * not outlive the turn.
+ */
 const STEPS_IN_A_ROW = 16
 
-/** Work that takes too long for one turn of the event loop. */
+/** A task that takes too long for one turn of the event loop. */
 export interface LongWork {
-  /** Does the next step, which takes well below a millisecond. Returns false when it was the last one, or when the work cannot go on. */
+  /**
+   * Runs the next step, which takes well below a millisecond. Returns false after the last step, or if the task cannot
+   * go on.
+   */
   step(): boolean
 }
 
@@ -14,21 +20,21 @@ interface WaitingWork {
   readonly work: LongWork
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
-  /** Steps that it still has before another work's. */
+  /** Steps left before the next task gets its turn. */
   stepsLeft: number
 }
 
 /**
- * Does long work in steps: at most 16 of them, and at most about 5 ms, in one turn of the event loop. Between turns, other
- * calls are read and answered. Works that wait together take turns, so that a short one need not wait for a long one.
+ * Runs long tasks in steps: at most 16 steps, and at most about 5 ms, in one turn of the event loop. Between turns,
+ * other calls are read and answered. Waiting tasks take turns, so that a short one need not wait for a long one.
  */
 class WorkTurns {
   readonly #waiting: WaitingWork[] = []
 
-  /** Does the work's steps. Rejects with the error that a step throws. */
+  /** Runs all steps of a task. Rejects with the error that a step throws. */
   run(work: LongWork): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Never at once: calls that are read in one turn would each have the steps of a turn.
+      // Never start at once. Otherwise each of the calls that are read in one turn would use the steps of a whole turn.
       if (this.#waiting.length === 0) setImmediate(this.#turn)
       this.#waiting.push({ work, resolve, reject, stepsLeft: STEPS_IN_A_ROW })
     })
@@ -45,7 +51,7 @@ class WorkTurns {
     if (this.#waiting.length > 0) setImmediate(this.#turn)
   }
 
-  /** Does a step of the first work in line. Then the work leaves, stays or goes to the end of the line. */
+  /** Runs one step of the first task in line. Then the task leaves, stays, or moves to the end of the line. */
   #doStep(first: WaitingWork): void {
     let hasMore: boolean
     try {
@@ -67,10 +73,10 @@ class WorkTurns {
   }
 }
 
-/** The turns of this process, which has one event loop. */
+/** The turns of this process. It has one event loop, so they are shared. */
 export const turns = new WorkTurns()
 
-/** Maps a list item by item, in the turns of this process. Rejects with the error that `map` throws. */
+/** Maps a list item by item, in turns of the event loop. Rejects with the error that `map` throws. */
 export async function mapInTurns<Item, Result>(
   items: readonly Item[],
   map: (item: Item, index: number) => Result,
