@@ -13,7 +13,7 @@ function throwFault(): never {
   throw FAULT
 }
 
-/** Makes a call as often as wanted, and collects the messages that it fails with and the faults that are reported. */
+/** Creates a function that makes a call each time. Collects the error messages of the calls and the reported faults. */
 function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => void = () => undefined) {
   const messages: string[] = []
   const faults: unknown[] = []

@@ -3,23 +3,26 @@ import type { DoorListeners, GrpcReader } from "../door.ts"
 import { addressOf } from "../peers.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 
-/** A call whose request has come, whichever way it was read. */
+/** A call whose request has arrived, from either reader. */
 export interface AskedCall extends CallContext {
-  /** What has read it. */
+  /** The code that has read the call. */
   readonly reader: GrpcReader
-  /** The bytes of its message. */
+  /** Bytes of the request message. */
   readonly request: Uint8Array
-  /** What it has ended with before it was answered, as its caller has gone or would not wait longer; undefined while it waits. */
+  /**
+   * The code that the call ended with before it was answered, because its caller disconnected or its deadline passed.
+   * Undefined while the caller waits.
+   */
   readonly endedWith: Code | undefined
-  /** Answers with the bytes of a message; nothing is done once it has ended. */
+  /** Answers with the bytes of a message. A no-op once the call has ended. */
   answer(bytes: Uint8Array): void
-  /** Answers with an error; nothing is done once it has ended. */
+  /** Answers with an error. A no-op once the call has ended. */
   fail(error: StatusError): void
 }
 
 const FAULT = new StatusError(Code.INTERNAL, "An error of the decision service; its log has it.")
 
-/** Has calls answered by their handlers, each if there is room for it, and each reported once. */
+/** Runs the handlers of calls, if there is room for them, and reports each call once. */
 export class Answering {
   readonly #listeners: Pick<DoorListeners, "onFault" | "onAnswered" | "onWrongToken">
 
@@ -27,7 +30,7 @@ export class Answering {
     this.#listeners = listeners
   }
 
-  /** Answers a call at once if its handler does. A message with more than `mostBytes` is refused. */
+  /** Answers a call, synchronously if its handler is synchronous. Refuses a message with more than `mostBytes`. */
   answer(call: Call, asked: AskedCall, mostBytes = Number.POSITIVE_INFINITY): void {
     const sinceMs = this.#listeners.onAnswered === undefined ? 0 : performance.now()
     if (asked.request.length > mostBytes) {
@@ -74,13 +77,13 @@ export class Answering {
     this.#report(call, asked, told.code, sinceMs)
     if (error instanceof TokenError) this.#listeners.onWrongToken(call.path, addressOf(asked.peer))
     asked.fail(told)
-    // Last: a listener may throw, and the call is over even so.
+    // Report the fault last, because the listener may throw. The call must be over by then.
     if (isFault) this.#listeners.onFault(error, call.path)
   }
 
   #report(call: Call, asked: AskedCall, code: Code, sinceMs: number): void {
     const { onAnswered } = this.#listeners
-    // A caller that did not wait for the answer has another one.
+    // If the call ended before the answer, report the code that it ended with.
     onAnswered?.(call.path, asked.endedWith ?? code, performance.now() - sinceMs, asked.reader)
   }
 }

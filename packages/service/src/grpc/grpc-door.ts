@@ -25,15 +25,19 @@ import { isPlain, PlainCall } from "./plain-call.ts"
 import { renewStreams } from "./renewed-streams.ts"
 import { offerStreams, sessionOf } from "./sessions.ts"
 
-/** Bounds of what callers may send. */
+/** Bounds for the messages and connections of callers. */
 export interface GrpcBounds extends ConnectionBounds {
-  /** Bytes of a message, if its call does not say otherwise. */
+  /** Maximum bytes of a message, unless the call has its own limit. */
   readonly maxMessageBytes: number
-  /** Bytes in memory of requests that have not arrived yet, and as many of requests that have not been answered. Default 64 MiB. */
+  /**
+   * Maximum bytes in memory for requests that are arriving. The same limit applies to unanswered requests. Default 64
+   * MiB.
+   */
   readonly maxUnfinishedBytes?: number | undefined
   /**
-   * Single calls in flight, as many requests in batches, as many requests that rules hold, and as many calls whose request has not
-   * arrived yet. More are refused with UNAVAILABLE; a batch that comes alone is accepted.
+   * Maximum number of single calls in flight. The same limit applies to each of: requests in batches, requests held by
+   * rules, and calls whose request is still arriving. More are refused with UNAVAILABLE. A batch is accepted if nothing
+   * else is in flight.
    */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
@@ -42,28 +46,29 @@ export interface GrpcBounds extends ConnectionBounds {
 
 type LibraryAsked = ServerUnaryCall<Uint8Array, Uint8Array>
 
-/** The door of gRPC. */
+/** The gRPC door. */
 export interface GrpcDoor {
-  /** Resolves with the port that it listens on. */
+  /** Starts listening. Resolves with the port. */
   listen(host: string, port: number): Promise<number>
-  /** Takes no new calls, and resolves when those in flight have been answered. */
+  /** Stops accepting calls. Resolves when the calls in flight have been answered. */
   drain(): Promise<void>
   /** Ends all connections. */
   close(): void
 }
 
 /**
- * Megabytes that wait on one connection for a peer that asks on and reads no answers: then its calls are refused, and after a
- * hundred of those in a row it is closed. The pings of keepalive tell who is gone, and not who only does not read.
+ * Megabytes that may be buffered on one connection whose peer sends calls but does not read the answers. Above that its
+ * calls are refused, and after a hundred refusals in a row the connection is closed. Keepalive pings only find peers
+ * that are gone, not peers that do not read.
  */
 const MOST_UNREAD_MB = 128
 
-/** What a gRPC door is made of, beside its calls. */
+/** Options of a gRPC door. */
 export interface GrpcDoorOptions {
   readonly bounds: GrpcBounds
   readonly listeners: DoorListeners
   readonly tls?: Tls | undefined
-  /** Whether plain calls are answered beside @grpc/grpc-js. Default true. */
+  /** Whether the service answers plain calls itself, without @grpc/grpc-js. Default true. */
   readonly plainCalls?: boolean | undefined
   /** Adds more services to the server. */
   readonly addTo?: ((server: Server) => void) | undefined
@@ -85,7 +90,8 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     interceptors: [libraryArrivals.interceptor],
     "grpc.max_receive_message_length": longest,
     "grpc.enable_channelz": 0,
-    // Of one connection: those that grpc-js ends before all of them have come stay open until their client ends them, or goes.
+    // Streams per connection. It is twice the limit, because a stream that grpc-js ends before its request is complete
+    // stays open. Its client has to end the stream or disconnect.
     "grpc.max_concurrent_streams": 2 * maxInFlight,
     "grpc-node.max_session_memory": MOST_UNREAD_MB,
   })
@@ -95,7 +101,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
   options.addTo?.(server)
-  // TLS has been spoken before.
+  // The listener has already done TLS.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
   const callOf = new Map(calls.map((call) => [call.path, call]))
   const plain = { arrivals, inFlight, answering, maxMessageBytes }
@@ -152,13 +158,16 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   }
 }
 
-/** Ends an idle session: its client learns by GOAWAY that it has to connect again. */
+/** Ends an idle session. The client receives GOAWAY and has to connect again. */
 function endSession(session: ServerHttp2Session, socket: Socket): void {
   session.close()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
-/** Messages are read and written by whoever answers. */
+/**
+ * Returns the grpc-js definition of a call. Messages are passed through as bytes, because the calls parse and serialize
+ * them.
+ */
 function definitionOf({ path }: Call) {
   const same = (bytes: Buffer): Buffer => bytes
   return {

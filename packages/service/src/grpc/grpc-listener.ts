@@ -3,14 +3,15 @@ import { createServer as createTlsServer } from "node:tls"
 import { type Tls, tlsOptions } from "../tls.ts"
 
 /**
- * A server whose connections speak HTTP/2 to `onSocket`. gRPC's own would not let anybody see its connections, nor bound them.
+ * Creates a server whose connections use HTTP/2, and passes them to `onSocket`. The server of grpc-js gives no access
+ * to its connections, so they could not be limited.
  */
 export function createGrpcListener(tls: Tls | undefined, onSocket: (socket: Socket) => void): Server {
-  // Small answers are not to wait for each other.
+  // Send small answers at once, without Nagle's algorithm.
   const options = { noDelay: true }
   if (tls === undefined) return createServer(options, onSocket)
   return createTlsServer({ ...options, ...tlsOptions(tls), ALPNProtocols: ["h2"] }, (socket) => {
-    // Who breaks off hurts nobody else.
+    // An aborted connection must not affect the others.
     socket.on("error", () => undefined)
     onSocket(socket)
   })

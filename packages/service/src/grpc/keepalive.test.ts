@@ -14,11 +14,11 @@ afterEach(() => {
 interface Connected {
   readonly client: ClientHttp2Session
   readonly session: ServerHttp2Session
-  /** Stops what comes from the client, without closing its connection. */
+  /** Stops the data from the client without closing its connection. */
   silence(): void
 }
 
-/** A peer in a thread of its own, which counts the pings that it has answered. */
+/** A peer in its own thread, which counts the pings that it has answered. */
 const ANSWERING = `
   const { workerData: { port, answers } } = require("node:worker_threads")
   const client = require("node:http2").connect("http://127.0.0.1:" + port)
@@ -29,7 +29,7 @@ const ANSWERING = `
   }))
 `
 
-/** A server that follows its sessions. */
+/** A server that pings its sessions. */
 async function listen(times: KeepaliveTimes) {
   const keepalive = new Keepalive(times)
   const server = createServer()
@@ -43,7 +43,7 @@ async function listen(times: KeepaliveTimes) {
   return { port: (server.address() as AddressInfo).port, opened: once(server, "session") }
 }
 
-/** A session of such a server, and its client. */
+/** Returns a session of such a server, and its client. */
 async function open(times: KeepaliveTimes): Promise<Connected> {
   const { port, opened } = await listen(times)
   const sockets: Socket[] = []
@@ -102,7 +102,7 @@ describe("keepalive", () => {
     for (let round = 0; round < 10; round++) {
       const before = Atomics.load(answers, 0)
       await new Promise(setImmediate)
-      // Blocks this process until the peer has answered, and longer than it may take.
+      // Blocks this process until the peer has answered, and until its time to answer is over.
       Atomics.wait(answers, 0, before, 100)
       const untilMs = performance.now() + 2 * pongMs
       while (performance.now() < untilMs);

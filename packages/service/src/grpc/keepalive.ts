@@ -1,29 +1,31 @@
 import type { ServerHttp2Session } from "node:http2"
 import { CallbackDeadline, DeadlineQueue } from "../deadlines.ts"
 
-/** When sessions are pinged. */
+/** The timing of keepalive pings. */
 export interface KeepaliveTimes {
-  /** Milliseconds from the start of a session, or the last answer to a ping, to the next ping. */
+  /** Milliseconds from the start of a session, or from the last answered ping, to the next ping. */
   readonly pingMs: number
   /** Milliseconds that a peer may take to answer a ping. */
   readonly pongMs: number
 }
 
-/** A peer may be busy, so it gets 5 s, however short the arrival time is. */
+/** A busy peer gets 5 s to answer, even if the arrival time is shorter. */
 const PONG_MS = 5_000
 const MIN_PING_MS = 1_000
 const MAX_PING_MS = 30_000
 
-/** Returns the times with which a silent peer is found within the arrival time, if that is at least 6 s. */
+/** Returns the timing of pings. It detects a silent peer within the arrival time, if that is at least 6 s. */
 export function keepaliveTimes(arrivalMs: number): KeepaliveTimes {
   const pingMs = Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, arrivalMs - PONG_MS))
   return { pingMs, pongMs: PONG_MS }
 }
 
 /**
- * Ends HTTP/2 sessions whose peers do not answer pings: peers that have gone without closing the connection, and peers that stop in the
- * middle of a header block, where no other frame is allowed (RFC 9113 section 6.10). The keepalive of @grpc/grpc-js also ends every
- * draining session at its next ping, with the calls that it still has: Node refuses to ping a session after GOAWAY.
+ * Ends HTTP/2 sessions whose peers do not answer pings. Such a peer has gone without closing the connection, or it has
+ * stopped in the middle of a header block, where no other frame is allowed (RFC 9113 section 6.10).
+ *
+ * The keepalive of @grpc/grpc-js is not used, because it ends draining sessions with calls in flight. Node refuses to
+ * ping a session after GOAWAY, so every draining session would end at its next ping.
  */
 export class Keepalive {
   readonly #pings: DeadlineQueue
@@ -40,7 +42,7 @@ export class Keepalive {
     const end = (): void => {
       if (isAwaited) session.destroy()
     }
-    // If this process was busy, the answer may have arrived and not been read: it is read before the immediate runs.
+    // If this process was busy, the answer may have arrived but not been read. It is read before the immediate runs.
     const pong = new CallbackDeadline(() => void setImmediate(end))
     const answered = (): void => {
       isAwaited = false

@@ -11,21 +11,22 @@ import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
 import { newPeer } from "../peers.ts"
 import { Code, OverloadError, StatusError } from "../status-error.ts"
 
-/** Bytes of memory that a piece of a message takes beside its own: @grpc/grpc-js keeps each until all have come. */
+/** Overhead in bytes for each piece of a message. @grpc/grpc-js keeps all pieces until the message is complete. */
 const PIECE_BYTES = 256
-/** How many times as long a compressed message can be when it is read: deflate's best. */
+/** Maximum factor by which decompression can enlarge a message: the best ratio of deflate. */
 const MOST_INFLATION = 1_032
 
 /**
- * The arrival of calls that @grpc/grpc-js reads. It keeps no count of the bytes that have come, so they are counted on the HTTP/2 stream:
- * of a compressed call as many as it may become, since it is decompressed as soon as its message is there.
+ * Tracks the arrival of calls that @grpc/grpc-js reads. The library does not count received bytes, so they are counted
+ * on the HTTP/2 stream. For a compressed call, the maximum decompressed size is counted, because the library
+ * decompresses a message as soon as it is complete.
  */
 export class LibraryArrivals {
-  /** Ends the arrival of a call when its request has come. */
+  /** An interceptor that ends the arrival of a call when its request is complete. */
   readonly interceptor: ServerInterceptor
   readonly #arrivals: Arrivals
   readonly #mostBytes: number
-  /** The arrival of the stream that the library is about to be given. */
+  /** The arrival of the stream that the library receives next. */
   #next: LibraryArrival | undefined
 
   /** `mostBytes` is the longest message that @grpc/grpc-js accepts. */
@@ -50,13 +51,13 @@ export class LibraryArrivals {
           if (coming.error === undefined) next(listener)
           else coming.endArrival(coming.error)
         })
-        // The library says "OK" in words, too. Plain calls spare those bytes.
+        // The library also sends "OK" as text. Leave it out, like plain calls do, to save bytes.
         .withSendStatus((status, next) => next(status.code === Code.OK ? { ...status, details: "" } : status))
       return new ServerInterceptingCall(call, responder.build())
     }
   }
 
-  /** Follows a stream before the library is given it. `mostBytes` bounds the message, if its method does. */
+  /** Follows a stream before the library receives it. `mostBytes` limits the message, if its method has a limit. */
   follow(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -84,10 +85,11 @@ export class LibraryArrivals {
       this.#arrivals.hold(coming.arrival, bytes - held + PIECE_BYTES)
       held = bytes
     })
-    // Whatever listens to data makes a stream flow, and the library decides when.
+    // A "data" listener makes the stream flow. Pause it, because the library decides when to read.
     stream.pause()
     stream.on("close", () => this.#arrivals.end(coming.arrival))
-    // The library leaves a call open that it has answered before all of it had come: its stream would stay until its client ends it.
+    // Close a stream that the library has answered before the whole request arrived. Otherwise it would stay open until
+    // the client ends it.
     stream.on("finish", () => {
       if (!stream.readableEnded) stream.close()
     })
@@ -95,16 +97,16 @@ export class LibraryArrivals {
   }
 }
 
-/** Before a message: whether it is compressed, and its length. */
+/** Length of the prefix of a message: a flag for compression, and the length of the message. */
 const PREFIX_BYTES = 5
 
-/** Stands for every connection, if Node's sessions cannot be found. */
+/** Stands for every connection if Node's HTTP/2 sessions cannot be found. */
 const UNKNOWN: Sender = { peer: newPeer("unknown"), arriving: 0, bytes: 0 }
 
 class LibraryArrival {
   readonly arrival: Arrival
   call: ServerInterceptingCallInterface | undefined
-  /** What the call ends with, if that is known before the library has it. */
+  /** The error that ends the call, if it is known before the library has the call. */
   error: StatusError | undefined
 
   constructor(sender: Sender, arrivals: Arrivals) {

@@ -6,7 +6,7 @@ import { Code, OverloadError, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
 import type { AskedCall } from "./answering.ts"
 
-/** A call that @grpc/grpc-js has read, and answers. */
+/** A call that @grpc/grpc-js reads and answers. */
 export class LibraryCall implements AskedCall, Asking {
   readonly #call: ServerUnaryCall<Uint8Array, Uint8Array>
   readonly #done: sendUnaryData<Uint8Array>
@@ -41,19 +41,19 @@ export class LibraryCall implements AskedCall, Asking {
     return this.#call.getPeer()
   }
 
-  /** Whether the caller has hung up, or its deadline has passed. */
+  /** Whether the caller has disconnected or its deadline has passed. */
   get closed(): boolean {
     return this.#call.cancelled
   }
 
   get endedWith(): Code | undefined {
     if (!this.#call.cancelled) return undefined
-    // A timer may be a millisecond early.
+    // Allow for a timer that fires a millisecond early.
     return Number(this.#call.getDeadline()) <= Date.now() + 1 ? Code.DEADLINE_EXCEEDED : Code.CANCELLED
   }
 
   once(_event: "close", listener: () => void): void {
-    // One caller may wait for as many requests as it has put into a call.
+    // One call may wait for many requests, each with its own listener.
     this.#call.setMaxListeners(0)
     this.#call.once("cancelled", listener)
   }

@@ -4,12 +4,15 @@ import { Deadline, DeadlineQueue } from "../deadlines.ts"
 import type { InFlight } from "../in-flight.ts"
 import type { OverloadError } from "../status-error.ts"
 
-/** The streams of a door. Each takes memory until its client has taken the answer, and a client may never open its window for that. */
+/**
+ * The open streams of a door. Each takes memory until its client has read the answer, and a client may never open its
+ * flow-control window for that.
+ */
 export class OpenStreams {
   readonly #inFlight: InFlight
   readonly #deadlines: DeadlineQueue
 
-  /** A client has one to two times `answerMs` to take an answer. */
+  /** A client has between `answerMs` and twice that time to read an answer. */
   constructor(inFlight: InFlight, answerMs: number) {
     this.#inFlight = inFlight
     this.#deadlines = new DeadlineQueue(answerMs)
@@ -28,7 +31,7 @@ export class OpenStreams {
     }
     const open = new OpenStream(stream, this.#deadlines)
     if (isUnary) this.#deadlines.start(open)
-    // One listener for all who need to know: each one costs a call more than the work it does.
+    // Use one listener for everything: a listener costs a call more than the work inside it.
     stream.on("close", () => {
       this.#deadlines.stop(open)
       this.#inFlight.leave(peer, "streams", 1)
@@ -43,9 +46,9 @@ export class OpenStreams {
   }
 }
 
-/** One stream, and the deadline of its answer. */
+/** An open stream, with the deadline for reading its answer. */
 export class OpenStream extends Deadline {
-  /** Told when the stream has closed. */
+  /** The call of the stream; its `onClosed` runs when the stream has closed. */
   call: { onClosed(): void } | undefined
   readonly #stream: ServerHttp2Stream
   readonly #deadlines: DeadlineQueue
@@ -63,7 +66,7 @@ export class OpenStream extends Deadline {
       stream.close(constants.NGHTTP2_CANCEL)
       return
     }
-    // The answer may have been sent just now. A call that a rule holds has none yet.
+    // Wait once more, because the answer may have been sent just now. A call that a rule holds has no answer yet.
     this.#wasAnswered = stream.headersSent
     this.#deadlines.start(this)
   }

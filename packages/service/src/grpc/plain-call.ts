@@ -9,26 +9,27 @@ import type { Answering, AskedCall } from "./answering.ts"
 import type { OpenStream } from "./open-streams.ts"
 import { timeLeftMs } from "./time-left.ts"
 
-// What a plain call looks like on its HTTP/2 stream: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+// For the protocol of a plain call on its HTTP/2 stream, see
+// https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 
-/** What plain calls are read and answered with. */
+/** The parts that plain calls share. */
 export interface PlainCalls {
   readonly arrivals: Arrivals
   readonly inFlight: InFlight
   readonly answering: Answering
-  /** Bytes of a message, if its call does not say otherwise. */
+  /** Maximum bytes of a message, unless the call has its own limit. */
   readonly maxMessageBytes: number
 }
 
-/** What a call ends with that is not answered. */
+/** The status of a call that ends without an answer. */
 interface Ending {
   readonly code: Code
   readonly details: string
 }
 
-/** Before a message: whether it is compressed, and its length. */
+/** Length of the prefix of a message: a flag for compression, and the length of the message. */
 const PREFIX_BYTES = 5
-/** The longest that a timer of Node can wait. */
+/** The longest delay of a Node timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 const HEADERS = { ":status": 200, "content-type": "application/grpc+proto" } as const
@@ -50,8 +51,8 @@ const COMPRESSED: Ending = {
 }
 
 /**
- * Whether a call is one that PlainCall reads and answers. Any other is for @grpc/grpc-js: one that is compressed, or that says
- * what it may not.
+ * True if PlainCall can read and answer the call. All other calls are left to @grpc/grpc-js: compressed calls, and
+ * calls with invalid headers.
  */
 export function isPlain(headers: IncomingHttpHeaders): boolean {
   const { "content-type": type, "grpc-encoding": encoding = "identity", "grpc-timeout": timeout } = headers
@@ -64,8 +65,8 @@ export function isPlain(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * A call of one message that is answered with one, neither of them compressed, on the HTTP/2 stream that it came by. Nearly every
- * call is such a one, and costs half of what it does by @grpc/grpc-js, which is made for calls of any kind (decision 0026).
+ * A call with one message and one answer, both uncompressed, on its HTTP/2 stream. Nearly every call is like this. It
+ * costs half as much as with @grpc/grpc-js, which supports calls of any kind (decision 0026).
  */
 export class PlainCall implements AskedCall, Asking {
   readonly #stream: ServerHttp2Stream
@@ -76,14 +77,14 @@ export class PlainCall implements AskedCall, Asking {
   readonly #message = new PartialMessage()
   readonly reader = "plain"
   readonly places: CallPlaces
-  /** Bytes that have to come, prefix and all; 0 until that is known. */
+  /** Expected bytes, including the prefix. 0 until the length is known. */
   #expected = 0
   #timer: NodeJS.Timeout | undefined
   #isOver = false
   #endedWith: Code | undefined
   #listeners: Set<() => void> | undefined
 
-  /** Reads the call, and has it answered when its request has come. */
+  /** Starts to read the call, and answers it when its request has arrived. */
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -99,7 +100,7 @@ export class PlainCall implements AskedCall, Asking {
     this.#by = by
     this.#arrival = new Arrival(sender, by.arrivals, this)
     this.places = new CallPlaces(by.inFlight, sender.peer)
-    // A stream that has failed emits "close" as well.
+    // Ignore errors: a failed stream also emits "close".
     stream.on("error", () => undefined)
     by.arrivals.begin(this.#arrival)
     if (this.#isOver) return
@@ -125,7 +126,7 @@ export class PlainCall implements AskedCall, Asking {
     return remoteAddress === undefined ? "unknown" : `${remoteAddress}:${remotePort}`
   }
 
-  /** Whether the caller has hung up, or its deadline has passed. */
+  /** Whether the caller has disconnected or its deadline has passed. */
   get closed(): boolean {
     return this.#endedWith !== undefined
   }
@@ -161,7 +162,7 @@ export class PlainCall implements AskedCall, Asking {
     this.#send(error.code, error.message, { "grpc-status-details-bin": details, ...retryHeaders(error) })
   }
 
-  /** The stream has closed: a caller that was not answered has gone. */
+  /** Ends the call when its stream has closed. If it was not answered, its caller has disconnected. */
   onClosed(): void {
     this.#close(Code.CANCELLED)
   }
@@ -182,7 +183,7 @@ export class PlainCall implements AskedCall, Asking {
   }
 
   #receive(chunk: Buffer): void {
-    // What still comes of a call that is over is read, so that its stream can end, and let go.
+    // Read and discard the rest of a call that is over, so that its stream can end and be freed.
     if (this.#isOver) return
     const message = this.#message
     if (!this.#by.arrivals.hold(this.#arrival, message.add(chunk))) return
@@ -195,7 +196,7 @@ export class PlainCall implements AskedCall, Asking {
         return
       }
       this.#expected = PREFIX_BYTES + bytes
-      // As much as its sender says: growing step by step would leave the smaller pieces behind as garbage.
+      // Reserve the announced length at once. Growing step by step would leave smaller buffers behind as garbage.
       if (!this.#by.arrivals.hold(this.#arrival, message.reserve(this.#expected))) return
     }
     if (message.length > this.#expected) this.#sendStatus(MORE_THAN_ONE)
@@ -220,7 +221,7 @@ export class PlainCall implements AskedCall, Asking {
     return this.#stream.destroyed || this.#stream.closed
   }
 
-  /** Nobody waits for an answer any more; false where nobody did before. */
+  /** Ends a call whose caller no longer waits for an answer. Returns false if the call is already over. */
   #close(code: Code): boolean {
     if (this.#isOver) return false
     this.#isOver = true
@@ -232,7 +233,7 @@ export class PlainCall implements AskedCall, Asking {
     return true
   }
 
-  /** Whether an answer can be sent; no other can then. */
+  /** Ends the call before its answer is sent. Returns false if the call is already over or its stream has closed. */
   #finish(): boolean {
     if (this.#isOver || this.#isGone()) return false
     this.#isOver = true
@@ -245,14 +246,17 @@ export class PlainCall implements AskedCall, Asking {
     const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
     const stream = this.#stream
     stream.respond({ ...HEADERS, ...status }, WITHOUT_MESSAGE)
-    // Not each client ends or resets a call that has been answered before all of it had come: its stream would stay open, and
-    // keep the service from going down (RFC 9113 section 8.1).
+    // Close the stream if it was answered before its whole request arrived (RFC 9113 section 8.1). Some clients neither
+    // end nor reset such a call. Its stream would stay open and keep the service from shutting down.
     if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
     stream.resume()
   }
 }
 
-/** Tells clients that retry when to do so: https://github.com/grpc/proposal/blob/master/A6-client-retries.md#pushback */
+/**
+ * Returns the header with which clients delay a retry:
+ * https://github.com/grpc/proposal/blob/master/A6-client-retries.md#pushback
+ */
 function retryHeaders(error: StatusError): Record<string, string> | undefined {
   return error instanceof OverloadError ? { "grpc-retry-pushback-ms": String(error.retryAfterMs) } : undefined
 }

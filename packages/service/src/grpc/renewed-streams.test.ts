@@ -17,7 +17,7 @@ it("a list of many lasts for as many more", () => {
   const one = session(state)
   expect(renewStreams(one)).toBe(true)
   let id = 0
-  /** The lists there are while so many more are opened. */
+  /** Returns the number of different Maps that are in use while this number of streams are opened. */
   const lists = (streams: number) => {
     const seen = new Set<Map<number, object>>()
     for (let opened = 0; opened < streams; opened++) {

@@ -2,17 +2,22 @@ import type { EventEmitter } from "node:events"
 import { types } from "node:util"
 import { valuesOf } from "./sessions.ts"
 
-/** Streams after which a list is renewed: so few that it does not outlive two small collections, by which it would grow old. */
+/**
+ * Number of new streams after which a session gets a new Map. It is small enough that the Map does not survive two
+ * minor collections, which would move it to the old generation.
+ */
 export const STREAMS_A_LIST = 100
 
 /**
- * Node has the open streams of an HTTP/2 session in one Map. A Map to which is added and from which is taken for ever gets a new
- * table again and again. When the Map is old, so is its new table from the first, and the one that it replaces keeps the streams
- * that were in it until the next full collection: they are copied by each small one before, and a connection that lasts pays a
- * quarter of its CPU for that. So a session gets a new Map now and then, before it has grown old.
+ * Replaces the Map of a session's open streams now and then, before V8 moves it to the old generation.
  *
- * Nothing of Node's interface reaches that Map, so it is looked for where Node 20 to 24 have it. Where it is not found, as in a
- * version that keeps its streams otherwise, nothing is done and false is returned. Decision 0025 has the figures.
+ * Node keeps the open streams of an HTTP/2 session in one Map. A Map whose entries come and go gets a new internal
+ * table again and again. If the Map is in the old generation, its new tables start there as well. A replaced table then
+ * keeps its streams until the next full collection, and every minor collection until then copies them. A long-lived
+ * connection spends a quarter of its CPU time on that.
+ *
+ * Node has no public access to that Map, so this searches where Node 20 to 24 keep it. Returns false, and does nothing,
+ * if it is not found, as in a version that stores its streams differently. Decision 0025 has the figures.
  */
 export function renewStreams(session: EventEmitter): boolean {
   const state = valuesOf(session).find(hasStreams)
@@ -20,9 +25,9 @@ export function renewStreams(session: EventEmitter): boolean {
   let left = STREAMS_A_LIST
   session.on("stream", () => {
     if (--left > 0) return
-    // To copy many costs each of them no more than to copy few.
+    // Wait for at least as many new streams as were copied, so that the cost per stream stays constant.
     left = Math.max(STREAMS_A_LIST, state.streams.size)
-    // Of Node's own kind, whose methods nobody can have changed.
+    // Use Node's own Map class, whose methods cannot have been patched.
     const Streams = state.streams.constructor as MapConstructor
     state.streams = new Streams(state.streams)
   })

@@ -2,8 +2,8 @@ import { EventEmitter } from "node:events"
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2"
 
 /**
- * The HTTP/2 session that a socket has just become. Nothing of Node's interface leads to it from a socket, so it is looked for
- * where Node 20 to 24 have it; undefined where it is not found.
+ * Returns the HTTP/2 session that was just created on a socket. Node has no public access from a socket to its session,
+ * so this searches where Node 20 to 24 keep it. Returns undefined if it is not found.
  */
 export function sessionOf(socket: object): ServerHttp2Session | undefined {
   return valuesOf(socket).find((value) => value instanceof EventEmitter && "goaway" in value) as
@@ -11,14 +11,15 @@ export function sessionOf(socket: object): ServerHttp2Session | undefined {
     | undefined
 }
 
-/** What an object has, under whichever key. */
+/** Returns the values of all own properties of an object, including symbol keys. */
 export function valuesOf(object: object): unknown[] {
   return Reflect.ownKeys(object).map((key) => (object as Record<PropertyKey, unknown>)[key])
 }
 
 /**
- * Has the streams of a session offered to `take` before its server: those that it takes the server learns nothing of. Returns
- * false, and does nothing, where the session does not hand its streams to a server as those of Node 20 to 24 do.
+ * Offers each stream of a session to `take` before the session's server. The server does not see the streams that
+ * `take` accepts. Returns false, and does nothing, if the session does not pass its streams to a server as in Node 20
+ * to 24.
  */
 export function offerStreams(
   session: EventEmitter,

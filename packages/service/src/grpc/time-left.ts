@@ -9,8 +9,8 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Milliseconds that a caller waits, of its `grpc-timeout`; undefined where that is none. "Timeout" in
- * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * Parses a `grpc-timeout` header. Returns how many milliseconds the caller waits, or undefined if the value is invalid.
+ * See "Timeout" in https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 export function timeLeftMs(timeout: string): number | undefined {
   const [, digits, unit] = FORM.exec(timeout) ?? []
