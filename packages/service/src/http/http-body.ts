@@ -8,17 +8,20 @@ interface BodyError extends Error {
   readonly statusCode: number
 }
 
-/** Receives a body, or the reason why there is none. */
+/** A callback that receives a body, or the error that occurred. */
 type OnBody = (error: BodyError | undefined, body: Buffer) => void
 
 const NOTHING = Buffer.alloc(0)
 
-/** Whether a body is JSON; any other is a message in its binary form. */
+/** Whether a body is JSON. Any other body is a binary message. */
 export function isJson({ headers }: FastifyRequest): boolean {
   return /^application\/json\b/i.test(String(headers["content-type"]))
 }
 
-/** Reads a body of at most `maxBytes`, and counts its bytes until it has come. `done` is not called if the arrival ends before. */
+/**
+ * Reads a body of at most `maxBytes`, and counts its bytes until it is complete. `done` is not called if the arrival
+ * ends first.
+ */
 export function readBody(
   payload: IncomingMessage,
   maxBytes: number,
@@ -32,7 +35,7 @@ export function readBody(
     return
   }
   const body = new PartialMessage()
-  // Listeners stay until the request is collected: to take them off costs each request 2 % of its time.
+  // Keep the listeners until the request is collected. Removing them would cost each request 2 % of its time.
   let isOver = false
   const stop = (): void => {
     isOver = true
@@ -40,11 +43,11 @@ export function readBody(
   }
   const read = (piece: Buffer): void => {
     if (isOver) return
-    // As much as its sender says: growing step by step would leave the smaller pieces behind as garbage.
+    // Reserve the announced length at once. Growing step by step would leave smaller buffers behind as garbage.
     const reserved = body.length === 0 && piece.length < length ? body.reserve(length) : 0
     if (!arrivals.hold(arrival, reserved + body.add(piece))) {
       stop()
-      // Its connection ends with the answer: reading on would only fill the memory.
+      // Stop reading: the connection ends with the answer, so more data would only fill the memory.
       payload.pause()
     } else if (body.length > maxBytes) {
       stop()

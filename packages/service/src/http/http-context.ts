@@ -4,7 +4,7 @@ import { type Asking, bearerToken, type CallContext } from "../calls.ts"
 import type { CallPlaces } from "../in-flight.ts"
 import { Code, StatusError } from "../status-error.ts"
 
-/** What a handler may want to know of a call over HTTP; read when it does. */
+/** The context of a call over HTTP. Values are read when a handler needs them. */
 export class HttpContext implements CallContext {
   readonly asking: Asking
   readonly places: CallPlaces
@@ -26,12 +26,12 @@ export class HttpContext implements CallContext {
   }
 }
 
-/** As long as a caller may want to wait, in milliseconds: what Connect's header can say, and a timer can. */
+/** Longest timeout in milliseconds: the limit of a timer. */
 const LONGEST_MS = 2 ** 31 - 1
 
 /**
- * The milliseconds after which a caller does not wait any more (Connect-Timeout-Ms); undefined where it does not say.
- * Throws StatusError for what is no such number.
+ * Returns the caller's timeout in milliseconds (Connect-Timeout-Ms), or undefined if the header is absent. Throws
+ * StatusError for an invalid value.
  */
 export function timeoutOf({ headers }: FastifyRequest): number | undefined {
   const text = headers["connect-timeout-ms"]
@@ -40,7 +40,7 @@ export function timeoutOf({ headers }: FastifyRequest): number | undefined {
   throw new StatusError(Code.INVALID_ARGUMENT, "Connect-Timeout-Ms is not a whole number of milliseconds.")
 }
 
-/** A caller over HTTP that waits no longer than a time: it is closed when the connection is, or the time has passed. */
+/** A caller over HTTP with a timeout. It closes when the connection closes or the time has passed. */
 export class TimedAsking extends EventEmitter implements Asking {
   closed = false
   readonly #stop: () => void
@@ -64,7 +64,7 @@ export class TimedAsking extends EventEmitter implements Asking {
     }
   }
 
-  /** It has been answered. */
+  /** Stops the timer when the call has been answered. */
   end(): void {
     this.#stop()
   }

@@ -15,28 +15,34 @@ import { isJson, readBody } from "./http-body.ts"
 import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 import { httpError } from "./http-errors.ts"
 
-/** Bounds of what callers may send. */
+/** Bounds for the messages and connections of callers. */
 export interface HttpBounds extends ConnectionBounds {
-  /** Bytes of a body, if its call does not say otherwise. */
+  /** Maximum bytes of a body, unless the call has its own limit. */
   readonly maxMessageBytes: number
-  /** Bytes in memory of requests that have not arrived yet, and as many of requests that have not been answered. Default 64 MiB. */
+  /**
+   * Maximum bytes in memory for requests that are arriving. The same limit applies to unanswered requests. Default 64
+   * MiB.
+   */
   readonly maxUnfinishedBytes?: number | undefined
   /**
-   * Single calls in flight, as many requests in batches, as many requests that rules hold, and as many calls whose request has not
-   * arrived yet. More are refused with 503; a batch that comes alone is accepted.
+   * Maximum number of single calls in flight. The same limit applies to each of: requests in batches, requests held by
+   * rules, and calls whose request is still arriving. More are refused with 503. A batch is accepted if nothing else is
+   * in flight.
    */
   readonly maxInFlight: number
   /** Milliseconds that a request may take to arrive. */
   readonly arrivalMs: number
 }
 
-/** The door of HTTP with JSON. */
+/** The HTTP door. */
 export interface HttpDoor {
-  /** Resolves with the port that it listens on. */
+  /** Starts listening. Resolves with the port. */
   listen(host: string, port: number): Promise<number>
-  /** Still answers, and asks for each next request to come by another connection: every answer ends its own. */
+  /**
+   * Still answers, but ends the connection after every answer, so that clients send their next request on a new one.
+   */
   leave(): void
-  /** Takes no new connections, and resolves when what came by those that are open has been answered. */
+  /** Stops accepting connections. Resolves when all requests on open connections have been answered. */
   drain(): Promise<void>
   /** Ends all connections. */
   close(): void
@@ -45,13 +51,14 @@ export interface HttpDoor {
 /** The body of an answer. */
 type AnswerBody = Uint8Array | string
 
-/** Messages in their binary form, as Connect calls it. */
+/** Connect's content type for binary messages. */
 const BINARY = "application/proto"
 const JSON_TYPE = "application/json; charset=utf-8"
 
 /**
- * The same calls as over gRPC, each a POST to its path whose body is the request as JSON, or as bytes (https://protobuf.dev/programming-guides/json):
- * what Connect calls unary (https://connectrpc.com/docs/protocol), so that its clients can call them too.
+ * Creates the HTTP door, which has the same calls as gRPC. Each is a POST to the path of the call. The body is the
+ * request as JSON (https://protobuf.dev/programming-guides/json) or as bytes. The calls follow Connect's unary protocol
+ * (https://connectrpc.com/docs/protocol), so that Connect clients work too.
  */
 export function createHttpDoor(
   calls: readonly Call[],
@@ -63,14 +70,14 @@ export function createHttpDoor(
   const { onFault, onAnswered } = listeners
   const app = Fastify({
     logger: false,
-    // Whatever a member is called, it is read as what the message has of that name, and else refused by its name.
+    // Let the parser accept any member name. The protobuf reader then refuses unknown fields by their names.
     onProtoPoisoning: "ignore",
     onConstructorPoisoning: "ignore",
     exposeHeadRoutes: false,
-    // A path whose escapes are none: Fastify would answer it in words of its own.
+    // A path with invalid percent-encoding is answered as not found. Fastify would send its own error format.
     frameworkErrors: (_error, request, reply) => void notFound(request, reply),
   })
-  // A member of the request: a WeakMap of requests multiplied the time that garbage collection takes.
+  // Store the arrival on the request: a WeakMap of requests multiplied the time for garbage collection.
   app.decorateRequest("arrival", null)
   app.removeAllContentTypeParsers()
   const parseJson = app.getDefaultJsonParser("ignore", "ignore")
@@ -90,13 +97,14 @@ export function createHttpDoor(
     response.once("close", () => connection?.endCall())
     app.routing(request, response)
   }
-  // Fastify's own would be one for each address of "localhost" too, and it lets nobody see but the first.
+  // Create the servers here. Fastify also creates a server for each address of "localhost", but gives access only to
+  // the first.
   const createListener = (): Server => {
     const options = {
       keepAliveTimeout: idleMs,
       requestTimeout: arrivalMs,
       headersTimeout: arrivalMs,
-      // Node looks for requests that take too long every so often.
+      // Interval at which Node checks for requests that take too long.
       connectionsCheckingInterval: Math.ceil(arrivalMs / 10),
     }
     const listener =
@@ -109,7 +117,7 @@ export function createHttpDoor(
       const connection = connections.of(socket)
       if (connection === undefined) return
       connection.endLate = () => void listener.emit("clientError", requestTimeout(), socket)
-      // Node ends idle connections itself, unless an empty line has switched off its timer.
+      // Node ends idle connections itself, unless an empty line has stopped its timer.
       connection.endIdle = () => connection.expectCall()
     })
     return listener
@@ -118,11 +126,11 @@ export function createHttpDoor(
   const outputs = new Map(calls.map(({ path, output }) => [path, output]))
   const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
   const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
-  /** By which the calls in flight have come. */
+  /** Sockets with calls in flight. */
   const busy = new Set<Socket>()
   const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
   let isLeaving = false
-  /** The last answer of its connection, where that is to end. */
+  /** Sends a body. While the service is leaving, it also ends the connection after this answer. */
   const send = (reply: FastifyReply, body: unknown): FastifyReply =>
     isLeaving ? reply.header("connection", "close").send(body) : reply.send(body)
   const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
@@ -138,7 +146,7 @@ export function createHttpDoor(
     if (error instanceof OverloadError) reply.header("retry-after", Math.ceil(error.retryAfterMs / 1_000))
     return send(reply.code(status), body)
   }
-  /** Answers a request of which more is to come, and ends its connection, since nobody reads the rest. */
+  /** Answers a request that has not arrived completely, and ends its connection, because the rest is not read. */
   const endUnfinished = (reply: FastifyReply, error: StatusError, path: string): void => {
     reply.raw.once("close", () => reply.request.raw.destroy())
     fail(reply.header("connection", "close"), error, path)
@@ -159,7 +167,8 @@ export function createHttpDoor(
     }
     const arrival = new Arrival(connection, arrivals, { endArrival })
     ;(request as ArrivingRequest).arrival = arrival
-    // Whatever becomes of the request, its response closes. A request that has come ends its arrival in the handler.
+    // The response always closes, even if the request fails. If the request arrives completely, its handler ends the
+    // arrival.
     reply.raw.once("close", () => arrivals.end(arrival))
     arrivals.begin(arrival)
     if (arrival.isRunning) done()
@@ -181,9 +190,10 @@ export function createHttpDoor(
         const sent = await inTime(request, reply, (asking) => {
           const context = new HttpContext(request, asking, places)
           const body = (request.body ?? {}) as Body
-          // A request may wait for hours, and its body is not needed again.
+          // Free the body: a request may wait for hours, and its body is not needed again.
           request.body = undefined
-          // As it was asked: the body was read by its type, in whatever case that is written, and with parameters.
+          // Answer in the format of the request. The content type parser has already handled upper case and parameters
+          // of the type.
           answer =
             body instanceof Uint8Array ? call.answerBytes(body, context) : call.answerJson(body, context)
           if (answer instanceof Promise) places.wait()
@@ -198,7 +208,8 @@ export function createHttpDoor(
         onAnswered?.(path, code, performance.now() - sinceMs)
         busy.delete(socket)
         const leave = (): void => places.leave()
-        // A caller that has waited long enough has its answer, and yet the store may still be working for it.
+        // Keep the places until the handler is done. After a timeout the caller has its answer, but the store may still
+        // be working.
         if (answer instanceof Promise) void answer.then(leave, leave)
         else leave()
       }
@@ -210,7 +221,8 @@ export function createHttpDoor(
     return fail(reply, new StatusError(Code.UNIMPLEMENTED, `There is no ${method} ${url}.${hint}`), url)
   }
   app.setNotFoundHandler(notFound)
-  // What Fastify refuses before a handler: a body that is too long, no JSON, or of another type.
+  // Handles the requests that Fastify refuses before a handler runs: the body is too long, not valid JSON, or of an
+  // unknown type.
   app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, request, reply) => {
     const { statusCode = 500, message } = error
     if (statusCode >= 500) return fail(reply, error, request.url)
@@ -231,7 +243,7 @@ export function createHttpDoor(
     async drain() {
       isLeaving = true
       connections.endSilent()
-      // A server that is closed looks no more for requests that take too long.
+      // A closed server no longer checks for requests that take too long.
       const late = setTimeout(() => connections.endUnless((socket) => busy.has(socket)), arrivalMs)
       await Promise.all(listening.map((each) => new Promise((resolve) => each.close(resolve))))
       clearTimeout(late)
@@ -243,30 +255,30 @@ export function createHttpDoor(
   }
 }
 
-/** A request whose body may not have come yet. */
+/** A request whose body may not have arrived yet. */
 interface ArrivingRequest extends FastifyRequest {
   arrival: Arrival | null
 }
 
-/** What Node emits for a request that takes too long; it is answered with 408. */
+/** Creates the error that Node emits for a request that takes too long. It is answered with 408. */
 function requestTimeout(): Error {
   return Object.assign(new Error("Request timeout"), { code: "ERR_HTTP_REQUEST_TIMEOUT" })
 }
 
-/** What Fastify says of these does not tell what to send. */
+/** Messages for statuses for which Fastify's own message does not explain what to send. */
 const REFUSED: Readonly<Record<number, (request: FastifyRequest) => string>> = {
   415: ({ headers }) =>
     `A body of type ${headers["content-type"] || "unknown"} is not read: send application/json or ${BINARY}.`,
 }
 
-/** The answer, within the time that the caller has for it. */
+/** Returns the answer. Rejects if it takes longer than the caller's timeout. */
 async function inTime(
   request: FastifyRequest,
   reply: FastifyReply,
   answer: (asking: Asking) => AnswerBody | Promise<AnswerBody>,
 ): Promise<AnswerBody> {
   const timeoutMs = timeoutOf(request)
-  // One caller may wait for as many requests as it has put into a call.
+  // One call may wait for many requests, each with its own listener.
   if (timeoutMs === undefined) return answer(reply.raw.setMaxListeners(0))
   let asking: TimedAsking | undefined
   const late = new Promise<never>((_, reject) => {

@@ -3,7 +3,7 @@ import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts"
 import { Code, type StatusError } from "../status-error.ts"
 
-/** Codes as Connect calls them, with their HTTP status: https://connectrpc.com/docs/protocol#error-codes */
+/** Connect's names for the codes, with their HTTP statuses: https://connectrpc.com/docs/protocol#error-codes */
 const SAID: Readonly<Record<Exclude<Code, typeof Code.OK>, readonly [name: string, status: number]>> = {
   [Code.CANCELLED]: ["canceled", 499],
   [Code.INVALID_ARGUMENT]: ["invalid_argument", 400],
@@ -19,20 +19,23 @@ const SAID: Readonly<Record<Exclude<Code, typeof Code.OK>, readonly [name: strin
   [Code.UNAUTHENTICATED]: ["unauthenticated", 401],
 }
 
-/** An error as Connect's unary calls have it. */
+/** An error in the format of Connect's unary calls. */
 export interface HttpError {
   readonly status: number
   readonly body: {
     readonly code: string
     readonly message: string
     readonly details?: readonly object[]
-    /** Only of a call whose response has fields of these names, which tell of a failure too. */
+    /** Only for calls whose response message has fields with these names, which also describe a failure. */
     readonly status?: { readonly code: number; readonly message: string }
     readonly error?: string
   }
 }
 
-/** The answer of a call that has failed; wrong fields are a google.rpc.BadRequest, in base64 and readable. */
+/**
+ * Returns the answer of a failed call. Invalid fields are added as google.rpc.BadRequest, in base64 and in readable
+ * form.
+ */
 export function httpError(
   { code, message, violations }: StatusError,
   output: DescMessage | undefined,
