@@ -17,7 +17,7 @@ export interface BatchFormat {
   readonly count: number
   /** Whether headers and body are left out of the answers. */
   readonly isBrief: boolean
-  /** Reads the next requests, `most` or what is left of `count`. Throws StatusError when one is malformed. */
+  /** Reads the next requests, at most `most`. Throws StatusError if one is malformed. */
   readNext(most: number): readonly ShouldForwardRequestRequest[]
   /** Writes the answers to the next requests. */
   write(answers: ShouldForwardRequestResponse[]): void
@@ -34,7 +34,7 @@ interface BatchHead {
 const REQUESTS = ShouldForwardRequestsRequestSchema.field.requests.number
 const BRIEF = ShouldForwardRequestsRequestSchema.field.brief.number
 
-/** Counts the requests of a binary batch without reading them, up to where it is malformed. */
+/** Counts the requests of a binary batch without reading them. Stops where the batch is malformed. */
 export function batchInBytes(message: Uint8Array): BatchHead & { readonly isMalformed: boolean } {
   const reader = new BinaryReader(message)
   let count = 0
@@ -90,7 +90,8 @@ export class BinaryBatch implements BatchFormat {
       reader.skip(type, field)
       if (field === REQUESTS) left--
     }
-    // Some fields of a message are a message (https://protobuf.dev/programming-guides/encoding/, "Last One Wins").
+    // Any subset of the fields of a message is a valid message (https://protobuf.dev/programming-guides/encoding/,
+    // "Last One Wins").
     return readBytes(ShouldForwardRequestsRequestSchema, this.#message.subarray(start, reader.pos)).requests
   }
 
@@ -111,7 +112,7 @@ export class JsonBatch implements BatchFormat {
   readonly #pieces: Uint8Array[] = []
   #read = 0
 
-  /** Throws StatusError for an unknown field beside the requests, and for a list that is not one. */
+  /** Throws StatusError for an unknown field next to the requests, and if the requests are not a list. */
   constructor(body: JsonValue) {
     this.#requests = requestsIn(body)
     this.count = this.#requests.length
@@ -123,7 +124,7 @@ export class JsonBatch implements BatchFormat {
     const start = this.#read
     this.#read = Math.min(this.count, start + most)
     const next = this.#requests.slice(start, this.#read)
-    // A batch may wait for hours, and what has been read is not needed again.
+    // Free the requests that have been read: a batch may wait for hours.
     this.#requests.fill(null, start, this.#read)
     return next.map((each, offset) => {
       const place = `requests[${start + offset}]`
@@ -133,7 +134,7 @@ export class JsonBatch implements BatchFormat {
 
   write(answers: ShouldForwardRequestResponse[]): void {
     const texts = answers.map((answer) => jsonText(ShouldForwardRequestResponseSchema, answer))
-    // Encoded here, as the text of all answers takes too long for one turn of the event loop.
+    // Encode each part here. Encoding all answers at once takes too long for one turn of the event loop.
     this.#pieces.push(Buffer.from(`${this.#pieces.length === 0 ? "" : ","}${texts.join(",")}`))
   }
 

@@ -17,19 +17,19 @@ import { requestOf } from "./named-client.ts"
 import { notRegistered, requireOwner, translated } from "./register.ts"
 import { serviceName } from "./service-name.ts"
 
-/** What operations on clients need. */
+/** The parts that operations on clients need. */
 export interface ClientsParts {
   readonly guards: ServiceGuards
   readonly book: RuleBook
   readonly tokens: Tokens
-  /** Whether anybody may do it where there are no tokens. */
+  /** Whether any caller may use these calls if there are no tokens. */
   readonly isOpen: boolean
   readonly audit: Audit
 }
 
 type ClientMethod = "showClient" | "resetClient" | "blockClient" | "unblockClient"
 
-/** A client as a call names it. */
+/** A client as named in a call. */
 interface Named {
   readonly serviceId: number
   readonly service: string
@@ -37,16 +37,16 @@ interface Named {
   readonly client: readonly string[]
 }
 
-/** A client under a rule, and the limiter that counts it. */
+/** A client of a rule, and the limiter that counts it. */
 interface FoundClient {
   readonly limiter: Limiter<AskedRequest>
   readonly request: AskedRequest
-  /** The rule alone. */
+  /** The name of the rule, as the only element. */
   readonly rules: readonly [string]
   readonly isShadow: boolean
 }
 
-/** The calls by which an engineer looks at a client, resets it, blocks it and unblocks it. */
+/** Creates the calls with which an engineer inspects, resets, blocks and unblocks a client. */
 export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>, ClientMethod> {
   const changing = (
     named: Named,
@@ -61,7 +61,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
       try {
         await make(found)
       } catch (failure) {
-        // Anything else was refused before it reached the store.
+        // Any other error occurred before the call reached the store.
         if (failure instanceof StoreUnavailableError) parts.audit.clientChanged?.({ ...made, failure })
         throw failure
       }
@@ -101,7 +101,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
             field: "rule",
             description: "is a shadow rule, which never refuses a client",
           })
-        // The core accepts a number of milliseconds, but an operator may mean seconds.
+        // The core accepts a bare number as milliseconds, but an operator may mean seconds.
         if (/^\s*\d+\s*$/.test(named.for)) {
           throw invalidArgument({
             field: "for",
@@ -128,7 +128,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
   }
 }
 
-/** Finds the client for a caller who may ask. Rejects with StatusError. */
+/** Finds a client, if the caller may access it. Rejects with StatusError. */
 async function find(
   { guards, book, ...access }: ClientsParts,
   named: Named,

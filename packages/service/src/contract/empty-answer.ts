@@ -1,8 +1,8 @@
 import type { ShouldForwardRequestResponse } from "../gen/sluice/v1/rate_limiter_pb.ts"
 
 /**
- * An answer that says nothing yet: what `create` makes, which finds out anew each time which fields there are and takes ten times as
- * long.
+ * Creates an empty answer. Equivalent to `create`, but ten times as fast, because `create` inspects the schema each
+ * time.
  */
 export function emptyAnswer(): ShouldForwardRequestResponse {
   return {

@@ -11,15 +11,16 @@ import { emptyAnswer } from "./empty-answer.ts"
 import type { ForwardAnswer, ForwardAttempt, Forwarding } from "./forward.ts"
 import { TakenUnits } from "./taken-units.ts"
 
-/** Requests that are decided in one step, of which a turn of the event loop has 16: so a turn decides at most 256. */
+/** Requests to decide in one step. A turn of the event loop has 16 steps, so it decides at most 256 requests. */
 const DECIDED_TOGETHER = 16
-/** Requests that are read, or answers that are written, in one step. Both cost far less than decisions. */
+/** Requests to read, or answers to write, in one step. Both cost far less than decisions. */
 const READ_TOGETHER = 128
 const WRITTEN_TOGETHER = 128
 
 /**
- * The call that decides many requests in order. A request that is wrong has its error in its own answer. Reading, deciding and
- * writing are done in steps between which other calls are answered. A batch with more than `mostRequests` is refused.
+ * Creates the call that decides many requests in order. An invalid request gets an error in its own answer. A batch
+ * with more than `mostRequests` is refused. Reading, deciding and writing are done in steps, between which other calls
+ * are answered.
  */
 export function forwardMany(
   forwarding: Forwarding,
@@ -32,11 +33,11 @@ export function forwardMany(
   const answer = async (format: BatchFormat, context: CallContext): Promise<Uint8Array> => {
     requireAtMost(mostRequests, format.count)
     const { asking, token, peer, places } = context
-    // Whether it is the token of a request's service is said in the answer to the request.
+    // Here the token only has to belong to any service. Each request checks the token for its own service.
     requireKnownToken(tokens, token)
     const batch = new ForwardBatch(format, forwarding, { asking, token, peer, places })
     await batch.run()
-    // The error is in the answers to requests, which the door does not read.
+    // Report it here: the error is inside the answers, which the door does not read.
     if (batch.hasWrongToken) onWrongToken(path, addressOf(peer))
     return format.written()
   }
@@ -54,10 +55,10 @@ function requireAtMost(most: number, count: number): void {
   throw invalidArgument({ field: "requests", description: `has ${count} requests; ${most} are accepted` })
 }
 
-/** In place of an attempt whose answer is written. */
+/** Replaces an attempt whose answer is written, so that the attempt can be freed. */
 const WRITTEN = emptyAnswer()
 
-/** The requests of a batch: all are read first, so that a malformed batch takes no units; then decided, then written. */
+/** The requests of a batch. All are read before any is decided, so that a malformed batch takes no units. */
 class ForwardBatch implements LongWork {
   readonly #format: BatchFormat
   readonly #forwarding: Forwarding
@@ -66,9 +67,9 @@ class ForwardBatch implements LongWork {
   readonly #attempts: (ForwardAttempt | Promise<ForwardAttempt>)[] = []
   readonly #taken = new TakenUnits()
   #written = 0
-  /** Whether a request is about a service that the token is not for. */
+  /** Whether a request names a service that the token does not belong to. */
   hasWrongToken = false
-  /** Whether an attempt waits for the store or for a turn in a queue. */
+  /** Whether an attempt waits for the store or in a queue. */
   #isWaiting = false
 
   constructor(format: BatchFormat, forwarding: Forwarding, context: CallContext) {
@@ -77,7 +78,7 @@ class ForwardBatch implements LongWork {
     this.#context = context
   }
 
-  /** Resolves when all answers are written. If the caller gets none of them, all units are refunded. */
+  /** Resolves when all answers are written. Refunds all units if the caller gets no answers. */
   async run(): Promise<void> {
     try {
       await turns.run(this)
@@ -104,7 +105,7 @@ class ForwardBatch implements LongWork {
       const end = Math.min(count, this.#attempts.length + DECIDED_TOGETHER)
       while (this.#attempts.length < end) this.#decideNext()
     }
-    // Answers are written in order, so after all that are waited for.
+    // Answers are written in order, so write none until the pending attempts have settled.
     if (this.#isWaiting) return this.#attempts.length < count
     const decided = this.#attempts.length
     if (decided === count || decided - this.#written >= WRITTEN_TOGETHER) this.#writeSettled()
@@ -114,7 +115,7 @@ class ForwardBatch implements LongWork {
   #writeSettled(): void {
     const end = Math.min(this.#attempts.length, this.#written + WRITTEN_TOGETHER)
     const answers = this.#attempts.slice(this.#written, end) as ForwardAttempt[]
-    // What is written need not live on.
+    // Free the attempts whose answers are written.
     while (this.#written < end) this.#attempts[this.#written++] = WRITTEN
     this.#format.write(answers.map(answerOf))
   }
@@ -133,7 +134,10 @@ class ForwardBatch implements LongWork {
     if (hasLeft(this.#context.asking)) throw callerGone()
   }
 
-  /** Waits for each in turn: most settle with one reply of the store, and `Promise.all` would allocate three objects for each. */
+  /**
+   * Waits for the attempts one after another. Most of them settle with one reply of the store, and `Promise.all` would
+   * allocate three objects for each.
+   */
   async #settle(): Promise<void> {
     for (let i = 0; i < this.#attempts.length; i++) {
       const attempt = this.#attempts[i]
@@ -143,7 +147,10 @@ class ForwardBatch implements LongWork {
   }
 }
 
-/** Throws an error that is not a StatusError: a fault of the service fails the whole call. */
+/**
+ * Returns the answer of an attempt. Throws an error that is not a StatusError, because a fault of the service fails the
+ * whole call.
+ */
 function answerOf(attempt: ForwardAttempt): ForwardAnswer {
   if (!(attempt instanceof Error)) return attempt
   if (!(attempt instanceof StatusError)) throw attempt

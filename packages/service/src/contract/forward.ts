@@ -19,13 +19,13 @@ import type { TakenUnits } from "./taken-units.ts"
 
 /** The answer to one request. */
 export type ForwardAnswer = ShouldForwardRequestResponse
-/** An answer, or why there is none. */
+/** An answer, or the error that prevented it. */
 export type ForwardAttempt = ForwardAnswer | Error
 
-/** What one request is about. */
+/** A parsed request for a decision. */
 interface Question {
   readonly service: string
-  /** Undefined where the request is no object, which does not matter to rules that read nothing of it. */
+  /** Undefined if the request is not a JSON object. This does not matter if the rules read nothing from it. */
   readonly known: KnownFacts | undefined
   readonly cost: number
   readonly isPeek: boolean
@@ -33,17 +33,17 @@ interface Question {
   readonly isBrief: boolean
   readonly asking: Asking
   readonly places: CallPlaces
-  /** Where a batch remembers what its requests have taken. */
+  /** Collects the units that a batch has taken. Undefined for a single request. */
   readonly taken: TakenUnits | undefined
 }
 
-/** Decides whether requests may be forwarded, in the words of the contract. */
+/** Decides whether requests may be forwarded, and answers with the messages of the contract. */
 export class Forwarding {
   readonly #guards: ServiceGuards
   readonly #unregistered: Unregistered
   readonly #tokens: Tokens
 
-  /** `tokens` are asked for, unless there are none. */
+  /** If `tokens` is not empty, callers need a token. */
   constructor(guards: ServiceGuards, unregistered: Unregistered, tokens: Tokens) {
     this.#guards = guards
     this.#unregistered = unregistered
@@ -51,8 +51,8 @@ export class Forwarding {
   }
 
   /**
-   * Decides one request. Answers with a value where the rules are known and the store answers with one. What it has taken is
-   * given back where nobody waits for the answer any more. Throws or rejects with StatusError where the request is wrong.
+   * Decides one request. Returns a value if the rules are loaded and the store returns a value. Refunds the units if
+   * the caller no longer waits for the answer. Throws or rejects with StatusError for an invalid request.
    */
   decide(request: ShouldForwardRequestRequest, context: CallContext): ForwardAnswer | Promise<ForwardAnswer> {
     const attempt = this.attempt(request, context, false)
@@ -60,9 +60,9 @@ export class Forwarding {
   }
 
   /**
-   * Decides one request of a batch. Returns or resolves with the error of a wrong request instead of throwing it: while the batch
-   * waits for one request, nothing handles the rejection of another. `isBrief` leaves out headers and body. Units that are
-   * taken are added to `taken`.
+   * Decides one request of a batch. Returns or resolves with the error of an invalid request instead of throwing it.
+   * While the batch waits for one request, nothing would handle the rejection of another. `isBrief` leaves out headers
+   * and body. Units that are taken are added to `taken`.
    */
   attempt(
     request: ShouldForwardRequestRequest,
@@ -73,7 +73,7 @@ export class Forwarding {
     try {
       const question = readQuestion(request, context, isBrief, taken)
       if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
-      // A batch has places for all of its requests.
+      // A batch already has places for all of its requests.
       if (taken === undefined) context.places.serve(question.service)
       const found = this.#guards.of(question.service)
       return found instanceof Promise
@@ -100,7 +100,10 @@ export class Forwarding {
   }
 }
 
-/** @throws StatusError */
+/**
+ * Reads the request for a decision.
+ * @throws StatusError if it is invalid.
+ */
 function readQuestion(
   request: ShouldForwardRequestRequest,
   { asking, places }: CallContext,
@@ -174,7 +177,7 @@ function told(decision: Decision): ForwardAnswer {
   const { allowed, policy, retryAfterMs } = decision
   const answer = emptyAnswer()
   answer.shouldForward = allowed
-  // Where no rule applied there is no limit, and no number for that.
+  // If no rule applied, there is no limit and the numbers stay 0.
   if (policy !== "") {
     answer.policy = policy
     answer.limit = BigInt(decision.limit)

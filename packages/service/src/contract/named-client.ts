@@ -4,8 +4,8 @@ import { type AskedRequest, factsOf } from "../deciding/asked-request.ts"
 import { invalidArgument } from "../status-error.ts"
 
 /**
- * Returns a request of the client whose values of the rule's fields are these, in their order. Throws StatusError if they do not
- * fit the fields: a request without a field would stand for other clients.
+ * Returns a request of the client with these values of the rule's fields, in their order. Throws StatusError if the
+ * values do not fit the fields. A request without one of the fields would stand for other clients.
  */
 export function requestOf({ name, fields }: ParsedRule, values: readonly string[]): AskedRequest {
   if (values.length !== fields.length) {
@@ -18,7 +18,7 @@ export function requestOf({ name, fields }: ParsedRule, values: readonly string[
   return { known, facts: factsOf(known), cost: 1 }
 }
 
-/** The members of a request in which fields with these prefixes are looked up. */
+/** Members of a request in which fields with these prefixes are looked up. */
 const HOLDERS: Readonly<Record<string, string>> = { header: "headers", query: "query", cookie: "cookies" }
 
 function put(known: Record<string, unknown>, field: string, value: string): void {

@@ -28,20 +28,20 @@ import { Code, type FieldViolation, invalidArgument, StatusError } from "../stat
 import { ruleMessages, rulesOf, sayTheSame } from "./rule-messages.ts"
 import { serviceName } from "./service-name.ts"
 
-/** What registering needs. */
+/** The parts that the registration calls need. */
 export interface RegisteringParts {
-  /** Undefined where rules are registered elsewhere. */
+  /** Undefined if rules are registered elsewhere. */
   readonly registry: RuleRegistry | undefined
   readonly book: RuleBook
   readonly tokens: Tokens
-  /** Whether anybody may register where there are no tokens. */
+  /** Whether any caller may register rules if there are no tokens. */
   readonly isOpen: boolean
   readonly audit: Audit
 }
 
 type RegistryMethod = "registerService" | "getService" | "removeService"
 
-/** The calls by which service owners read and change their rules. */
+/** Creates the calls with which service owners read and change their rules. */
 export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateLimiter>, RegistryMethod> {
   const { book, audit } = parts
   return {
@@ -99,7 +99,9 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
   }
 }
 
-/** Returns the problems of what is stored, with what they keep out of force on this instance. */
+/**
+ * Returns the problems of the stored rules, and whether each problem disables one rule or all rules on this instance.
+ */
 function ruleProblems(registered: RegisteredRules, book: RuleBook): RuleProblem[] {
   if (registered.problems.length === 0) return []
   const effect = isRejected(registered, book) ? RuleProblem_Effect.EDITION : RuleProblem_Effect.RULE
@@ -113,7 +115,7 @@ function ruleProblems(registered: RegisteredRules, book: RuleBook): RuleProblem[
   )
 }
 
-/** Whether the book has rejected what is stored as a whole, or will when it loads it. */
+/** Whether the book has rejected the stored rules as a whole, or will reject them when it loads them. */
 function isRejected({ service, version, rules }: RegisteredRules, book: RuleBook): boolean {
   const edition = book.rulesOf(service)
   if (edition === undefined) return rules.length === 0
@@ -122,7 +124,7 @@ function isRejected({ service, version, rules }: RegisteredRules, book: RuleBook
   return !isThisOne
 }
 
-/** Throws StatusError unless the caller may change what belongs to the service. */
+/** Throws StatusError unless the caller may change the rules and clients of the service. */
 export function requireOwner(
   { tokens, isOpen }: Pick<RegisteringParts, "tokens" | "isOpen">,
   service: string,
@@ -137,7 +139,7 @@ export function requireOwner(
   requireTokenOf(service, tokens, token)
 }
 
-/** Returns the registry, if the caller may use it. */
+/** Returns the registry. Throws StatusError if the caller may not use it, or if there is none. */
 function admit(parts: RegisteringParts, service: string, context: CallContext): RuleRegistry {
   requireOwner(parts, service, context)
   const { registry } = parts
@@ -162,7 +164,7 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
   throw invalidArgument({ field: "overwrite", description: "is given together with version" })
 }
 
-/** Rules of a service: each costs memory, and time when rules are loaded. */
+/** Maximum number of rules of a service. Each rule costs memory, and time to load. */
 const MOST_RULES = 1_000
 
 async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<StorableRule[]> {
@@ -176,8 +178,9 @@ async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<Stor
 }
 
 /**
- * A client of the first contract knows one rule and no versions. What it may have written itself it replaces; a list is
- * another's, and a conflict.
+ * Returns the version that a client of the first contract replaces. Such a client sends one rule and no version. It may
+ * replace a single valid rule, because it may have registered that rule itself. A list of rules was registered by
+ * another client, so it is a conflict.
  */
 function seenBefore(
   { rule }: RegisterServiceRequest,
@@ -187,7 +190,7 @@ function seenBefore(
   return rule !== undefined && isOne ? before.version : undefined
 }
 
-/** Throws the conflict that the registry would find, before a long list of rules is written in vain. */
+/** Throws the conflict that the registry would find, before a long list of rules is written without effect. */
 function requireVersion(
   service: string,
   version: number | "any" | undefined,
@@ -197,7 +200,10 @@ function requireVersion(
   throw conflict({ service, found: before })
 }
 
-/** What is there already and says the same is what was wanted: who registers at each start need not know a version. */
+/**
+ * True if the same rules are already registered without problems. A service that registers its rules at every start
+ * therefore needs no version.
+ */
 async function isSame(
   service: string,
   rules: readonly StorableRule[],
@@ -206,7 +212,10 @@ async function isSame(
   return before?.problems.length === 0 && sayTheSame(service, rules, before.rules)
 }
 
-/** Makes a change and writes it down, also where the registry has failed: it may have been made then. */
+/**
+ * Makes a change and records it in the audit. A failure of the registry is recorded too, because the change may have
+ * been made.
+ */
 async function audited<Done extends RegisteredRules | boolean>(
   audit: Audit,
   change: Change,
@@ -223,7 +232,7 @@ async function audited<Done extends RegisteredRules | boolean>(
   return done
 }
 
-/** Elsewhere they are in force when the rules are polled; here they are at once. */
+/** Loads the changed rules on this instance at once. Other instances load them when they poll. */
 async function inForce(book: RuleBook, service: string, audit: Audit): Promise<void> {
   try {
     await book.refresh({ service })
@@ -236,7 +245,7 @@ export function notRegistered(service: string): StatusError {
   return new StatusError(Code.NOT_FOUND, `Service ${JSON.stringify(service)} has no rules.`)
 }
 
-/** Runs an action. Rejects with errors of the core as StatusError. */
+/** Runs an action. Converts errors of the core to StatusError. */
 export async function translated<T>(action: () => Promise<T>): Promise<T> {
   try {
     return await action()

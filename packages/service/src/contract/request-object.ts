@@ -2,13 +2,13 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf"
 import { invalidArgument } from "../status-error.ts"
 
 /**
- * Returns a ShouldForwardRequestRequest in JSON whose member `request` may be a JSON object, with the text of that object instead.
- * Throws StatusError for any other value than an object or a text; `field` is its place in the body.
+ * Returns a ShouldForwardRequestRequest in JSON. If its member `request` is a JSON object, the object is replaced by
+ * its text. Throws StatusError if `request` is neither an object nor a string. `field` is its path in the body.
  */
 export function withRequestText(body: JsonValue, field = "request"): JsonValue {
   if (!isObject(body)) return body
   const { request } = body
-  // Null is absent in protobuf's JSON.
+  // In protobuf's JSON, null means absent.
   if (typeof request === "string" || request === undefined || request === null) return body
   if (!isObject(request)) {
     throw invalidArgument({ field, description: `is ${kindOf(request)}; send a JSON object, or its text` })
@@ -20,7 +20,7 @@ function textOf(request: JsonObject, field: string): string {
   try {
     return JSON.stringify(request)
   } catch {
-    // The stack is too small for thousands of objects within each other.
+    // Thousands of nested objects overflow the stack.
     throw invalidArgument({ field, description: "is nested too deeply; send an object with fewer levels" })
   }
 }

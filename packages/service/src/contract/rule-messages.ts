@@ -11,13 +11,14 @@ import {
 import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import { mapInTurns } from "../turns.ts"
 
-// A message has the words of the stored shape, so each becomes the other by way of JSON, and the core's one parser says
-// what is wrong. What differs: a list of fields is a field of its own, as are the values that a field must match, numbers of
-// 64 bits are texts, and "error_message" is the contract's own word.
+// Rule messages use the names of the stored shape. The two are converted through JSON, so that the core's parser
+// reports all problems. The differences: a list of fields has its own message field, and so have the values that a
+// field must match. 64-bit numbers are strings. `error_message` is a name of the contract only.
 
 /**
- * Returns the rules that messages say. `under` is the field that they came in, by which problems are located. What proto3 cannot tell
- * from absent, an empty text or list, 0 and false, is absent. Rejects with InvalidRuleError and every problem, in the names of messages.
+ * Returns the rules in these messages. `under` is the message field that they came in, and is used in the paths of
+ * problems. Proto3 cannot distinguish an empty text or list, 0 and false from an absent value, so these count as
+ * absent. Rejects with InvalidRuleError with every problem, in the names of messages.
  */
 export async function rulesOf(
   messages: readonly RuleMessage[],
@@ -37,17 +38,21 @@ export async function rulesOf(
   return [...read.rules]
 }
 
-/** The path of a stored member in the names of messages. `isList` tells whether the rule of an index has several fields. */
+/**
+ * Returns the path of a stored member in the names of messages. `isList` returns whether the rule at an index has
+ * several fields.
+ */
 function messagePath(path: string, isList: (index: number) => boolean): string {
   const [, place = "", index = "0", member = ""] = /^(rule|rules\[(\d+)\])\.(.*)$/s.exec(path) ?? []
   if (member === "request_rejection_message") return `${place}.error_message`
   if (/^field(?:\[|$)/.test(member) && isList(Number(index)))
     return `${place}.fields${member.slice("field".length)}`
-  // A value that is matched is in a message of its own; the name of a field that ends like an index is in quotes.
+  // Values to match are in a nested message. A field name that ends like an index is in quotes, so it does not match
+  // here.
   return member.startsWith("match.fields") ? path.replace(/\[\d+\]$/, ".values$&") : path
 }
 
-/** Returns rules that are registered, as messages. */
+/** Returns registered rules as messages. */
 export function ruleMessages({
   service,
   rules,
@@ -60,7 +65,7 @@ function messageOf(service: string, rule: StorableRule): RuleMessage {
   return ruleMessage(stored as JsonObject)
 }
 
-/** Whether two lists of rules are the same in messages, where a default is the same as an absent member. */
+/** Whether two lists of rules are equal as messages, in which an absent member equals its default. */
 export async function sayTheSame(
   service: string,
   some: readonly StorableRule[],
@@ -70,13 +75,13 @@ export async function sayTheSame(
   const jsonOf = (rule: StorableRule): JsonValue => toJson(RuleSchema, messageOf(service, rule))
   let isSame = true
   await mapInTurns(some, (rule, index) => {
-    // A table does not keep the order of fields that are matched.
+    // Compare deeply, because a table does not keep the order of the fields to match.
     isSame &&= isDeepStrictEqual(jsonOf(rule), jsonOf(others[index] as StorableRule))
   })
   return isSame
 }
 
-/** Members that are numbers of 64 bits, wherever they stand. */
+/** Members with 64-bit numbers, at any level. */
 const COUNTS: ReadonlySet<string> = new Set([
   ...["limit", "buckets", "burst", "cost"],
   ...["refusals", "ceiling", "max_waiting", "max_wait_ms"],
@@ -97,13 +102,13 @@ function withCounts(json: JsonValue): JsonValue {
   if (typeof json !== "object" || json === null || Array.isArray(json)) return json
   return Object.fromEntries(
     Object.entries(json).map(([name, value]) =>
-      // The name of a field that is matched may be one of these too: its value is an object.
+      // A field to match may have one of these names too, but its value is an object.
       COUNTS.has(name) && typeof value === "string" ? [name, count(value)] : [name, withCounts(value)],
     ),
   )
 }
 
-/** A number that is not exact stays the text that it is, so that the message about it shows no other. */
+/** Returns the text itself if it is not a safe integer, so that the error message shows the original number. */
 function count(text: string): number | string {
   const number = Number(text)
   return Number.isSafeInteger(number) ? number : text
@@ -129,7 +134,7 @@ function ruleMessage(stored: JsonObject): RuleMessage {
   })
 }
 
-/** A rate's number has 32 bits, and a limit may need more. */
+/** Returns a rate, or a limit and a window if the number does not fit into the 32 bits of a rate. */
 function rateMessage({ requests_per_unit = 0, unit = "" }: JsonObject): JsonObject {
   return Number(requests_per_unit) <= 0xff_ff_ff_ff
     ? { rate: { requests_per_unit, unit } }

@@ -1,9 +1,12 @@
 import { invalidArgument } from "../status-error.ts"
 
-/** As long as a service's id may be in a stored document. */
+/** Maximum characters of a service's name, as for its id in a stored document. */
 export const LONGEST_NAME = 256
 
-/** Whose rules are meant: a number from 1 up, or a name. 0 and empty text are absent in proto3. Throws StatusError. */
+/**
+ * Returns the service that a message names, by a number from 1 up or by a name. In proto3, 0 and an empty text mean
+ * absent. Throws StatusError if none or both are given, or one is invalid.
+ */
 export function serviceName({
   serviceId,
   service,

@@ -3,12 +3,12 @@ import { refund } from "../deciding/checking.ts"
 import type { ServiceGuard } from "../deciding/service-guards.ts"
 import type { LongWork } from "../turns.ts"
 
-/** The units that the requests of a batch have taken. As a work, it refunds them. */
+/** The units that the requests of a batch have taken. Its steps refund them. */
 export class TakenUnits implements LongWork {
   readonly #guards: ServiceGuard[] = []
   readonly #decisions: Decision[] = []
 
-  /** Remembers what a request has taken, until the batch is answered. */
+  /** Remembers the units of a request until the batch is answered. */
   add(found: ServiceGuard, decision: Decision): void {
     if (!decision.allowed) return
     this.#guards.push(found)
