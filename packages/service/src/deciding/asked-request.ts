@@ -1,24 +1,24 @@
 import type { HeaderFields, RequestFacts } from "@sluice/core"
 
-/** What a caller knows of the request that it asks about: an object of its own making. */
+/** The object in which a caller describes a request. */
 export type KnownFacts = Readonly<Record<string, unknown>>
 
-/** A request that is asked about. The guard keeps on it what it has decided. */
+/** A request to decide. The guard stores its decision on this object. */
 export interface AskedRequest {
-  /** What the caller says of it. */
+  /** The description from the caller. */
   readonly known: KnownFacts
-  /** The same as the built-in fields read it. */
+  /** The same data in the form that the built-in fields read. */
   readonly facts: RequestFacts
-  /** Units, a whole number from 0 up. */
+  /** Units that the request takes: an integer, 0 or more. */
   readonly cost: number
 }
 
-/** Nothing is known of it. */
+/** An empty description. */
 export const NOTHING: KnownFacts = Object.freeze({})
 
 const DEEPEST_PATH = 8
 
-/** What serves the built-in fields: the members of their names. */
+/** Returns the facts for the built-in fields, from the members with their names. */
 export function factsOf(known: KnownFacts): RequestFacts {
   const { ip, method, url, route, headers, query, cookies } = known
   return {
@@ -33,10 +33,10 @@ export function factsOf(known: KnownFacts): RequestFacts {
   }
 }
 
-/** What reads a field by its name: the member of that name, else the dotted path. */
+/** Returns a function that reads a field by its name: the member with that name, or otherwise the dotted path. */
 export function readerOf(name: string): (request: Pick<AskedRequest, "known">) => string | undefined {
   const path = name.split(".")
-  // What is no scalar is missing: the core sees to that.
+  // No type check is needed: the core treats a value that is not a scalar as missing.
   if (path.length === 1) return ({ known }) => member(known, name) as string | undefined
   return ({ known }) => {
     if (Object.hasOwn(known, name)) return known[name] as string
@@ -54,7 +54,7 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined
 }
 
-/** With names in lower case, as Node has them. */
+/** Returns the header fields with lowercase names, as in Node. */
 function headersOf(headers: unknown): HeaderFields | undefined {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) return undefined
   const fields: Record<string, string | readonly string[] | undefined> = Object.create(null)

@@ -3,18 +3,18 @@ import type { Asking } from "../calls.ts"
 import { Code, StatusError } from "../status-error.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 
-/** Gives back what has been taken for nobody. */
+/** Refunds the units of a decision that its caller does not use. */
 export function refund({ guard }: ServiceGuard, decision: Decision): void {
-  // A store that is gone keeps the units until their window has passed: the safe side.
+  // If the store is unavailable, the units stay taken until their window has passed, which is the safe side.
   guard.limiter.refund(decision).catch(() => undefined)
 }
 
-/** Whether nobody waits for the answer any more. */
+/** Whether the caller no longer waits for the answer. */
 export function hasLeft(asking: Asking): boolean {
   return asking.closed === true
 }
 
-/** The error for a call whose caller has hung up. Nobody reads it. */
+/** Creates the error for a call whose caller has disconnected. The caller never receives it. */
 export function callerGone(): StatusError {
   return new StatusError(Code.CANCELLED, "The caller has gone.")
 }

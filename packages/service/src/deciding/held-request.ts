@@ -5,8 +5,9 @@ import { callerGone } from "./checking.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 
 /**
- * A caller whose requests a rule may hold. A guard listens to its caller only while it holds a request, so each of its listeners is a
- * held request that needs a place. If there is none, the caller seems to have gone, and the guard lets the request go.
+ * A caller whose requests a rule may hold. A guard listens to its caller only while it holds a request, so each
+ * listener stands for a held request that needs a place. If no place is free, this object reports that the caller has
+ * gone, and the guard releases the request.
  */
 class HeldCaller implements Asking {
   refusal: StatusError | undefined
@@ -56,12 +57,12 @@ class HeldCaller implements Asking {
   }
 }
 
-/** Returns the caller as a guard should see it: what the guard holds for it is counted. */
+/** Returns the caller for a guard, wrapped so that the requests held for it are counted. */
 export function heldBy({ mayHold, service }: ServiceGuard, caller: Asking, places: CallPlaces): Asking {
   return mayHold ? new HeldCaller(caller, places, service) : caller
 }
 
-/** The error for a request that was held and has no outcome: its caller has gone, or there was no place for it. */
+/** Creates the error for a held request without an outcome. Its caller has gone, or there was no place for it. */
 export function noOutcome(caller: Asking): StatusError {
   return (caller instanceof HeldCaller ? caller.refusal : undefined) ?? callerGone()
 }

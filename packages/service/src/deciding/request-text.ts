@@ -1,15 +1,15 @@
 import { invalidArgument } from "../status-error.ts"
 import type { KnownFacts } from "./asked-request.ts"
 
-/** UTF-8, as gRPC carries it. */
+/** Maximum bytes in UTF-8, the encoding of gRPC. */
 const LONGEST_BYTES = 64 * 1024
 
 /**
- * The object that a text of JSON says; undefined where it says none, which does not matter to rules that read no field.
- * Throws StatusError where it is longer than 64 KiB, whatever it says.
+ * Returns the object in a JSON text. Returns undefined for any other text, which does not matter to rules that read no
+ * field. Throws StatusError for any text longer than 64 KiB.
  */
 export function readRequestText(text: string): KnownFacts | undefined {
-  // No UTF-16 unit takes more than three bytes, so that most texts need not be measured.
+  // A UTF-16 code unit takes at most three bytes, so most texts need not be measured.
   if (text.length * 3 > LONGEST_BYTES && Buffer.byteLength(text) > LONGEST_BYTES) {
     throw invalidArgument({ field: "request", description: `is longer than ${LONGEST_BYTES} bytes` })
   }
@@ -23,7 +23,7 @@ export function readRequestText(text: string): KnownFacts | undefined {
   }
 }
 
-/** The error for a request that is no JSON object, of a service whose rules read it. */
+/** Creates the error for a request that is not a JSON object, if the rules of its service read fields. */
 export function notAnObject(): Error {
   return invalidArgument({ field: "request", description: "is not the text of a JSON object" })
 }

@@ -12,19 +12,19 @@ import { Code, StatusError } from "../status-error.ts"
 import { type AskedRequest, readerOf } from "./asked-request.ts"
 import { serviceLog } from "./service-log.ts"
 
-/** What all services share: the store, and how to decide and to answer without it. */
+/** The limiter options that all services share: the store, and how to decide and answer without it. */
 export type SharedOptions = Pick<
   LimiterOptions<AskedRequest>,
   "store" | "headers" | "onStoreFailure" | "storeTimeoutMs" | "instances" | "logger" | "clock"
 >
 
-/** The guard of a service, and what is known of its rules. */
+/** The guard of a service, with facts about its rules. */
 export interface ServiceGuard {
   readonly service: string
   readonly guard: Guard<AskedRequest>
-  /** Whether no rule reads anything of a request. */
+  /** Whether no rule reads anything from a request. */
   readonly readsNothing: boolean
-  /** Whether a rule has no field, and counts all requests together. */
+  /** Whether a rule has no field, and therefore counts all requests together. */
   readonly countsAll: boolean
   /** Whether a rule holds requests that do not fit. */
   readonly mayHold: boolean
@@ -32,7 +32,7 @@ export interface ServiceGuard {
 
 const NO_RULES_YET = new StatusError(Code.UNAVAILABLE, "No rules could be loaded yet; try again later.")
 
-/** The guards of all services that have rules, made when a service is first asked about. */
+/** The guards of all services that have rules. Each is created when its service is first requested. */
 export class ServiceGuards {
   readonly #book: RuleBook
   readonly #shared: SharedOptions
@@ -41,7 +41,7 @@ export class ServiceGuards {
   #isDraining = false
   readonly #forget: (event: { readonly service: string }) => void
 
-  /** `onLimiter` is told of every limiter before its first decision. */
+  /** `onLimiter` is called with every limiter before its first decision. */
   constructor(
     book: RuleBook,
     shared: SharedOptions,
@@ -59,14 +59,14 @@ export class ServiceGuards {
   }
 
   /**
-   * The guard of a service: a value where it has been asked about before; undefined for a service without rules. Rejects
-   * with UNAVAILABLE where no rules could be loaded yet.
+   * Returns the guard of a service, as a value if the service has been requested before. Resolves with undefined for a
+   * service without rules. Rejects with UNAVAILABLE if no rules could be loaded yet.
    */
   of(service: string): ServiceGuard | Promise<ServiceGuard | undefined> {
     return this.#guards.get(service) ?? this.#find(service)
   }
 
-  /** Lets go of every request that is held, and holds none that come later. */
+  /** Releases all held requests, and holds no more. */
   drain(): void {
     this.#isDraining = true
     for (const { guard } of this.#guards.values()) guard.drain()
@@ -80,16 +80,16 @@ export class ServiceGuards {
   async #find(service: string): Promise<ServiceGuard | undefined> {
     const edition = await this.#edition(service)
     if (edition === undefined) return undefined
-    // Another request may have been first.
+    // Another request may have created the guard in the meantime.
     const known = this.#guards.get(service)
     if (known !== undefined) return known
-    // Removed while this waited: a guard of it would stay.
+    // Create no guard for a service that was removed in the meantime, because it would never be closed.
     if (this.#book.rulesOf(service) === undefined) return undefined
     const guard = createGuard<AskedRequest>(
       {
         ...this.#shared,
         ...{ service, rules: this.#book, fields: readerOf, cost: ({ cost }) => cost },
-        // Without rules there is no guard: the caller gets UNAVAILABLE instead.
+        // Without rules no guard is created, and the caller gets UNAVAILABLE instead.
         onRulesMissing: "deny",
         logger: serviceLog(this.#shared.logger, service),
       },
@@ -106,7 +106,7 @@ export class ServiceGuards {
     try {
       return await this.#book.find(service)
     } catch (error) {
-      // The book's log has it; a caller can only come back.
+      // The book logs the error. The caller can only retry.
       if (error instanceof RuleSourceError || error instanceof InvalidRuleError) throw NO_RULES_YET
       throw error
     }

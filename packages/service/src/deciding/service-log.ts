@@ -1,16 +1,22 @@
 import type { LogFields, Logger } from "@sluice/core"
 
-/** Of the store, which all services share. */
+/** Codes of events of the store, which all services share. */
 const OF_ALL: ReadonlySet<string> = new Set(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
 
-/** The core speaks to who calls it, and here that is not the one who can mend it. */
+/**
+ * Replacements for messages of the core. The core addresses the program that calls it, but here the callers of the
+ * service must fix the problem.
+ */
 const OWN_WORDS: Readonly<Record<string, string>> = {
   SLUICE_ADDRESS_UNKNOWN:
     'Who asked gave no address of a client: "ip" in "request", or from Envoy the entry remote_address. Such requests count as ' +
     "their rule's on_missing says, by default all together. (@sluice/core/errors.md#sluice_address_unknown)",
 }
 
-/** The logger of a service's limiter: its lines say whose rules they are about, and what who asks the service should send. */
+/**
+ * Returns the logger for the limiter of a service. Its lines contain the service, and its messages explain what callers
+ * of the service should send.
+ */
 export function serviceLog(logger: Logger | undefined, service: string): Logger | undefined {
   if (logger === undefined) return undefined
   const say = (level: keyof Logger) => (fields: LogFields, message: string) => {

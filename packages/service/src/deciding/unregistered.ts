@@ -1,26 +1,26 @@
-/** What is answered of a service that nobody has registered. */
+/** The decision for requests to services that are not registered. */
 export type UnknownServices = "forward" | "refuse"
 
-/** What a client may be answered whose request is refused. */
+/** A response for a client whose request is refused. */
 export interface UnregisteredRefusal {
   readonly status: 403
   readonly contentType: string
-  /** A problem (RFC 9457). */
+  /** A problem details object (RFC 9457). */
   readonly body: string
 }
 
-/** Requests to services without rules, whichever protocol they are asked about in. */
+/** Decides requests to services without rules, for every protocol. */
 export class Unregistered {
   readonly #answer: UnknownServices
   readonly #onUnknown: () => void
 
-  /** `onUnknown` is told of every such request. */
+  /** `onUnknown` is called for every such request. */
   constructor(answer: UnknownServices, onUnknown: () => void) {
     this.#answer = answer
     this.#onUnknown = onUnknown
   }
 
-  /** The refusal of a request to such a service; undefined where it is to be forwarded. */
+  /** Returns the refusal of a request to such a service, or undefined if the request may be forwarded. */
   refusal(service: string): UnregisteredRefusal | undefined {
     this.#onUnknown()
     if (this.#answer === "forward") return undefined
