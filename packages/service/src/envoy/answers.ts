@@ -12,8 +12,9 @@ import {
 type Status = MessageInitShape<typeof RateLimitResponse_DescriptorStatusSchema>
 
 /**
- * The answer to one request: a status for each descriptor, in order, and headers and body of the outcome that binds. `whole`
- * is that of the rules without a field; the first descriptor tells of it where it binds more than its own.
+ * Returns the answer to one request: a status for each descriptor, in order, and the headers and body of the strictest
+ * outcome. `whole` is the outcome of the rules without a field. If it is stricter than the outcome of the first
+ * descriptor, it replaces that outcome.
  */
 export function answerOf(descriptors: readonly Outcome[], whole: Outcome | undefined): RateLimitResponse {
   const told = descriptors.map((outcome, index) => (index === 0 ? stricter(outcome, whole) : outcome))
@@ -29,7 +30,7 @@ export function answerOf(descriptors: readonly Outcome[], whole: Outcome | undef
   })
 }
 
-/** The answer about so many descriptors of a service that nobody has registered. */
+/** Returns the answer for a service that is not registered, with one status for each descriptor. */
 export function unregisteredAnswer(
   refusal: UnregisteredRefusal | undefined,
   descriptors: number,
@@ -53,7 +54,7 @@ function codeOf({ allowed }: Decision): Code {
   return allowed ? Code.OK : Code.OVER_LIMIT
 }
 
-/** In milliseconds. A month and a year are those of Envoy's own service. */
+/** Milliseconds. A month and a year have the lengths that Envoy's own service uses. */
 const DAY_MS = 24 * 60 * 60 * 1000
 const UNITS: ReadonlyMap<number, Unit> = new Map([
   [1_000, Unit.SECOND],
@@ -70,8 +71,8 @@ const MOST_UINT32 = 0xffff_ffff
 function statusOf({ decision }: Outcome, isAdmitted: boolean): Status {
   const code = codeOf(decision)
   const check = decision.checks.find(({ policy, shadow }) => policy === decision.policy && !shadow)
-  // Without a limit Envoy writes no header from the status. A counter that was not asked has nothing to tell: 0 left would be
-  // wrong, and so would a full quota.
+  // Omit the limit if its counter was not read, because both 0 and a full quota would be wrong. Envoy then writes no
+  // header for this status.
   if (check === undefined || decision.degraded || check.refusal === "missing-field") return { code }
   return {
     code,
@@ -85,11 +86,15 @@ function statusOf({ decision }: Outcome, isAdmitted: boolean): Status {
   }
 }
 
-/** Refused, until this request would be admitted; admitted, until all units are there again. */
+/**
+ * Returns the time until a refused request would be admitted, or until all units are available again after an admitted
+ * one.
+ */
 function resetOf({ allowed, retryAfterMs, resetAfterMs }: Decision): Pick<Status, "durationUntilReset"> {
   const waitMs = allowed ? resetAfterMs : retryAfterMs
   if (waitMs === Number.POSITIVE_INFINITY) return {}
-  // Envoy writes whole seconds into its header and drops the rest: who waits so long must not come too early.
+  // Round up. Envoy drops fractions of a second in its header, and a client that waits that long must not retry too
+  // early.
   return { durationUntilReset: { seconds: BigInt(wholeSeconds(waitMs)) } }
 }
 
@@ -97,7 +102,10 @@ function wholeSeconds(ms: number): number {
   return Math.ceil(ms / 1000)
 }
 
-/** Units left, with those that are given back because another descriptor was refused. */
+/**
+ * Returns the remaining units. Includes the units of this request if they are refunded because another descriptor was
+ * refused.
+ */
 function remainingOf({ allowed, remaining, cost, overLimit, limit }: Decision, isAdmitted: boolean): number {
   return allowed && !isAdmitted && !overLimit ? Math.min(remaining + cost, limit) : remaining
 }
@@ -106,7 +114,7 @@ function uint32(value: number): number {
   return Math.min(value, MOST_UINT32)
 }
 
-/** Of a refusal that no guard has written an answer for. */
+/** Returns the Retry-After header of a refusal for which no guard has written a rejection. */
 function retryAfter({ allowed, retryAfterMs }: Decision): readonly HeaderLine[] {
   if (allowed || retryAfterMs === Number.POSITIVE_INFINITY) return []
   return [["Retry-After", String(wholeSeconds(retryAfterMs))]]
@@ -116,7 +124,7 @@ function headerValue([key, value]: HeaderLine): { readonly key: string; readonly
   return { key, value }
 }
 
-/** What the protocol has no word for, for an access log; undefined where there is nothing of it. */
+/** Returns values for the access log that the protocol has no field for, or undefined if there are none. */
 function metadataOf(binding: Decision, outcomes: readonly Outcome[]): JsonObject | undefined {
   const decisions = outcomes.map(({ decision }) => decision)
   const shadowed = [...new Set(decisions.flatMap((decision) => decision.shadowed))]

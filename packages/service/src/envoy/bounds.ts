@@ -2,16 +2,16 @@ import { LONGEST_NAME } from "../contract/service-name.ts"
 import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
-// All of these are what the operator of a gateway writes. What its clients choose, the values, is bounded by the length of a
-// message alone: a gateway that gets an error lets the request pass, unless it was told not to, so that an error would be a way
-// around every limit.
+// These bounds apply only to what the operator of a gateway configures. Values, which clients choose, are only bounded
+// by the length of a message. By default a gateway forwards a request if it gets an error, so an error caused by a
+// value would bypass every limit.
 
 const MOST_DESCRIPTORS = 64
 const MOST_ENTRIES = 32
-/** No field that a rule may name is as long. */
+/** No rule may have a field with a longer name. */
 const LONGEST_KEY = 256
 
-/** The service that a request's domain names. Throws StatusError where the request is none that can be decided. */
+/** Returns the service that the domain of a request names. Throws StatusError if the request cannot be decided. */
 export function serviceAsked({ domain, descriptors }: RateLimitRequest): string {
   if (domain === "") throw wrong("domain", "is missing")
   if (domain.length > LONGEST_NAME) throw wrong("domain", `is longer than ${LONGEST_NAME} characters`)
@@ -26,7 +26,7 @@ export function serviceAsked({ domain, descriptors }: RateLimitRequest): string 
       throw wrong(`${at}.entries[${place}].key`, `is longer than ${LONGEST_KEY} characters`)
     })
     if (isNegativeHits) {
-      // What is given back has to be what was taken: the descriptor does not say when that was, nor how much.
+      // A refund needs the original decision. The descriptor specifies neither when the units were taken nor how many.
       throw new StatusError(
         Code.UNIMPLEMENTED,
         `${at}.is_negative_hits: units cannot be given back by a descriptor.`,

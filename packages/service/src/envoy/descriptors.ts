@@ -6,35 +6,42 @@ import {
 } from "../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts"
 import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 
-// Envoy sends the bytes of a client's header fields as they came, UTF-8 or not: https://github.com/envoyproxy/envoy/issues/5141. A
-// message that is refused for them is an error, and Envoy lets pass what it gets one for: a byte would be a way around every limit.
-// The feature of editions for it, `utf8_validation = NONE`, is not read by every tool that reads proto3.
+// Accept invalid UTF-8 in values. Envoy sends the bytes of a client's header fields unchanged:
+// https://github.com/envoyproxy/envoy/issues/5141. Refusing such a message would be an error, and Envoy forwards a
+// request after an error. A single byte would then bypass every limit.
+//
+// The editions feature `utf8_validation = NONE` is not used, because not every tool for proto3 can read it.
 Object.assign(EntrySchema.field.value, { utf8Validation: false })
 
-/** What is asked about one request of a client. */
+/** The decisions to make for one request of a client. */
 export interface AskedDescriptors {
-  /** One for each descriptor, in order. Its cost is 0 where nothing is to be taken, and it is only asked whether a unit is left. */
+  /**
+   * One request for each descriptor, in order. If the cost is 0, nothing is taken, and the answer is whether one unit
+   * is left.
+   */
   readonly descriptors: readonly AskedRequest[]
   /**
-   * The whole request, for the rules without a field: all that any of its descriptors says. Undefined where there are no such
-   * rules, and where the only descriptor stands for it, so that all is decided together.
+   * The whole request, with the entries of all descriptors, for the rules without a field. Undefined if there are no
+   * such rules. Also undefined if there is only one descriptor and it can stand for the whole request, so that
+   * everything is decided together.
    */
   readonly whole: AskedRequest | undefined
 }
 
-/** Values of the entries whose keys are fields with a prefix, `header:x-api-key`, by prefix and name. */
+/** Values of entries whose keys have a prefix, such as `header:x-api-key`, by prefix and name. */
 type Prefixed = { [Prefix in "header" | "query" | "cookie" | "param"]?: Record<string, string> }
 
 const PREFIXED = /^(header|query|cookie|param):(.+)$/s
 
-/** What rules without a field need. */
+/** The field name that selects the rules without a field. */
 const ALL = "service"
 const ONLY_ALL: ReadonlySet<string> = new Set([ALL])
 
 /**
- * What a request of Envoy's asks. Where a descriptor says nothing of its hits those of the request are meant; 0 there is what
- * proto3 has for nothing, and 1. A count that no number holds exactly is the largest that one does, which no limit admits.
- * `countsAll` says that there are rules without a field.
+ * Returns the decisions to make for a request from Envoy. `countsAll` means that there are rules without a field.
+ *
+ * A descriptor without hits of its own uses the hits of the request. There, 0 means absent in proto3, and counts as 1.
+ * Hits that are not a safe integer become the largest safe integer, which no limit admits.
  */
 export function readDescriptors(
   { descriptors, hitsAddend }: RateLimitRequest,
@@ -57,13 +64,16 @@ function exact(hits: bigint): number {
   return Math.min(Number(hits), Number.MAX_SAFE_INTEGER)
 }
 
-/** What entries say, and of which fields. Of entries with the same key the first one counts. */
+/**
+ * Returns the values and facts of entries, and their fields. If several entries have the same key, the first one
+ * counts.
+ */
 function readEntries(entries: readonly Entry[]): {
   readonly known: KnownFacts
   readonly facts: RequestFacts
   readonly fields: Set<string>
 } {
-  // A key may be any text, "__proto__" too.
+  // A key may be any text, even "__proto__".
   const known: Record<string, string> = Object.create(null)
   const prefixed: Prefixed = {}
   const fields = new Set<string>()
@@ -78,14 +88,14 @@ function readEntries(entries: readonly Entry[]): {
     holder[name] = value
     prefixed[prefix as keyof Prefixed] = holder
   }
-  // Envoy's word for the client's address.
+  // Envoy's name for the client's address.
   if (fields.has("remote_address")) fields.add("ip")
-  // No rule has a field of this name, and a key of an operator's choosing is not to stand for all.
+  // No rule has a field with this name. An operator's key must not select the rules without a field.
   fields.delete(ALL)
   return { known, facts: factsOf(known, prefixed), fields }
 }
 
-/** The key as a rule writes it: names of header fields in lower case. */
+/** Returns the key in the form that rules use: names of header fields are in lower case. */
 function fieldOf(key: string): string {
   return key.startsWith("header:") ? key.toLowerCase() : key
 }

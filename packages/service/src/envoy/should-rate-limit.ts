@@ -16,9 +16,12 @@ import { serviceAsked } from "./bounds.ts"
 import { readDescriptors } from "./descriptors.ts"
 
 /**
- * Envoy's question whether a request is to be refused. Its descriptors are decided each by itself, all at once; when one is
- * refused, what the others took is given back, so that a refused request takes nothing. Never more is admitted than the rules
- * say; but while the units of a request are out that is refused in the end, another may be refused that would have fit.
+ * Creates the handler for Envoy's question whether to refuse a request. All descriptors are decided separately and at
+ * the same time. If one of them is refused, the units of the others are refunded, so that a refused request takes
+ * nothing.
+ *
+ * This never admits more than the rules allow. But until the units of a refused request are refunded, another request
+ * that would have fit may be refused.
  */
 export function rateLimiting(
   guards: ServiceGuards,
@@ -63,7 +66,10 @@ function decided(
     : answer(outcomes as (Outcome | undefined)[])
 }
 
-/** Undefined where the caller has gone while it was held. */
+/**
+ * Returns the outcome of one request. Undefined if the request was held and its caller has gone, or there was no place
+ * for it.
+ */
 function outcomeOf(
   asked: AskedRequest,
   { guard }: ServiceGuard,
