@@ -9,14 +9,17 @@ import {
 import type { Door } from "../door.ts"
 import { Code } from "../status-error.ts"
 
-/** Seconds, as those of a decision's duration in the core: the 50 ms that Redis has is one of them. */
+/**
+ * Bucket boundaries in seconds, the same as for the duration of decisions in the core. Redis's timeout of 50 ms is one
+ * of them.
+ */
 const BOUNDARIES: readonly number[] = [
   0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** Names of gRPC's codes, by number. */
+/** Names of the gRPC codes, by number. */
 const NAMES: ReadonlyMap<number, string> = new Map(Object.entries(Code).map(([name, code]) => [code, name]))
-/** What OpenTelemetry calls an error of a server: others are its caller's. */
+/** Codes that OpenTelemetry counts as errors of the server. All other errors are the caller's. */
 const SERVER_ERRORS: ReadonlySet<number> = new Set([
   Code.DEADLINE_EXCEEDED,
   Code.UNIMPLEMENTED,
@@ -33,20 +36,20 @@ interface Histogram {
   max: number
 }
 
-/** By code of the answer. */
+/** Histograms by the code of the answer. */
 type Histograms = (Histogram | undefined)[]
 
 /**
- * How long calls take, as OpenTelemetry's `rpc.server.call.duration`
- * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). It adds up by itself, and hands over when metrics are collected:
- * a histogram of the SDK finds its place by a text that it makes of the attributes each time, which costs more than all else that is
- * measured of a call.
+ * The durations of calls, as OpenTelemetry's `rpc.server.call.duration`
+ * (https://opentelemetry.io/docs/specs/semconv/rpc/rpc-metrics/). It does its own aggregation, and passes the result on
+ * when metrics are collected. A histogram of the SDK builds a text from the attributes for each call to find its data
+ * point. That costs more than all other measurements of a call.
  */
 export class CallDurations implements MetricProducer {
   readonly #since: HrTime = hrTime(Date.now())
   readonly #doors: Readonly<Record<Door, Map<string, Histograms>>> = { grpc: new Map(), http: new Map() }
 
-  /** Adds a call of the method at `path`, answered with `code` after so many milliseconds. */
+  /** Records a call of the method at `path` that was answered with `code` after `durationMs`. */
   record(door: Door, path: string, code: number, durationMs: number): void {
     const methods = this.#doors[door]
     let histograms = methods.get(path)
@@ -82,7 +85,7 @@ export class CallDurations implements MetricProducer {
     const scopeMetrics = [
       { scope: { name: "@sluice/service" }, metrics: histograms.length === 0 ? [] : [metric] },
     ]
-    // The reader that asks puts its own provider's resource on it.
+    // The reader replaces the resource with the resource of its provider.
     return Promise.resolve({ resourceMetrics: { scopeMetrics } as unknown as ResourceMetrics, errors: [] })
   }
 }
@@ -94,7 +97,7 @@ function emptyHistogram(attributes: Attributes): Histogram {
 
 function add(histogram: Histogram, seconds: number): void {
   let bucket = 0
-  // Most are in one of the first. A boundary is in the bucket below it.
+  // Search linearly, because most durations are in one of the first buckets. A boundary belongs to the bucket below it.
   while (bucket < BOUNDARIES.length && seconds > (BOUNDARIES[bucket] as number)) bucket++
   histogram.counts[bucket] = (histogram.counts[bucket] as number) + 1
   histogram.count++
@@ -103,7 +106,10 @@ function add(histogram: Histogram, seconds: number): void {
   if (seconds > histogram.max) histogram.max = seconds
 }
 
-/** Over HTTP it is Connect's protocol, whose codes have small letters, and which has none for success. */
+/**
+ * Returns the attributes of a call. HTTP calls use Connect's protocol, whose codes are in lower case and do not include
+ * one for success.
+ */
 function attributesOf(door: Door, path: string, code: number): Attributes {
   const isGrpc = door === "grpc"
   const name = NAMES.get(code) ?? String(code)
@@ -116,7 +122,7 @@ function attributesOf(door: Door, path: string, code: number): Attributes {
   }
 }
 
-/** One that is spelt otherwise there. */
+/** Connect's names that are spelled differently. */
 const CONNECT_NAMES: { readonly [Each in Code]?: string } = { [Code.CANCELLED]: "canceled" }
 
 function hrTime(epochMs: number): HrTime {

@@ -1,10 +1,10 @@
 import type { Log } from "./log.ts"
 
 const QUIET_MS = 60_000
-/** More kinds of events than there are codes of OpenSSL and Node. */
+/** Maximum number of kinds of events. It is higher than the number of codes of OpenSSL and Node. */
 const MOST_KINDS = 1_000
 
-/** Logs what callers do, of which there may be thousands a second. */
+/** A function that logs events that callers cause. There may be thousands of them per second. */
 export type CallersLog = (kind: string, fields: object, message: string) => void
 
 interface CallerKind {
@@ -12,7 +12,10 @@ interface CallerKind {
   unlogged: number
 }
 
-/** Returns a log that writes one line a minute for each kind of event. `count` is the number of events since the line before. */
+/**
+ * Creates a log that writes at most one line per minute for each kind of event. `count` is the number of events since
+ * the previous line.
+ */
 export function createCallersLog(
   log: Pick<Log, "warn">,
   now: () => number = () => performance.now(),

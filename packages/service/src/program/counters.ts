@@ -4,18 +4,18 @@ import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
 import type { RedisSettings } from "./settings.ts"
 
-/** Where requests are counted. */
+/** The store that counts requests. */
 export interface CounterStore {
   readonly kind: "memory" | "redis"
   readonly store: Store
-  /** Whether it answers now. Never rejects. */
+  /** Resolves with true if the store answers now. Never rejects. */
   isReachable(): Promise<boolean>
   close(): Promise<void>
 }
 
 /**
- * Counters in Redis, whose client is loaded then, or in the memory of this process. What no decision waits for, such as giving back,
- * has as long as a decision: `storeTimeoutMs`.
+ * Opens the counters in Redis, or in the memory of this process. The Redis client library is only loaded if needed.
+ * Operations that no decision waits for, such as refunds, have the same timeout as a decision: `storeTimeoutMs`.
  */
 export async function openCounters(
   redis: RedisSettings | undefined,
@@ -32,7 +32,7 @@ export async function openCounters(
   }
 }
 
-/** So long may a look at Redis take before it counts as gone. */
+/** Timeout of a health check of Redis, in milliseconds. */
 const LOOK_MS = 1_000
 
 async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): Promise<CounterStore> {
@@ -45,7 +45,8 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
     kind: "redis",
     store,
     isReachable() {
-      // Who asks at the same time shares a look; a client that is not connected would queue it.
+      // Concurrent calls share one health check. A client that is not connected would queue the check, so return false
+      // at once.
       if (client.status !== "ready") return Promise.resolve(false)
       looking ??= falseAfter(
         LOOK_MS,
@@ -62,16 +63,19 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
   }
 }
 
-/** An error with the command that it answers, where there is one. */
+/** An error, with the command that failed if there is one. */
 interface RedisError extends Error {
   readonly command?: { readonly name: string }
 }
 
-/** A line when the connection is lost or cannot be had, and one when it is there again; it is tried all the time. */
+/**
+ * Logs a line when the connection is lost or cannot be established, and a line when it is back. The client retries all
+ * the time.
+ */
 function logConnection(client: ServiceRedis, log: Log): void {
   let isGone = false
   client.on("error", (err: RedisError) => {
-    // The connection is there all the same, and ioredis goes on in database 0.
+    // The connection stays open, and ioredis continues with database 0.
     if (err.command?.name === "select") {
       log.error({ err }, "Redis refuses the database of REDIS_URL: requests are counted in database 0")
       return

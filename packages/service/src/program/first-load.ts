@@ -2,8 +2,9 @@ import { InvalidRuleError, type RuleBook, type RuleBookEvents } from "@sluice/co
 import type { Log } from "./log.ts"
 
 /**
- * Listens to a book's first load. The function that it yields ends that and logs, in one line, of how many services no rule is
- * in force because all of theirs are wrong: each has a line of its own, and among thousands nobody counts them.
+ * Follows a book's first load. Returns a function that stops following and logs, in one line, the number of services
+ * without rules in force because all their rules are invalid. The book logs each of them, but among thousands of lines
+ * they are hard to count.
  */
 export function followFirstLoad(book: RuleBook, log: Log): () => void {
   const right = new Set<string>()

@@ -1,19 +1,21 @@
 import type { Server, ServerWritableStream, UntypedServiceImplementation } from "@grpc/grpc-js"
 import { HealthImplementation } from "grpc-health-check"
 
-/** gRPC's own health service: https://github.com/grpc/grpc/blob/master/doc/health-checking.md */
+/** The gRPC health service: https://github.com/grpc/grpc/blob/master/doc/health-checking.md */
 export interface Health {
-  /** Puts it on a server. */
+  /** Adds the health service to a server. */
   addTo(server: Server): void
-  /** Of the server as a whole, and of each of these services. */
+  /** Sets the status of the whole server and of each of these services. */
   say(isServing: boolean, services: readonly string[]): void
-  /** Ends the calls of those who watch: a server goes down when its calls have ended, and these never do. */
+  /**
+   * Ends all Watch calls. A server shuts down only when its calls have ended, and Watch calls do not end by themselves.
+   */
   endWatches(): void
 }
 
 type Watch = ServerWritableStream<unknown, unknown>
 
-/** Says NOT_SERVING until it is told otherwise. */
+/** Creates a health service. Its status is NOT_SERVING until `say` changes it. */
 export function createHealth(): Health {
   const implementation = new HealthImplementation({ "": "NOT_SERVING" })
   const watches = new Set<Watch>()

@@ -11,7 +11,7 @@ function written(): { readonly lines: string[]; write(line: string): void } {
 describe("the log", () => {
   it("has of an error its name, code, message, stack and causes, and nothing else that hangs on it", () => {
     const to = written()
-    // What ioredis puts onto an error.
+    // A property that ioredis attaches to an error.
     const cause = Object.assign(new Error("WRONGPASS"), { command: { name: "auth", args: ["hidden"] } })
     const err = Object.assign(new Error("gone", { cause }), { code: "GONE", key: "hidden" })
     createLog("info", to).error({ err }, "failed")

@@ -1,19 +1,19 @@
 import { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "@sluice/core"
 import { type DestinationStream, destination, type Logger, pino } from "pino"
 
-/** How much is logged, from least to most. */
+/** Log levels, from the fewest lines to the most. */
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const
 
-/** One of `LOG_LEVELS`. */
+/** A log level. */
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** Structured lines of JSON. */
+/** A logger that writes structured JSON lines. */
 export type Log = Logger
 
 /**
- * Logs lines to standard output. Of an error only what is known to be safe is logged: a client of Redis puts what it
- * was asked onto its errors, and that has passwords and the names of counters in it. Of wrong rules, and of a source or
- * a store that does not answer, the stack is left out.
+ * Creates a logger that writes to standard output. Only safe properties of an error are logged, because a Redis client
+ * attaches commands to its errors, which contain passwords and keys. For invalid rules, and for a source or store that
+ * does not answer, the stack is left out.
  */
 export function createLog(level: LogLevel, to: DestinationStream = standardOutput()): Log {
   return pino(
@@ -27,23 +27,23 @@ export function createLog(level: LogLevel, to: DestinationStream = standardOutpu
   )
 }
 
-/** What waits to be written while nothing can be: more is lost. */
+/** Maximum bytes that wait while nothing can be written. More is lost. */
 const MOST_WAITING_BYTES = 1_048_576
 
 /**
- * Standard output, each line as soon as it is logged. Where it cannot be written, as the disk is full or nobody reads it, lines wait
- * for the next one, or are lost: decisions go on without a log.
+ * Returns standard output, which writes each line as soon as it is logged. If it cannot be written, because the disk is
+ * full or the reader is gone, lines wait for the next one or are lost. Decisions continue without a log.
  */
 function standardOutput(): DestinationStream {
   const output = destination({
     dest: 1,
     sync: true,
     maxLength: MOST_WAITING_BYTES,
-    // Tried again it would be at once, and nothing else done meanwhile.
+    // A retry would run at once and block everything else.
     retryEAGAIN: () => false,
   })
   output.on("error", () => undefined)
-  // After a fatal line, and as long as it takes: what can be written has been.
+  // pino would flush after a fatal line, and block until that succeeds. Everything that can be written already is.
   output.flushSync = () => undefined
   return output
 }
@@ -61,10 +61,10 @@ interface ErrorOfClient extends Error {
   readonly lastNodeError?: unknown
 }
 
-/** Causes of causes: deep enough for any that is met, and an end for those that go round. */
+/** Maximum depth of nested causes. It is enough for all known errors, and stops at circular causes. */
 const MOST_CAUSES = 5
 
-/** What is to be mended outside of the program: rules, a table, Redis. Its place in the code says nothing. */
+/** Errors with a cause outside of the program: rules, a table, Redis. Their stack would not help. */
 const OUTSIDE = [InvalidRuleError, RuleSourceError, StoreUnavailableError]
 
 function shownError(
@@ -74,7 +74,7 @@ function shownError(
 ): ShownError {
   if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
   const { name, message, stack } = error
-  // ioredis says by the latter why none of a cluster's nodes could be used.
+  // In `lastNodeError`, ioredis explains why no node of a cluster could be used.
   const { code, lastNodeError, cause = lastNodeError } = error as ErrorOfClient
   return {
     type: name,

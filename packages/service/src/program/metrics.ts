@@ -7,33 +7,36 @@ import type { DecisionServiceParts } from "../decision-service.ts"
 import type { ConnectionBound, Door, GrpcReader, Overload } from "../door.ts"
 import { CallDurations } from "./call-durations.ts"
 
-/** Where OpenTelemetry's own variables say that metrics are to be sent: its exporter reads them by itself. */
+/** OpenTelemetry's variables with the endpoint to send metrics to. Its exporter reads them itself. */
 const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]
 
-/** Metrics that are read, and sent where that is wanted. */
+/** The metrics of the service. They can be read, and are sent to a collector if one is configured. */
 export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnknownService"> {
-  /** Measures a call that was answered. */
+  /** Records the duration of an answered call. */
   onAnswered(door: Door, path: string, code: number, durationMs: number, reader?: GrpcReader): void
   /** Counts a connection that was refused. */
   onRefusedConnection(bound: ConnectionBound): void
-  /** Counts a connection whose first request did not come in time. */
+  /** Counts a connection whose first request did not arrive in time. */
   onLateConnection(): void
-  /** Counts a call that was refused because there was too much of something. */
+  /** Counts a call that was refused because a limit was reached. */
   onOverload(what: Overload): void
   /** Counts a call whose token was missing or wrong. */
   onWrongToken(path: string): void
   /** Counts a TLS handshake that failed. */
   onFailedHandshake(reason: string): void
-  /** What GET /metrics answers, for Prometheus. */
+  /** Returns the response of GET /metrics, for Prometheus. */
   read(): Promise<{ readonly contentType: string; readonly text: string }>
-  /** Sends what has not been sent, if that can be done soon. Never rejects. */
+  /** Sends the remaining metrics, if that is possible within a short time. Never rejects. */
   close(): Promise<void>
 }
 
-/** OpenTelemetry's own 10 s are more than whoever ends the service may wait for a collector that is gone. */
+/**
+ * Timeout for the last metrics. OpenTelemetry's default of 10 s would delay the shutdown too long if the collector is
+ * gone.
+ */
 const LAST_SEND_MS = 3_000
 
-/** Measures every limiter of the service, and counts the requests to services that nobody has registered. */
+/** Creates the metrics of the service. They cover every limiter, and count the requests to unregistered services. */
 export function createMetrics(
   env: Readonly<Record<string, string | undefined>>,
   lastSendMs: number = LAST_SEND_MS,
@@ -73,7 +76,7 @@ export function createMetrics(
     description: "Calls whose token was missing or wrong, by method.",
     unit: "{call}",
   })
-  // Counted here, because a counter of the SDK looks up its attributes at each call.
+  // Count here, because a counter of the SDK looks up its attributes on each call.
   const readBy: Record<GrpcReader, number> = { plain: 0, "grpc-js": 0 }
   meter
     .createObservableCounter("sluice.service.grpc_calls", {

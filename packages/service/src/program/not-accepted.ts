@@ -1,10 +1,10 @@
-/** A text that cannot be the value of a setting. Neither part repeats the text, which may be a secret. */
+/** An error for a text that is not a valid value of a setting. It does not contain the text, which may be a secret. */
 export class NotAccepted extends Error {
   override readonly name = "NotAccepted"
-  /** What would be accepted. */
+  /** The accepted values. */
   readonly accepted: string
 
-  /** `is` says what is wrong: "is no address". */
+  /** `is` describes the problem, and begins with a verb. */
   constructor(is: string, accepted: string) {
     super(is)
     this.accepted = accepted

@@ -6,9 +6,10 @@ import type { OpenRules } from "./rules.ts"
 import type { Settings } from "./settings.ts"
 
 /**
- * Opens what the settings say: a table, or a file. Beside a file, rules of other services may be registered in memory if
- * this process counts by itself; processes that count together would each have other rules. Rejects if the file has an invalid
- * rule, unless the settings allow it.
+ * Opens the table or the file in the settings. Rejects if the file has an invalid rule, unless the settings allow it.
+ *
+ * Beside a file, rules of other services may be registered in memory, but only if this process counts by itself.
+ * Processes that share counters would otherwise have different rules.
  */
 export async function openRules(
   { rules, redis, allowInvalidRules }: Pick<Settings, "rules" | "redis" | "allowInvalidRules">,
@@ -16,7 +17,7 @@ export async function openRules(
   log: Log,
 ): Promise<OpenRules> {
   if (typeof rules !== "string") {
-    // Loaded when it is needed: a file needs no AWS SDK.
+    // Load this module only when it is needed: rules in a file need no AWS SDK.
     const { openTable } = await import("./table.ts")
     return openTable(rules, env)
   }
@@ -24,7 +25,7 @@ export async function openRules(
   const unnamed = await source.load(UNNAMED)
   const problems = await problemsOf(source, unnamed)
   if (!allowInvalidRules) requireValid(problems, rules)
-  // The book logs what is wrong with each service that the file names.
+  // The book logs the problems of each service that the file names.
   else if (unnamed.problems.length > 0) logLeftOut(unnamed, source.name, log)
   return {
     source,
@@ -34,12 +35,12 @@ export async function openRules(
   }
 }
 
-/** Returns everything that is wrong in the file. `unnamed` is what is for services without a document of their own. */
+/** Returns all problems in the file. `unnamed` has the rules for services without a document of their own. */
 async function problemsOf(file: RuleSource, unnamed: LoadedRules): Promise<readonly Problem[]> {
   const problems = [...unnamed.problems]
   for await (const page of file.loadAll?.() ?? [])
     for (const each of page) problems.push(...(await each.read()).problems)
-  // What is wrong with a document whose service is not known is reported to each service.
+  // Remove duplicates: problems of a document whose service is unknown are reported for each service.
   return [...new Map(problems.map((problem) => [`${problem.path}: ${problem.message}`, problem])).values()]
 }
 
@@ -52,7 +53,10 @@ function requireValid(problems: readonly Problem[], file: string): void {
   })
 }
 
-/** The book's log has it only when a request for such a service comes: it knows none of them before. */
+/**
+ * Logs invalid rules of the document for all other services. The book does not know those services, so it logs the
+ * problems only when it gets a request for one.
+ */
 function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, log: Log): void {
   const err = new InvalidRuleError(problems)
   const inForce =
@@ -65,5 +69,5 @@ function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, 
   )
 }
 
-/** No service has this name, so that what is loaded for it is the document that names none. */
+/** A name that no service has. It loads the document without a service. */
 const UNNAMED = ""

@@ -1,6 +1,9 @@
 import { DiagLogLevel, diag } from "@opentelemetry/api"
 
-/** Has the log say what OpenTelemetry says of itself: that a variable of its own is wrong, or metrics could not be sent. */
+/**
+ * Logs the diagnostics of OpenTelemetry, for example that one of its variables is invalid or that metrics could not be
+ * sent.
+ */
 export function logOpenTelemetry(log: { warn(message: string): void }): void {
   const warn = (said: string, ...more: readonly unknown[]): void => {
     const errors = more.filter((each) => each instanceof Error)
@@ -13,7 +16,10 @@ export function logOpenTelemetry(log: { warn(message: string): void }): void {
   )
 }
 
-/** Of an error that it has caught it says everything, as JSON. */
+/**
+ * Returns the message of a diagnostic. OpenTelemetry reports an error that it has caught as JSON with all its
+ * properties.
+ */
 function messageOf(said: string): string {
   try {
     return (JSON.parse(said) as { readonly message?: string }).message ?? said

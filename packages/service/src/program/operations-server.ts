@@ -3,25 +3,31 @@ import type { AddressInfo } from "node:net"
 import type { ListenAddress } from "../decision-service.ts"
 import type { Metrics } from "./metrics.ts"
 
-/** What /readyz answers. */
+/** The body of a /readyz response. */
 export interface ReadyReport {
   readonly status: "starting" | "ready" | "draining"
   readonly rules: "loading" | "loaded"
-  /** "degraded": the shared store does not answer. It is ready all the same: else an outage of Redis would be one of everything. */
+  /**
+   * "degraded" if the shared store does not answer. The service is still ready, because otherwise an outage of Redis
+   * would become an outage of everything.
+   */
   readonly store: { readonly kind: string; readonly status: "reachable" | "degraded" }
 }
 
-/** What whoever runs the service asks it; on a port of its own, so that no caller can. */
+/** The server with the endpoints for operators. It has a port of its own, so that callers cannot reach it. */
 export interface OperationsServer {
-  /** Resolves with the port. */
+  /** Starts listening. Resolves with the port. */
   listen(address: ListenAddress): Promise<number>
   close(): Promise<void>
 }
 
-/** How long a request may take to arrive. */
+/** Milliseconds that a request may take to arrive. */
 const ARRIVAL_MS = 5_000
 
-/** /livez: the process answers. /readyz: whether requests should be sent here, 200 or 503. /metrics. */
+/**
+ * Creates the operations server. /livez answers while the process runs. /readyz answers 200 if requests should be sent
+ * here, and 503 otherwise. /metrics answers with the metrics.
+ */
 export function createOperationsServer(
   report: () => Promise<ReadyReport>,
   metrics: Pick<Metrics, "read">,

@@ -1,17 +1,17 @@
 import { Command, Option } from "commander"
 import { DECIDE_TOKENS, REDIS_URL, type Secret, TOKENS } from "./secrets.ts"
 
-/** A setting that a flag or a variable gives. Its default is a text that is read like one that was given. */
+/** A setting with a flag and a variable. Its default is a text that is parsed like a given value. */
 interface Setting {
   readonly flags: string
   readonly env: string
   readonly says: string
   readonly otherwise?: string
-  /** What help says of a default that depends on other settings. */
+  /** Text in the help for a default that depends on other settings. */
   readonly default?: string
 }
 
-/** By the name that commander gives to each flag. */
+/** All settings, by commander's name for the flag. */
 const SETTINGS = {
   grpc: {
     flags: "--grpc <host:port>",
@@ -204,7 +204,7 @@ const SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting>>
 
-/** A setting, by the name that commander gives to its flag. */
+/** The name of a setting: commander's name for its flag. */
 export type SettingName = keyof typeof SETTINGS
 
 const GROUPS: readonly (readonly [heading: string, first: SettingName])[] = [
@@ -229,7 +229,10 @@ SIGTERM and SIGINT drain it, a second one ends it at once. Exit codes: 0 drained
   $ sluice-service --rules rules.yaml
   $ REDIS_URL=redis://localhost:6379 sluice-service --table rules --grpc 0.0.0.0:50051`
 
-/** The command line. `write` gets help, `complain` what commander says of a wrong one; it then throws CommanderError. */
+/**
+ * Creates the command line. `write` receives the help, and `complain` receives commander's message about an invalid
+ * command line. In that case commander throws CommanderError.
+ */
 export function createCommand(
   version: string,
   write: (text: string) => void,
@@ -253,23 +256,23 @@ export function createCommand(
   return command
 }
 
-/** The text that a setting was given or has by default, and how it was named. */
+/** The text of a setting, given or by default, and the name to show for it. */
 export interface GivenText {
-  /** "SLUICE_HTTP_ADDRESS (or --http)", as it was given. */
+  /** The name to show, first in the form that was used: "SLUICE_HTTP_ADDRESS (or --http)". */
   readonly name: string
-  /** Undefined where it was not given and has no default. */
+  /** Undefined if the setting was not given and has no default. */
   readonly text: string | undefined
-  /** Whether it was not given. */
+  /** Whether the setting was not given. */
   readonly isDefault: boolean
 }
 
-/** What a command line that has been parsed gives. */
+/** Returns the text of a setting from a parsed command line. */
 export function givenText(command: Command, name: SettingName): GivenText {
   const { flags, env, otherwise }: Setting = SETTINGS[name]
   const [flag] = flags.split(" ") as [string]
   const isOfEnv = command.getOptionValueSource(name) === "env"
   const given = command.getOptionValue(name) as string | undefined
-  // An empty variable is one that is not given: a compose file cannot leave it out.
+  // Treat an empty variable as not given, because a compose file cannot leave a variable out.
   const text = isOfEnv && given === "" ? undefined : given
   return {
     name: isOfEnv ? `${env} (or ${flag})` : `${flag} (or ${env})`,
@@ -278,7 +281,7 @@ export function givenText(command: Command, name: SettingName): GivenText {
   }
 }
 
-/** The variables that mean something here. */
+/** Returns the names of all variables that the program reads. */
 export function knownVariables(): ReadonlySet<string> {
   const secrets = SECRETS.flatMap(({ variable, file }) => [variable, file])
   return new Set([...Object.values<Setting>(SETTINGS).map(({ env }) => env), ...secrets])

@@ -1,12 +1,13 @@
 import { ClosedError, type LogFields, type Logger } from "@sluice/core"
 
 /**
- * A logger for limiters that share a store: each of them says that the store is gone and that it is back, and one line of
- * each is enough. None where the program, as it ends, has closed the store under calls: nobody has to be woken.
+ * Creates a logger for limiters that share a store. Each limiter reports an outage of the store and its end; this logs
+ * only one line for each. It logs nothing if the program has closed the store under running calls while it ends,
+ * because operators need not be alerted.
  */
 export function oncePerOutage(log: Logger): Logger {
   let isGone = false
-  /** Whether it is news; anything else is. */
+  /** Whether a line is new. Lines that are not about the state of the store always are. */
   const isNews = ({ code, err }: LogFields): boolean => {
     if (code !== "SLUICE_DEGRADED" && code !== "SLUICE_RECOVERED") return true
     if (err instanceof Error && err.cause instanceof ClosedError) return false

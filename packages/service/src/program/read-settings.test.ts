@@ -8,7 +8,7 @@ import { type Settings, SettingsError } from "./settings.ts"
 import { shownSettings } from "./shown-settings.ts"
 import { unknownVariables } from "./unknown-variables.ts"
 
-/** commander reads variables from the process. */
+/** commander reads the variables of the process. */
 function settings(line: string, env: Readonly<Record<string, string>> = {}): Settings {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   const command = createCommand(
@@ -80,7 +80,7 @@ describe("settings", () => {
       drain: { pauseMs: 5_000 },
     })
     expect(settings("--rules r --http 0.0.0.0:1 --drain-pause 0").drain.pauseMs).toBe(0)
-    // A name that begins like one of this machine is none.
+    // A name that only begins like a loopback name is not one.
     expect(settings("--rules r --http 127.example.com:1").isRegistrationOpen).toBe(false)
     expect(settings("--rules r --http [::1]:1 --grpc localhost:1").isRegistrationOpen).toBe(true)
   })
@@ -217,7 +217,7 @@ describe("settings", () => {
       { SLUICE_TOKENS: '{"1":"secret-secret-secret","secret-secret-of-2":"2","":"secret"}' },
       /is no such object: 2 of its 3 members are/,
     ],
-    // It could never be sent.
+    // A client could never send such a token.
     [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is no such object/],
     [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is no URL of this kind/],
     [

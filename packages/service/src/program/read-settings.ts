@@ -31,7 +31,7 @@ const PREFIX = matching(
 const ENDPOINT = url(["http:", "https:"], "a URL such as http://localhost:8000")
 const MOST_BYTES = 64 * 1024 * 1024
 
-/** The settings of a command line that has been parsed. Throws SettingsError with everything that is wrong with them. */
+/** Reads the settings from a parsed command line. Throws SettingsError with all problems. */
 export function readSettings(command: Command, env: Env): Settings {
   const reader = new Reader(command, env)
   const settings = read(reader)
@@ -50,7 +50,7 @@ function read(reader: Reader): Settings {
   const maxUnfinishedBytes = reader.value("maxUnfinishedBytes", whole(1_024, 64 * MOST_BYTES))
   const leastUnfinished = 8 * Math.max(maxMessageBytes, maxBatchBytes)
   if (maxUnfinishedBytes < leastUnfinished) {
-    // A connection may have a quarter of them, and a message in pieces of unknown number takes twice its length.
+    // A connection may use a quarter of these bytes. A message in an unknown number of pieces takes twice its length.
     const accepted = `at least ${leastUnfinished}: 8 times the longest message`
     reader.refuse("maxUnfinishedBytes", "is too small", accepted)
   }
@@ -100,7 +100,7 @@ function readTlsFiles(reader: Reader): TlsFiles | undefined {
   return { cert: cert as string, key: key as string, clientCa }
 }
 
-/** The one place that says where rules may be. */
+/** Reads where the rules are: in a file or in a table. */
 function readRules(reader: Reader, allowInvalidRules: boolean): string | TableSettings {
   const file = reader.optional("rules", FILE)
   const name = reader.optional("table", TABLE_NAME)
@@ -116,13 +116,13 @@ function readRules(reader: Reader, allowInvalidRules: boolean): string | TableSe
   if (reader.isGiven("table") && allowInvalidRules === true) {
     reader.refuse("allowInvalidRules", "is given together with --table", "only with --rules")
   }
-  // One that is wrong has been told: what goes with a table is no second mistake then.
+  // An invalid table name is already reported. The options for the table are not a second mistake.
   if (reader.isGiven("table")) return { name: name as string, ...table }
   for (const [setting, isGiven] of [
     ["region", table.region !== undefined],
     ["endpoint", table.endpoint !== undefined],
     ["createTable", table.mayCreate === true],
-    // One that is no time has been told.
+    // An invalid time is already reported.
     ["poll", table.pollMs !== undefined && reader.isGiven("poll")],
   ] as const) {
     if (isGiven) reader.refuse(setting, "is given without a table", "--table too")
@@ -139,7 +139,7 @@ function readRedis(reader: Reader, urls: readonly string[] | undefined): RedisSe
     if (problem !== undefined) reader.refuseSecret(REDIS_URL, ...problem)
     return { urls, isCluster, prefix: prefix ?? "" }
   }
-  // A URL that was given and is wrong has been told.
+  // An invalid URL is already reported.
   if (reader.hasGiven(REDIS_URL)) return undefined
   for (const [setting, isGiven] of [
     ["redisPrefix", prefix !== undefined],
@@ -155,13 +155,17 @@ type SettingProblem = readonly [is: string, accepted: string]
 function wrongServer(urls: readonly string[]): SettingProblem | undefined {
   if (urls.length > 1) return ["names several servers", "one server, or --redis-cluster too"]
   const { pathname, searchParams } = new URL(urls[0] as string)
-  // ioredis would take another database than the one meant, or throw where nobody can catch it once it is connected.
+  // ioredis would select another database than the intended one. Or, once connected, it would throw an error that
+  // cannot be caught.
   const databases = [pathname.slice(1), searchParams.get("db") ?? ""]
   if (databases.every((each) => /^\d*$/.test(each))) return undefined
   return ["names a database that is no number", "redis://user:password@host:6379/0"]
 }
 
-/** What ioredis would leave out, and somebody would look for at 3 a.m. */
+/**
+ * Returns the first problem with the nodes of a cluster. ioredis would silently ignore these parts of the URLs, which
+ * is hard to find during an outage.
+ */
 function wrongNodes(urls: readonly string[]): SettingProblem | undefined {
   const nodes = urls.map((url) => new URL(url))
   if (nodes.some(({ pathname, search }) => !/^\/?0?$/.test(pathname) || search !== ""))
@@ -176,12 +180,12 @@ function readDrain(reader: Reader, isLocal: boolean): DrainSettings {
   return { pauseMs, timeMs: reader.value("drainTime", duration(1)) }
 }
 
-/** Addresses that are wrong have been told, and are missing. */
+/** True if all addresses are loopback addresses. An invalid address is undefined here, and already reported. */
 function areLoopback(...addresses: readonly (ListenAddress | undefined)[]): boolean {
   return addresses.every((each) => each !== undefined && isLoopback(each))
 }
 
-/** Reads settings one by one, and collects what is wrong with them. */
+/** Reads settings one by one, and collects all problems. */
 class Reader {
   readonly problems: string[] = []
   readonly #command: Command
@@ -192,7 +196,7 @@ class Reader {
     this.#env = env
   }
 
-  /** A setting that has a default. Undefined where its text is wrong, which is a problem then. */
+  /** Reads a setting that has a default. An invalid text is recorded as a problem, and the result is undefined. */
   value<T>(setting: SettingName, readText: Read<T>): T {
     return this.optional(setting, readText) as T
   }
@@ -224,7 +228,7 @@ class Reader {
     this.problems.push(`${variable}: its value (not shown) ${is}; accepted: ${accepted}`)
   }
 
-  /** Says so unless it was given, and is wrong. */
+  /** Records a missing setting. A setting that was given and is invalid is already reported. */
   missing(setting: SettingName, why: string): void {
     const { name, text } = givenText(this.#command, setting)
     if (text === undefined) this.problems.push(`${name}: is missing; ${why}`)

@@ -1,16 +1,19 @@
-/** Whether requests should be sent here. */
+/** The phase of the service. Clients should send requests only in the phase "ready". */
 export type Phase = "starting" | "ready" | "draining"
 
-/** From the start, through the first load of the rules, to the end. Each step is told once, in order. */
+/**
+ * The phases of the service, from its start and the first load of the rules to its end. Each phase is entered once, in
+ * order.
+ */
 export interface Readiness {
   readonly phase: Phase
-  /** The rules are loaded. Nothing once it drains. */
+  /** Enters the phase "ready" when the rules have loaded. A no-op once the service drains. */
   rulesLoaded(): void
-  /** It is going down. */
+  /** Enters the phase "draining". */
   drain(): void
 }
 
-/** Starts as "starting". `onChange` is told every other phase. */
+/** Creates the readiness, in the phase "starting". `onChange` is called with every later phase. */
 export function createReadiness(onChange: (phase: Phase) => void): Readiness {
   let phase: Phase = "starting"
   const enter = (next: Phase): void => {

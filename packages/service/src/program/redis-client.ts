@@ -5,7 +5,10 @@ export type ServiceRedis = Redis | Cluster
 
 const CONNECT_MS = 3_000
 
-/** A client of one server, or of a cluster that is found by the nodes that the settings name. ioredis is loaded then. */
+/**
+ * Creates a client for one server, or for a cluster with the nodes in the settings. Loads ioredis only when it is
+ * called.
+ */
 export async function createRedisClient({ urls, isCluster }: RedisSettings): Promise<ServiceRedis> {
   const ioredis = await import("ioredis")
   const [first] = urls as [string]
@@ -17,18 +20,21 @@ export async function createRedisClient({ urls, isCluster }: RedisSettings): Pro
   return new ioredis.Cluster(nodes, { redisOptions: { ...accessOf(first), connectTimeout: CONNECT_MS } })
 }
 
-/** Rejects or yields false unless every server answers that has to for all keys to be counted. */
+/**
+ * Resolves with true if every server that is needed to count all keys answers. Otherwise rejects or resolves with
+ * false.
+ */
 export async function answers(client: ServiceRedis): Promise<boolean> {
   if (!("nodes" in client)) return (await client.ping()) === "PONG"
-  // Nodes that are gone are not among them, and those that are left may answer PING and refuse all else.
+  // The list does not contain nodes that are gone. The remaining nodes may answer PING but refuse everything else.
   const views = await Promise.all(client.nodes("master").map((node) => node.cluster("INFO")))
   return views.length > 0 && views.every((view) => ALL_SLOTS.test(String(view)))
 }
 
-/** What a node of a cluster says in which somebody serves every key. */
+/** A line in CLUSTER INFO when all slots are served. */
 const ALL_SLOTS = /^cluster_slots_ok:16384\s*$/m
 
-/** What every node asks for: those that are found later have no URL. */
+/** Returns the credentials and TLS options for every node. Nodes that are discovered later have no URL. */
 function accessOf(url: string): Pick<RedisOptions, "username" | "password" | "tls"> {
   const { protocol, username, password } = new URL(url)
   return {
@@ -38,7 +44,7 @@ function accessOf(url: string): Pick<RedisOptions, "username" | "password" | "tl
   }
 }
 
-/** An IPv6 address without the brackets of a URL. */
+/** Returns an IPv6 address without the brackets of a URL. */
 function bare(hostname: string): string {
   return hostname.replace(/^\[(.*)\]$/, "$1")
 }

@@ -1,11 +1,11 @@
 import type { RuleRegistry, RuleSource } from "@sluice/core"
 
-/** Where rules come from, and where they are registered. */
+/** The source of rules, and the registry for them. */
 export interface OpenRules {
   readonly source: RuleSource
-  /** Undefined where rules are changed elsewhere. */
+  /** Undefined if rules are changed elsewhere. */
   readonly registry: RuleRegistry | undefined
-  /** Whether a first load that fails is a mistake that waiting does not mend. */
+  /** Whether a failure of the first load is a mistake that a retry cannot fix. */
   readonly mustLoadAtOnce: boolean
   close(): void | Promise<void>
 }

@@ -12,13 +12,13 @@ import { unknownVariables } from "./unknown-variables.ts"
 
 const EXIT = { failed: 1, usage: 2 } as const
 
-/** Runs the service for the life of the process, with the arguments of its command line. */
+/** Runs the service for the life of the process, with the given command-line arguments. */
 export async function run(argv: readonly string[], version: string): Promise<void> {
   const settings = settingsOf(argv, version)
   if (settings === undefined) return
   const log = createLog(settings.logLevel)
   endOnFaults(log)
-  // What it has to say is in its errors too.
+  // Everything that grpc-js logs is also in its errors.
   setLogVerbosity(logVerbosity.NONE)
   logOpenTelemetry(log)
   const unknown = unknownVariables(process.env, knownVariables())
@@ -33,7 +33,9 @@ export async function run(argv: readonly string[], version: string): Promise<voi
   }
 }
 
-/** Undefined where help was asked for, or the settings are wrong; the exit code is set then. */
+/**
+ * Returns the settings. Returns undefined after printing help, and for invalid settings, which also set the exit code.
+ */
 function settingsOf(argv: readonly string[], version: string): Settings | undefined {
   const said: string[] = []
   const command = createCommand(
@@ -55,11 +57,11 @@ function settingsOf(argv: readonly string[], version: string): Settings | undefi
 }
 
 function complain(line: string): void {
-  // Who mixes up arguments may have given the URL of Redis in place of another one.
+  // An operator may have passed the Redis URL as another argument by mistake.
   process.stderr.write(`${withoutCredentials(line)}\n`)
 }
 
-/** What nobody has caught has left things in a state that nobody knows. */
+/** Ends the process after an uncaught exception, because the state is unknown. */
 function endOnFaults(log: Log): void {
   process.on("uncaughtException", (err) => {
     log.fatal({ err }, "a fault that nobody has caught; the process ends")
@@ -67,7 +69,10 @@ function endOnFaults(log: Log): void {
   })
 }
 
-/** The first signal drains; a second one, or one before anything runs, ends the process at once. */
+/**
+ * Drains the service on the first signal. A second signal, or a signal before the service runs, ends the process at
+ * once.
+ */
 function endOnSignals(log: Log, running: () => Running | undefined): void {
   let isDraining = false
   const end = (signal: "SIGTERM" | "SIGINT"): void => {

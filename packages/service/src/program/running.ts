@@ -18,11 +18,11 @@ import type { Settings } from "./settings.ts"
 import { shownSettings } from "./shown-settings.ts"
 import { readTls, warnOfDates } from "./tls.ts"
 
-/** A service that runs. */
+/** A running service. */
 export interface Running {
   /**
-   * Says that it is not ready, pauses, closes its doors, answers what is in flight and ends. Resolves with whether everything
-   * has been answered in time.
+   * Shuts down. Reports that the service is not ready, pauses, closes its doors, answers the calls in flight, and ends.
+   * Resolves with true if all calls were answered in time.
    */
   drain(): Promise<boolean>
 }
@@ -40,7 +40,7 @@ const OVERLOAD: Readonly<Record<Overload, string>> = {
   held: "calls are refused: rules that queue hold too many of this caller or service",
 }
 
-/** Starts the service. Rejects, with nothing left open, with an Error whose message says why it cannot run. */
+/** Starts the service. Rejects with an Error that explains why the service cannot run, and leaves nothing open. */
 export async function start(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
@@ -50,7 +50,7 @@ export async function start(
   const { tls: files, bounds, drain } = settings
   const tls = files === undefined ? undefined : readTls(files)
   if (files !== undefined && tls !== undefined) warnOfDates(files, tls, log)
-  /** What is to be closed, the last one opened first. */
+  /** Functions that close the opened parts. They run in reverse order. */
   const opened: (() => unknown)[] = []
   const closeAll = async (): Promise<void> => {
     for (const close of opened.splice(0).reverse()) await close()
@@ -120,7 +120,7 @@ export async function start(
     const loaded = (): void => {
       areLoaded = true
       endFirstLoad()
-      // Those of the start would be a line for each service.
+      // Log only changes after the first load, which would log a line for each service.
       book.on("rules", ({ service: of, change, version, names }) =>
         log.info({ service: of, change, version, rules: names }, "other rules are in force"),
       )

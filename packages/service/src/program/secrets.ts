@@ -2,21 +2,24 @@ import { readFileSync } from "node:fs"
 import { NotAccepted } from "./not-accepted.ts"
 import { type Read, url } from "./values.ts"
 
-/** A secret is given by the environment alone, or by a file that the environment names: a command line is seen by all. */
+/**
+ * A secret setting. It comes from the environment, or from a file that the environment names, because a command line is
+ * visible to all users.
+ */
 export interface Secret<T> {
   readonly variable: string
-  /** The variable that names a file which has it. */
+  /** The variable with the path of a file that contains the secret. */
   readonly file: string
   readonly says: string
   readonly read: Read<T>
 }
 
-/** What a bearer token can be made of (RFC 6750 section 2.1): another one could never be sent. */
+/** The characters of a bearer token (RFC 6750 section 2.1). A client could never send any other token. */
 const TOKEN = /^[\w.~+/-]{16,512}={0,4}$/
 const TOKENS_ACCEPTED =
   'a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}'
 
-/** Tokens by service, of callers that register rules. */
+/** Tokens by service, for callers that register rules. */
 export const TOKENS: Secret<Readonly<Record<string, string>>> = {
   variable: "SLUICE_TOKENS",
   file: "SLUICE_TOKENS_FILE",
@@ -24,7 +27,7 @@ export const TOKENS: Secret<Readonly<Record<string, string>>> = {
   read: readTokens,
 }
 
-/** Tokens by service, of callers that have requests decided. */
+/** Tokens by service, for callers that ask for decisions. */
 export const DECIDE_TOKENS: Secret<Readonly<Record<string, string>>> = {
   variable: "SLUICE_DECIDE_TOKENS",
   file: "SLUICE_DECIDE_TOKENS_FILE",
@@ -45,7 +48,7 @@ function readTokens(text: string): Readonly<Record<string, string>> {
   const members = Object.entries(value)
   const wrong = members.filter(([name, token]) => !isName(name) || !isToken(token)).length
   if (wrong === 0) return value as Readonly<Record<string, string>>
-  // Only their number: a name would be a token if somebody has mixed names and tokens up.
+  // Show only their number. If an operator has swapped names and tokens, a name is a token.
   const message = `is no such object: ${wrong} of its ${members.length} members are no name with a token`
   throw new NotAccepted(message, TOKENS_ACCEPTED)
 }
@@ -58,11 +61,11 @@ function isToken(token: unknown): boolean {
   return typeof token === "string" && TOKEN.test(token)
 }
 
-/** A password may have a comma. */
+/** Split only before a URL, because a password may contain a comma. */
 const NODE_SEPARATOR = /\s*,\s*(?=rediss?:\/\/)/
 const redisUrl = url(["redis:", "rediss:"], "redis://host:6379, or rediss:// with TLS")
 
-/** Where Redis is. */
+/** The URLs of Redis. */
 export const REDIS_URL: Secret<readonly string[]> = {
   variable: "REDIS_URL",
   file: "REDIS_URL_FILE",
@@ -70,7 +73,10 @@ export const REDIS_URL: Secret<readonly string[]> = {
   read: (text) => text.split(NODE_SEPARATOR).map(redisUrl),
 }
 
-/** The secret's value; undefined where none is given. Throws NotAccepted, which shows nothing of it. */
+/**
+ * Returns the value of a secret, or undefined if it is not given. Throws NotAccepted, whose message does not contain
+ * the value.
+ */
 export function readSecret<T>(
   { variable, file, read }: Secret<T>,
   env: Readonly<Record<string, string | undefined>>,
@@ -84,7 +90,7 @@ export function readSecret<T>(
   return found === undefined ? undefined : read(found)
 }
 
-/** An empty variable is one that is not given: a compose file cannot leave it out. */
+/** Treats an empty variable as not given, because a compose file cannot leave a variable out. */
 function given(text: string | undefined): string | undefined {
   return text === "" ? undefined : text
 }

@@ -3,23 +3,23 @@ import type { UnknownServices } from "../deciding/unregistered.ts"
 import type { Bounds, ListenAddress } from "../decision-service.ts"
 import type { LogLevel } from "./log.ts"
 
-/** What the program was told, checked, with every default filled in. */
+/** The validated settings of the program, with every default filled in. */
 export interface Settings {
   readonly grpc: ListenAddress
   readonly http: ListenAddress
   readonly operations: ListenAddress
   readonly tls: TlsFiles | undefined
-  /** Where rules are: a file or a table. */
+  /** The file or the table with the rules. */
   readonly rules: string | TableSettings
-  /** Whether to start although the file has invalid rules. */
+  /** Whether to start even if the file has invalid rules. */
   readonly allowInvalidRules: boolean
-  /** Undefined: counters are in memory. */
+  /** Undefined if counters are kept in memory. */
   readonly redis: RedisSettings | undefined
-  /** Tokens by service, of callers that register rules. */
+  /** Tokens by service, for callers that register rules. */
   readonly tokens: Readonly<Record<string, string>>
-  /** Tokens by service, of callers that have requests decided. Empty: anybody may. */
+  /** Tokens by service, for callers that ask for decisions. If empty, any caller may. */
   readonly decideTokens: Readonly<Record<string, string>>
-  /** Whether anybody may register where there are no tokens. */
+  /** Whether any caller may register rules if there are no tokens. */
   readonly isRegistrationOpen: boolean
   readonly unknownServices: UnknownServices
   readonly headers: HeaderDialect | false
@@ -27,47 +27,47 @@ export interface Settings {
   readonly storeTimeoutMs: number
   readonly instances: number
   readonly bounds: Bounds
-  /** Whether plain gRPC calls are answered beside grpc-js. */
+  /** Whether the service answers plain gRPC calls itself, without grpc-js. */
   readonly plainCalls: boolean
   readonly drain: DrainSettings
   readonly logLevel: LogLevel
 }
 
-/** Where counters are that several processes share. */
+/** The Redis server or cluster with the counters that several processes share. */
 export interface RedisSettings {
-  /** Of the server, or of some nodes of a cluster, at least one. They may have a password in them. */
+  /** URL of the server, or of at least one node of a cluster. The URLs may contain a password. */
   readonly urls: readonly string[]
   readonly isCluster: boolean
   readonly prefix: string
 }
 
-/** A table in DynamoDB; what is undefined comes from where the AWS SDK looks for it. */
+/** A table in DynamoDB. The AWS SDK looks up the values that are undefined. */
 export interface TableSettings {
   readonly name: string
   readonly region: string | undefined
   readonly endpoint: string | undefined
-  /** Whether to create it where it is missing. */
+  /** Whether to create the table if it does not exist. */
   readonly mayCreate: boolean
   readonly pollMs: number
 }
 
-/** Files of PEM. */
+/** Paths of PEM files. */
 export interface TlsFiles {
   readonly cert: string
   readonly key: string
-  /** Who is to have signed the certificates of callers, which they need then. */
+  /** The authority that must have signed the certificates of callers. If undefined, callers need no certificate. */
   readonly clientCa: string | undefined
 }
 
-/** How it goes down. */
+/** The timing of a shutdown. */
 export interface DrainSettings {
-  /** Between "not ready" and the closing of the doors. */
+  /** Milliseconds between "not ready" and closing the doors. */
   readonly pauseMs: number
-  /** For what is in flight then. */
+  /** Milliseconds for the calls that are in flight by then. */
   readonly timeMs: number
 }
 
-/** Settings that cannot be used: each problem is a line that names the setting and what would be accepted. */
+/** An error for invalid settings. Each problem is a line that names the setting and the accepted values. */
 export class SettingsError extends Error {
   override readonly name = "SettingsError"
   readonly problems: readonly string[]

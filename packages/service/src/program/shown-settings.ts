@@ -1,7 +1,7 @@
 import { shownAddress } from "../decision-service.ts"
 import type { RedisSettings, Settings, TableSettings } from "./settings.ts"
 
-/** The settings as they may be printed: without tokens, and of Redis only where it is. */
+/** Returns the settings in a form that is safe to log, without tokens and credentials. */
 export function shownSettings(settings: Settings): object {
   const { grpc, http, operations, redis, tokens, decideTokens, rules, drain, bounds, ...others } = settings
   const { isRegistrationOpen, tls, ...rest } = others
@@ -20,7 +20,7 @@ export function shownSettings(settings: Settings): object {
   }
 }
 
-/** Names the services that have a token. */
+/** Describes who is allowed, by the services that have a token. Returns undefined if there are no tokens. */
 function withTokens(tokens: Settings["tokens"]): string | undefined {
   const services = Object.keys(tokens)
   return services.length > 0 ? `with the token of ${services.join(", ")}` : undefined
@@ -38,7 +38,7 @@ function shownRedis({ urls, isCluster, prefix }: RedisSettings): object {
   return { [isCluster ? "redisCluster" : "redis"]: urls.map(shownUrl).join(","), prefix }
 }
 
-/** User, password and parameters may be secret. */
+/** Returns a URL without user, password and parameters, which may be secret. */
 function shownUrl(text: string): string {
   const { protocol, username, password, host, pathname } = new URL(text)
   return `${protocol}//${username === "" && password === "" ? "" : "***@"}${host}${pathname}`

@@ -3,13 +3,16 @@ import { rulesInTable } from "../registering/rules-in-table.ts"
 import type { OpenRules } from "./rules.ts"
 import type { TableSettings } from "./settings.ts"
 
-/** Has no `info` and `error`: for a logger with these, the SDK prepares each item as a line of the log, 80 ms for 1,000 rules. */
+/**
+ * A logger without `info` and `error`. For a logger with these methods, the SDK formats each item as a log line, which
+ * takes 80 ms for 1,000 rules.
+ */
 const QUIET = { trace() {}, debug() {}, warn() {} } as unknown as NonNullable<DynamoDBClientConfig["logger"]>
 
-/** With the SDK's three attempts; a load that does not end says nothing. */
+/** Timeout of an operation, with the SDK's three attempts. A load that never ended would report nothing. */
 const TIMEOUT_MS = 10_000
 
-/** The rules in the table, which can be registered too. Rejects where the table was to be created and cannot be. */
+/** Opens the rules in a table, which can be registered too. Rejects if the table has to be created and that fails. */
 export async function openTable(
   { name, region, endpoint, mayCreate, pollMs }: TableSettings,
   env: Readonly<Record<string, string | undefined>>,
@@ -18,7 +21,7 @@ export async function openTable(
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
     ...(endpoint !== undefined && isOnThisMachine(endpoint) && localDefaults(region, env)),
-    // Unless it is told to throw the SDK only says on the console that it has waited too long, and waits on.
+    // Without `throwOnRequestTimeout`, the SDK only prints that it has waited too long, and continues to wait.
     logger: QUIET,
     requestHandler: { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true },
   })
@@ -26,7 +29,7 @@ export async function openTable(
   const close = (): void => client.destroy()
   try {
     if (mayCreate) await registry.createTable()
-    // A table that cannot be reached yet may be before long.
+    // A table that is unreachable now may be reachable soon.
     return { source, registry, mustLoadAtOnce: false, close }
   } catch (error) {
     close()
@@ -34,7 +37,7 @@ export async function openTable(
   }
 }
 
-/** A server on this machine needs no region and no credentials, and the SDK asks for both. */
+/** Returns a region and credentials for a server on this machine. It needs neither, but the SDK requires both. */
 function localDefaults(
   region: string | undefined,
   env: Readonly<Record<string, string | undefined>>,

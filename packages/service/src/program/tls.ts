@@ -5,7 +5,7 @@ import type { Tls } from "../tls.ts"
 import type { Log } from "./log.ts"
 import type { TlsFiles } from "./settings.ts"
 
-/** Reads the files. Throws an Error that names the one that cannot be used. */
+/** Reads the TLS files. Throws an Error that names the file that cannot be used. */
 export function readTls(files: TlsFiles): Tls {
   const tls: Tls = {
     cert: read("--tls-cert", files.cert),
@@ -16,14 +16,14 @@ export function readTls(files: TlsFiles): Tls {
   const given = `--tls-cert ${JSON.stringify(files.cert)}`
   const givenKey = `--tls-key ${JSON.stringify(files.key)}`
   check(given, "a certificate as PEM", () => createSecureContext({ cert }))
-  // Nobody is there who could be asked for a passphrase, and what OpenSSL says of it is "bad decrypt".
+  // The service cannot ask for a passphrase, and OpenSSL's own message is only "bad decrypt".
   if (key.includes("ENCRYPTED"))
     throw new Error(`${givenKey} is encrypted; accepted: a key without a passphrase`)
   check(givenKey, "a private key as PEM", () => createSecureContext({ key }))
   check(`${given} with ${givenKey}`, "a certificate, first in its file, and its own key", () =>
     createSecureContext({ cert, key }),
   )
-  // A context takes any bytes for an authority, and nobody is signed by those.
+  // A secure context accepts any bytes as an authority, but such bytes match no certificate.
   if (clientCa !== undefined)
     check(
       `--tls-client-ca ${JSON.stringify(files.clientCa)}`,
@@ -33,7 +33,7 @@ export function readTls(files: TlsFiles): Tls {
   return tls
 }
 
-/** Warns of certificates that are out of date: the service runs, and none of its callers comes through. */
+/** Warns of certificates that are not valid now. The service runs, but callers cannot connect. */
 export function warnOfDates(files: TlsFiles, { cert, clientCa }: Tls, log: Pick<Log, "warn">): void {
   const warn = (flag: string, file: string, bytes: Buffer, refused: string): void => {
     const { validFrom, validTo } = new X509Certificate(bytes)

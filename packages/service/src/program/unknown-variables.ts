@@ -1,7 +1,10 @@
-/** What Kubernetes sets of a Service that is called sluice or sluice-…: SLUICE_HTTP_SERVICE_HOST, SLUICE_PORT_80_TCP. */
+/**
+ * Variables that Kubernetes sets for a Service with the name sluice or sluice-…: SLUICE_HTTP_SERVICE_HOST,
+ * SLUICE_PORT_80_TCP.
+ */
 const OF_KUBERNETES = /_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_|$)/
 
-/** Variables of the environment that look like settings and are none: misspelt ones, most likely. */
+/** Returns environment variables that look like settings but are not, most likely because they are misspelled. */
 export function unknownVariables(
   env: Readonly<Record<string, string | undefined>>,
   known: ReadonlySet<string>,

@@ -1,12 +1,12 @@
 import type { ListenAddress } from "../decision-service.ts"
 import { NotAccepted } from "./not-accepted.ts"
 
-/** Reads the text of a setting. Throws NotAccepted. */
+/** A function that parses the text of a setting. It throws NotAccepted for an invalid text. */
 export type Read<T> = (text: string) => T
 
 const ADDRESS = "host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free"
 
-/** "127.0.0.1:8080", "[::1]:8080", "localhost:0". */
+/** Parses an address: "127.0.0.1:8080", "[::1]:8080", "localhost:0". */
 export const address: Read<ListenAddress> = (text) => {
   const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text)
   const port = Number(found?.[3])
@@ -14,16 +14,19 @@ export const address: Read<ListenAddress> = (text) => {
   return { host: (found[1] ?? found[2]) as string, port }
 }
 
-/** Whether only this machine can reach an address. */
+/** Whether only this machine can reach the address. */
 export function isLoopback({ host }: ListenAddress): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)
 }
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000 } as const
-/** A timer takes no more. */
+/** The longest delay of a timer. */
 const LONGEST_MS = 2 ** 31 - 1
 
-/** Milliseconds of "50ms", "5s", "2m"; a unit has to be there, so that nobody means another one. 0 where `least` is. */
+/**
+ * Creates a parser for durations such as "50ms", "5s" and "2m", which returns milliseconds. The unit is required, so
+ * that it cannot be misunderstood. "0" is accepted if `least` is 0.
+ */
 export function duration(least: 0 | 1): Read<number> {
   return (text) => {
     const found = /^(\d{1,10})(ms|s|m)$/.exec(text === "0" ? "0ms" : text)
@@ -34,7 +37,7 @@ export function duration(least: 0 | 1): Read<number> {
   }
 }
 
-/** A whole number from `least` to `most`. */
+/** Creates a parser for integers from `least` to `most`. */
 export function whole(least: number, most: number): Read<number> {
   return (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
@@ -43,7 +46,7 @@ export function whole(least: number, most: number): Read<number> {
   }
 }
 
-/** One of these words. */
+/** Creates a parser that accepts one of these words. */
 export function oneOf<Word extends string>(...words: readonly Word[]): Read<Word> {
   return (text) => {
     const word = words.find((each) => each === text)
@@ -52,10 +55,10 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Read<Word
   }
 }
 
-/** "true" or "false". */
+/** Parses "true" or "false". */
 export const yesOrNo: Read<boolean> = (text) => oneOf("true", "false")(text) === "true"
 
-/** Any text that `pattern` describes. */
+/** Creates a parser for texts that match `pattern`. */
 export function matching(pattern: RegExp, is: string, accepted: string): Read<string> {
   return (text) => {
     if (pattern.test(text)) return text
@@ -63,14 +66,14 @@ export function matching(pattern: RegExp, is: string, accepted: string): Read<st
   }
 }
 
-/** A URL of one of these protocols, as its text. */
+/** Creates a parser for URLs with one of these protocols. It returns the URL as text. */
 export function url(protocols: readonly string[], accepted: string): Read<string> {
   return (text) => {
     const parsed = URL.canParse(text) ? new URL(text) : undefined
     if (parsed === undefined || !protocols.includes(parsed.protocol)) {
       throw new NotAccepted("is no URL of this kind", accepted)
     }
-    // Who connects decodes them, and would fail without a word of which setting it is.
+    // The client decodes user and password, and its error would not mention the setting.
     if (![parsed.username, parsed.password].every(isDecodable)) {
       throw new NotAccepted("has a % in its user or password that begins no escape", "%25 for each %")
     }
