@@ -66,7 +66,7 @@ export class OpenStream extends Deadline {
       stream.close(constants.NGHTTP2_CANCEL)
       return
     }
-    // Wait once more, because the answer may have been sent just now. A call that a rule holds has no answer yet.
+    // Wait once more, because the answer may have been sent just now. A held call has not been answered yet.
     this.#wasAnswered = stream.headersSent
     this.#deadlines.start(this)
   }

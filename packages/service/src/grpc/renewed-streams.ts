@@ -16,8 +16,8 @@ export const STREAMS_A_LIST = 100
  * keeps its streams until the next full collection, and every minor collection until then copies them. A long-lived
  * connection spends a quarter of its CPU time on that.
  *
- * Node has no public access to that Map, so this searches where Node 20 to 24 keep it. Returns false, and does nothing,
- * if it is not found, as in a version that stores its streams differently. Decision 0025 has the figures.
+ * Node's public API does not reach that Map, so this searches where Node 20 to 24 keep it. Returns false, and does
+ * nothing, if it is not found, as in a version that stores its streams differently. Decision 0025 has the figures.
  */
 export function renewStreams(session: EventEmitter): boolean {
   const state = valuesOf(session).find(hasStreams)

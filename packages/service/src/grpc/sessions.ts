@@ -2,8 +2,8 @@ import { EventEmitter } from "node:events"
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2"
 
 /**
- * Returns the HTTP/2 session that was just created on a socket. Node has no public access from a socket to its session,
- * so this searches where Node 20 to 24 keep it. Returns undefined if it is not found.
+ * Returns the HTTP/2 session that was just created on a socket. Node's public API does not lead from a socket to its
+ * session, so this searches where Node 20 to 24 keep it. Returns undefined if it is not found.
  */
 export function sessionOf(socket: object): ServerHttp2Session | undefined {
   return valuesOf(socket).find((value) => value instanceof EventEmitter && "goaway" in value) as
