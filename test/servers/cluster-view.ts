@@ -1,14 +1,14 @@
 import type { RedisServer } from "./redis-server.ts"
 
-/** A running node with what it says of itself. */
+/** A running node, with its own description of itself. */
 export interface ClusterMember {
   readonly node: RedisServer
   readonly id: string
-  /** Whose replica it is; undefined for a primary. */
+  /** Id of its primary, or undefined for a primary. */
   readonly primaryId: string | undefined
 }
 
-/** The lines of a `CLUSTER` command that answers with text, such as NODES. */
+/** Returns the lines of a `CLUSTER` command that answers with text, such as NODES. */
 export async function lines(node: RedisServer, command: string): Promise<string[]> {
   return String(await node.command("CLUSTER", command))
     .split("\n")
@@ -16,7 +16,7 @@ export async function lines(node: RedisServer, command: string): Promise<string[
     .filter((line) => line !== "")
 }
 
-/** The port of the primary that serves a slot, as `witness` sees it; undefined when it knows of none. */
+/** Returns the port of the primary that serves a slot, according to `witness`, or undefined if it does not know one. */
 export async function whoServes(witness: RedisServer, slot: number): Promise<number | undefined> {
   const ranges = await witness.command("CLUSTER", "SLOTS")
   if (!Array.isArray(ranges)) return undefined
@@ -26,15 +26,15 @@ export async function whoServes(witness: RedisServer, slot: number): Promise<num
 }
 
 /**
- * Whether all of `nodes` serve every slot, see the same primaries, replicas and slots among themselves, take none of
- * each other for failed, and have their copies.
+ * Resolves with true if all of `nodes` serve every slot and agree on primaries, replicas and slots. None may consider
+ * another one failed, and all replicas must be in sync.
  */
 export async function agree(nodes: readonly RedisServer[]): Promise<boolean> {
   const views = await Promise.all(nodes.map((node) => viewOf(node, nodes)))
   return views.every((view) => view !== undefined && view === views[0])
 }
 
-/** What a node says of `nodes`, comparable as text; undefined while it is not well. */
+/** Returns a node's view of `nodes` as comparable text, or undefined while the node is not healthy. */
 async function viewOf(node: RedisServer, nodes: readonly RedisServer[]): Promise<string | undefined> {
   const info = await lines(node, "INFO")
   if (!info.includes("cluster_state:ok") || !info.includes("cluster_slots_ok:16384")) return undefined

@@ -5,7 +5,7 @@ import type { RunningEngine } from "./dynamodb-engine.ts"
 import { freePort } from "./free-port.ts"
 import { until } from "./until.ts"
 
-/** The binary; undefined where this platform has none. */
+/** Path of the binary, or undefined if this platform has none. */
 export const dynoxideBinary: string | undefined = (() => {
   try {
     const manifest = createRequire(import.meta.url).resolve("@dynoxide/linux-x64/package.json")
@@ -16,23 +16,26 @@ export const dynoxideBinary: string | undefined = (() => {
   }
 })()
 
-/** Starts the server and kills it when the input ends: when this process stops it, or ends in whatever way. */
+/**
+ * Starts the server, and kills it when the input ends. The input ends when this process stops the server or ends for
+ * any reason.
+ */
 const SCRIPT = '"$1" serve --host "$2" --port "$3" & read line; kill -9 $!'
 
-/** Starts dynoxide in memory on a free port; yields once it answers. Rejects where this platform has none. */
+/** Starts dynoxide in memory on a free port. Resolves once it answers. Rejects if this platform has no binary. */
 export async function startDynoxide(host: string): Promise<RunningEngine> {
   if (dynoxideBinary === undefined) throw new Error("there is no dynoxide for this platform")
   for (let attempt = 1; ; attempt++) {
     const port = await freePort()
     const child = spawn("/bin/sh", ["-c", SCRIPT, "sh", dynoxideBinary, host, String(port)], {
       stdio: ["pipe", "ignore", "ignore"],
-      // Ctrl-C in a terminal reaches this process alone, which then ends the other.
+      // Ctrl-C in a terminal must only reach this process, which then ends the server.
       detached: true,
     })
     try {
       await until("dynoxide answers", () => answers(host, port))
       child.unref()
-      // The pipe alone must not keep this process alive.
+      // The pipe must not keep this process alive.
       if (child.stdin !== null && "unref" in child.stdin && typeof child.stdin.unref === "function") {
         child.stdin.unref()
       }

@@ -1,6 +1,6 @@
-/** A running server that speaks DynamoDB's protocol, whatever it runs on. */
+/** A running server with the DynamoDB protocol, from any engine. */
 export interface RunningEngine {
   readonly port: number
-  /** Stopping twice is fine. */
+  /** Stops the server. Idempotent. */
   stop(): Promise<void>
 }

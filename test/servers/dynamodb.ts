@@ -2,10 +2,10 @@ import { DynamoDBClient, type DynamoDBClientConfig } from "@aws-sdk/client-dynam
 import { startDynalite } from "./dynamodb-dynalite.ts"
 import { dynoxideBinary, startDynoxide } from "./dynamodb-dynoxide.ts"
 
-/** A program that speaks DynamoDB's protocol: in this process, or a static binary. */
+/** A program with the DynamoDB protocol: a library in this process, or a static binary. */
 export type DynamoDBEngine = "dynalite" | "dynoxide"
 
-/** The engines, each with why it cannot run here, where it cannot. */
+/** The engines, with the reason if one cannot run here. */
 export const ENGINES: readonly { readonly engine: DynamoDBEngine; readonly missing?: string }[] = [
   { engine: "dynalite" },
   {
@@ -14,25 +14,28 @@ export const ENGINES: readonly { readonly engine: DynamoDBEngine; readonly missi
   },
 ]
 
-/** A DynamoDB of a test's own, with nothing in it. */
+/** An empty DynamoDB for one test. */
 export interface DynamoDBServer {
   readonly host: string
   readonly port: number
   readonly endpoint: string
-  /** A client of it, or of what stands before it (`endpoint`). The server destroys it when it stops. */
+  /**
+   * Creates a client of the server, or of a proxy in front of it (`endpoint`). The server destroys the client when it
+   * stops.
+   */
   client(config?: DynamoDBClientConfig): DynamoDBClient
-  /** Stops the server and its clients. Stopping twice is fine. */
+  /** Stops the server and its clients. Idempotent. */
   stop(): Promise<void>
 }
 
 const HOST = "127.0.0.1"
 
-/** The SDK would say in each test process that it will drop Node 20. */
+/** Otherwise the SDK warns in each test process that it will drop support for Node 20. */
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true"
 
 /**
- * Starts a server of its own on a free port of 127.0.0.1; yields once it answers. It dies with this process. New tables
- * take so long to be created and deleted in dynalite, 0 ms by default, and a moment in dynoxide.
+ * Starts a server on a free port of 127.0.0.1. Resolves once it answers. The server ends with this process. In
+ * dynalite, creating and deleting a table take the given times, 0 ms by default. In dynoxide they take a moment.
  */
 export async function startDynamoDB(
   engine: DynamoDBEngine = "dynalite",

@@ -1,9 +1,10 @@
-/** Lateness that nothing has, by a timer that was set with it. */
+/** Extra time before work counts as late. Nothing is that late relative to a timer that was set at the same time. */
 const SLACK_MS = 10
 
 /**
- * Whether the work, which has begun, ends within so many milliseconds of this process: by a timer that is set now, so
- * that what stalls the process from here on delays both, and the work has the first turn afterwards.
+ * Resolves with true if the work, which has already started, ends within `ms`. The time is measured by a timer that is
+ * set now. A stall of this process therefore delays both the timer and the work, and the work runs first after the
+ * stall.
  */
 export function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const lateAtMs = performance.now() + ms + SLACK_MS
@@ -11,7 +12,7 @@ export function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean>
     let control: NodeJS.Timeout | undefined
     const watch = (): void => {
       const leftMs = lateAtMs - performance.now()
-      // Timers count from the start of the turn of the event loop in which they are set, so they may be early.
+      // A timer counts from the start of the turn of the event loop in which it was set, so it may fire early.
       control = leftMs > 0 ? setTimeout(watch, Math.ceil(leftMs)) : setTimeout(() => setImmediate(tell), 0)
     }
     const tell = (): void => resolve(false)

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from "node:net"
 
 /**
- * What happens to a call in place of an answer. The server sees nothing of it ("throttle", "deny", "fail", "reset",
- * "hang"), or carries it out and the answer is lost ("lose": the connection breaks, "silence": nothing comes, "cut": half
- * of it comes).
+ * The fate of a call instead of a normal answer. For "throttle", "deny", "fail", "reset" and "hang", the server does
+ * not receive the call. For the others, the server executes the call but its answer is lost. The connection breaks
+ * ("lose"), no answer arrives ("silence"), or half of it arrives ("cut").
  */
 export type Fault =
   | "throttle"
@@ -18,28 +18,28 @@ export type Fault =
   | { readonly delayMs: number }
   | Answer
 
-/** An error of DynamoDB's, of any type. */
+/** An error response of DynamoDB, of any type. */
 export interface Answer {
   readonly status: number
   readonly type: string
   readonly message: string
 }
 
-/** The network before a DynamoDB, at a test's mercy. */
+/** A proxy in front of a DynamoDB server, controlled by a test. */
 export interface FaultProxy {
   readonly endpoint: string
-  /** The actions that were asked for, each attempt: "GetItem". */
+  /** Action of each received attempt, such as "GetItem". */
   readonly calls: string[]
-  /** What each of them asked. */
+  /** Input of each received attempt. */
   readonly inputs: unknown[]
-  /** What happens to a call from now on, by its action; undefined passes it on. */
+  /** Returns the fault for later calls of an action. Undefined passes the call on. */
   fault: ((action: string) => Fault | undefined) | undefined
-  /** Called, and waited for, before a call is dealt with. */
+  /** Called and awaited before a call is handled. */
   before: ((action: string) => Promise<void>) | undefined
   stop(): Promise<void>
 }
 
-/** What DynamoDB answers, in its wire format. */
+/** Responses of DynamoDB, in its wire format. */
 const ANSWERS: Readonly<Record<"throttle" | "deny" | "fail", Answer>> = {
   throttle: {
     status: 400,
@@ -58,7 +58,7 @@ const ANSWERS: Readonly<Record<"throttle" | "deny" | "fail", Answer>> = {
   },
 }
 
-/** Puts a proxy before a server of DynamoDB's protocol, on a free port of 127.0.0.1. */
+/** Starts a proxy in front of a server with the DynamoDB protocol, on a free port of 127.0.0.1. */
 export async function startFaultProxy(target: {
   readonly host: string
   readonly port: number
@@ -123,7 +123,7 @@ export async function startFaultProxy(target: {
   return proxy
 }
 
-/** What is answered without the server. */
+/** Returns the answer to send without asking the server. */
 function answerOf(fault: Fault | undefined): Answer | undefined {
   if (fault === "throttle" || fault === "deny" || fault === "fail") return ANSWERS[fault]
   return typeof fault === "object" && "type" in fault ? fault : undefined

@@ -1,6 +1,8 @@
 import { findRedis } from "./redis-binary.ts"
 
-/** Finds Redis once before any test, so that it is unpacked once, and fails the run with one line when there is none. */
+/**
+ * Finds Redis once before any test, so that it is unpacked only once. If there is none, the run fails with one line.
+ */
 export default async function setup(): Promise<void> {
   await findRedis()
 }

@@ -1,14 +1,14 @@
 import { PGlite } from "@electric-sql/pglite"
 import { PGLiteSocketServer } from "@electric-sql/pglite-socket"
 
-/** A PostgreSQL that was started for a test: its own code, run in this process, behind its own protocol. */
+/** A PostgreSQL server for a test. PostgreSQL's own code runs in this process, behind its own protocol. */
 export interface PostgresServer {
   readonly host: string
   readonly port: number
   stop(): Promise<void>
 }
 
-/** Starts one on a free port, empty and in memory. It runs one transaction at a time, whoever has begun it. */
+/** Starts an empty server in memory on a free port. It runs one transaction at a time, across all connections. */
 export async function startPostgres(): Promise<PostgresServer> {
   const db = await PGlite.create()
   const host = "127.0.0.1"

@@ -1,4 +1,4 @@
-/** Whether a process is there; signal 0 only asks. */
+/** Whether a process exists. Signal 0 only checks. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -8,7 +8,7 @@ import { findRedis } from "./redis-binary.ts"
 const scratch = mkdtempSync(join(tmpdir(), "sluice-binary-"))
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
-/** A program that says of itself what a Redis server says. */
+/** A program that prints the version line of a Redis server. */
 function programAt(path: string, version = "9.9.9"): string {
   mkdirSync(join(path, ".."), { recursive: true })
   writeFileSync(path, `#!/bin/sh\necho "Redis server v=${version} sha=0"\n`)
@@ -49,7 +49,7 @@ describe("findRedis", () => {
   })
 
   it("says in one line how to get one when there is none and nothing can be unpacked", async () => {
-    // The cache folder cannot be made below a file, so nothing is downloaded.
+    // The cache folder cannot be created below a file, so nothing is downloaded.
     const file = join(scratch, "a-file")
     writeFileSync(file, "")
     const failure = await findRedis({ env: { PATH: "" }, cacheFolder: join(file, "cache") }).catch((e) => e)
@@ -59,7 +59,9 @@ describe("findRedis", () => {
   })
 })
 
-/** A cache that holds an unpacked Redis for this machine, named as the shell names the distribution. */
+/**
+ * A cache with an unpacked Redis for this machine. The folder is named after the distribution, as read by the shell.
+ */
 function cacheWithRedis(): string {
   const cache = join(scratch, "cache")
   const release = `. /etc/os-release 2>/dev/null; echo "\${ID:-any}-\${VERSION_ID:-any}"`

@@ -11,32 +11,32 @@ const run = promisify(execFile)
 export interface RedisBinary {
   /** Absolute path of `redis-server` or `valkey-server`. */
   readonly server: string
-  /** The command line client that came with it, when there is one. */
+  /** The command-line client that came with the server, if there is one. */
   readonly cli: string | undefined
-  /** What the environment of both needs beside the process' own: LD_LIBRARY_PATH for an unpacked one. */
+  /** Extra environment variables for both programs: LD_LIBRARY_PATH for an unpacked Redis. */
   readonly env: Readonly<Record<string, string>>
-  /** As the server names it, such as "7.0.15". */
+  /** Version as the server prints it, such as "7.0.15". */
   readonly version: string
 }
 
-/** Where to look; the defaults are what every caller but a test wants. */
+/** The places to search. Only tests need other values than the defaults. */
 export interface Places {
   readonly env?: NodeJS.ProcessEnv
-  /** Where an unpacked Redis is kept. */
+  /** Folder for an unpacked Redis. */
   readonly cacheFolder?: string
 }
 
 const CACHE_FOLDER = fileURLToPath(new URL("../../node_modules/.cache/sluice-redis", import.meta.url))
 
-/** One line, since it is all that a reader of a failed test run needs. */
+/** The message is one line, which is all that the reader of a failed test run needs. */
 const HOW_TO_GET_IT =
   "No Redis server found: install one (Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis) " +
   "or set SLUICE_REDIS_SERVER to the path of redis-server"
 
 /**
- * The Redis to test with: the file that SLUICE_REDIS_SERVER names, else `redis-server` or `valkey-server` on PATH, else
- * Debian's or Ubuntu's package, unpacked once into node_modules/.cache without root and without a trace on the machine.
- * Rejects with an Error of one line that says how to get one.
+ * Finds the Redis to test with. Tries the file in SLUICE_REDIS_SERVER, then `redis-server` and `valkey-server` on PATH.
+ * Otherwise unpacks the package of Debian or Ubuntu once into node_modules/.cache, without root and without changing
+ * the machine. Rejects with an Error with one line that explains how to get Redis.
  */
 export async function findRedis(places: Places = {}): Promise<RedisBinary> {
   const env = places.env ?? process.env
@@ -67,7 +67,7 @@ async function unpacked(folder: string): Promise<RedisBinary> {
   const isThere = existsSync(folder)
   const kept = await inFolder()
   if (kept !== undefined) return kept
-  // It ran once: the machine's own libraries have changed since.
+  // The unpacked Redis worked before, so the machine's own libraries have changed since.
   if (isThere) rmSync(folder, { recursive: true, force: true })
   if (process.platform !== "linux") throw new Error(`there are no Debian packages for ${process.platform}`)
   await unpackRedis(folder)
@@ -76,7 +76,7 @@ async function unpacked(folder: string): Promise<RedisBinary> {
   return fresh
 }
 
-/** The binary at a path, once it has told its version; undefined when it is not there or does not run. */
+/** Returns the binary at a path, with its version. Returns undefined if it does not exist or does not run. */
 async function inspect(
   server: string,
   env: Readonly<Record<string, string>> = {},
@@ -102,19 +102,19 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Names the machine that a package is for: a checkout may be shared with a container of another distribution. */
+/** Returns the platform of a package. A checkout may be shared with a container of another distribution. */
 function platform(): string {
   let release = ""
   try {
     release = readFileSync("/etc/os-release", "utf8")
   } catch {
-    // Not a distribution that says its name; the architecture alone will do.
+    // The distribution is unknown. The architecture alone is enough.
   }
   const field = (name: string): string => new RegExp(`^${name}="?([\\w.-]+)`, "m").exec(release)?.[1] ?? "any"
   return `${field("ID")}-${field("VERSION_ID")}-${process.arch}`
 }
 
-/** A stack or a cause, apt's pages of output, would bury the line that says what to do. */
+/** Creates an error without a stack and a cause. Pages of output from apt would hide the line with the advice. */
 function oneLine(message: string): Error {
   const error = new Error(message)
   error.stack = `Error: ${message}`

@@ -4,20 +4,23 @@ import { moveSlots } from "./slot-migration.ts"
 import { until } from "./until.ts"
 
 export interface ClusterOptions {
-  /** Nodes that serve slots, at least 3: fewer cannot agree on a failover. */
+  /** Number of nodes that serve slots. At least 3, because fewer cannot agree on a failover. */
   readonly primaries: number
-  /** Replicas of each primary; 0 by default. */
+  /** Number of replicas of each primary. Default 0. */
   readonly replicas?: 0 | 1
 }
 
 const SLOTS = 16_384
 const ARGS = [
   ...["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"],
-  // A node that is silent for 1 s is failed over.
+  // A node that does not answer for 1 s is failed over.
   ...["--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"],
 ]
 
-/** Yields once every node knows every other, serves and, with replicas, has its copy; that takes some 2 to 4 s. */
+/**
+ * Starts a cluster. Resolves once every node knows all others and serves, and all replicas are in sync. That takes
+ * about 2 to 4 s.
+ */
 export async function startCluster(options: ClusterOptions): Promise<RedisCluster> {
   const { primaries, replicas = 0 } = options
   const started = await Promise.allSettled(
@@ -37,7 +40,10 @@ export async function startCluster(options: ClusterOptions): Promise<RedisCluste
   }
 }
 
-/** A running cluster; made by `startCluster`. Node i with i < primaries starts as a primary, i + primaries as its replica. */
+/**
+ * A running cluster, created by `startCluster`. Node i with i < primaries starts as a primary, and node i + primaries
+ * as its replica.
+ */
 export class RedisCluster {
   #nodes: readonly RedisServer[]
 
@@ -45,12 +51,12 @@ export class RedisCluster {
     this.#nodes = nodes
   }
 
-  /** The nodes that belong to it, also those that were killed. */
+  /** Returns the nodes of the cluster, including killed ones. */
   get nodes(): readonly RedisServer[] {
     return this.#nodes
   }
 
-  /** The node that serves a key now, as the nodes that run see it. */
+  /** Returns the node that serves a key now, according to the running nodes. */
   async primaryOf(key: string): Promise<RedisServer> {
     const witness = this.#running()[0]
     if (witness === undefined) throw new Error("no node is running")
@@ -62,17 +68,17 @@ export class RedisCluster {
   }
 
   /**
-   * Waits until the nodes that run say `cluster_state:ok`, agree on who serves what, and have their copies. Frozen
-   * nodes count as running, so thaw them first.
+   * Waits until the running nodes report `cluster_state:ok` and agree on who serves what, and their replicas are in
+   * sync. Frozen nodes count as running, so thaw them first.
    */
   async settled(): Promise<void> {
     await until("the cluster is settled", () => agree(this.#running()))
   }
 
   /**
-   * Moves the slots and keys of node i to the other primaries, slot by slot while they serve, as `redis-cli --cluster
-   * reshard` does; then makes them forget the node, stops it and takes it out of `nodes`. A replica is just forgotten;
-   * the replicas of a primary that goes are given to another.
+   * Moves the slots and keys of node i to the other primaries, slot by slot while they serve, like `redis-cli --cluster
+   * reshard`. Then makes the other nodes forget the node, stops it, and removes it from `nodes`. A replica is only
+   * forgotten. The replicas of a removed primary are given to another primary.
    */
   async removeNode(i: number): Promise<void> {
     const leaving = this.#node(i)
@@ -84,7 +90,7 @@ export class RedisCluster {
     for (const replica of others.filter((member) => member.primaryId === gone.id)) {
       await replica.node.command("CLUSTER", "REPLICATE", heirs[0]?.id ?? "")
     }
-    // All at once: who has not forgotten the node yet would introduce it again to who has.
+    // Ask all nodes at once. A node that still remembers the removed node would introduce it again to the others.
     await until("the node is forgotten", async () => {
       await Promise.all(others.map(({ node }) => forget(node, gone.id)))
       return true
@@ -95,8 +101,8 @@ export class RedisCluster {
   }
 
   /**
-   * Promotes the replica of node i, a primary, in agreement with it (CLUSTER FAILOVER), and yields the new primary once
-   * all nodes know. For a failover without agreement, kill node i and wait for `settled`.
+   * Promotes the replica of node i, a primary, in agreement with it (CLUSTER FAILOVER). Resolves with the new primary
+   * once all nodes know it. For a failover without agreement, kill node i and wait for `settled`.
    */
   async failover(i: number): Promise<RedisServer> {
     const members = await this.#members()
@@ -130,7 +136,7 @@ export class RedisCluster {
     return node
   }
 
-  /** Who each running node says that it is. */
+  /** Returns the running nodes with their ids and primaries, according to themselves. */
   async #members(): Promise<ClusterMember[]> {
     return await Promise.all(
       this.#running().map(async (node) => {
@@ -142,21 +148,21 @@ export class RedisCluster {
   }
 }
 
-/** Introduces the nodes to each other and gives each its slots or its primary. */
+/** Introduces the nodes to each other, and gives each its slots or its primary. */
 async function form(nodes: readonly RedisServer[], primaries: number): Promise<void> {
   const ids = await Promise.all(nodes.map(async (node) => String(await node.command("CLUSTER", "MYID"))))
   await Promise.all(
     nodes.map(async (node, i) => {
-      // Otherwise nodes that claim slots in the same epoch settle it first, one after the other.
+      // Otherwise nodes that claim slots in the same epoch first resolve the conflict, one after the other.
       await node.command("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
       if (i >= primaries) return
       const first = Math.ceil((i * SLOTS) / primaries)
       const end = Math.ceil(((i + 1) * SLOTS) / primaries)
-      // Not ADDSLOTSRANGE, which came with Redis 7.
+      // Do not use ADDSLOTSRANGE, which needs Redis 7.
       await node.command("CLUSTER", "ADDSLOTS", ...Array.from({ length: end - first }, (_, k) => first + k))
     }),
   )
-  // Each meets all others: gossip alone takes seconds to spread.
+  // Introduce every node to all others, because gossip alone takes seconds to spread.
   await Promise.all(
     nodes.flatMap((node, i) =>
       nodes.slice(i + 1).map((other) => node.command("CLUSTER", "MEET", other.host, other.port)),
@@ -164,7 +170,7 @@ async function form(nodes: readonly RedisServer[], primaries: number): Promise<v
   )
   await Promise.all(
     nodes.slice(primaries).map((replica, i) =>
-      // Refused until the replica knows its primary.
+      // The command is refused until the replica knows its primary.
       until("the replica follows", async () => {
         return (await replica.command("CLUSTER", "REPLICATE", ids[i % primaries] ?? "")) === "OK"
       }),

@@ -1,13 +1,15 @@
 import { type RedisServer, startRedis } from "./redis-server.ts"
 import { until } from "./until.ts"
 
-/** A primary and its replica, watched by one Sentinel that decides alone (quorum 1) after 500 ms of silence. */
+/**
+ * A primary and its replica, monitored by one Sentinel that decides alone (quorum 1) after 500 ms without an answer.
+ */
 export interface RedisSentinel {
-  /** The one that started as primary, whatever it is after a failover. */
+  /** The server that started as primary, even if it no longer is after a failover. */
   readonly primary: RedisServer
   readonly replica: RedisServer
   readonly sentinel: RedisServer
-  /** What Sentinel calls the primary: `SENTINEL GET-MASTER-ADDR-BY-NAME` takes it. */
+  /** Sentinel's name for the primary, for `SENTINEL GET-MASTER-ADDR-BY-NAME`. */
   readonly name: string
   /** Kills all three and removes their folders. */
   stop(): Promise<void>
@@ -15,7 +17,7 @@ export interface RedisSentinel {
 
 const NAME = "sluice-primary"
 
-/** Yields once the Sentinel knows the replica as one that it could promote. */
+/** Starts all three. Resolves once the Sentinel knows the replica and could promote it. */
 export async function startSentinel(): Promise<RedisSentinel> {
   const servers: RedisServer[] = []
   const stop = async (): Promise<void> => {
@@ -30,7 +32,7 @@ export async function startSentinel(): Promise<RedisSentinel> {
     const atOnce = ["--repl-diskless-sync-delay", "0"]
     const primary = await start({ args: atOnce })
     const replica = await start({ args: [...atOnce, "--replicaof", primary.host, `${primary.port}`] })
-    // Sentinel asks a primary for its replicas when it starts, then only every 10 s.
+    // Sentinel asks a primary for its replicas when it starts, and after that only every 10 s.
     await until("the replica is in step", async () =>
       String(await primary.command("INFO", "replication")).includes(`port=${replica.port},state=online`),
     )
@@ -54,7 +56,7 @@ export async function startSentinel(): Promise<RedisSentinel> {
   }
 }
 
-/** Names and values in turn, as Sentinel lists them. */
+/** Returns the fields in Sentinel's list of alternating names and values. */
 function fieldsOf(list: unknown): Map<string, string> {
   const fields = new Map<string, string>()
   if (!Array.isArray(list)) return fields

@@ -8,26 +8,26 @@ import { RespConnection } from "./resp.ts"
 import { until } from "./until.ts"
 
 export interface RedisOptions {
-  /** More of the server's own arguments, such as `["--appendonly", "yes"]`; they win over the defaults. */
+  /** Additional arguments of the server, such as `["--appendonly", "yes"]`. They override the defaults. */
   readonly args?: readonly string[]
-  /** A port of 127.0.0.1; by default a free one below 22768. */
+  /** A port of 127.0.0.1. Default: a free port below 22768. */
   readonly port?: number
-  /** The text of the configuration file of a Sentinel, which the server is then. */
+  /** Text of a Sentinel configuration file. If given, the server is a Sentinel. */
   readonly sentinel?: string
 }
 
 const HOST = "127.0.0.1"
 
-/** What is left to do should this process end without stopping its servers. */
+/** Servers to clean up if this process ends without stopping them. */
 const running = new Set<RedisServer>()
 process.on("exit", () => {
   for (const server of running) server.abandon()
 })
 
 /**
- * Starts a server of its own: a port on 127.0.0.1, a temporary folder, nothing kept on disk unless `args` ask for it.
- * Yields once it answers PING. It dies with this process, however that ends. Rejects when it does not start, with
- * what it logged.
+ * Starts a server with its own port on 127.0.0.1 and a temporary folder. Nothing is kept on disk unless `args` ask for
+ * it. Resolves once the server answers PING. The server ends with this process, even if the process is killed. Rejects
+ * with the server's log if it does not start.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const binary = await findRedis()
@@ -44,7 +44,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   }
 }
 
-/** A running server; made by `startRedis`. */
+/** A running server, created by `startRedis`. */
 export class RedisServer {
   readonly host: string = HOST
   readonly port: number
@@ -70,32 +70,33 @@ export class RedisServer {
     }
   }
 
-  /** The process id; another one after a restart. Throws while the server is not running. */
+  /** Returns the process id, which changes with a restart. Throws if the server is not running. */
   get pid(): number {
     const pid = this.#child?.pid
     if (pid === undefined) throw new Error(`the server on port ${this.port} is not running`)
     return pid
   }
 
-  /** Whether the process is there; a frozen one is. */
+  /** Whether the process exists. A frozen process does. */
   get running(): boolean {
     return this.#child !== undefined
   }
 
   /**
-   * Sends a command over a connection of its own and yields the reply, see `RespConnection.command`: text, a number,
-   * null, an array. Rejects when the server says an error, is gone or does not answer within 30 s.
+   * Sends a command over a connection that nothing else uses. Resolves with the reply, as in `RespConnection.command`:
+   * text, a number, null, or an array. Rejects if the server answers with an error, is gone, or does not answer within
+   * 30 s.
    */
   command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return this.#connection.command(...args)
   }
 
-  /** Starts the process, unless it runs, and yields once it answers. */
+  /** Starts the process, unless it is running. Resolves once it answers. */
   async start(): Promise<void> {
     if (this.#child !== undefined) return
     const logFile = join(this.#folder, "server.log")
     const log = openSync(logFile, "w")
-    // A process group of its own: Ctrl-C in a terminal reaches this process alone, which then still has its servers.
+    // Use a separate process group. Ctrl-C in a terminal then only reaches this process, which still has its servers.
     const child = spawn(this.#binary.server, this.#args, {
       env: { ...process.env, ...this.#binary.env },
       stdio: ["ignore", log, log],
@@ -121,39 +122,39 @@ export class RedisServer {
     }
   }
 
-  /** Stops the process in its tracks (SIGSTOP): connections stay open, and nothing is answered. */
+  /** Freezes the process (SIGSTOP). Connections stay open, and nothing is answered. */
   freeze(): void {
     process.kill(this.pid, "SIGSTOP")
   }
 
-  /** Lets a frozen process go on (SIGCONT); it then reads what was sent in the meantime. */
+  /** Resumes a frozen process (SIGCONT). It then reads everything that was sent in the meantime. */
   thaw(): void {
     process.kill(this.pid, "SIGCONT")
   }
 
-  /** Kills the process (SIGKILL) and yields once it is gone. The port and the folder stay this server's. */
+  /** Kills the process (SIGKILL). Resolves once it is gone. The server keeps its port and folder. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL")
   }
 
-  /** Ends the process in an orderly way if it runs, and starts it on the same port in the same folder. */
+  /** Terminates the process gracefully if it is running. Then starts it on the same port in the same folder. */
   async restart(): Promise<void> {
     if (this.#child !== undefined) {
-      // A frozen process takes no notice of SIGTERM.
+      // A frozen process does not react to SIGTERM.
       this.thaw()
       await this.#end("SIGTERM")
     }
     await this.start()
   }
 
-  /** Kills the process and removes its folder. Stopping twice is fine. */
+  /** Kills the process and removes its folder. Idempotent. */
   async stop(): Promise<void> {
     await this.kill()
     this.#connection.close()
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** What `stop` does, without waiting: for a process that is about to end. */
+  /** Does the same as `stop` without waiting, for a process that is about to end. */
   abandon(): void {
     this.#watchdog?.kill("SIGKILL")
     this.#child?.kill("SIGKILL")
@@ -169,7 +170,7 @@ export class RedisServer {
     await gone
   }
 
-  /** Whether it is this child that answers: another server may have taken the port. */
+  /** Whether the answers come from this child. Another server may have taken the port. */
   async #answersAs(child: ChildProcess): Promise<boolean> {
     if ((await this.command("PING")) !== "PONG") return false
     return String(await this.command("INFO", "server")).includes(`process_id:${child.pid}\r\n`)
@@ -185,8 +186,8 @@ export class RedisServer {
 }
 
 /**
- * A shell that waits for the end of this process, which closes its input, and then kills the server and removes its
- * folder: no exit handler runs when a test process is killed with -9.
+ * Starts a shell that waits for the end of this process, which closes the shell's input. The shell then kills the
+ * server and removes its folder. It is needed because no exit handler runs when a test process is killed with -9.
  */
 function watch(pid: number, folder: string): ChildProcess {
   const script = 'read line; kill -9 "$1"; rm -rf "$2"'
@@ -196,7 +197,7 @@ function watch(pid: number, folder: string): ChildProcess {
   })
   watchdog.once("error", () => {})
   watchdog.unref()
-  // The pipe alone must not keep this process alive.
+  // The pipe must not keep this process alive.
   if (watchdog.stdin !== null && "unref" in watchdog.stdin && typeof watchdog.stdin.unref === "function") {
     watchdog.stdin.unref()
   }

@@ -8,13 +8,15 @@ const run = promisify(execFile)
 const PACKAGES = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1"]
 
 /**
- * Unpacks Debian's or Ubuntu's Redis into `folder`, as any user and without installing anything: the server is then
- * usr/bin/redis-server, run with `librariesIn(folder)` as LD_LIBRARY_PATH. Two processes may do so at once: the first
- * one's stays, and the folder is never there in part. Rejects when there is no apt, no network or no such package.
+ * Unpacks Debian's or Ubuntu's Redis into `folder`, as any user and without installing anything. The server is then
+ * usr/bin/redis-server, to be run with `librariesIn(folder)` as LD_LIBRARY_PATH.
+ *
+ * Two processes may do this at once. The result of the first one stays, and the folder is never incomplete. Rejects if
+ * there is no apt, no network or no such package.
  */
 export async function unpackRedis(folder: string): Promise<void> {
   mkdirSync(dirname(folder), { recursive: true })
-  // Beside the target, so that the rename stays within one file system and is atomic.
+  // Use a folder next to the target, so that the rename stays within one file system and is atomic.
   const work = mkdtempSync(join(dirname(folder), ".unpacking-"))
   try {
     const root = join(work, "root")
@@ -31,7 +33,7 @@ export async function unpackRedis(folder: string): Promise<void> {
   }
 }
 
-/** The folders below an unpacked root that hold shared libraries. */
+/** Returns the folders below an unpacked root that contain shared libraries. */
 export function librariesIn(root: string): string[] {
   return ["usr/lib", "lib"].flatMap((lib) => {
     try {
@@ -44,7 +46,7 @@ export function librariesIn(root: string): string[] {
   })
 }
 
-/** apt-get that writes into `work` alone. */
+/** An apt-get that only writes into `work`. */
 class Apt {
   readonly #work: string
   #options: readonly string[]
@@ -56,7 +58,7 @@ class Apt {
     }
     this.#options = [
       `Dir::Cache=${join(work, "cache")}`,
-      // Root would otherwise drop to a user that may not write into this folder.
+      // Otherwise apt, run as root, switches to a user that may not write into this folder.
       "APT::Sandbox::User=root",
       "Acquire::http::Timeout=20",
       "Acquire::https::Timeout=20",
@@ -64,14 +66,17 @@ class Apt {
     ]
   }
 
-  /** Downloads packages by name and yields the files. Rejects unless all of them came. */
+  /** Downloads packages by name, and resolves with the files. Rejects unless all of them were downloaded. */
   async download(packages: readonly string[]): Promise<string[]> {
     const folder = mkdtempSync(join(this.#work, "archives-"))
     await this.#run(folder, "download", ...packages)
     return readdirSync(folder).map((name) => join(folder, name))
   }
 
-  /** The same with the machine's package lists; when these are missing or out of date, with lists of its own from then on. */
+  /**
+   * Downloads packages with the machine's package lists. If these are missing or out of date, downloads its own lists
+   * and uses them from then on.
+   */
   async downloadWithFreshLists(packages: readonly string[]): Promise<string[]> {
     try {
       return await this.download(packages)
@@ -92,7 +97,7 @@ async function unpack(archives: readonly string[], root: string): Promise<void> 
   for (const archive of archives) await run("dpkg", ["-x", archive, root])
 }
 
-/** Asks the loader what is not found, by library, and adds the package of each until nothing is. */
+/** Adds the packages of libraries that the loader does not find, until none is missing. */
 async function addMissingLibraries(root: string, apt: Apt): Promise<void> {
   const tried = new Set<string>()
   for (;;) {
@@ -109,7 +114,7 @@ async function addMissingLibraries(root: string, apt: Apt): Promise<void> {
           await unpack(await apt.download([name]), root)
           break
         } catch {
-          // Not called so in this release; the next name may be.
+          // This release has no package with this name. Try the next one.
         }
       }
     }
@@ -117,8 +122,9 @@ async function addMissingLibraries(root: string, apt: Apt): Promise<void> {
 }
 
 /**
- * The packages that may hold a library, by Debian's convention (Policy, section 8.1): `liblzf.so.1` is in liblzf1,
- * `liblua5.1.so.0` in liblua5.1-0, and after the change to a 64-bit time in libssl3t64. libcrypto comes with libssl.
+ * Returns the packages that may contain a library, by Debian's convention (Policy, section 8.1). `liblzf.so.1` is in
+ * liblzf1, and `liblua5.1.so.0` in liblua5.1-0. After the change to a 64-bit time, libssl is in libssl3t64. libcrypto
+ * comes with libssl.
  */
 function packagesOf(library: string): string[] {
   const [, name = library, version = ""] = /^(.+)\.so\.?(.*)$/.exec(library) ?? []

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net"
 
-/** The server answered with an error reply, such as `WRONGTYPE …`; the message is its text. */
+/** The error for an error reply of the server, such as `WRONGTYPE …`. The message is the text of the reply. */
 export class ReplyError extends Error {
   override readonly name = "ReplyError"
 }
@@ -11,13 +11,13 @@ interface Pending {
   readonly timer: NodeJS.Timeout
 }
 
-/** Only ends a test that would hang: a server that is busy is waited for. */
+/** Only ends a test that would hang. A busy server gets enough time. */
 const COMMAND_TIMEOUT_MS = 30_000
 const CRLF = Buffer.from("\r\n")
 
 /**
- * One connection that speaks RESP2, opened by the first command and again by the first one after it broke. It shares
- * nothing with the clients under test, so it still tells the truth about a server when they are broken.
+ * A RESP2 connection. The first command opens it, and the first command after a failure opens it again. It shares no
+ * code with the clients under test, so it is reliable even if they are broken.
  */
 export class RespConnection {
   readonly #host: string
@@ -32,9 +32,9 @@ export class RespConnection {
   }
 
   /**
-   * Sends one command and yields its reply: text (UTF-8), a number, null or an array of these; an error inside an array
-   * is a ReplyError there. Commands given before earlier ones are answered travel together, in order. Rejects with
-   * ReplyError for an error reply, and with an Error when the connection breaks or nothing comes for 30 s.
+   * Sends a command and resolves with its reply: text (UTF-8), a number, null, or an array of these. An error inside an
+   * array is a ReplyError there. Commands that are sent before earlier replies are pipelined, in order. Rejects with
+   * ReplyError for an error reply. Rejects with an Error if the connection breaks, or if no reply comes for 30 s.
    */
   command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -47,7 +47,7 @@ export class RespConnection {
     })
   }
 
-  /** Closes the connection; commands without a reply reject. */
+  /** Closes the connection. Commands without a reply reject. */
   close(): void {
     if (this.#socket !== undefined) this.#break(this.#socket, new Error("the connection was closed"))
   }
@@ -57,7 +57,7 @@ export class RespConnection {
     const socket = connect({ host: this.#host, port: this.#port, noDelay: true })
     socket.on("data", (bytes) => this.#read(socket, bytes))
     socket.on("error", (error) => this.#break(socket, error))
-    // Already the end, not only the close: what is written in between would be lost.
+    // React to "end" as well as "close". Commands that are written in between would be lost.
     socket.on("end", () => this.#break(socket, new Error("the server closed the connection")))
     socket.on("close", () => this.#break(socket, new Error("the server closed the connection")))
     // The timer of a command keeps this process alive; an idle connection does not.
@@ -67,7 +67,7 @@ export class RespConnection {
   }
 
   #read(socket: Socket, bytes: Buffer): void {
-    // Late bytes of a connection that was given up answer nobody.
+    // Ignore late bytes of an abandoned connection.
     if (socket !== this.#socket) return
     this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
     let from = 0
@@ -112,7 +112,7 @@ interface Parsed {
   readonly end: number
 }
 
-/** The reply that starts at `from`; undefined while it has not come in whole. */
+/** Returns the reply that starts at `from`, or undefined if it is not complete. */
 function parse(bytes: Buffer, from: number): Parsed | undefined {
   const lineEnd = bytes.indexOf(CRLF, from)
   if (lineEnd === -1) return undefined

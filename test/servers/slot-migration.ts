@@ -2,13 +2,13 @@ import { type ClusterMember, lines } from "./cluster-view.ts"
 import type { RedisServer } from "./redis-server.ts"
 import { ReplyError } from "./resp.ts"
 
-/** Slots under way at once: few enough that clients meet only a few of them half moved. */
+/** Number of slots to move at once. It is small, so that clients meet only a few slots that are half moved. */
 const AT_ONCE = 256
 const KEYS_AT_ONCE = 1_000
 
 /**
- * Moves every slot that `from` serves, with its keys, to `heirs` in turn, while all of them serve: clients are sent on
- * with ASK during a slot's move and with MOVED after it. No key is lost or served by two nodes.
+ * Moves every slot of `from`, with its keys, to `heirs` in turn, while all nodes serve. Clients are redirected with ASK
+ * during the move of a slot, and with MOVED after it. No key is lost, and none is served by two nodes.
  */
 export async function moveSlots(from: ClusterMember, heirs: readonly ClusterMember[]): Promise<void> {
   const slots = await slotsOf(from.node)
@@ -19,7 +19,7 @@ export async function moveSlots(from: ClusterMember, heirs: readonly ClusterMemb
   }
 }
 
-/** The order is the one that Redis' cluster specification gives; the first to be told is the one that takes the keys. */
+/** Moves some slots to one node, in the order of the Redis cluster specification. The new owner is informed first. */
 async function moveSome(
   slots: readonly number[],
   from: ClusterMember,
@@ -33,7 +33,7 @@ async function moveSome(
   await Promise.all(slots.map((slot) => moveKeys(slot, from.node, to.node)))
   await onEach(to.node, "NODE", to.id)
   await onEach(from.node, "NODE", to.id).catch((error: unknown) => {
-    // Who has lost its last slot becomes a replica of the new owner, as soon as that one has told it.
+    // A node that has lost its last slot becomes a replica of the new owner as soon as it hears of the change.
     if (!(error instanceof ReplyError) || !error.message.includes("only with masters")) throw error
   })
   await Promise.all(heirs.filter((heir) => heir !== to).map((heir) => onEach(heir.node, "NODE", to.id)))
@@ -47,7 +47,7 @@ async function moveKeys(slot: number, from: RedisServer, to: RedisServer): Promi
   }
 }
 
-/** The slots that a node says it serves. */
+/** Returns the slots that a node serves, according to itself. */
 async function slotsOf(node: RedisServer): Promise<number[]> {
   const myself = (await lines(node, "NODES")).find((line) => line.includes("myself")) ?? ""
   return myself

@@ -3,10 +3,10 @@ import { freePort } from "./free-port.ts"
 
 const HOST = "127.0.0.1"
 
-/** A direction: what clients send, or what the server replies. */
+/** A direction of traffic: from the clients, or from the server. */
 export type Direction = "requests" | "replies"
 
-/** Puts a proxy before a server; yields once it listens on a free port of 127.0.0.1. */
+/** Starts a proxy in front of a server. Resolves once it listens on a free port of 127.0.0.1. */
 export async function startProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   for (let attempt = 1; ; attempt++) {
     const proxy = new TcpProxy(target, await freePort())
@@ -19,15 +19,18 @@ export async function startProxy(target: { host: string; port: number }): Promis
   }
 }
 
-/** The network between clients and one server, at a test's mercy; made by `startProxy`. Holds bytes without bound. */
+/**
+ * A proxy between clients and one server, controlled by a test; created by `startProxy`. It buffers held bytes without
+ * a limit.
+ */
 export class TcpProxy {
   readonly host: string = HOST
   readonly port: number
-  /** Milliseconds by which each direction is late, for bytes that come from now on; a round trip takes twice as long. */
+  /** Delay in milliseconds for each direction, for bytes that arrive from now on. A round trip takes twice as long. */
   delayMs = 0
   /**
-   * When true, requests reach the server and what it replies is lost. The streams are out of step afterwards: `cut`
-   * before letting replies through again.
+   * If true, requests reach the server but its replies are lost. Requests and replies then no longer match, so call
+   * `cut` before letting replies through again.
    */
   dropReplies = false
   readonly #target: { readonly host: string; readonly port: number }
@@ -41,37 +44,37 @@ export class TcpProxy {
     this.port = port
   }
 
-  /** How many clients are connected. */
+  /** Returns the number of connected clients. */
   get connections(): number {
     return this.#links.size
   }
 
   /**
-   * Holds bytes, and the ends of connections, in one direction or both: a partition. New connections are accepted, as
-   * they are by a server that hangs.
+   * Holds bytes, and the ends of connections, in one or both directions, like a network partition. New connections are
+   * still accepted, as by a server that hangs.
    */
   pause(direction?: Direction): void {
     for (const one of directions(direction)) this.#paused.add(one)
   }
 
-  /** Lets the held bytes go, in order. */
+  /** Releases the held bytes, in order. */
   resume(direction?: Direction): void {
     for (const one of directions(direction)) this.#paused.delete(one)
     for (const link of this.#links) link.flow()
   }
 
-  /** Resets all connections, on both sides; what is held is lost. New ones are accepted. */
+  /** Resets all connections on both sides. Held bytes are lost. New connections are accepted. */
   cut(): void {
     for (const link of this.#links) link.reset()
   }
 
-  /** Refuses new connections (ECONNREFUSED) until `accept`; those that are open stay. */
+  /** Refuses new connections (ECONNREFUSED) until `accept`. Open connections stay open. */
   refuse(): void {
     this.#listener?.close()
     this.#listener = undefined
   }
 
-  /** Accepts connections, on the same port as before; yields once it does. */
+  /** Accepts connections again, on the same port. Resolves once it listens. */
   async accept(): Promise<void> {
     if (this.#listener !== undefined) return
     const listener = createServer({ noDelay: true, allowHalfOpen: true }, (client) => this.#link(client))
@@ -87,7 +90,7 @@ export class TcpProxy {
     }
   }
 
-  /** Answers each chunk that a client sends with these bytes; the server sees and says nothing. Undefined ends it. */
+  /** Answers each chunk from a client with these bytes, without contacting the server. Undefined ends this. */
   answerWith(bytes: string | Uint8Array | undefined): void {
     this.#rubbish = typeof bytes === "string" ? Buffer.from(bytes) : bytes
   }
@@ -123,7 +126,7 @@ interface Weather {
   closed(): void
 }
 
-/** One client's connection through the proxy. */
+/** The connection of one client through the proxy. */
 class Link {
   readonly #client: Socket
   readonly #server: Socket
@@ -147,7 +150,7 @@ class Link {
     })
     client.on("end", () => requests.add(() => server.end()))
     server.on("end", () => replies.add(() => client.end()))
-    // A break travels like the bytes before it.
+    // Forward an error in order, after the bytes before it.
     client.on("error", () => requests.add(() => server.resetAndDestroy()))
     server.on("error", () => replies.add(() => client.resetAndDestroy()))
     for (const socket of [client, server]) {
@@ -157,7 +160,7 @@ class Link {
     }
   }
 
-  /** Sends what is due. */
+  /** Sends everything that is due. */
   flow(): void {
     for (const lane of this.#lanes) lane.flow()
   }
@@ -174,7 +177,7 @@ class Link {
   }
 }
 
-/** One direction of a connection: does what was added in order, each in its time. */
+/** One direction of a connection. Runs the added actions in order, each when it is due. */
 class Lane {
   readonly #weather: Weather
   readonly #direction: Direction
@@ -198,8 +201,8 @@ class Lane {
       if (first === undefined || this.#weather.isPaused(this.#direction)) return
       const waitMs = first.dueAt - performance.now()
       if (waitMs > 0) {
-        // After a stall of this process many timers ring at once: whoever waits for these bytes, and by the clock need wait no
-        // longer, finds that out before they come.
+        // After a stall of this process, many timers fire at once. Deliver the bytes after them, so that a caller whose
+        // timeout has passed notices that first.
         this.#timer = setTimeout(() => setImmediate(() => this.flow()), Math.ceil(waitMs))
         return
       }

@@ -1,7 +1,9 @@
 /**
- * Asks `holds` every 10 ms until it yields true. A throw counts as "not yet", since a server that starts refuses
- * connections first. Rejects after `timeoutMs`, naming `what` was waited for and the last error. That is no measure of speed: it only
- * ends a test that would wait for ever, sooner than the runner would and with a reason.
+ * Calls `holds` every 10 ms until it returns true. If it throws, that counts as false, because a starting server
+ * refuses connections at first. Rejects after `timeoutMs` with `what` and the last error.
+ *
+ * The timeout does not measure speed. It only ends a test that would wait forever, earlier than the runner and with a
+ * reason.
  */
 export async function until(
   what: string,

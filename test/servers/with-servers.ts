@@ -2,8 +2,9 @@ import { spawn } from "node:child_process"
 import { startDynamoDB } from "./dynamodb.ts"
 import { startRedis } from "./redis-server.ts"
 
-// Runs a command with a Redis and a local DynamoDB: REDIS_URL and DYNAMODB_ENDPOINT say where they are. What is set
-// already is not started. Ends as the command ends: `tsx with-servers.ts node app.js`.
+// Runs a command with a Redis and a local DynamoDB, whose addresses are in REDIS_URL and DYNAMODB_ENDPOINT. If a
+// variable is already set, that server is not started. Exits with the command's exit code: `tsx with-servers.ts node
+// app.js`.
 
 const [command, ...args] = process.argv.slice(2)
 if (command === undefined) {
@@ -23,7 +24,7 @@ try {
       ...(dynamoDB !== undefined && { DYNAMODB_ENDPOINT: dynamoDB.endpoint }),
     },
   })
-  // Ctrl-C in a terminal reaches the command too: it ends by itself, and needs the servers until then.
+  // Ctrl-C in a terminal also reaches the command. It ends by itself, and needs the servers until then.
   process.on("SIGINT", () => undefined)
   process.on("SIGTERM", () => child.kill("SIGTERM"))
   process.exitCode = await new Promise<number>((resolve, reject) => {
