@@ -14,7 +14,7 @@ import { starting } from "./adapter/starting.ts"
 import { telling } from "./adapter/telling.ts"
 import { throttling } from "./adapter/throttling.ts"
 
-/** The behaviour of every adapter, over real sockets: run it with what puts an app of the framework together. */
+/** Registers the tests for the behavior of every adapter, over real sockets. `adapter` starts apps of one framework. */
 export function adapterContract(name: string, adapter: AdapterUnderTest): void {
   const { deviations = [] } = adapter
   const names = new Set<string>()

@@ -1,7 +1,10 @@
 import type { Behaviour } from "@sluice/contracts"
 import { describe, it } from "vitest"
 
-/** Shows every behaviour of a contract; of those that the implementation does not have it tells why. */
+/**
+ * Registers a test for every behavior of a contract. A behavior that the implementation deviates from is skipped, with
+ * the reason.
+ */
 export function runContract(name: string, behaviours: readonly Behaviour[]): void {
   describe(name, () => {
     for (const { name: behaviour, show, deviation } of behaviours) {

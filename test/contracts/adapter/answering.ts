@@ -2,13 +2,13 @@ import type { Rejection } from "@sluice/core"
 import { describe, expect } from "vitest"
 import type { Behaves } from "./stage.ts"
 
-/** How a callback of the app may yield what it yields. */
+/** The ways in which a callback of the app may return its result. */
 const WAYS = [
   ["at once", <T>(value: T) => value],
   ["by a promise", <T>(value: T) => Promise.resolve(value)],
 ] as const
 
-/** What the app may say about a refusal. */
+/** Registers the behaviors of `onRejected`. */
 export function answering(behaves: Behaves): void {
   describe("onRejected", () => {
     const rule = { limit: 1, window: "1 minute" } as const
@@ -139,7 +139,7 @@ export function answering(behaves: Behaves): void {
     for (const [status, length] of [
       [204, undefined],
       [205, "0"],
-      // Fastify tells it by itself.
+      // Fastify sends the length itself.
       [304, "0"],
     ] as const) {
       behaves(`answers with ${status}, which has no body`, async ({ start, base }) => {
@@ -151,7 +151,7 @@ export function answering(behaves: Behaves): void {
         expect(answer.headers).toMatchObject({ "retry-after": "61" })
         expect(answer.headers["content-type"]).not.toBe("application/problem+json")
         expect([undefined, length]).toContain(answer.headers["content-length"])
-        // The connection is good for the next one.
+        // The connection can be used for the next request.
         expect((await client("/")).status).toBe(status)
       })
     }
@@ -236,7 +236,7 @@ export function answering(behaves: Behaves): void {
       ] as const) {
         behaves(`that yields ${what} ${how} gives way to the standard answer`, async ({ start, base }) => {
           const client = await start({
-            // What a program without types may do.
+            // A program without types may return this.
             mounts: [{ ...base, ...rule, onRejected: () => wrap(nonsense) as never }],
           })
           await client("/")

@@ -12,18 +12,18 @@ export interface Ask {
 
 export interface Response {
   readonly status: number
-  /** Lower-case names. A repeated field is joined with ", ". */
+  /** Names are in lower case. Repeated fields are joined with ", ". */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** Sends one request on a connection of its own. A client library would cost as much CPU time as the server. */
+/** Sends one request on its own connection. A client library would cost as much CPU time as the server. */
 export async function ask(
   url: string,
   target: string,
   { method = "GET", headers = {}, body }: Ask = {},
 ): Promise<Response> {
-  // Node sends none by itself for methods that usually have no body.
+  // For methods that usually have no body, Node does not set Content-Length.
   const length = body === undefined ? {} : { "Content-Length": Buffer.byteLength(body) }
   const sent = request(url + target, { method, headers: { ...length, ...headers }, agent: false }).end(body)
   const [received] = (await once(sent, "response")) as [IncomingMessage]
@@ -34,13 +34,13 @@ export async function ask(
   }
 }
 
-/** What came over the wire, byte by byte. */
+/** A response exactly as it came over the wire. */
 export interface Bytes {
   readonly status: number
   readonly body: string
 }
 
-/** Asks with the target exactly as it is spelled here, which a client would bring into order first. */
+/** Sends a request with exactly this target, which an HTTP client would normalize first. */
 export function askExactly(url: string, target: string, method = "GET"): Promise<Bytes> {
   const { hostname, port, host } = new URL(url)
   return new Promise((resolve, reject) => {
@@ -59,7 +59,7 @@ export function askExactly(url: string, target: string, method = "GET"): Promise
   })
 }
 
-/** Sends as many requests, one behind the other on one connection, from this address of the machine, and yields their statuses. */
+/** Sends `count` requests, pipelined on one connection, from this local address. Resolves with their statuses. */
 export function askOnOneConnection(url: string, localAddress: string, count: number): Promise<number[]> {
   const { hostname, port } = new URL(url)
   const request = (connection: string) =>
@@ -80,8 +80,8 @@ export function askOnOneConnection(url: string, localAddress: string, count: num
 }
 
 /**
- * Sends as many requests, one behind the other on one connection, and hangs up, before the answer, when `hangUp` says.
- * Resolves when the connection is gone.
+ * Sends `count` requests, pipelined on one connection, and disconnects when `hangUp` resolves, before the answer.
+ * Resolves when the connection has closed.
  */
 export function askAndHangUp(url: string, target: string, hangUp: Promise<void>, count = 1): Promise<void> {
   const { hostname, port } = new URL(url)

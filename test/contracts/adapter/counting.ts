@@ -8,7 +8,7 @@ const PREFLIGHT = {
   headers: { Origin: "https://app.example", "Access-Control-Request-Method": "POST" },
 }
 
-/** Which requests are counted, with what they cost, and by which rules. */
+/** Registers the behaviors of counting: which requests count, at what cost, and by which rules. */
 export function counting(behaves: Behaves): void {
   describe("counted", () => {
     behaves("each client by itself", async ({ start, base }) => {
@@ -17,7 +17,7 @@ export function counting(behaves: Behaves): void {
       expect(await statuses(client, 3, "/", from("192.0.2.2"))).toEqual([200, 200, 429])
     })
 
-    // Other systems have one address of their own alone.
+    // Other systems have only one loopback address.
     if (process.platform === "linux") {
       behaves("each connection by its own address, and all of its requests", async ({ start, base }) => {
         const { url } = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })
@@ -171,7 +171,7 @@ export function counting(behaves: Behaves): void {
     behaves("take all or nothing", async ({ start, base }) => {
       const { clock } = base
       const client = await start({ mounts: [{ ...base, rules: [minute, day] }] })
-      // What the minute refuses is not charged to the day.
+      // A request refused by the per-minute rule does not use up the daily quota.
       expect(await statuses(client, 6)).toEqual([200, 200, 429, 429, 429, 429])
       clock.advance(120_000)
       expect(await statuses(client, 3)).toEqual([200, 200, 429])

@@ -4,7 +4,7 @@ import { methodsOf } from "../../../packages/core/src/stores/testing/methods-of.
 import { askAndHangUp } from "./ask.ts"
 import { type Behaves, expectOk, statuses, told } from "./stage.ts"
 
-/** A memory store whose `take` is another one. */
+/** Returns a memory store with a different `take`. */
 function storeWith(take: Store["take"], store: Store = memoryStore()): Store {
   return {
     ...methodsOf(store),
@@ -25,7 +25,7 @@ const BROKEN: readonly (readonly [what: string, take: () => never])[] = [
   ["answers nonsense", () => [{ nowMs: "now", granted: 1, checks: {} }] as never],
 ]
 
-/** What is given or sent may be broken or hostile: no request fails by it. */
+/** Registers the behaviors with broken or hostile input. No request fails because of it. */
 export function hardship(behaves: Behaves): void {
   for (const [what, take] of BROKEN) {
     describe("a store that is broken", () => {
@@ -100,7 +100,7 @@ export function hardship(behaves: Behaves): void {
               ...base,
               limit,
               window: "1 minute",
-              // The refusal that nobody waits for is the second.
+              // The second request is the one whose client disconnects.
               store: storeWith(async (requests) => {
                 if (++asked === 2) {
                   arrived()
@@ -116,7 +116,7 @@ export function hardship(behaves: Behaves): void {
         await askAndHangUp(client.url, "/", arrival)
         decide()
         expect((await client("/")).status).toBe(limit === 1 ? 429 : 200)
-        // What was decided for the one who left has been counted, if it was admitted.
+        // The request of the client that left has been counted, if it was admitted.
         expect((await client("/")).headers.ratelimit).toBe(
           limit === 1 ? '"ip-1m";r=0;t=61' : '"ip-1m";r=1;t=61',
         )
@@ -182,7 +182,7 @@ export function hardship(behaves: Behaves): void {
         expect([response.status, response.body]).toEqual([202, "first"])
         expect(told(response)).toEqual([])
       }
-      // Nobody is left to be answered.
+      // The response was already sent, so `onRejected` is not called.
       expect(decisions).toEqual([])
     })
   })
@@ -208,7 +208,7 @@ export function hardship(behaves: Behaves): void {
         expect(told(response)).toEqual([])
       }
       expect(warnings).toEqual(["SLUICE_MOUNTED_TOO_LATE"])
-      // The app can no longer answer.
+      // The app can no longer answer, so `onRejected` is not called.
       expect(asked).toEqual([])
     })
   })

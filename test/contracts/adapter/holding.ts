@@ -5,9 +5,9 @@ import { askAndHangUp, type Response } from "./ask.ts"
 import type { Options } from "./plan.ts"
 import { type Behaves, type Client, type Stage, told } from "./stage.ts"
 
-/** One goes on each 100 ms, and five fit in. */
+/** One request leaves every 100 ms, and five fit in. */
 const LEAKY = { limit: 10, window: "1 second", algorithm: "leaky-bucket", burst: 5 } as const
-/** Two a second; who comes too soon waits for the next one. */
+/** Two requests per second; a request that comes too early waits for the next second. */
 const QUEUE = {
   limit: 2,
   window: "1 second",
@@ -15,9 +15,9 @@ const QUEUE = {
   throttle: { kind: "queue", maxWaiting: 3, maxWaitMs: 2_000 },
 } as const
 
-/** An app with one route, and what happens on it. */
+/** An app with one route, and a record of its requests. */
 class Served {
-  /** "100 a": when each request got to the handler, in milliseconds from now, and the name that it gave itself. */
+  /** When each request reached the handler, in milliseconds since the start, and its name: "100 a". */
   readonly entries: string[] = []
   readonly decisions: (Decision | undefined)[] = []
   arrived = 0
@@ -30,7 +30,7 @@ class Served {
     this.#startMs = clock.now()
   }
 
-  /** `options` with what tells that a request has got to the limiter. */
+  /** Returns `options` with a `skip` that counts the requests that reach the limiter. */
   counting<Given extends object>(options: Given): Given {
     const skip = () => {
       this.arrived++
@@ -53,7 +53,7 @@ class Served {
     return (this.#client as Client).url
   }
 
-  /** Asks, and goes on when the request has got to the limiter: the next one comes after it. */
+  /** Sends a request, and resolves when it has reached the limiter. The next request then comes after it. */
   async ask(name: string): Promise<{ readonly response: Promise<Response> }> {
     const before = this.arrived
     const response = (this.#client as Client)("/", { headers: { "X-Name": name } })
@@ -61,7 +61,7 @@ class Served {
     return { response }
   }
 
-  /** Moves the clock on, with time in between for everybody who goes on. */
+  /** Advances the clock in steps, with time in between for released requests to continue. */
   async pass(ms: number, stepMs = 50): Promise<void> {
     for (let passed = 0; passed < ms; passed += stepMs) {
       await turns()
@@ -75,12 +75,12 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await nextTurn()
 }
 
-/** As long as a handler may take to be called, by far. */
+/** Waits much longer than it takes to call a handler. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await nextTurn()
 }
 
-/** Requests that do not fit, and are held until they do. */
+/** Registers the behaviors of queuing rules, which hold requests until they fit. */
 export function holding(behaves: Behaves): void {
   describe("a rule that queues", () => {
     behaves("holds each request of a leaky bucket for its delay", async (stage) => {
@@ -103,7 +103,7 @@ export function holding(behaves: Behaves): void {
         await served.start(stage, served.counting({ ...stage.base, ...bucket }))
         const asked: Promise<Response>[] = []
         for (let i = 0; i < 20; i++) asked.push((await served.ask(`${i}`)).response)
-        // No time has passed: ten units fit, of which the first goes on and the others are held.
+        // No time has passed. Ten units fit: the first goes through, and the others are held.
         const refused = await Promise.all(asked.slice(10))
         expect(refused.map(({ status }) => status)).toEqual(Array(10).fill(429))
         expect(refused.map(({ headers }) => headers["retry-after"])).toEqual(Array(10).fill("1"))
@@ -172,7 +172,7 @@ export function holding(behaves: Behaves): void {
         await turns()
         const next = await served.ask("b")
         await served.pass(400)
-        // It goes on when the first of those that have gone would have.
+        // It is released when the first of the disconnected requests would have been.
         expect((await next.response).status).toBe(200)
         expect(served.entries).toEqual(["0 a", "100 b"])
       })

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { RunningApp } from "./plan.ts"
 
-/** Serves on a free port of 127.0.0.1. */
+/** Starts a server on a free port of 127.0.0.1. */
 export async function listen(listener: RequestListener): Promise<RunningApp> {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

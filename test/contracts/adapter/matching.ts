@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest"
 import type { Behaves } from "./stage.ts"
 
-/** Ways to spell "/login" that some router, or some URL parser, takes for it. */
+/** Spellings of "/login" that some router or URL parser accepts. */
 const SPELLINGS: readonly string[] = [
   "/login",
   "/login/",
@@ -44,7 +44,7 @@ const SPELLINGS: readonly string[] = [
   "*",
 ]
 
-/** Ways to spell "/users/:id" with the id 7. */
+/** Spellings of "/users/:id" with the id 7. */
 const PARAMETERS: readonly string[] = [
   "/users/7",
   "/users/7/",
@@ -59,7 +59,7 @@ const PARAMETERS: readonly string[] = [
   "http://other.example/users/7",
 ]
 
-/** Which requests a rule's path is for. */
+/** Registers the behaviors of matching: which requests match the path of a rule. */
 export function matching(behaves: Behaves): void {
   describe("a rule for a path", () => {
     for (const [path, spellings] of [
@@ -83,7 +83,7 @@ export function matching(behaves: Behaves): void {
           if ((await limited.exactly(spelling)).status !== 429) slipping.push(spelling)
         }
         expect(slipping).toEqual([])
-        // Without these the ledger would show nothing.
+        // If fewer spellings reached the route, this test would show nothing.
         expect(reaching.length).toBeGreaterThan(2)
       })
     }
@@ -91,7 +91,7 @@ export function matching(behaves: Behaves): void {
     behaves("covers what the app has rewritten to it, and what it was before", async ({ start, base }) => {
       const plan = {
         rewrite: (target: string) => target.replace(/^\/(en|de)\//, "/"),
-        // The path is told from the target alone: the route has a pattern of its own.
+        // The path can only be read from the target, because the route has a pattern of its own.
         routes: [{ path: "/:page" }],
       }
       const asked = async (path: string, limit: number) => {
@@ -105,7 +105,7 @@ export function matching(behaves: Behaves): void {
         }
         return all
       }
-      // "/DE/" is none of its languages.
+      // "/DE/" is not one of the app's languages.
       expect(await asked("/login", 3)).toEqual([200, 200, 404, 200, 429, 429])
       expect(await asked("/en/login", 1)).toEqual([200, 200, 404, 200, 429, 200])
     })

@@ -3,7 +3,7 @@ import { describe, expect } from "vitest"
 import type { FrameworkRequest } from "./plan.ts"
 import { type Behaves, statuses } from "./stage.ts"
 
-/** Several mounts on the way of one request. */
+/** Registers the behaviors of several mounts that one request passes. */
 export function mounting(behaves: Behaves): void {
   describe("two limiters", () => {
     behaves("are told together, in lists", async ({ start, base }) => {
@@ -96,7 +96,7 @@ export function mounting(behaves: Behaves): void {
       expect(refused.status).toBe(429)
       expect(JSON.parse(refused.body)["violated-policies"]).toEqual(["login"])
       expect((await client("/")).headers.ratelimit).toBe('"app";r=1;t=61')
-      // Two mounts are two decisions: the app has counted what the route refused.
+      // Two mounts make two decisions, so the app's mount has counted the request that the route refused.
       expect(await statuses(client, 2)).toEqual([200, 429])
     })
   })
@@ -195,7 +195,7 @@ export function mounting(behaves: Behaves): void {
       const client = await start({
         routes: [
           { path: "/limited", mounts: [{ limiter }] },
-          // No mount has seen these requests.
+          // These requests pass no mount.
           {
             path: "/left",
             handle: async (request) => ({ body: String((await limiter.peek(request)).remaining) }),

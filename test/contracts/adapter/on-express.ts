@@ -6,10 +6,10 @@ import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
 import { begin, sendInParts } from "./send-in-parts.ts"
 
-/** What both versions have. */
+/** The part of Express that both versions have. */
 type Express = Pick<typeof express, "json"> & (() => express.Express)
 
-/** The adapter of Express, on one of its versions. */
+/** Returns the Express adapter for one version of Express. */
 export function onExpress(create: Express): AdapterUnderTest {
   return {
     start: (plan) => listen(appOf(create, plan)),
@@ -84,7 +84,7 @@ function perRequest({ mountPerRequest }: RoutePlan): RequestHandler[] {
 
 function handler({ handle = () => ({}) }: RoutePlan): RequestHandler {
   return (req, res, next) => {
-    // Express 4 does not look at promises.
+    // Express 4 does not handle promises.
     Promise.resolve(req)
       .then(handle)
       .then(({ status = 200, body = "ok" }) => res.status(status).send(body))

@@ -7,7 +7,7 @@ import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, RoutePlan } from "./plan.ts"
 import { begin, sendInParts } from "./send-in-parts.ts"
 
-/** The adapter of Koa, on one of its versions. */
+/** Returns the Koa adapter for one version of Koa. */
 export function onKoa(Application: typeof Koa): AdapterUnderTest {
   return {
     start: (plan) => listen(appOf(Application, plan)),
@@ -47,7 +47,7 @@ function appOf(
   }: AppPlan,
 ) {
   const app = new Application()
-  // Its default prints errors that a handler throws.
+  // By default Koa prints the errors of handlers.
   app.on("error", () => undefined)
   if (parsesBodies) app.use(bodyParser())
   if (setsCookie !== undefined) {

@@ -6,7 +6,7 @@ import { listen } from "./listen.ts"
 import type { AdapterUnderTest, AppPlan, Options, Reply, RoutePlan } from "./plan.ts"
 import { begin, sendInParts } from "./send-in-parts.ts"
 
-/** The adapter of the guide, on a router of a few lines that stands for a framework on Node's own server. */
+/** The adapter from the guide, with a small router that stands for a framework on Node's own server. */
 export const onNodeHttp: AdapterUnderTest = {
   start: (plan) => listen(appOf(plan)),
   decisionOf: decisionOn,
@@ -62,7 +62,9 @@ function mounted(options: Options): Middleware {
   return rateLimit(options as Parameters<typeof rateLimit>[0])
 }
 
-/** Calls one function after the other. An error is answered with 500, and what no function answers with 404. */
+/**
+ * Calls the functions one after another. An error is answered with 500. A request that no function answers gets 404.
+ */
 function run([first, ...others]: readonly Middleware[], req: IncomingMessage, res: ServerResponse): void {
   if (first === undefined) {
     if (!res.headersSent) send(res, { status: 404 })
@@ -74,7 +76,7 @@ function run([first, ...others]: readonly Middleware[], req: IncomingMessage, re
   })
 }
 
-/** An error whose status and headers are sent to the client. */
+/** An error with a status and headers for the client. */
 interface HttpError {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>

@@ -5,7 +5,7 @@ export type FrameworkRequest = object
 
 export type Options = GuardOptions<FrameworkRequest>
 
-/** What a handler answers: default 200 and "ok". */
+/** The answer of a handler. Default: 200 and "ok". */
 export interface Reply {
   readonly status?: number
   readonly body?: string
@@ -14,60 +14,60 @@ export interface Reply {
 export interface RoutePlan {
   /** Default GET. */
   readonly method?: string
-  /** A path, or a pattern that every framework reads alike: "/users/:id". */
+  /** A path, or a pattern that all frameworks read in the same way: "/users/:id". */
   readonly path: string
-  /** Mounted on this route alone, after those of the app. */
+  /** Mounts of this route only. They run after the mounts of the app. */
   readonly mounts?: readonly Options[]
-  /** Yields options of a mount that is made anew inside the handling of each request. */
+  /** Returns options for a mount that is created again for each request. */
   readonly mountPerRequest?: () => Options
   readonly handle?: (request: FrameworkRequest) => Reply | Promise<Reply>
 }
 
-/** An app in the words of no framework. */
+/** A framework-independent description of an app. */
 export interface AppPlan {
-  /** Whether JSON bodies and cookies are parsed, before the first mount. Default: cookies by nobody, bodies by nobody. */
+  /** Whether JSON bodies and cookies are parsed before the first mount. Default: neither is parsed. */
   readonly parsesBodies?: boolean
-  /** The app takes each target for another, before the first mount. Default: none. */
+  /** Rewrites each target before the first mount. Default: no rewriting. */
   readonly rewrite?: (target: string) => string
-  /** The app sets it for each request, before the first mount. Default: none. */
+  /** A cookie that the app sets on each response before the first mount. Default: none. */
   readonly setsCookie?: string
-  /** Runs before the first mount and answers by itself, going on all the same. */
+  /** Answers each request before the first mount, and calls the next handler nevertheless. */
   readonly answersFirst?: Reply
   /** Begins a response before the first mount, never ends it, and calls the next handler. */
   readonly beginsFirst?: Reply
-  /** Mounted on the whole app, in this order, before the routes. */
+  /** Mounts of the whole app, in this order, before the routes. */
   readonly mounts?: readonly Options[]
   /** Default: GET "/". */
   readonly routes?: readonly RoutePlan[]
 }
 
-/** A server of the plan's app on a free port of 127.0.0.1. */
+/** A running server with the app of a plan, on a free port of 127.0.0.1. */
 export interface RunningApp {
-  /** "http://127.0.0.1:41234" */
+  /** Base URL, such as "http://127.0.0.1:41234". */
   readonly url: string
-  /** Ends it, open connections too. */
+  /** Stops the server, and closes open connections. */
   close(): Promise<void>
 }
 
-/** A behaviour that an adapter does not have, by its name in the suite, and why. */
+/** A behavior that an adapter does not have, with its name in the suite and the reason. */
 export interface Deviation {
   readonly behaviour: string
   readonly reason: string
 }
 
-/** What the suite needs of a framework. */
+/** The parts of a framework and its adapter that the suite needs. */
 export interface AdapterUnderTest {
-  /** Puts the app together with the framework's adapter and listens. */
+  /** Builds the app with the framework's adapter, and starts listening. */
   start(plan: AppPlan): Promise<RunningApp>
-  /** Where the adapter leaves the decision. */
+  /** Returns the decision that the adapter has put on the request. */
   decisionOf(request: FrameworkRequest): Decision | undefined
-  /** A request header, by the framework's own way. */
+  /** Returns a request header, read in the framework's own way. */
   headerOf(request: FrameworkRequest, name: string): string | undefined
-  /** Answers from `onRejected`, by the framework's own way; `response` is its fourth argument. */
+  /** Answers from `onRejected` in the framework's own way. `response` is the fourth argument of `onRejected`. */
   reply(response: unknown, status: number, body: string): void | Promise<void>
-  /** The same, but in a later turn and without a promise of it. */
+  /** Answers like `reply`, but in a later turn and without returning a promise. */
   replyLater(response: unknown, status: number, body: string): void
-  /** Begins an answer at once, by Node's own response, and ends it with this body in a later turn. */
+  /** Begins an answer at once with Node's own response, and ends it with this body in a later turn. */
   replyInParts(response: unknown, status: number, body: string): void
   readonly deviations?: readonly Deviation[]
 }

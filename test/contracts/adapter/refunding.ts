@@ -5,7 +5,7 @@ import { describe, expect } from "vitest"
 import { askAndHangUp } from "./ask.ts"
 import type { Behaves } from "./stage.ts"
 
-/** What the app may say about what a response was worth. */
+/** Registers the behaviors of `refundWhen`. */
 export function refunding(behaves: Behaves): void {
   describe("refundWhen", () => {
     behaves("charges parallel guesses before it gives anything back", async ({ start, base, clock }) => {
@@ -38,7 +38,7 @@ export function refunding(behaves: Behaves): void {
       })
       const guesses = Array.from({ length: 20 }, () =>
         client("/").then((response) => {
-          // The last to be refused lets the others be answered.
+          // The last refusal opens the gate for the others.
           if (response.status === 429 && ++refused === 15) open()
           return response.status
         }),
@@ -120,7 +120,7 @@ export function refunding(behaves: Behaves): void {
         let asked = 0
         const answered = async (status: number) => {
           const response = await client("/", { headers: { "X-Answer": String(status) } })
-          // The response may have been read here before its end is told there.
+          // The client may read the response before the server learns of its end.
           asked++
           while (told.length < asked) await new Promise(setImmediate)
           return response.status

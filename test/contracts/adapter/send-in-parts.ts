@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http"
 import type { Reply } from "./plan.ts"
 
-/** Node's own response, of HTTP/1 or HTTP/2. */
+/** Node's own response, for HTTP/1 or HTTP/2. */
 interface Answering {
   writeHead(status: number, headers?: OutgoingHttpHeaders): unknown
   flushHeaders(): void

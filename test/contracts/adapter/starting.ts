@@ -4,7 +4,7 @@ import { type Behaves, expectOk, statuses } from "./stage.ts"
 
 const RULE = { name: "rule", field: "ip", limit: 2, window: "1 minute" }
 
-/** A network source whose first loads fail, until it has rules. */
+/** Returns a network source whose loads fail until rules are published. */
 function failingSource(): { readonly source: RuleSource; publish(): void } {
   let isThere = false
   const listeners = new Set<() => void>()
@@ -26,7 +26,7 @@ function failingSource(): { readonly source: RuleSource; publish(): void } {
   }
 }
 
-/** What becomes of requests until the rules of a network source are loaded for the first time. */
+/** Registers the behaviors before the rules of a network source have loaded for the first time. */
 export function starting(behaves: Behaves): void {
   describe("until rules are loaded", () => {
     behaves('answers 503 with "deny", and counts as soon as there are rules', async ({ start, base }) => {

@@ -8,7 +8,7 @@ const PROBLEM = {
   status: 429,
 }
 
-/** What a client sees of its quota, and of a refusal. */
+/** Registers the behaviors of the information that clients get about their quota and about refusals. */
 export function telling(behaves: Behaves): void {
   describe("an admitted request", () => {
     behaves("is told the quota and what is left", async ({ start, base }) => {
@@ -193,14 +193,14 @@ export function telling(behaves: Behaves): void {
         expect((await client("/")).status).toBe(429)
         clock.advance(1000)
         expect((await client("/")).status).toBe(200)
-        // A whole second may hold more than one wait's end.
+        // Several units may return within one second.
         while ((await client("/")).status === 200);
       }
     })
   })
 }
 
-/** The names and parameters of a structured field's list. */
+/** Returns the names and parameters of the list in a structured field. */
 function members(field: string | undefined): Record<string, Record<string, unknown>> {
   return Object.fromEntries(
     parseList(field ?? "").map(([name, parameters]) => [name, Object.fromEntries(parameters)]),

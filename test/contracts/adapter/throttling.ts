@@ -2,12 +2,12 @@ import type { Decision } from "@sluice/core"
 import { describe, expect } from "vitest"
 import type { Behaves, Client, Stage } from "./stage.ts"
 
-/** What is admitted above the limit, and how it is told. */
+/** Registers the behaviors of throttling: which requests are admitted above the limit, and what their clients see. */
 export function throttling(behaves: Behaves): void {
   describe("throttled", () => {
     behaves("softly: 25 above 500 in a minute, marked, and no more", async (stage) => {
       const { client, decisions } = await start(stage, { kind: "soft", percent: 5 })
-      // The first 490 in one request, so that the rest is looked at one by one.
+      // Take the first 490 units in one request, and check the rest one by one.
       expect((await client("/", costing(490))).status).toBe(200)
       for (let left = 9; left >= -25; left--) {
         const { status, headers } = await client("/")
@@ -17,7 +17,7 @@ export function throttling(behaves: Behaves): void {
       }
       const { status, headers } = await client("/")
       expect([status, headers.ratelimit]).toEqual([429, `"soft";r=0;t=${headers["retry-after"]}`])
-      // The request that is refused meets no handler.
+      // The refused request does not reach the handler.
       expect(decisions.map(({ overLimit }) => overLimit)).toEqual([
         ...Array<boolean>(11).fill(false),
         ...Array<boolean>(25).fill(true),
@@ -46,7 +46,10 @@ export function throttling(behaves: Behaves): void {
 
 const costing = (units: number) => ({ headers: { "X-Cost": String(units) } })
 
-/** An app with a limit of 500 a minute, and the decisions that its handler finds on the requests. */
+/**
+ * Starts an app with a limit of 500 per minute. Returns a client, and the decisions that the handler finds on its
+ * requests.
+ */
 async function start(
   { start, base, adapter }: Stage,
   throttle: { readonly kind: "soft"; readonly percent: number } | ElasticThrottle,
