@@ -2,7 +2,7 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
-/** An app with a limit for all of it and a stricter one for an expensive route. */
+/** Creates an app with a limit for all routes, and a stricter limit for an expensive route. */
 export function createApp(surroundings: Surroundings = {}): Express {
   const app = express()
   app.use(rateLimit({ ...surroundings, limit: 100, window: "1 minute" }))
@@ -11,7 +11,7 @@ export function createApp(surroundings: Surroundings = {}): Express {
     res.json({ hello: "world", remaining: req.rateLimit?.remaining })
   })
 
-  // A search takes from both, unless the app's limit has refused it.
+  // A search counts against both limits, unless the app's limit has refused it.
   const searches = rateLimit({ ...surroundings, name: "search", limit: 3, window: "1 second" })
   app.get("/search", searches, (req, res) => {
     res.json({ found: [], remaining: req.rateLimit?.remaining })

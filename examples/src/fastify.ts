@@ -2,14 +2,14 @@ import { rateLimit } from "@sluice/fastify"
 import Fastify, { type FastifyInstance } from "fastify"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
-/** An app with a limit for all of it and a stricter one for an expensive route. */
+/** Creates an app with a limit for all routes, and a stricter limit for an expensive route. */
 export async function createApp(surroundings: Surroundings = {}): Promise<FastifyInstance> {
   const app = Fastify()
   await app.register(rateLimit, { ...surroundings, limit: 100, window: "1 minute" })
 
   app.get("/", (request) => ({ hello: "world", remaining: request.rateLimit?.remaining }))
 
-  // In place of the app's limit: a search takes from this one alone.
+  // This replaces the app's limit: a search counts only against this one.
   const searches = { name: "search", limit: 3, window: "1 second" }
   app.get("/search", { config: { rateLimit: searches } }, (request) => ({
     found: [],

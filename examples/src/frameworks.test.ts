@@ -14,7 +14,7 @@ const FRAMEWORKS: readonly { name: string; start: (options: Options) => Promise<
   [
     { name: "express", start: (options) => serve(createExpressApp(options)), stacks: true },
     { name: "koa", start: (options) => serve(createKoaApp(options).callback()), stacks: true },
-    // A route's own rule stands in place of the app's.
+    // In Fastify, a route's own rule replaces the app's rule.
     { name: "fastify", start: async (options) => serve(await createFastifyApp(options)), stacks: false },
   ]
 

@@ -3,7 +3,7 @@ import { rateLimit } from "@sluice/koa"
 import Koa from "koa"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
-/** An app with a limit for all of it and a stricter one for an expensive route. */
+/** Creates an app with a limit for all routes, and a stricter limit for an expensive route. */
 export function createApp(surroundings: Surroundings = {}): Koa {
   const app = new Koa()
   app.use(rateLimit({ ...surroundings, limit: 100, window: "1 minute" }))
@@ -13,7 +13,7 @@ export function createApp(surroundings: Surroundings = {}): Koa {
     ctx.body = { hello: "world", remaining: ctx.state.rateLimit?.remaining }
   })
 
-  // A search takes from both, unless the app's limit has refused it.
+  // A search counts against both limits, unless the app's limit has refused it.
   const searches = rateLimit({ ...surroundings, name: "search", limit: 3, window: "1 second" })
   router.get("/search", searches, (ctx) => {
     ctx.body = { found: [], remaining: ctx.state.rateLimit?.remaining }

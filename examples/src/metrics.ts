@@ -10,10 +10,10 @@ const RULES = [
   { name: "tried-out", field: "ip", limit: 3, window: "1 minute", shadow: true },
 ]
 
-/** An app that tells Prometheus at /metrics what its limiter does. */
+/** Creates an app that exposes the metrics of its limiter for Prometheus at /metrics. */
 export function createApp(options: LimiterOptions<Request> = {}): Express {
   const app = express()
-  // By itself the exporter listens on a port of its own; here the app's will do.
+  // By default the exporter listens on its own port. This app serves the metrics itself.
   const exporter = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true })
   const meterProvider = new MeterProvider({ readers: [exporter] })
   const limits = rateLimit({ rules: RULES, ...options })

@@ -42,7 +42,7 @@ async function statuses(times: number): Promise<number[]> {
   return seen
 }
 
-/** Puts another text in place of the file, as an editor or Kubernetes does, and waits until the limiter tells of it. */
+/** Replaces the file, like an editor or Kubernetes does. Resolves when the limiter has emitted the event. */
 async function replace(event: "rules" | "rule-error", text: string): Promise<unknown> {
   const told = new Promise((resolve) => limiter.on(event, resolve))
   await writeFile(join(folder, "new"), text)

@@ -9,8 +9,8 @@ export function createApp(
   path: string | URL = RULES,
   options: Pick<LimiterOptions<Request>, "clock" | "logger"> = {},
 ): { readonly app: Express; readonly limiter: Limiter<Request> } {
-  // Throws if the file is missing or has an invalid rule, so that the server does not start. Later a file with a mistake
-  // changes nothing: the previous rules stay in force, and the log says what is wrong.
+  // Throws if the file is missing or has an invalid rule, so that the server does not start. Later, an invalid file
+  // changes nothing: the previous rules stay in force, and the log contains the problem.
   const limiter = createLimiter<Request>({ ...options, service: "shop", rules: fileRules(path) })
   limiter.on("rules", ({ names }) => console.log(`Rules in force: ${names.join(", ")}`))
 

@@ -9,7 +9,7 @@ const { scripts } = JSON.parse(await readFile(new URL("../package.json", import.
   scripts: Record<string, string>
 }
 
-/** What each example limits: asked with a GET, or with a POST. */
+/** The limited route of each example: its method and path. */
 const LIMITED: Readonly<Record<string, readonly [method: string, path: string]>> = {
   express: ["GET", "/"],
   fastify: ["GET", "/"],
@@ -31,7 +31,10 @@ async function freePort(): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Runs a script as the README says, until `meanwhile` is done, which starts when the example says that it listens. */
+/**
+ * Runs a script as in the README. When the example reports that it listens, runs `meanwhile`, and ends the script
+ * afterwards.
+ */
 async function run(script: string, port: number, meanwhile: () => Promise<void>): Promise<void> {
   const [, file = ""] = script.split(" ")
   const child = spawn(process.execPath, ["--import", "tsx", file], {
@@ -73,7 +76,7 @@ describe("an example that is started", () => {
     })
   })
 
-  // One for each framework: the other examples listen in the same ways.
+  // Test one example per framework. The other examples listen in the same ways.
   it.each(["express", "fastify", "koa"])("by %s says that its port is taken, and ends", async (name) => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, resolve))

@@ -1,11 +1,11 @@
 import { Agent, request } from "node:http"
 
-/** An answer as it came over the wire. */
+/** A response as it came over the wire. */
 export interface Answer {
   readonly status: number
-  /** "HTTP/1.1 429 Too Many Requests" */
+  /** The status line, such as "HTTP/1.1 429 Too Many Requests". */
   readonly statusLine: string
-  /** Names as the server wrote them, in its order. */
+  /** Header fields in the spelling and order of the server. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string
 }
@@ -13,7 +13,10 @@ export interface Answer {
 const TIMEOUT_MS = 5_000
 const agent = new Agent({ keepAlive: true })
 
-/** The answer to a GET by a client behind the proxy that this program plays: it says whom it asks for. */
+/**
+ * Sends a GET for a client, and resolves with the response. The program plays a proxy, so it names the client in
+ * X-Forwarded-For.
+ */
 export function ask(url: string, client: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { "x-forwarded-for": client }
@@ -36,12 +39,12 @@ export function ask(url: string, client: string): Promise<Answer> {
   })
 }
 
-/** The value of a header, by its name in any case. */
+/** Returns the value of a header. `name` is in lower case. */
 export function header({ headers }: Answer, name: string): string | undefined {
   return headers.find(([one]) => one.toLowerCase() === name)?.[1]
 }
 
-/** Node gives names and values in turn. */
+/** Returns pairs of names and values from Node's flat list. */
 function pairs(raw: readonly string[]): [name: string, value: string][] {
   const found: [string, string][] = []
   for (let at = 0; at + 1 < raw.length; at += 2) found.push([raw[at] ?? "", raw[at + 1] ?? ""])

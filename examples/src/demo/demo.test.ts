@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
-/** The demo runs on what is built, as the command does. */
+/** The demo runs on the built packages, like the command. */
 const env = {
   ...process.env,
   TSX_TSCONFIG_PATH: fileURLToPath(new URL("../../tsconfig.json", import.meta.url)),
@@ -15,7 +15,7 @@ interface Ended {
   readonly errors: string
 }
 
-/** Runs the demo with no terminal, as CI does. */
+/** Runs the demo without a terminal, like CI. */
 function runDemo(...nodeOptions: string[]): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const args = ["--import", "tsx", ...nodeOptions, "examples/src/demo/main.ts"]
@@ -32,7 +32,7 @@ function runDemo(...nodeOptions: string[]): Promise<Ended> {
   })
 }
 
-/** Makes every server of the process forget to say when to come back. */
+/** Code that removes Retry-After from all responses of the process. */
 const FORGETFUL = `import { ServerResponse } from "node:http"
 const { setHeader, writeHead } = ServerResponse.prototype
 ServerResponse.prototype.setHeader = function (name, value) {
@@ -100,13 +100,16 @@ describe("the demo", () => {
   })
 })
 
-/** util-linux' `script` runs a command in a terminal of its own; elsewhere the name means other programs. */
+/**
+ * The `script` of util-linux runs a command in a terminal of its own. On other systems, `script` is a different
+ * program.
+ */
 const hasTerminal =
   spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false
 
 describe.skipIf(!hasTerminal)("the demo in a terminal", () => {
   it("goes on serving what it invites to, and ends with 0 at Ctrl-C", async () => {
-    // exec: some shells stay in front of what they run and answer the Ctrl-C in its place, with 130.
+    // Use exec. Otherwise some shells keep running in front of the command, and exit with 130 on Ctrl-C.
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
     const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {
       cwd: root,
@@ -127,7 +130,7 @@ describe.skipIf(!hasTerminal)("the demo in a terminal", () => {
 
     child.stdin.write("\u0003")
     expect(await ended).toBe(0)
-    // Drawn more than once, in place; and no colour, as NO_COLOR asks.
+    // The table is redrawn in place several times, and without color, because NO_COLOR is set.
     expect(output.split("\u001b[10A").length).toBeGreaterThan(5)
     expect(output).not.toContain("\u001b[32m")
   })

@@ -3,7 +3,7 @@ import type { Paint } from "./paint.ts"
 
 const RATE_LIMIT = /^(ratelimit|retry-after)/i
 
-/** A response in full, as a client gets it, with a body of JSON on several lines. */
+/** Returns the complete response that a client receives, with its JSON body on several lines. */
 export function refusedResponse({ statusLine, headers, body }: Answer, paint: Paint): string {
   return [
     paint("bad", statusLine),

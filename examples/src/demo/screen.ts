@@ -1,12 +1,12 @@
-/** Shows a text while it changes. */
+/** A display for a text that changes. */
 export interface Screen {
-  /** In a terminal in place of the text before, elsewhere not at all. */
+  /** Replaces the previous text. A no-op if the output is not a terminal. */
   update(text: string): void
-  /** Shows the text for good. */
+  /** Shows the final text. */
   finish(text: string): void
 }
 
-/** A screen on a stream. */
+/** Creates a screen that writes to a stream. */
 export function createScreen(write: (text: string) => unknown, isTerminal: boolean): Screen {
   let shown = 0
   const put = (text: string): void => {
@@ -14,8 +14,8 @@ export function createScreen(write: (text: string) => unknown, isTerminal: boole
       write(`${text}\n`)
       return
     }
-    // Up to the first line, and line by line to its end: erasing all of it first would flicker. A line that wraps in a
-    // narrow window would be two, so wrapping is off meanwhile.
+    // Move up to the first line, and clear the rest of each line while it is written. Erasing everything first would
+    // flicker. Line wrap is off, because a line that wraps in a narrow window would count as two.
     const up = shown === 0 ? "" : `\u001b[${shown}A`
     write(`\u001b[?7l${up}${text.replaceAll("\n", "\u001b[K\n")}\u001b[K\n\u001b[?7h`)
     shown = text.split("\n").length

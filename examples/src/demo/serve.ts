@@ -2,15 +2,15 @@ import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { FastifyInstance } from "fastify"
 
-/** A server that listens on a free port of this machine, and of no other. */
+/** A server on a free port, which only this machine can reach. */
 export interface Served {
-  /** "http://127.0.0.1:40123" */
+  /** Base URL, such as "http://127.0.0.1:40123". */
   readonly url: string
-  /** Ends it at once, connections too. */
+  /** Stops the server at once, and closes its connections. */
   close(): Promise<void>
 }
 
-/** Serves an app: an Express app or a Koa `callback()` as they are, a Fastify app by itself. */
+/** Starts a server for an app. An Express app and a Koa `callback()` get a Node server; a Fastify app has its own. */
 export async function serve(app: RequestListener | FastifyInstance): Promise<Served> {
   if (typeof app !== "function") {
     const url = await app.listen({ port: 0, host: "127.0.0.1" })

@@ -3,14 +3,14 @@ import { createApp as createFastifyApp } from "../fastify.ts"
 import { createApp as createKoaApp } from "../koa.ts"
 import { type Served, serve } from "./serve.ts"
 
-/** An example app that listens. */
+/** A running example app. */
 export interface ExampleServer extends Served {
   readonly framework: "Express" | "Fastify" | "Koa"
 }
 
-/** The three example apps, each on a free port, with counters of its own in memory. */
+/** Starts the three example apps. Each has a free port, and its own counters in memory. */
 export async function startServers(): Promise<readonly ExampleServer[]> {
-  // The demo's clients come through a proxy on this machine, which is the demo itself.
+  // The demo itself plays a proxy on this machine for its clients.
   const options = { trustedProxies: ["loopback"] }
   return [
     { framework: "Express", ...(await serve(createExpressApp(options))) },

@@ -2,7 +2,7 @@ import type { Paint } from "./paint.ts"
 import type { ExampleServer } from "./servers.ts"
 import type { Tally } from "./tally.ts"
 
-/** What was seen, when all of it was as promised. */
+/** Returns a summary of the run, if every client got what the limits promise. */
 export function summary(tallies: readonly Tally[], paint: Paint): string {
   const sum = (count: (tally: Tally) => number): number =>
     tallies.reduce((all, tally) => all + count(tally), 0)
@@ -18,7 +18,7 @@ export function summary(tallies: readonly Tally[], paint: Paint): string {
   ].join("\n")
 }
 
-/** How to try it by hand. curl asks once for each number in the brackets. */
+/** Returns instructions to try it by hand. curl sends one request for each number in the brackets. */
 export function invitation(servers: readonly ExampleServer[], paint: Paint): string {
   return [
     "Still serving. Ask six times in a second, where three are admitted:",

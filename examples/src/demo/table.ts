@@ -3,7 +3,7 @@ import type { Tally } from "./tally.ts"
 
 const BAR = 10
 
-/** The table of all clients, at most 100 columns wide. */
+/** Returns the table of all clients, at most 100 columns wide. */
 export function table(tallies: readonly Tally[], nowMs: number, paint: Paint): string {
   const head = line("framework", "client", "rule", "used".padEnd(BAR), "admitted", "refused", "remaining")
   const rows = tallies.map((tally, index) => {
@@ -44,7 +44,7 @@ function line(
   ].join("  ")
 }
 
-/** How much of the limit is used. */
+/** Returns a bar that shows how much of the limit is used. */
 function bar({ limit, remaining }: Tally, paint: Paint): string {
   if (limit === 0) return " ".repeat(BAR)
   const used = Math.round(((limit - remaining) / limit) * BAR)

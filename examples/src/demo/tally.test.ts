@@ -19,7 +19,7 @@ function answer(status: number, left: number, retryAfter?: string, rule = "ip-1m
   }
 }
 
-/** A tally of so many requests, sent and answered within the minute unless told otherwise. */
+/** Creates a tally of these answers. All times are within one minute, unless `at` sets others. */
 function tallyOf(answers: readonly Answer[], at: Partial<Tally> = {}): Tally {
   const tally = newTally("Express", "203.0.113.1", "ip-1m")
   tally.firstSentMs = NOW

@@ -1,28 +1,30 @@
 import { type Answer, header } from "./ask.ts"
 
-/** What one client of one server has met so far. Times are epoch milliseconds. */
+/** The results of one client of one server so far. Times are epoch milliseconds. */
 export interface Tally {
   readonly framework: string
   readonly client: string
-  /** The rule that binds this client's requests, by name. */
+  /** Name of the rule that limits this client. */
   readonly rule: string
   limit: number
   windowMs: number
   sent: number
   admitted: number
   refused: number
-  /** As the last answer says. */
+  /** Remaining units according to the last response. */
   remaining: number
-  /** When the client may come back, as the last refusal says; 0 before there is one. */
+  /** When the client may retry, according to the last refusal. 0 before the first refusal. */
   retryAtMs: number
-  /** Units that were left when the client was last told. A client that asks one by one is owed them. */
+  /**
+   * Remaining units according to the last admitted response. A client that sends one request at a time must get them.
+   */
   owed: number
   firstSentMs: number
   lastAnsweredMs: number
   firstRefusal: Answer | undefined
-  /** Set for a client that waited: how long it was told to, and whether it was admitted then. */
+  /** Set for a client that waited: the time from Retry-After, and whether the client was admitted after it. */
   waited: { readonly seconds: number; isAdmitted: boolean | undefined } | undefined
-  /** What was not as promised. */
+  /** Problems: results that the limits do not promise. */
   readonly broken: string[]
 }
 
@@ -47,7 +49,7 @@ export function newTally(framework: string, client: string, rule: string): Tally
   }
 }
 
-/** Takes an answer into the tally: what it says of the rule, and whether it says what it must. */
+/** Adds a response to the tally, and records a problem if a required header is missing. */
 export function record(tally: Tally, answer: Answer, nowMs: number): void {
   const { rule, broken } = tally
   tally.lastAnsweredMs = nowMs
@@ -74,7 +76,7 @@ export function record(tally: Tally, answer: Answer, nowMs: number): void {
   tally.retryAtMs = nowMs + seconds * 1000
 }
 
-/** The seconds of Retry-After (RFC 9110, section 10.2.3); 0 when there are none. */
+/** Returns the seconds of Retry-After (RFC 9110, section 10.2.3), or 0 if there are none. */
 export function retryAfterSeconds(answer: Answer): number {
   const text = header(answer, "retry-after") ?? ""
   return /^\d+$/.test(text) ? Number(text) : 0

@@ -3,21 +3,21 @@ import { ask } from "./ask.ts"
 import type { ExampleServer } from "./servers.ts"
 import { newTally, record, retryAfterSeconds, type Tally } from "./tally.ts"
 
-/** How long the clients that ask one by one take, in milliseconds. */
+/** Milliseconds over which the steady clients spread their requests. */
 const SPREAD_MS = 2_500
-/** They take longer on a machine that is busy. */
+/** Milliseconds to reserve, because the clients take longer on a busy machine. */
 const ROOM_MS = 2 * SPREAD_MS + 1_000
 const READER_SENDS = 40
 const SCRAPER_SENDS = 130
 const BURST = 8
 
-/** Clients at work: their tallies, which change while they are, and when they have done. */
+/** Running clients: their tallies, which change during the run, and a promise for their end. */
 export interface Traffic {
   readonly tallies: readonly Tally[]
   readonly done: Promise<void>
 }
 
-/** Sets three clients on each server: one within the limit, one beyond it, and one that waits when it is told to. */
+/** Starts three clients for each server. One stays within the limit, one exceeds it, and one waits for Retry-After. */
 export function startTraffic(servers: readonly ExampleServer[]): Traffic {
   const clients = servers.flatMap(({ framework, url }) => [
     {
@@ -37,8 +37,8 @@ export function startTraffic(servers: readonly ExampleServer[]): Traffic {
 }
 
 /**
- * Resolves when no window of a minute ends while the clients are at work: one that did would hand out new units in the
- * middle, and the counts would be right but not round.
+ * Resolves when the current minute has enough time left for the clients. A minute that ended in between would return
+ * units, and the counts would be correct but not round.
  */
 export async function untilMinuteHasRoom(nowMs: number): Promise<void> {
   const leftMs = 60_000 - (nowMs % 60_000)
@@ -53,7 +53,9 @@ async function sendOne(tally: Tally, url: string): Promise<number> {
   return answer.status === 200 ? 0 : retryAfterSeconds(answer)
 }
 
-/** One request after the other, evenly spread. A client that has been told of units left must get them. */
+/**
+ * Sends one request after another, evenly spread. Records a problem if a request is refused although units were left.
+ */
 async function steady(tally: Tally, url: string, sends: number): Promise<void> {
   const start = performance.now()
   for (let sent = 0; sent < sends; sent++) {
@@ -66,7 +68,7 @@ async function steady(tally: Tally, url: string, sends: number): Promise<void> {
   }
 }
 
-/** Several requests at once at the start of a second, then one more after exactly the time that was told. */
+/** Sends several requests at the start of a second, and one more exactly after the longest Retry-After. */
 async function patient(tally: Tally, url: string): Promise<void> {
   await sleep(1_000 - (Date.now() % 1_000) + 20)
   const search = `${url}/search?q=sluice`

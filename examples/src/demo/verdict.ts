@@ -1,15 +1,18 @@
 import type { Tally } from "./tally.ts"
 
-/** Clocks are read beside the server, not in it: this near to a window's boundary its side is not known. */
+/**
+ * Tolerance in milliseconds around the end of a window. Times are measured in the client, so that near the boundary the
+ * window is uncertain.
+ */
 const EDGE_MS = 20
 
-/** What was not as promised, in a line each; nothing when all of it was. */
+/** Returns one line for each problem, and nothing if every client got what the limits promise. */
 export function verdict(tallies: readonly Tally[]): string[] {
   return tallies.flatMap((tally) => {
     const wrong = [...new Set(tally.broken)]
     const { framework, client, rule } = tally
     const told = (what: string): string => `${framework}, ${client}, "${rule}": ${what}`
-    // Nobody has said what the limit is, which has been noted by then.
+    // No response contained the limit, which is already recorded as a problem.
     if (tally.limit === 0) return wrong.map(told)
     const [least, most] = expectedAdmissions(tally)
     if (tally.admitted < least || tally.admitted > most) {
@@ -25,7 +28,10 @@ export function verdict(tallies: readonly Tally[]): string[] {
   })
 }
 
-/** Exactly the limit within one window; where a boundary was crossed, also what has come back since. */
+/**
+ * Returns the expected number of admitted requests. It is exactly the limit within one window. Across a boundary, units
+ * that have come back may be admitted too.
+ */
 function expectedAdmissions(tally: Tally): [least: number, most: number] {
   const { sent, limit, windowMs, firstSentMs, lastAnsweredMs } = tally
   const least = Math.min(sent, limit)

@@ -2,29 +2,35 @@ import { fileURLToPath } from "node:url"
 import { credentials, loadPackageDefinition, type ServiceClientConstructor } from "@grpc/grpc-js"
 import { loadSync } from "@grpc/proto-loader"
 
-/** What the decision service answers; numbers are milliseconds and units. */
+/** The answer of the decision service. Numbers are milliseconds and units. */
 export interface Verdict {
   readonly shouldForward: boolean
-  /** To be set on the client's response, whether the request is forwarded or not. */
+  /** Headers for the client's response, whether or not the request is forwarded. */
   readonly headers: Readonly<Record<string, string>>
-  /** How long to hold it before it is forwarded. */
+  /** Milliseconds to wait before the request is forwarded. */
   readonly delayMs: number
-  /** For a client that is refused. */
+  /** Status for a refused client. */
   readonly statusCode: number
   readonly body: string
 }
 
 /** A client of the decision service. */
 export interface DecisionClient {
-  /** Asks about a request to a service. Rejects when there is no answer in time; soon after that, at once. */
+  /**
+   * Asks for a decision about a request to a service. Rejects if there is no answer in time. For a short time after
+   * that, rejects at once.
+   */
   ask(serviceId: number, request: object): Promise<Verdict>
   close(): void
 }
 
-/** How long it does not ask again when there was no answer. */
+/** Milliseconds without further calls after a call got no answer. */
 const PAUSE_MS = 1_000
 
-/** A service that is back is found within a second or two, however long it was gone, and one that has gone without a word is found out. */
+/**
+ * Reconnects within a second or two, even after a long outage. Keepalive detects a service that has disappeared
+ * silently.
+ */
 const CONNECTION = {
   "grpc.max_reconnect_backoff_ms": PAUSE_MS,
   "grpc.keepalive_time_ms": 10_000,
@@ -32,8 +38,9 @@ const CONNECTION = {
 }
 
 /**
- * Opens a client of the service at `host:port`, which waits so many milliseconds for a decision. It needs nothing of ours but the
- * proto file, as in any other language. `say` is told once that the service is gone, with why, and once that it is back.
+ * Opens a client of the service at `host:port`. It waits at most `deadlineMs` for a decision. It needs nothing from
+ * Sluice except the proto file, like a client in any other language. `say` is called once when the service is gone,
+ * with the reason, and once when it is back.
  */
 export function openDecisionClient(
   address: string,
@@ -60,7 +67,7 @@ export function openDecisionClient(
   let isGone = false
   return {
     async ask(serviceId, request) {
-      // While the service is gone nobody waits for it, but for one request a second.
+      // While the service is gone, only one request per second waits for it.
       if (Date.now() < askAgainAt) throw new Error("The decision service does not answer")
       const before = answers
       try {
@@ -70,7 +77,8 @@ export function openDecisionClient(
         isGone = false
         return verdict
       } catch (error) {
-        // Where others were answered meanwhile the service is there: this one may be held by a rule that queues.
+        // If other calls were answered in the meantime, the service is running. A queuing rule may be holding this
+        // call.
         if (answers !== before) throw error
         askAgainAt = Date.now() + PAUSE_MS
         if (!isGone) say(`The decision service at ${address} does not answer: ${(error as Error).message}`)

@@ -5,24 +5,27 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import type { DecisionClient, Verdict } from "./decision-client.ts"
 
 /**
- * What a gateway does while the decision service is gone: let everybody pass, nobody, or whom a limiter of its own lets
- * pass.
+ * The behavior of a gateway while the decision service is gone: admit all requests, admit none, or decide with its own
+ * limiter.
  */
 export type WhenGone = "open" | "closed" | Limiter<FastifyRequest>
 
 export interface GatewayOptions {
-  /** Where requests are forwarded to: "http://127.0.0.1:3000". */
+  /** URL to forward requests to: "http://127.0.0.1:3000". */
   readonly upstream: string
-  /** Whose rules they are under. */
+  /** The service whose rules apply. */
   readonly serviceId: number
   readonly decisions: DecisionClient
   readonly whenGone: WhenGone
 }
 
-/** A reverse proxy that asks the decision service about each request, and forwards it or answers 429 by itself. */
+/**
+ * Creates a reverse proxy. It asks the decision service about each request, and forwards the request or answers it with
+ * a refusal.
+ */
 export function createGateway({ upstream, serviceId, decisions, whenGone }: GatewayOptions): FastifyInstance {
   const gateway = Fastify()
-  // Bodies go by as they come: of whatever type and length, they are the upstream's to read.
+  // Forward bodies without parsing them, with any type and length.
   gateway.removeAllContentTypeParsers()
   gateway.addContentTypeParser("*", (_request, body, done) => done(null, body))
   gateway.register(replyFrom, { base: upstream })
@@ -33,22 +36,25 @@ export function createGateway({ upstream, serviceId, decisions, whenGone }: Gate
       .catch(() => decideAlone(request, whenGone))
     reply.headers(verdict.headers)
     if (!verdict.shouldForward) return reply.code(verdict.statusCode).send(verdict.body)
-    // A leaky bucket lets them through one by one.
+    // A leaky bucket releases requests one by one.
     if (verdict.delayMs > 0) await setTimeout(verdict.delayMs)
   })
   gateway.all("/*", (_request, reply) => {
-    // A service that limits too says so in fields of the same names.
+    // If the upstream also limits, it uses the same header names. The gateway's headers win.
     const own = reply.getHeaders()
     return reply.from(undefined, {
       rewriteHeaders: (headers) => Object.assign({}, headers, own),
-      // Where the upstream is, and why it cannot be reached, is not for clients.
+      // Do not show clients the address of the upstream or the reason for the failure.
       onError: (failed) => failed.code(502).type("text/plain").send("Please try again later.\n"),
     })
   })
   return gateway
 }
 
-/** What rules may go by. A real gateway takes the user from its authentication, and never from a header that anyone can send. */
+/**
+ * Returns the facts that rules can use. A real gateway takes the user from its authentication, and never from a header
+ * that anyone can send.
+ */
 function whatIsKnown({ ip, method, url, headers }: FastifyRequest): object {
   return { ip, method, url, user_id: headers["x-user-id"] }
 }

@@ -3,8 +3,8 @@ import type { FastifyRequest } from "fastify"
 import { openDecisionClient } from "./decision-client.ts"
 import { createGateway, type WhenGone } from "./gateway.ts"
 
-// A gateway in front of UPSTREAM, under the rules of service 1 of the decision service at DECISIONS. WHEN_GONE is what it does
-// while that does not answer: open, closed, or local, by a limiter of its own.
+// Runs a gateway in front of UPSTREAM, with the rules of service 1 of the decision service at DECISIONS. WHEN_GONE is
+// what it does while that service does not answer: open, closed, or local (its own limiter).
 
 const port = Number(process.env.PORT || 8000)
 const upstream = process.env.UPSTREAM ?? "http://127.0.0.1:3000"

@@ -1,4 +1,4 @@
-/** Who is asking, as the app's authentication found it. */
+/** The authenticated account of a request. */
 export interface Account {
   readonly id: string
   readonly plan: "free" | "pro"
@@ -11,8 +11,8 @@ const accounts: Readonly<Record<string, Account>> = {
 }
 
 /**
- * The account behind an Authorization header; undefined when there is none. It stands in for the app's own
- * authentication: a limit by account is only as good as the proof that the account is the client's.
+ * Returns the account of an Authorization header, or undefined if there is none. It stands for your own authentication.
+ * A limit per account is only as reliable as the authentication of the account.
  */
 export function accountOf(authorization: string | undefined): Account | undefined {
   const token = authorization?.match(/^Bearer (\S+)$/i)?.[1]

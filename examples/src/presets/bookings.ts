@@ -2,7 +2,9 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/** `POST /bookings`: ten a minute for an address. Looking at them is free. */
+/**
+ * Creates an app with a limit on `POST /bookings`: ten per minute for each address. Reading bookings is not limited.
+ */
 export function createApp(surroundings: Surroundings = {}): Express {
   const app = express()
   const tenAMinute = rateLimit({
@@ -10,12 +12,12 @@ export function createApp(surroundings: Surroundings = {}): Express {
     name: "bookings",
     limit: 10,
     window: "1 minute",
-    // Tells a client's program, beside Retry-After, how to go on.
+    // In addition to Retry-After, this tells client programs how to retry.
     rejectionMessage: "retry-with-fixed-time",
   })
 
   app.get("/bookings", (_req, res) => void res.json([]))
-  // On the route, so that it counts nothing else.
+  // The limit is on the route, so that it counts no other requests.
   app.post("/bookings", tenAMinute, (_req, res) => void res.status(201).json({ booked: true }))
   return app
 }

@@ -5,7 +5,7 @@ import { createApp } from "./login.ts"
 
 const clock = manualClock()
 let checked: string[]
-/** While it is set, the password check waits for it. */
+/** The password check waits for this promise while it is set. */
 let gate: Promise<void> | undefined
 let server: Served
 
@@ -46,7 +46,7 @@ describe("login", () => {
     expect(refused.status).toBe(429)
     expect(refused.headers.get("ratelimit-policy")).toBe('"login";q=5;w=60')
     const seconds = Number(refused.headers.get("retry-after"))
-    // A minute's end and one millisecond: all five came at its very start.
+    // The rest of the minute and one millisecond, rounded up. All five requests came at the start of the minute.
     expect(seconds).toBe(61)
     expect(await refused.json()).toMatchObject({
       detail: `The quota is used up. Try again in ${seconds} seconds.`,
@@ -71,7 +71,7 @@ describe("login", () => {
       open = resolve
     })
     const guesses = Array.from({ length: 30 }, (_, guess) => login(guess === 29 ? "right" : `guess ${guess}`))
-    // Whoever is refused is answered while the others still wait for their passwords to be looked at.
+    // Refusals are answered while the other requests still wait for their password check.
     let refused = 0
     await new Promise<void>((resolve) => {
       for (const guess of guesses) {

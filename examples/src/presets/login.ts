@@ -2,30 +2,30 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/** Whether the password is right. */
+/** A function that resolves with true if the password is correct. */
 type CheckPassword = (email: string, password: string) => Promise<boolean>
 
 const emailOf = ({ body }: Request): string | undefined =>
   typeof body?.email === "string" ? body.email.trim() : undefined
 
-/** `POST /login`: five wrong passwords a minute for an account from an address. */
+/** Creates an app with a limit on `POST /login`: five wrong passwords per minute for each account and address. */
 export function createApp(checkPassword: CheckPassword, surroundings: Surroundings = {}): Express {
   const app = express()
-  // Before the limiter, which reads the body.
+  // Parse the body first, because the limiter reads it.
   app.use(express.json())
 
   const guesses = rateLimit({
     ...surroundings,
     name: "login",
-    // Both together: by address alone an office would be locked out by one user, and by account alone anybody could
-    // lock out somebody else.
+    // Count by both. By address alone, one user could lock out a whole office. By account alone, anyone could lock out
+    // another user.
     field: ["ip", "account"],
-    // One spelling, or every other spelling of an account would be five more guesses.
+    // Normalize the spelling. Otherwise every other spelling of an account would allow five more guesses.
     fields: { account: (req) => emailOf(req)?.toLowerCase() },
     limit: 5,
     window: "1 minute",
-    // Each guess is charged before the password is looked at, and given back when it was right: guesses sent at the
-    // same time cannot slip through together.
+    // Each guess is charged before the password is checked, and refunded if it was correct. So parallel guesses cannot
+    // exceed the limit.
     refundWhen: (_req, status) => status < 400,
   })
 

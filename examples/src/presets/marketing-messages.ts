@@ -1,13 +1,16 @@
 import { createLimiter, type Decision } from "@sluice/core"
 import type { Surroundings } from "../surroundings.ts"
 
-/** A message and whom it is for. */
+/** A message and its recipient. */
 export interface Message {
   readonly userId: string
   readonly text: string
 }
 
-/** What sends messages, at most five a day to a user: the decision tells whether this one was, and else for how long it waits. */
+/**
+ * Returns a function that sends messages, at most five per day to each user. Its decision contains whether the message
+ * was sent, and otherwise how long to wait.
+ */
 export function limitMessages(
   send: (message: Message) => Promise<void>,
   surroundings: Pick<Surroundings, "clock"> = {},
@@ -21,13 +24,13 @@ export function limitMessages(
     window: "1 day",
   })
   return async (message) => {
-    // To keep a message back is an ordinary outcome here, so `decide`, which does not throw.
+    // Use `decide`, which does not throw: holding back a message is a normal outcome here.
     const decision = await limiter.decide(message)
     if (!decision.allowed) return decision
     try {
       await send(message)
     } catch (error) {
-      // What did not arrive has annoyed nobody.
+      // The user did not receive the message, so it does not count.
       await limiter.refund(decision)
       throw error
     }

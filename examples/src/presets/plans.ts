@@ -3,16 +3,16 @@ import Koa, { type Context } from "koa"
 import type { Surroundings } from "../surroundings.ts"
 import { accountOf } from "./authentication.ts"
 
-// Somebody on no plan is on the free one: where no rule matches, nothing limits.
+// A client without a plan gets the free plan. If no rule matched, there would be no limit.
 const planOf = (ctx: Context): string => accountOf(ctx.get("authorization"))?.plan ?? "free"
 
-/** `GET /reports`: 10 a minute on the free plan, 100 on the pro plan. */
+/** Creates an app with limits on `GET /reports`: 10 per minute on the free plan, and 100 on the pro plan. */
 export function createApp(surroundings: Surroundings = {}): Koa {
   const app = new Koa()
   const account = { field: "account", window: "1 minute" }
   const limits = rateLimit({
     ...surroundings,
-    // Without an account the address counts, which is what a missing field does by default.
+    // Requests without an account are counted by address, the default for a missing field.
     fields: { account: (ctx) => accountOf(ctx.get("authorization"))?.id, plan: planOf },
     rules: [
       { ...account, name: "free", limit: 10, match: { fields: { plan: ["free"] } } },

@@ -17,7 +17,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-/** Each time from another address. */
+/** Sends each request from another address. */
 const post = (path: string, body: object, token = "token-of-ann") =>
   fetch(`${server.url}${path}`, {
     method: "POST",

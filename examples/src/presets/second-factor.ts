@@ -3,13 +3,13 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import type { Surroundings } from "../surroundings.ts"
 import { accountOf } from "./authentication.ts"
 
-/** Whether what an account has sent is right: a code, or the number of a card. */
+/** A function that returns whether the code or card number of an account is correct. */
 type Check = (account: string, sent: string) => boolean
 type Sent = { Body: { code?: string; card?: string } }
 
 const accountIdOf = ({ headers }: FastifyRequest): string => accountOf(headers.authorization)?.id ?? ""
 
-/** `POST /second-factor` and `POST /cards`: a few tries an hour for an account. */
+/** Creates an app with limits on `POST /second-factor` and `POST /cards`: a few tries per hour for each account. */
 export async function createApp(isRight: Check, surroundings: Surroundings = {}): Promise<FastifyInstance> {
   const app = Fastify()
   app.addHook("onRequest", async (request, reply) => {
@@ -17,8 +17,8 @@ export async function createApp(isRight: Check, surroundings: Surroundings = {})
   })
   await app.register(rateLimit, { ...surroundings, fields: { account: accountIdOf } })
 
-  // By account and not by address: who has a thousand addresses still has a few tries. A right answer counts as well,
-  // since right is just what somebody who tries stolen cards is looking for.
+  // Count by account, not by address: an attacker with a thousand addresses still has only a few tries. Correct answers
+  // count too, because a correct answer is the goal of an attacker with stolen cards.
   const codes = { name: "second-factor", field: "account", limit: 5, window: "1 hour" }
   app.post<Sent>("/second-factor", { config: { rateLimit: codes } }, (request, reply) =>
     reply.code(isRight(accountIdOf(request), request.body.code ?? "") ? 200 : 403).send(),

@@ -1,14 +1,19 @@
 import { createLimiter } from "@sluice/core"
 import type { Surroundings } from "../surroundings.ts"
 
-/** What the checkout service knows the inventory service by. */
+/** The interface of the inventory service for the checkout service. */
 export interface Inventory {
-  /** Rejects with RateLimitExceededError, whose `decision` says for how long, when the pair's limit is reached. */
+  /**
+   * Returns the stock of an item. If the limit is reached, rejects with RateLimitExceededError, whose `decision` has
+   * the time to wait.
+   */
   stockOf(item: string): Promise<number>
   close(): Promise<void>
 }
 
-/** The inventory service as the checkout service may use it: 500 calls a second, whoever they are for. */
+/**
+ * Wraps the inventory service for the checkout service, with a limit of 500 calls per second for all users together.
+ */
 export function limitInventory(
   fetchStock: (item: string) => Promise<number>,
   surroundings: Pick<Surroundings, "clock"> = {},
@@ -16,7 +21,7 @@ export function limitInventory(
   const limiter = createLimiter({
     ...surroundings,
     service: "checkout-to-inventory",
-    // In `rules`, a rule without a field is one counter for all: the pair's, not that of a user behind a call.
+    // This rule has one counter for the pair of services. It does not depend on the user of a call.
     rules: [{ name: "calls", field: "service", limit: 500, window: "1 second" }],
   })
   return {

@@ -31,7 +31,7 @@ describe("stacked limits", () => {
     expect(await (await feed()).json()).toEqual({ left: { minute: 9, hour: 489 } })
   })
 
-  // Some five hundred requests, one after the other.
+  // Sends about five hundred requests, one after another.
   it("admit who waits as told, until the hour is used up", async () => {
     let admitted = 0
     let refused: Response | undefined

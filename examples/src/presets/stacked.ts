@@ -3,14 +3,14 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import type { Surroundings } from "../surroundings.ts"
 import { accountOf } from "./authentication.ts"
 
-/** `GET /feed`: 10 a minute and 500 an hour for a user, all or nothing. */
+/** Creates an app with limits on `GET /feed`: 10 per minute and 500 per hour for each user, all or nothing. */
 export async function createApp(surroundings: Surroundings = {}): Promise<FastifyInstance> {
   const app = Fastify()
   await app.register(rateLimit, {
     ...surroundings,
     fields: { user: ({ headers }: FastifyRequest) => accountOf(headers.authorization)?.id },
-    // Both in one limiter, which asks them together: a request that the minute refuses takes nothing from the hour.
-    // Two limiters one after the other would charge the hour for it.
+    // Use one limiter for both rules, so that they are checked atomically. A request that the minute refuses then takes
+    // nothing from the hour. Two limiters, one after the other, would charge the hour for it.
     rules: [
       { name: "minute", field: "user", limit: 10, window: "1 minute" },
       { name: "hour", field: "user", limit: 500, window: "1 hour" },

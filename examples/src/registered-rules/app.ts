@@ -6,7 +6,9 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express, type Request } from "express"
 import type { Redis } from "ioredis"
 
-/** What the owner of the service registers: 5 a minute for a user, and 10 a day for all of them together. */
+/**
+ * The rules that the owner of the service registers: 5 per minute for each user, and 10 per day for all users together.
+ */
 export const RULES: readonly Rule[] = [
   {
     name: "per-user",
@@ -18,7 +20,7 @@ export const RULES: readonly Rule[] = [
   { name: "daily", field: "service", limit: 10, window: "1 day", rejectionMessage: "exhausted-daily-limit" },
 ]
 
-/** What the app works with; it made them and closes them. */
+/** The clients and names that the app uses. The caller creates the clients and closes them. */
 export interface Surroundings {
   readonly dynamoDB: DynamoDBClient
   readonly redis: Redis
@@ -26,7 +28,9 @@ export interface Surroundings {
   readonly service: string
 }
 
-/** An app whose rules are in DynamoDB and whose counters are in Redis: any number of instances enforce the same limits. */
+/**
+ * Creates an app with its rules in DynamoDB and its counters in Redis. Any number of instances enforce the same limits.
+ */
 export async function createApp({
   dynamoDB,
   redis,
@@ -36,15 +40,15 @@ export async function createApp({
   const limiter = createLimiter<Request>({
     service,
     rules: dynamoDBRules({ client: dynamoDB, tableName, pollMs: 2_000 }),
-    // Until the table has been read once, requests get 503.
+    // Requests get 503 until the table has been read for the first time.
     onRulesMissing: "deny",
     store: redisStore({ client: redis }),
-    // Not the 50 ms of a service: what is shown are counts, and Redis may be on a machine that is busy.
+    // Longer than the default of 50 ms: this example shows exact counts, and Redis may be on a busy machine.
     storeTimeoutMs: 5_000,
-    // Stands for your authentication.
+    // This stands for your own authentication.
     fields: { user_id: (req) => req.get("x-user-id") },
   })
-  // A server that cannot read its rules does not start.
+  // Do not start a server that cannot read its rules.
   await limiter.ready()
 
   const app = express()

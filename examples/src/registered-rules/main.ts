@@ -23,7 +23,7 @@ const isTerminal = process.stdout.isTTY === true
 const paint = createPaint(isTerminal, process.env.NO_COLOR)
 const print = (text = ""): void => void process.stdout.write(`${text}\n`)
 
-// Of its own for each run, so that none meets the counters of another.
+// Use a new service for each run, so that runs do not share counters.
 const service = `checkout-${randomBytes(3).toString("hex")}`
 const tableName = "sluice-example-rules"
 const dynamoDB = new DynamoDBClient({
@@ -45,7 +45,7 @@ const { app, limiter } = await createApp({ dynamoDB, redis, tableName, service }
 const { url, close } = await serve(app)
 const orders = `${url}/orders`
 
-/** Asks for users in turn and shows what became of it, beside what the rules promise. */
+/** Sends requests for several users, and prints the results next to what the rules promise. */
 async function round(
   ...asked: [user: string, times: number, admitted: number, rule: string][]
 ): Promise<void> {

@@ -1,19 +1,19 @@
 import type { Paint } from "../demo/paint.ts"
 import type { Round } from "./round.ts"
 
-/** A round as it is, beside what the rules promise. */
+/** A round, with the result that the rules promise. */
 export interface Judged {
   readonly round: Round
   readonly admitted: number
   readonly rule: string
 }
 
-/** Whether the round went as the rules promise. */
+/** Whether the result of the round is what the rules promise. */
 export function isKept({ round, admitted, rule }: Judged): boolean {
   return round.admitted === admitted && round.rule === rule
 }
 
-/** A table of rounds, at most 100 columns wide. */
+/** Returns a table of rounds, at most 100 columns wide. */
 export function table(rounds: readonly Judged[], paint: Paint): string {
   const head = row("", "user", "asked", "admitted", "refused", "by", "told")
   const rows = rounds.map((judged) => {

@@ -1,20 +1,20 @@
-/** What became of some requests of one user. */
+/** The results of some requests of one user. */
 export interface Round {
   readonly user: string
   readonly admitted: number
   readonly refused: number
-  /** The rule that the last refusal names, and what it tells the client; empty when nothing was refused. */
+  /** The rule in the last refusal, and its message to the client. Empty if nothing was refused. */
   readonly rule: string
   readonly told: string
 }
 
-/** The body of a refusal, as far as it is shown. */
+/** The part of a refusal's body that is shown. */
 interface Refusal {
   readonly "violated-policies"?: readonly string[]
   readonly rejection?: string
 }
 
-/** Sends so many requests of a user, one after another. */
+/** Sends `times` requests of a user, one after another. */
 export async function ask(url: string, user: string, times: number): Promise<Round> {
   let admitted = 0
   let refusal: Refusal | undefined

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 
-// Starts the decision service, with the rules beside this file unless it is told of a table or of other rules, and prints
-// what to try. Flags and variables are those of the service: `pnpm service --help`.
+// Starts the decision service and prints commands to try. It uses the rules next to this file, unless a table or other
+// rules are given. Flags and variables are those of the service: `pnpm service --help`.
 
 const argv = process.argv.slice(2)
 const isGiven = (flag: string, variable: string): boolean =>
@@ -26,7 +26,7 @@ createInterface(child.stdout).on("line", (line) => {
   if (msg === "the service is ready") printWhatToTry()
 })
 
-/** The line of a log, or nothing of it where it is none: help, for one. */
+/** Parses a log line. Returns an empty object for other output, such as help. */
 function readLine(line: string): {
   readonly msg?: string
   readonly ports?: { readonly http: number }
@@ -47,7 +47,7 @@ function printWhatToTry(): void {
   console.log("")
 }
 
-// Ctrl-C in a terminal reaches the service too, which ends by itself.
+// Ctrl-C in a terminal also reaches the service, which ends by itself.
 process.on("SIGINT", () => undefined)
 process.on("SIGTERM", () => child.kill("SIGTERM"))
 child.once("close", (code) => process.exit(code ?? 1))
