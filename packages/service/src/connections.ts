@@ -29,7 +29,7 @@ export interface ConnectionBounds {
 const DEFAULT_MAX_CONNECTIONS = 10_000
 /** Default idle timeout. It is longer than the idle timeouts of common load balancers. */
 export const DEFAULT_IDLE_MS = 300_000
-/** How long a peer may take to close its side after this side has closed. */
+/** Milliseconds that a peer may take to close its side after this side has closed. */
 export const LINGER_MS = 1_000
 
 /**

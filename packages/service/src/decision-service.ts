@@ -94,7 +94,7 @@ export interface DecisionServiceParts {
 export interface ListenAddress {
   /** A host name or an address. "0.0.0.0" means every IPv4 address of this machine. */
   readonly host: string
-  /** 0 to 65535. */
+  /** Port number from 0 to 65535. */
   readonly port: number
 }
 

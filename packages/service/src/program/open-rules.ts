@@ -8,8 +8,8 @@ import type { Settings } from "./settings.ts"
 /**
  * Opens the table or the file in the settings. Rejects if the file has an invalid rule, unless the settings allow it.
  *
- * Beside a file, rules of other services may be registered in memory, but only if this process counts by itself.
- * Processes that share counters would otherwise have different rules.
+ * In addition to a file, rules of other services may be registered in memory, but only if this process counts by
+ * itself. Processes that share counters would otherwise have different rules.
  */
 export async function openRules(
   { rules, redis, allowInvalidRules }: Pick<Settings, "rules" | "redis" | "allowInvalidRules">,

@@ -155,8 +155,8 @@ type SettingProblem = readonly [is: string, accepted: string]
 function wrongServer(urls: readonly string[]): SettingProblem | undefined {
   if (urls.length > 1) return ["names several servers", "one server, or --redis-cluster too"]
   const { pathname, searchParams } = new URL(urls[0] as string)
-  // ioredis would select another database than the intended one. Or, once connected, it would throw an error that
-  // cannot be caught.
+  // Otherwise ioredis would select another database than the intended one, or throw an uncatchable error after it has
+  // connected.
   const databases = [pathname.slice(1), searchParams.get("db") ?? ""]
   if (databases.every((each) => /^\d*$/.test(each))) return undefined
   return ["names a database that is no number", "redis://user:password@host:6379/0"]

@@ -18,7 +18,7 @@ export async function run(argv: readonly string[], version: string): Promise<voi
   if (settings === undefined) return
   const log = createLog(settings.logLevel)
   endOnFaults(log)
-  // Everything that grpc-js logs is also in its errors.
+  // Silence the log of grpc-js, because its errors contain the same information.
   setLogVerbosity(logVerbosity.NONE)
   logOpenTelemetry(log)
   const unknown = unknownVariables(process.env, knownVariables())
