@@ -6,7 +6,7 @@ import { run } from "./program/run.ts"
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true"
 
 // Calls that are in flight during a garbage collection look long-lived. V8 would then allocate the objects of all later
-// calls in old space, and keep each until a full collection. See decision 0025.
+// calls in old space, and keep each until a full collection. See decision 0011.
 setFlagsFromString("--no-allocation-site-pretenuring")
 
 // Ignore failed writes to these streams: a reader may stop early (`sluice-service --help | head -1`), or the disk may

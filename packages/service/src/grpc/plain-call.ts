@@ -66,7 +66,7 @@ export function isPlain(headers: IncomingHttpHeaders): boolean {
 
 /**
  * A call with one message and one answer, both uncompressed, on its HTTP/2 stream. Nearly every call is like this. It
- * costs half as much as with @grpc/grpc-js, which supports calls of any kind (decision 0026).
+ * costs half as much as with @grpc/grpc-js, which supports calls of any kind (decision 0011).
  */
 export class PlainCall implements AskedCall, Asking {
   readonly #stream: ServerHttp2Stream

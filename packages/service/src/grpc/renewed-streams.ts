@@ -17,7 +17,7 @@ export const STREAMS_A_LIST = 100
  * connection spends a quarter of its CPU time on that.
  *
  * Node's public API does not reach that Map, so this searches where Node 20 to 24 keep it. Returns false, and does
- * nothing, if it is not found, as in a version that stores its streams differently. Decision 0025 has the figures.
+ * nothing, if it is not found, as in a version that stores its streams differently. Decision 0011 has the figures.
  */
 export function renewStreams(session: EventEmitter): boolean {
   const state = valuesOf(session).find(hasStreams)
