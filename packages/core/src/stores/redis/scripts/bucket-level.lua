@@ -1,7 +1,7 @@
--- What token bucket and leaky bucket hold: the twin of src/algorithms/bucket.ts. `detail` is how many units come
+-- The level of token buckets and leaky buckets: the twin of src/algorithms/bucket.ts. `detail` is how many units come
 -- back in a window.
 
--- Milliseconds in which so many parts come back, and the parts of a unit.
+-- Returns the milliseconds in which `detail` parts come back, and how many parts make up one unit.
 local function scaleOf(policy, current)
   local unitMs = 1
   if (max(policy.limit, policy.detail, current) + 1) * policy.windowMs > LARGEST then
@@ -10,7 +10,7 @@ local function scaleOf(policy, current)
   return unitMs, math.ceil(policy.windowMs / unitMs)
 end
 
--- The most that a bucket owes: the twin of src/algorithms/most-in-use.ts.
+-- Returns the most units that a bucket can owe: the twin of src/algorithms/most-in-use.ts.
 local function mostInUse(policy)
   if policy.detail == 0 then return LARGEST end
   if not policy.mostInUse then
@@ -21,7 +21,7 @@ local function mostInUse(policy)
   return policy.mostInUse
 end
 
--- In parts.
+-- Returns the units in use, in parts.
 local function inUse(whole, previous, current)
   return current * whole + min(previous, whole - 1)
 end
@@ -30,12 +30,12 @@ local function flowed(policy, unitMs, startMs, untilMs)
   return max(0, floor((untilMs - startMs) / unitMs)) * policy.detail
 end
 
--- Previous and current count of so many parts.
+-- Returns the previous and current count for a number of parts.
 local function levelOf(whole, parts)
   return fmod(parts, whole), floor(parts / whole)
 end
 
--- The state as it stands now, and whether the clock went back.
+-- Returns the state as it stands now, and whether the clock went back.
 local function levelNow(policy, startMs, previous, current)
   if current > policy.limit and current > mostInUse(policy) then previous, current = 0, policy.limit end
   local unitMs, whole = scaleOf(policy, current)
@@ -51,14 +51,14 @@ end
 
 local function levelEndMs(policy, startMs, previous, current)
   if current == 0 and previous == 0 then return startMs end
-  -- Nothing comes back under a limit of 0: the key is kept for a window.
+  -- Under a limit of 0 no unit comes back, so the key is kept for a window.
   if policy.detail == 0 then return startMs + policy.windowMs end
   local unitMs, whole = scaleOf(policy, current)
   return startMs + math.ceil(inUse(whole, previous, current) / policy.detail) * unitMs
 end
 
--- Previous and current count without units that were taken when the bucket was left like that; nothing when they make
--- no difference any more.
+-- Returns the previous and current count without `units`; the `after…` values are the bucket after they were taken.
+-- Returns nothing if these units no longer make a difference.
 local function levelWithout(policy, startMs, previous, current, units, afterMs, afterPrevious, afterCurrent)
   local unitMs, whole = scaleOf(policy, max(current, afterCurrent) + max(0, -units))
   local left = inUse(whole, afterPrevious, afterCurrent) - flowed(policy, unitMs, afterMs, startMs)

@@ -1,4 +1,4 @@
--- The numbers of the input, read one after the other, and the policies that they begin with.
+-- Reads the numbers of the input one after the other, and the policies at its start.
 
 if not input then
   input = {
@@ -7,7 +7,7 @@ if not input then
     1, tonumber(ARGV[6]), 1, 1, tonumber(ARGV[7]),
   }
 end
--- Behind the two times.
+-- After the two times.
 local position = 2
 local function nextNumber()
   position = position + 1
@@ -16,10 +16,15 @@ end
 
 local isWide = nextNumber() == 1
 
--- A policy's `lastBase` is the base of the window before the present one. `leftMs` is set where its product with a packed count is
--- exact: up to 49 days. `limit` is the ceiling, and `detail` the units that come back in a window, the milliseconds that a penalty
--- blocks for, or the number of sub-windows, which have a length of `stepMs`. INCRBY alone counts where it `packs`; a strict window
--- `isHash` where its limit fits the number, and HINCRBY alone `countsInHash`.
+-- The fields of a policy:
+--   `limit` is the ceiling.
+--   `detail` is the units that come back in a window, how long a penalty blocks, or the number of sub-windows.
+--   `stepMs` is the length of a sub-window.
+--   `lastBase` is the base of the previous window.
+--   `leftMs` is set only if its product with a packed count is exact, for windows of up to 49 days.
+--   `packs` is true if INCRBY alone can count.
+--   `isHash` is true for a strict window whose limit fits in the number of the hash.
+--   `countsInHash` is true if HINCRBY alone can count.
 local policies = {}
 for i = 1, nextNumber() do
   local kind, limit, windowMs, detail = nextNumber(), nextNumber(), nextNumber(), nextNumber()
@@ -54,22 +59,22 @@ for i = 1, nextNumber() do
   }
 end
 
--- Whether a key lives on for so long beyond an instant, by the server's own clock: then it is of a later window than its code
--- says by itself. The clock went back by so many that the codes have come round, and the time to live with it. Half a round
--- tells the two apart, however late a busy server came to set it.
+-- True if a key expires more than `byMs` after an instant, by the server's own clock. Its window is then later than its
+-- code alone suggests. The clock went back so far that the codes wrapped around, and the TTL grew with it. Half a round
+-- of codes separates the two cases, however late a busy server set the TTL.
 local function outlives(key, endsMs, byMs)
   return givenNow < 0 and redis.call("PTTL", key) + nowMs - endsMs > byMs
 end
 
--- "%d" is three times as quick as "%.0f", and wrong where Lua's integers have 32 bits.
+-- "%d" is three times as fast as "%.0f", but wrong if Lua's integers have 32 bits.
 local INTEGER = string.format("%d", LARGEST) == "9007199254740991" and "%d" or "%.0f"
 
--- An integer as Redis takes it: Lua would write a large one with an exponent.
+-- Returns an integer as a Redis argument; Lua would write a large one with an exponent.
 local function integer(number)
   return string.format(INTEGER, number)
 end
 
--- The same for what is put together with texts, where a short one is written right, and sooner.
+-- Returns an integer to concatenate with strings. Lua writes a small number correctly, and faster than `integer`.
 local function plain(number)
   return number < 1e14 and number or integer(number)
 end

@@ -1,14 +1,15 @@
--- What a counter holds and what it admits: the twin of src/algorithms, to the unit and the millisecond.
+-- Reads and writes counters and computes how much they admit: the twin of src/algorithms, to the unit and the
+-- millisecond.
 
--- floor(count * part / whole), exactly, for any count below 2^53.
+-- Returns floor(count * part / whole), exactly, for any count below 2^53.
 local function share(count, part, whole)
   local product = count * part
   if product <= LARGEST then return floor(product / whole) end
   return floor(count / whole) * part + floor(fmod(count, whole) * part / whole)
 end
 
--- The previous window's part in the sliding one: floor(P * (W - e) / W), in whole seconds where milliseconds are too
--- many for exact arithmetic.
+-- Returns the previous window's share of the sliding window: floor(P * (W - e) / W). Uses coarser units, of whole
+-- seconds, if the product in milliseconds would not be exact.
 local function weighted(policy, previous, windowMs, elapsedMs)
   if previous == 0 then return 0 end
   local unitMs = 1
@@ -38,8 +39,8 @@ end
 
 local WITH_PARTS = "^w:(%d+):(%d+):(%d+):([1-9][0-o]+)$"
 
--- Start of the window, previous and current count and parts of a stored value; nothing for what no script of ours has
--- written.
+-- Returns the window's start, previous and current count, and parts of a stored value. Returns nothing if these scripts
+-- did not write the value.
 local function unpackValue(key, policy, value)
   local kind = policy.kind
   local hasParts = kind >= BUCKETED and kind ~= PENALTY
@@ -54,15 +55,15 @@ local function unpackValue(key, policy, value)
     local isSound = startMs <= LARGEST and previous <= LARGEST and current <= LARGEST
     if policy.stepMs > 1 then isSound = isSound and fmod(startMs, policy.stepMs) == 0 end
     if kind == LEVEL then
-      -- It may owe any number of units: see `mostInUse`.
+      -- A bucket may owe any number of units: see `mostInUse`.
       isSound = isSound and previous <= policy.windowMs
     elseif kind == BUCKETED or kind == STRICT then
       isSound = isSound and sumOf(parts) == previous
     elseif kind == PENALTY then
-      -- One more can be counted. A block by hand has its length in `previous`.
+      -- One more refusal must fit. A manual block has its length in `previous`.
       isSound = isSound and current < LARGEST and previous <= (current == 0 and LONGEST_BLOCK or 1)
     elseif kind ~= SLIDING then
-      -- The entries of a log are added up only when it refuses, since there may be thousands: see `isSoundRefusal`.
+      -- The entries of a log are added up only when it refuses, because there may be thousands: see `isSoundRefusal`.
       isSound = isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))
     end
     if not isSound then return end
@@ -71,7 +72,7 @@ local function unpackValue(key, policy, value)
   local number = kind <= FIXED and string.find(value, "^%d+$") and tonumber(value)
   if not number or number < WINDOW or number > LARGEST or fmod(number, PREVIOUS) > MOST_PACKED then return end
   local back = fmod(policy.base / WINDOW - floor(number / WINDOW) + CODES, CODES)
-  -- A key without a time to live was not written by these scripts, and may be that old.
+  -- A key without a TTL was not written by these scripts, and may really be that old.
   local isLater = (back > FARTHEST_BACK and redis.call("PTTL", key) >= 0) or
     (back > 0 and outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs))
   if isLater then back = back - CODES end
@@ -83,14 +84,15 @@ local function wideValue(startMs, previous, current, parts)
   return parts and parts ~= "" and value .. ":" .. parts or value
 end
 
--- Nothing where the state does not fit.
+-- Returns the state packed into one integer, or nothing if it does not fit.
 local function packedValue(policy, startMs, previous, current)
   if isWide or policy.kind > FIXED or previous >= PREVIOUS or current > MOST_PACKED then return end
   return (fmod(floor(startMs / policy.windowMs), CODES) + 1) * WINDOW + previous * PREVIOUS + current
 end
 
--- The state as it stands now. The fourth value tells that the clock went back: then it has to be written whatever is
--- granted, since a state that is brought back anew each time would stay ahead of the clock. The fifth are the parts.
+-- Returns the state as it stands now: start, previous and current count, whether the clock went back, and parts. If the
+-- clock went back, the caller must write the state, whatever is granted. A state that is not written would be brought
+-- back again on each call, and stay ahead of the clock.
 local function stateNow(policy, startMs, previous, current, parts)
   local kind, alignedMs, windowMs = policy.kind, policy.alignedMs, policy.windowMs
   if kind == SLIDING then
@@ -111,7 +113,7 @@ local function stateNow(policy, startMs, previous, current, parts)
   return startMs, previous, current, false
 end
 
--- When the state equals an empty one.
+-- Returns the time at which the state becomes equal to an empty one.
 local function endMs(policy, startMs, previous, current, parts)
   local kind = policy.kind
   if kind == LEVEL then return levelEndMs(policy, startMs, previous, current) end
@@ -123,13 +125,14 @@ local function endMs(policy, startMs, previous, current, parts)
   return startMs + (previous > 0 and policy.windowMs or 0)
 end
 
--- A state on its way out: one integer where it fits, else a text, since clients read integers near 2^53 wrongly.
+-- Returns the state as the reply contains it: one integer if it fits, otherwise a string, because clients misread
+-- integers near 2^53.
 local function told(policy, startMs, previous, current, parts)
   return packedValue(policy, startMs, previous, current) or wideValue(startMs, previous, current, parts)
 end
 
--- Writes the state with its time to live: the key ends when the state equals an empty one. `endsAsBefore` where that is known to
--- be when the key ends anyway. Yields it as it is told or, of what is kept in a hash, nothing and the number there.
+-- Writes the state with a TTL: the key expires when the state equals an empty one. `endsAsBefore` is true if the key's
+-- present expiry is known to be right. Returns the state for the reply. For a hash, returns nil and the hash's number.
 local function writeState(key, policy, startMs, previous, current, parts, endsAsBefore)
   if fitsHash(policy, previous, current) and (previous > 0 or current > 0) then
     local endsMs = not (endsAsBefore and piecesOf[key]) and endMs(policy, startMs, previous, current, parts)
@@ -149,8 +152,8 @@ local function writeState(key, policy, startMs, previous, current, parts, endsAs
   return value
 end
 
--- What is under a key: a text or, of a strict window, the first fields of a hash. It is of the other kind when the limit
--- has become another.
+-- Returns the value of a key: a string or, for a strict window, the first fields of a hash. The key may hold the other
+-- type, because the limit may have changed.
 local function look(key, policy)
   if not policy.isHash then
     local value = redis.pcall("GET", key)
@@ -160,8 +163,8 @@ local function look(key, policy)
   return fields.err and policy.isHash and redis.pcall("GET", key) or fields
 end
 
--- Keeps a key that is not written until its state has passed. Of a bucket and a penalty that may be later than it was to be
--- when it was written: the limit has been cut, or blocks last longer.
+-- Extends the TTL of a key that is not written, so that it lives until its state has passed. This matters for buckets
+-- and penalties: since the last write, the limit may have been cut, or blocks may have become longer.
 local function keepState(key, policy, startMs, previous, current)
   local kind = policy.kind
   if (kind ~= LEVEL and kind ~= PERIODIC and kind ~= PENALTY) or (previous == 0 and current == 0) then return end
@@ -169,10 +172,10 @@ local function keepState(key, policy, startMs, previous, current)
   if redis.call("PTTL", key) < leftMs then redis.call("PEXPIRE", key, integer(leftMs)) end
 end
 
--- The state of a key now, and whether the clock went back; nothing when its value is none of ours. A 0 counts as no key,
--- here as in what INCRBY makes of it, which cannot tell them apart. The sixth value tells whether the key ends no later when
--- units are added: a window, or a sub-window, in which some have been counted. `got` is what GET has
--- yielded, where it has been asked, and `added` what HINCRBY has just added.
+-- Returns the state of a key now, as `stateNow` does. Returns nothing if these scripts did not write the value. A value
+-- of 0 counts as a missing key, because INCRBY has the same result for both. The sixth value is true if adding units
+-- does not change the key's expiry, because the same window or sub-window has counted some already. `got` is the result
+-- of GET if the caller has run it, and `added` is what HINCRBY has just added.
 local function readState(key, policy, got, added)
   local value = type(got) == "string" and got or look(key, policy)
   local startMs, previous, current, parts
@@ -196,26 +199,27 @@ local function readState(key, policy, got, added)
   return start, before, now, isBack, text, isWindow and start == startMs and current > 0 and now > 0
 end
 
--- Start, current count and parts with so many units more taken now.
+-- Returns start, current count and parts after taking more units now.
 local function withUnits(policy, startMs, current, parts, units)
   if policy.kind == PENALTY then return startMs, current, parts end
   if policy.kind == LOG then return logWith(policy, startMs, current, parts, units) end
   return startMs, current + units, parts
 end
 
--- The state after units were refused that count all the same: the present count grows up to the ceiling.
+-- Returns the state after refused units that count: the present count grows up to the ceiling.
 local function withRejected(policy, startMs, previous, current, parts, units)
   local kind, most = policy.kind, policy.limit
   if kind == PENALTY then return withRefusal(policy, startMs, previous, current) end
   if kind == LOG then return logWithRejected(policy, startMs, current, parts, units) end
-  -- The sum of all sub-windows stays exact.
+  -- Keeps the sum of all sub-windows exact.
   if kind >= BUCKETED then most = min(most, LARGEST - previous) end
-  -- What is refused fills a bucket, and a full one has no rest of a unit above it.
+  -- Refused units fill the bucket. A full bucket never holds a fraction of a unit on top.
   if kind == LEVEL and current < most then previous = 0 end
   return startMs, previous, max(current, min(current + units, most)), parts
 end
 
--- The state without units that were taken when it was left like that; nothing when all of them have passed.
+-- Returns the state without `units`; the `after…` values are the state that taking them left. Returns nothing if all of
+-- them have passed.
 local function withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
   local kind = policy.kind
   if kind == LEVEL then

@@ -1,4 +1,4 @@
--- Numbers in base 64, with the digits that start at "0".
+-- Numbers in base 64; the digits are the 64 characters from "0" on.
 
 local byte, char, rep, sub = string.byte, string.char, string.rep, string.sub
 local FIRST_DIGIT = 48
@@ -13,11 +13,11 @@ local function digits(number, width)
   return text
 end
 
--- The number of so many digits from there, counted from 1.
+-- Returns the number that the `width` digits at position `from`, counted from 1, stand for.
 local function parseDigits(text, from, width)
   local number = 0
   for at = from, from + width - 1 do
-    -- The digit by itself first: with the character's code in between, the largest numbers would be rounded.
+    -- Subtract first: adding the character's code would round the largest numbers.
     number = number * 64 + ((byte(text, at) or FIRST_DIGIT) - FIRST_DIGIT)
   end
   return number

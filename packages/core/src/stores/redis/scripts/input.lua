@@ -1,5 +1,5 @@
--- What a script is given: a list of numbers in JSON or, in a call of one check, the arguments of take-one.lua. Both begin with the
--- time to decide at, -1 for the server's own, and the time until when the script counts.
+-- The input of a script: a list of numbers in JSON or, in a call of one check, the arguments of take-one.lua. Both have
+-- the time to decide at (-1 for the server's own) and the time until which the script counts.
 
 local input = not ARGV[2] and cjson.decode(ARGV[1])
 local givenNow = input and input[1] or tonumber(ARGV[9] or -1)

@@ -1,6 +1,7 @@
 -- The sliding log: the twin of src/algorithms/sliding-log.ts and packed-log.ts.
 
--- The entries of a state. A place is the first character of an entry, counted from 1, or the end: the one after the last.
+-- Returns the entries of a state. A place is the position of an entry's first character, counted from 1. The end is the
+-- place after the last entry.
 local FIRST = 2
 local function logOf(policy, startMs, parts)
   local timeWidth = policy.timeWidth or digitsFor(policy.windowMs)
@@ -25,7 +26,7 @@ local function unitsAt(log, place)
   return parseDigits(log.text, place + log.timeWidth, log.unitsWidth)
 end
 
--- The place of the first entry that is not before an instant.
+-- Returns the place of the first entry at or after an instant.
 local function placeOf(log, instantMs)
   local low, high = 0, (log.last - FIRST) / log.width
   while low < high do
@@ -41,8 +42,8 @@ local function unitsBetween(log, from, to)
   return units
 end
 
--- Whether a state may refuse. The entries of a log must be in order and add up to its count. They are not added up where refusals
--- count: the processes that ask do not remember those, so Redis would add them up for each request.
+-- True if a state is valid enough to refuse by. The entries of a log must be in order and add up to its count. They are
+-- not added up if refusals count: no process caches such refusals, so Redis would add them up for every request.
 local function isSoundRefusal(policy, startMs, current, parts)
   if policy.kind ~= LOG or policy.countsRejected then return true end
   local log, units, lastMs = logOf(policy, startMs, parts), 0, -1
@@ -54,14 +55,14 @@ local function isSoundRefusal(policy, startMs, current, parts)
   return units == current
 end
 
--- The text with one entry, or none where it has no units, in place of those from one place up to another.
+-- Returns the text after replacing the entries between two places by one entry, or by none if `units` is 0.
 local function replaced(log, from, to, atMs, units)
   if units == 0 and from == FIRST and to == log.last then return "" end
   local before, after = string.sub(log.text, 1, from - 1), string.sub(log.text, to)
   if units == 0 then return before .. after end
   local width = digitsFor(units)
   if width > log.unitsWidth then
-    -- Units get more digits.
+    -- Widen the units of all other entries.
     local each = "(" .. string.rep(".", log.timeWidth) .. ")(" .. string.rep(".", log.unitsWidth) .. ")"
     local wider = "%1" .. string.rep("0", width - log.unitsWidth) .. "%2"
     before = digits(width, 1) .. string.gsub(string.sub(before, 2), each, wider)
@@ -70,13 +71,14 @@ local function replaced(log, from, to, atMs, units)
   return before .. digits(fmod(atMs, log.turnMs), log.timeWidth) .. digits(units, max(width, log.unitsWidth)) .. after
 end
 
--- Start, previous and current count and parts with one entry of the present instant in place of those from there on.
+-- Returns start, previous and current count, and parts after replacing all entries from a place on by one entry at the
+-- present instant. That entry has their units and `units` more.
 local function withLast(log, current, from, units)
   local last = unitsBetween(log, from, log.last) + units
   return nowMs, 0, current + units, replaced(log, from, log.last, nowMs, last)
 end
 
--- The state as it stands now, and whether the clock went back.
+-- Returns the state as it stands now, and whether the clock went back.
 local function logNow(policy, startMs, current, parts)
   if current == 0 or parts == "" then return nowMs, 0, 0, false, "" end
   local log = logOf(policy, startMs, parts)
@@ -87,22 +89,22 @@ local function logNow(policy, startMs, current, parts)
   local oldestMs = nowMs - policy.windowMs
   if timeAt(log, FIRST) >= oldestMs then return startMs, 0, current, false, parts end
   local to = FIRST + log.width
-  -- Mostly it is one that has passed.
+  -- Usually only one entry has passed.
   if to < log.last and timeAt(log, to) < oldestMs then to = placeOf(log, oldestMs) end
   if to == log.last then return nowMs, 0, 0, false, "" end
   return startMs, 0, current - unitsBetween(log, FIRST, to), false, replaced(log, FIRST, to, nowMs, 0)
 end
 
--- When the latest entry has left.
+-- Returns the time at which the latest entry has left the window.
 local function logEndMs(policy, startMs, parts)
   if parts == "" then return startMs + policy.windowMs + 1 end
   local log = logOf(policy, startMs, parts)
   return timeAt(log, log.last - log.width) + policy.windowMs + 1
 end
 
--- Start, current count and parts with units that are taken now.
+-- Returns start, current count and parts after taking units now.
 local function logWith(policy, startMs, current, parts, units)
-  -- What is charged for it later is put at this instant.
+  -- A later charge for this request is entered at this instant.
   if units == 0 then return nowMs, current, parts end
   local log = logOf(policy, startMs, parts)
   local from = log.last
@@ -111,7 +113,7 @@ local function logWith(policy, startMs, current, parts, units)
   return start, count, text
 end
 
--- The state without units that were taken then; nothing when they have passed.
+-- Returns the state without `units` that were taken at `afterMs`, or nothing if they have passed.
 local function logWithout(policy, startMs, current, parts, units, afterMs)
   local takenMs = units < 0 and min(afterMs, nowMs) or afterMs
   local log = logOf(policy, startMs, parts)
@@ -126,7 +128,7 @@ local function logWithout(policy, startMs, current, parts, units, afterMs)
   return max(startMs, takenMs), 0, current - before + left, text
 end
 
--- Start, current count and parts without so many units, the oldest ones.
+-- Returns start, current count and parts without that many of the oldest units.
 local function logWithoutOldest(policy, startMs, current, parts, units)
   local log = logOf(policy, startMs, parts)
   local rest, place, there = units, FIRST, 0
@@ -139,7 +141,7 @@ local function logWithoutOldest(policy, startMs, current, parts, units)
   return startMs, current - units, replaced(log, FIRST, place + log.width, timeAt(log, place), there - rest)
 end
 
--- The state after units were refused that count: the newest stay, and the oldest go.
+-- Returns the state after refused units that count: the newest units stay, and the oldest are dropped.
 local function logWithRejected(policy, startMs, current, parts, units)
   local surplus = current + units - max(policy.limit, current)
   startMs, current, parts = logWithoutOldest(policy, startMs, current, parts, surplus)

@@ -1,6 +1,6 @@
--- Runs a command that has to succeed on a key which was just made without a time to live, since INCRBY, HINCRBY and HSET give
--- none. Where it fails, as a user may not be allowed to run it, what was made goes again before the call fails: the field of a
--- hash, or the key where no field is named. Without an end it would count for ever.
+-- Runs a command that must succeed, on a key that INCRBY, HINCRBY or HSET has just created without a TTL. The command
+-- can fail, for example when the Redis user may not run it. Before raising the error, deletes the field if one is
+-- given, otherwise the key. Without a TTL, the key would count forever.
 local function orForget(key, field, ...)
   local reply = redis.pcall(...)
   if type(reply) ~= "table" or not reply.err then return reply end

@@ -1,4 +1,4 @@
--- Lists of such numbers: the twin of src/algorithms/packed-counts.ts.
+-- Lists of numbers in base 64: the twin of src/algorithms/packed-counts.ts.
 
 local function digitsFor(most)
   local width, bound = 1, 64
@@ -10,14 +10,14 @@ local function countOf(packed)
   return packed == "" and 0 or (#packed - 1) / parseDigits(packed, 1, 1)
 end
 
--- The number at an index from 0; 0 where there is none.
+-- Returns the number at an index, counted from 0, or 0 if the list is shorter.
 local function numberAt(packed, index)
   if packed == "" then return 0 end
   local width = parseDigits(packed, 1, 1)
   return parseDigits(packed, 2 + index * width, width)
 end
 
--- The numbers 1 to `length` of a list; those of 0 at the end are left out.
+-- Packs the first `length` numbers of a list, without the zeros at the end.
 local function pack(numbers, length)
   while length > 0 and numbers[length] == 0 do length = length - 1 end
   if length == 0 then return "" end
@@ -29,7 +29,7 @@ local function pack(numbers, length)
   return table.concat(texts)
 end
 
--- The first `kept` of the numbers, behind a number that is put before them and so many empty ones before that.
+-- Returns a packed list of `empty` zeros, then `number`, then the first `kept` numbers of `packed`.
 local function shift(packed, empty, number, kept)
   local width = packed == "" and 1 or parseDigits(packed, 1, 1)
   local last = 1 + kept * width
@@ -45,14 +45,14 @@ local function shift(packed, empty, number, kept)
   return pack(numbers, #numbers)
 end
 
--- Whether a text has the length of such a counter's parts, of which a log has any number.
+-- True if a text's length fits the parts of such a counter. A log may have any number of entries.
 local function areParts(policy, parts)
   local width = parseDigits(parts, 1, 1)
   if policy.kind == LOG then width = width + digitsFor(policy.windowMs) end
   return fmod(#parts - 1, width) == 0 and (policy.kind == LOG or (#parts - 1) / width <= policy.detail)
 end
 
--- The sum of the numbers from an index on, or of all.
+-- Returns the sum of the numbers from an index on, or of all numbers.
 local function sumOf(packed, from)
   local width, sum = packed == "" and 1 or parseDigits(packed, 1, 1), 0
   for at = 2 + (from or 0) * width, #packed, width do sum = sum + parseDigits(packed, at, width) end

@@ -1,5 +1,6 @@
--- What the counters hold now: the input goes on with a policy for each of KEYS. Takes nothing, and writes only what a
--- clock that went back, or another limit, makes necessary. Answers { now, a state a key }, 0 where the key holds what is none of ours.
+-- Returns what the counters hold now. The input continues with a policy for each of KEYS. Takes nothing, and writes
+-- only if the clock went back or the limit changed. Returns { now, one state per key }. The state is 0 if these scripts
+-- did not write the key's value.
 
 local answer = { nowMs }
 for i = 1, #KEYS do

@@ -1,6 +1,7 @@
--- Refunds units to the window or bucket they were taken from, never below zero: the input goes on with policy, units and
--- for each of KEYS what its counter held when they had been taken: start, current and previous count. What has passed, or
--- is none of ours, is left alone. Answers { now }.
+-- Refunds units to the window or bucket that they were taken from, but never below zero. The input continues, for each
+-- of KEYS, with the policy, the units, and the counter after they were taken: start, current and previous count.
+-- Leaves a key alone if the units have passed, or if these scripts did not write its value. Returns { now, 1 }, or
+-- { now } after `untilMs`.
 
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
@@ -9,7 +10,7 @@ for i = 1, #KEYS do
   local afterMs, afterCurrent, afterPrevious = nextNumber(), nextNumber(), nextNumber()
   local startMs, previous, current, isBack, parts = readState(KEYS[i], policy)
   if startMs then
-    -- A charge leads no further than to the largest number that is exact; two windows may hold more than that.
+    -- A charge stops at the largest exact number; two windows may already hold more than that.
     units = max(units, min(0, previous + current - LARGEST))
     local start, before, now, text =
       withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)

@@ -13,7 +13,7 @@ const POLICY: Policy = {
 }
 const FIXED: Policy = { ...POLICY, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
-/** A policy of each kind, and what the scripts are told of it: kind, ceiling, window, detail. */
+/** A policy of each kind, and the numbers that scripts get for it: kind, ceiling, window, detail. */
 const KINDS: readonly { readonly policy: Policy; readonly told: readonly number[] }[] = [
   { policy: POLICY, told: [1, 10, 60_000, 0] },
   { policy: { ...POLICY, extra: 3 }, told: [1, 13, 60_000, 0] },

@@ -4,7 +4,7 @@ import { StoreUnavailableError, textOf } from "../../../ground/errors.ts"
 import { ceilingOf, type Policy } from "../../../ground/policy.ts"
 import type { Check, CounterKey } from "../../store.ts"
 
-/** The number by which scripts/layout.lua knows each script that an algorithm names. */
+/** The number that scripts/layout.lua gives each kind of counter. */
 const NUMBERS = {
   sliding: 1,
   fixed: 2,
@@ -16,18 +16,18 @@ const NUMBERS = {
   log: 8,
   penalty: 9,
 } as const
-/** Added to the kind of a policy under which requests count that it refuses. */
+/** Added to the kind of a policy under which refused requests count. */
 const COUNTS_REJECTED = 16
-/** Added to the kind of a strict policy of which a grant, too, has to tell every part. */
+/** Added to the kind of a strict policy whose grants, too, must return every part. */
 const TELLS_PARTS = 32
-/** What a packed value holds of the present window. */
+/** Largest count of the present window that a packed value can hold. */
 const MOST_PACKED = 2 ** 20 - 1
-/** What the hash of a strict window holds of it. */
+/** Largest count that the hash of a strict window can hold. */
 const MOST_STRICT = 2 ** 17 - 1
-/** Milliseconds: the product with a packed count is exact. */
+/** Longest window, in milliseconds, whose product with a packed count is exact. */
 const WIDEST_IN_PLACE = 2 ** 32
 
-/** A request on its way to Redis: its checks, and the key of each. */
+/** A request on its way to Redis: its checks and the key of each check. */
 export interface RedisRequest {
   readonly checks: readonly Check[]
   readonly keys: readonly string[]
@@ -52,25 +52,26 @@ export class WholeRequest implements RedisRequest {
   }
 }
 
-/** What every call of a script begins with. */
+/** The arguments that every call of a script begins with. */
 export interface CallTime {
-  /** Epoch milliseconds to decide at, in place of the server's own. */
+  /** Epoch milliseconds to decide at, instead of the server's own time. */
   readonly nowMs: number | undefined
-  /** The server's time after which nothing is counted; undefined is never. */
+  /** The server's time after which the script counts nothing; undefined means that there is no such time. */
   readonly untilMs: number | undefined
-  /** Whether values are written with their whole window start: with a clock that is not the one keys expire by. */
+  /** True if values contain their full window start, because the clock is not the one that keys expire by. */
   readonly isWide: boolean
 }
 
 /** The policies of one call, each sent once. */
 export class PolicyTable {
   readonly #policies: Policy[] = []
-  /** The kind of each, and what else there is to know of it. */
+  /** The kind of each policy, with the flags that are added to it. */
   readonly #kinds: number[] = []
 
   /**
-   * The number, from 1, that the script knows the policy by. `isPart` where its checks are a part of a request: what is told
-   * of the whole is of another time, for which every part of a strict window is needed.
+   * Returns the policy's number in this call, from 1. Adds the policy if it is new. `isPart` is true if its checks are
+   * only a part of a request. The result for the whole request is then computed for another time, which needs every
+   * part of a strict window.
    */
   numberOf(policy: Policy, isPart = false): number {
     const kind = tellingKindOf(policy, isPart)
@@ -81,7 +82,7 @@ export class PolicyTable {
     return this.#policies.push(policy)
   }
 
-  /** The one argument of a script, a list of numbers in JSON: time, policies, and what the script itself reads. */
+  /** Returns the only argument of a script, a JSON list of numbers: time, policies, then the script's own numbers. */
   input({ nowMs, untilMs, isWide }: CallTime, rest: readonly number[]): string {
     let text = `[${nowMs ?? -1},${untilMs ?? 0},${isWide ? 1 : 0},${this.#policies.length}`
     this.#policies.forEach((policy, i) => {
@@ -91,7 +92,7 @@ export class PolicyTable {
   }
 }
 
-/** Whether two policies count and decide alike; their counters are in the keys. */
+/** True if two policies count and decide alike. Ignores their counters, because these are part of the keys. */
 export function isSamePolicy(one: Policy, other: Policy): boolean {
   return (
     one === other ||
@@ -108,7 +109,7 @@ export function isSamePolicy(one: Policy, other: Policy): boolean {
   )
 }
 
-/** Whether INCRBY or HINCRBY alone can count the units, by scripts/take-one.lua: the layout is the packed one, and exact. */
+/** True if INCRBY or HINCRBY alone can count the units (scripts/take-one.lua), in the packed layout and exactly. */
 export function isCountedInPlace(policy: Policy, cost: number, units: number): boolean {
   const ceiling = ceilingOf(policy)
   if (cost === 0 || cost > ceiling || policy.countRejected === true) return false
@@ -122,29 +123,29 @@ export function isCountedInPlace(policy: Policy, cost: number, units: number): b
   )
 }
 
-/** @throws StoreUnavailableError when the scripts do not know the policy's algorithm, or no key can be named. */
+/** @throws StoreUnavailableError if the scripts do not support the algorithm, or if the partition is not a string. */
 export function checkCountable({ policy, partition }: CounterKey): void {
-  // Taken for another one it would count wrongly, and nobody would see it.
+  // An unknown algorithm would silently be counted as another one.
   if (kindOf(policy) === undefined)
     throw new StoreUnavailableError(`The Redis store does not count by ${String(policy.algorithm)}.`)
   if (typeof partition !== "string")
     throw new StoreUnavailableError(`The Redis store counts by texts, and ${textOf(partition)} is none.`)
 }
 
-/** The number that scripts know the policy's kind of counter by. */
+/** Returns the scripts' number for the policy's kind of counter. */
 export function kindOf(policy: Policy): number {
-  // `checkCountable` has refused a policy without one.
+  // `checkCountable` rejects policies without a number.
   return NUMBERS[scriptOf(policy) as keyof typeof NUMBERS]
 }
 
-/** Returns whether the policy is counted in a strict window, of which a grant tells only an outline of the parts. */
+/** True if the policy is counted in a strict window, whose grants return only an outline of the parts. */
 export function isStrict(policy: Policy): boolean {
   return kindOf(policy) === NUMBERS.strict
 }
 
 function tellingKindOf(policy: Policy, isPart: boolean): number {
   const kind = kindOf(policy)
-  // When the next unit comes back of a limit that has been exceeded every part tells.
+  // With extra units, a grant may exceed the limit. Every part is then needed to compute when the next unit comes back.
   const tellsParts = kind === NUMBERS.strict && (isPart || hasExtra(policy))
   return kind + (tellsParts ? TELLS_PARTS : 0) + (policy.countRejected === true ? COUNTS_REJECTED : 0)
 }
@@ -153,12 +154,15 @@ function hasExtra({ extra = 0 }: Policy): boolean {
   return extra > 0
 }
 
-/** Of a penalty it is how long refusals are remembered. */
+/** Returns the window in milliseconds. For a penalty, this is how long refusals are remembered. */
 function windowMsOf({ windowMs, penalty }: Policy): number {
   return penalty === undefined ? windowMs : penalty.withinMs
 }
 
-/** What else the script has to know: how long a penalty blocks, how many units come back in a window, or how many sub-windows there are. */
+/**
+ * Returns the policy's detail for the script. It is how long a penalty blocks, how many units come back in a window, or
+ * the number of sub-windows.
+ */
 export function detailOf(policy: Policy): number {
   if (policy.penalty !== undefined) return policy.penalty.forMs
   const kind = kindOf(policy)

@@ -12,7 +12,7 @@ const POLICY: Policy = {
   windowMs: WINDOW_MS,
   align: "epoch",
 }
-/** In window 28,401,120 of 60 s, whose code is that modulo 2047, and one more. */
+/** The start of window 28,401,120 of 60 s. The window's code is that number modulo 2047, plus 1. */
 const START_MS = 28_401_120 * WINDOW_MS
 const NOW_MS = START_MS + 12_345
 const CODE = (28_401_120 % 2047) + 1
@@ -179,7 +179,7 @@ describe("nonsense", () => {
 })
 
 describe("the code of a packed state", () => {
-  /** A window whose code is the last one, so that the next one's is the first. */
+  /** A window with the last code, so that the next window has the first code. */
   const lastMs = (28_401_120 - (28_401_120 % 2047) + 2046) * WINDOW_MS
 
   it("goes on with the first after the last", () => {

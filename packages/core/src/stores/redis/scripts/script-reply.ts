@@ -15,16 +15,16 @@ const STRICT_CODE = 2 ** 44
 const STRICT_CODES = 511
 const WIDE = /^w:(\d+):(\d+):(\d+)(?::([0-o]*))?$/
 
-/** What a script answered: integers, and a text for a state that is too large for one. The server's time comes first. */
+/** A script's reply: the server's time, then integers, and a string for a state that is too large for an integer. */
 export type Reply = readonly unknown[]
 
-/** @throws StoreUnavailableError when it is no reply of a script of ours. */
+/** @throws StoreUnavailableError if the reply cannot come from one of these scripts. */
 export function readReply(reply: unknown): Reply {
   if (Array.isArray(reply) && reply.length > 0) return reply
   throw nonsense(reply)
 }
 
-/** The integer at a place of a reply. A client may yield integers as text. */
+/** Returns the integer at an index of a reply. A client may return integers as strings. */
 export function integerAt(reply: Reply, at: number): number {
   const value = reply[at]
   const number = typeof value === "number" ? value : typeof value === "string" ? Number(value) : Number.NaN
@@ -32,7 +32,7 @@ export function integerAt(reply: Reply, at: number): number {
   throw nonsense(reply)
 }
 
-/** The state of a counter at a place of a reply; undefined when its key holds what is none of ours. */
+/** Returns the counter's state at an index of a reply; undefined if these scripts did not write the key's value. */
 export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number): CounterState | undefined {
   const value = reply[at]
   const wide = typeof value === "string" ? WIDE.exec(value) : null
@@ -52,17 +52,18 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   if (isStrict(policy)) return strictState(packed, policy, nowMs, reply)
   const alignedMs = nowMs - (nowMs % policy.windowMs)
   const [current, previous] = [packed % PREVIOUS, Math.floor(packed / PREVIOUS) % PREVIOUS]
-  // Without a code it is of the present window.
+  // A value without a code belongs to the present window.
   if (packed < WINDOW) return { startMs: alignedMs, current, previous }
   const ahead = Math.floor(packed / WINDOW) - 1 - ((alignedMs / policy.windowMs) % CODES)
-  // This window or, for a fixed one after the clock went back, the next.
+  // The code is of this window or, for a fixed window after the clock went back, of the next one.
   if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
   return { startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs, current, previous }
 }
 
 /**
- * What a grant tells of a strict window: its sum, and how many parts there are, not the count of each. What is told of a grant
- * depends on none but the oldest, which frees a unit when it has passed, so that one has a unit here and the others none.
+ * Returns the state of a strict window after a grant. The reply has the sum and the number of parts, but not the count
+ * of each part. The result of a grant depends only on the oldest part, which frees a unit when it has passed. So here
+ * the oldest part has one unit and all others are 0.
  */
 function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply): CounterState | undefined {
   const bucketMs = bucketMsOf(policy)
@@ -79,7 +80,7 @@ function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply
   }
 }
 
-/** That the server answered what no script of ours answers. */
+/** Creates the error for a reply that cannot come from one of these scripts. */
 export function nonsense(reply: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`Redis gave an answer that makes no sense: ${shown(reply)}.`, {
     kind: "invalid-answer",

@@ -1,10 +1,12 @@
--- How the counter of a strict window is kept, so that HINCRBY alone can count in it: a hash of the number `n`, which layout.lua
--- describes, and the parts in pieces, "1" and on, each so short that Redis keeps the hash in one piece of memory.
+-- Stores the counter of a strict window in a hash, so that HINCRBY alone can count. The field `n` is the number that
+-- layout.lua describes. The fields "1", "2" and so on have the parts, in pieces. Each piece is short enough for Redis
+-- to keep the hash in one block of memory.
 
--- How many pieces a key had when it was read or written last; nothing where it was no such hash.
+-- Number of pieces of each key when it was last read or written; nil if the key was not such a hash.
 local piecesOf = {}
 
--- The parts, of which there are so many; nothing when they are not there. A piece that is no longer needed may be left.
+-- Returns the `count` parts and the number of their pieces, or nothing if some are missing. The hash may still have
+-- pieces that are no longer needed.
 local function partsInHash(key, policy, count, first, second)
   if count == 0 then return not first and "" or nil, 0 end
   if not first or not string.find(first, "^[1-9]") then return end
@@ -21,8 +23,9 @@ local function partsInHash(key, policy, count, first, second)
   return parts, pieces
 end
 
--- Start, sum, current count and parts, without units that HINCRBY has just added, by the first `fields`: n and two pieces.
--- False where there is no key, nothing for what no script of ours has written.
+-- Returns start, sum of the parts, current count and parts, without the units that HINCRBY has just `added`. `fields`
+-- are n and the first two pieces. Returns false if the key does not exist, or nothing if these scripts did not write
+-- it.
 local function readHash(key, policy, fields, added)
   local number = tonumber(fields[1])
   if not fields[1] then
@@ -33,7 +36,8 @@ local function readHash(key, policy, fields, added)
   local back, current, count, previous = strictNumber(policy, number)
   local parts, pieces = partsInHash(key, policy, count, fields[2], fields[3])
   if not parts or sumOf(parts) ~= previous or current < added or current - added > MOST_STRICT then return end
-  -- In the one before this nearly all units count as they do now, so nobody asks whether it is one 510 sub-windows later.
+  -- A code one sub-window back could also stand for one 510 ahead. That is not checked, because nearly all units count
+  -- the same either way.
   if back > 1 then
     local endsMs = subWindowsEndMs(policy, policy.alignedMs - back * policy.stepMs, current - added, parts)
     local isLater = (back > policy.detail + FARTHEST_BACK and redis.call("PTTL", key) >= 0) or
@@ -48,7 +52,8 @@ local function fitsHash(policy, previous, current)
   return policy.isHash and previous <= MOST_STRICT and current <= MOST_STRICT
 end
 
--- `endsMs` is when the key ends; nothing where that, and the parts, are as they were. Yields the number.
+-- Writes the hash. `endsMs` is when the key expires, or false if the expiry and the parts are unchanged. Returns the
+-- number.
 local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
   local code = floor(startMs / policy.stepMs) % STRICT_CODES + 1
   local number = code * STRICT_CODE + countOf(parts) * STRICT_PARTS + previous * STRICT_SUM + current
@@ -59,7 +64,7 @@ local function writeHash(key, policy, startMs, previous, current, parts, endsMs)
   local pieces = math.ceil(#parts / STRICT_PIECE)
   local lastsMs = integer(max(1, endsMs - nowMs))
   local isThere = piecesOf[key] == pieces
-  -- First, as a time to live that is too long does no harm should the next command fail.
+  -- Set the TTL first: if the next command fails, a TTL that is too long does no harm.
   if isThere then redis.call("PEXPIRE", key, lastsMs) else redis.call("DEL", key) end
   if pieces == 0 then
     redis.call("HSET", key, "n", integer(number))

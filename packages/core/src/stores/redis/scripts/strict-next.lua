@@ -1,11 +1,11 @@
--- How long a strict window lasts of which units are counted now, as Redis takes it: the same for every key of a call.
+-- Returns the TTL of a strict window in which units are counted now, as a Redis argument. All keys of a call share it.
 local function strictLasts(policy)
   policy.lasts = policy.lasts or integer(policy.alignedMs + (policy.detail + 1) * policy.stepMs - nowMs)
   return policy.lasts
 end
 
--- The shortest way into a sub-window of a strict window that begins, when there is room for all of the units: yields the number, or
--- nothing where it is another case. `number` is what was there.
+-- Begins a new sub-window of a strict window: the short path if all units fit. `number` is the one before these units.
+-- Returns the new number, or nothing in any other case.
 local function beginNext(key, policy, number, units)
   local back, current, count, left = strictNumber(policy, number)
   local detail = policy.detail
@@ -13,9 +13,9 @@ local function beginNext(key, policy, number, units)
   local parts = redis.call("HGET", key, "1") or ""
   local width = (byte(parts) or FIRST_DIGIT) - FIRST_DIGIT
   local last = 1 + count * width
-  -- There may be a second piece that is no longer needed.
+  -- The hash may still have a second piece that is no longer needed.
   if last > STRICT_PIECE then parts = parts .. (redis.call("HGET", key, "2") or "") end
-  -- A loop of no steps would never end.
+  -- With a width of 0, the loops below would never end.
   if width < 1 or #parts ~= last or current >= 64 ^ width then return end
   local kept = count > detail - back and 1 + (detail - back) * width or last
   local dropped = 0
@@ -31,7 +31,8 @@ local function beginNext(key, policy, number, units)
   if kept == 1 or left + units > policy.limit or length > 2 * STRICT_PIECE then return end
   local newest = sub(parts, 1, 1)
   if back > 1 then
-    -- See strict-hash.lua. With no units in the present one it ends sooner, though by less than half a round: two pieces are short.
+    -- As in strict-hash.lua. If the latest sub-window is empty, the key expires sooner than `endsMs`. The difference is
+    -- less than half a round of codes, because two pieces hold few parts.
     local endsMs = policy.alignedMs + (detail + 1 - back) * policy.stepMs
     if outlives(key, endsMs, STRICT_CODES / 2 * policy.stepMs) then return end
     newest = newest .. rep("0", (back - 1) * width)
@@ -39,7 +40,7 @@ local function beginNext(key, policy, number, units)
   parts = newest .. digits(current, width) .. sub(parts, 2, kept)
   number = policy.strictBase + (length - 1) / width * STRICT_PARTS + left * STRICT_SUM + units
   local text = integer(number)
-  -- First: a time to live that is too long does no harm, should the next command fail.
+  -- Set the TTL first: if the next command fails, a TTL that is too long does no harm.
   redis.call("PEXPIRE", key, strictLasts(policy))
   if length > STRICT_PIECE then
     redis.call("HSET", key, "n", text, "1", sub(parts, 1, STRICT_PIECE), "2", sub(parts, STRICT_PIECE + 1))

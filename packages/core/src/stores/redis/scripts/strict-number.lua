@@ -1,5 +1,5 @@
--- What the number in the hash of a strict window says: how many sub-windows ago it was the present one's, by its code alone, the
--- count of that one, how many parts there are, and their sum.
+-- Reads the number in the hash of a strict window. Returns how many sub-windows ago its sub-window was the present one,
+-- by the code alone. Then follow the count of that sub-window, the number of parts, and the sum of the parts.
 local function strictNumber(policy, number)
   local current = number % STRICT_SUM
   local rest = (number - current) / STRICT_SUM

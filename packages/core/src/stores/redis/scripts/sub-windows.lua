@@ -1,6 +1,6 @@
 -- A window in n sub-windows: the twin of src/algorithms/sub-windows.ts.
 
--- The state as it stands now, and whether the clock went back.
+-- Returns the state as it stands now, and whether the clock went back.
 local function subWindowsNow(policy, startMs, previous, current, parts)
   local alignedMs, most = policy.alignedMs, policy.detail
   if startMs == alignedMs then return startMs, previous, current, false, parts end
@@ -20,7 +20,7 @@ local function subWindowsNow(policy, startMs, previous, current, parts)
   return alignedMs, left, 0, false, shift(parts, by - 1, current, kept)
 end
 
--- The count of the oldest of the sub-windows.
+-- Returns the count of the oldest sub-window.
 local function oldestOf(policy, parts)
   return numberAt(parts, policy.detail - 1)
 end
@@ -33,7 +33,7 @@ local function subWindowsEndMs(policy, startMs, current, parts)
   return startMs
 end
 
--- The state without units of the sub-window that started then; nothing when there is no such one.
+-- Returns the state without `units` of the sub-window that started at `takenInMs`, or nothing if it has passed.
 local function withoutUnitsOf(policy, startMs, previous, current, parts, units, takenInMs)
   if takenInMs == startMs then return startMs, previous, max(0, current - units), parts end
   local index = (startMs - takenInMs) / policy.stepMs - 1

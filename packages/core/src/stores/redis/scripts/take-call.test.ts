@@ -34,7 +34,7 @@ function callOf(requests: readonly RedisRequest[]): TakeCall {
   return call
 }
 
-/** What the script is told after the time and the policies. */
+/** Returns the script's own numbers, which come after the time and the policies. */
 function entriesOf(call: TakeCall, policies = 1): readonly number[] {
   return (JSON.parse(call.args(SERVER_TIME)[0] as string) as number[]).slice(4 + 4 * policies)
 }
@@ -43,7 +43,7 @@ function state(current: number): string {
   return `w:${NOW_MS - 1_000}:0:${current}`
 }
 
-/** Granted or not, and of each check what its counter holds and what it took. */
+/** Returns whether each request was granted and, for each check, what its counter holds and what it took. */
 function told(call: TakeCall, reply: unknown): unknown {
   return call
     .read(reply)

@@ -13,44 +13,47 @@ import {
 } from "./script-input.ts"
 import { integerAt, type Reply, readReply, stateAt } from "./script-reply.ts"
 
-/** One request of several checks, or equal requests of one check, which are granted in order. */
+/** One request of several checks, or equal requests of one check that are granted in order. */
 interface Entry {
   readonly asked: RedisRequest
-  /** Of its first check, among the keys of the call. */
+  /** Index of its first key among the keys of the call. */
   readonly firstKey: number
   times: number
-  /** How many of the requests have their answer. */
+  /** Number of the requests that have their answer. */
   answered: number
-  /** After all of them, once it has been read. */
+  /** The counter's state after all of the requests, once the reply has been read. */
   state: CounterState | undefined
 }
 
-/** What Redis answered: undefined for a request with a key that holds what is none of ours. */
+/** The reply to a call of the take script. */
 export interface TakeReply {
   readonly nowMs: number
-  /** In the order of the requests; undefined when the call came too late, and nothing was counted. */
+  /**
+   * Answers in the order of the requests; undefined if the call came too late and nothing was counted. The answer to a
+   * request is undefined if one of its keys has a value that these scripts did not write.
+   */
   readonly answers: readonly (StoreResult | undefined)[] | undefined
 }
 
 /**
- * Entries a call at the most: more of them would hold up Redis for everybody else. However many equal requests one of them
- * stands for, Redis counts them at once.
+ * Most entries per call. More of them would block Redis for other clients. An entry may stand for any number of equal
+ * requests, because Redis counts them at once.
  */
 const MOST_ENTRIES = 64
-/** Keys a call at the most, for the same reason; but one entry has room for all of its own. */
+/** Most keys per call, for the same reason. The first entry may have more keys. */
 const MOST_KEYS = 256
 
-/** Requests that are decided in one call of the script, in order. Equal ones that have one check are merged. */
+/** Requests that one call of the script decides, in order. Equal requests of one check are merged. */
 export class TakeCall {
   readonly keys: string[] = []
   readonly #policies = new PolicyTable()
   readonly #entries: Entry[] = []
-  /** For each request its entry. */
+  /** The entry of each request. */
   readonly #places: Entry[] = []
-  /** By key the entry that asks for it last: only that one may grow, or a later request would be decided too early. */
+  /** The last entry for each key. Only that one may grow; otherwise a later request would be decided too early. */
   #last: Map<string, Entry> | undefined
 
-  /** Adds a request behind the others. Whether there was room for it: a call that is full is to be sent without it. */
+  /** Adds a request after the others. Returns true if there was room; a full call must be sent without the request. */
   add(asked: RedisRequest): boolean {
     const before = this.#entryLike(asked)
     if (before !== undefined) {
@@ -74,12 +77,12 @@ export class TakeCall {
     return entries === 0 || (entries < MOST_ENTRIES && this.keys.length + checks.length <= MOST_KEYS)
   }
 
-  /** The entry that such a request may be merged with. */
+  /** Returns the entry that the request may be merged with. */
   #entryLike(asked: RedisRequest): Entry | undefined {
-    // Requests of several checks are not merged, so where there are no others nobody is looked for.
+    // Requests of several checks are never merged.
     if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined
     const latest = this.#entries.at(-1) as Entry
-    // In a burst of one client: to look for it costs as much as all the rest of this.
+    // A shortcut for bursts of one client: the lookup below costs as much as the rest of this method.
     if (isOfOneCounter(asked, latest.asked) && isSame(asked, latest.asked)) return latest
     this.#last ??= lastByKey(this.#entries)
     const last = this.#last.get(asked.keys[0] as string)
@@ -87,8 +90,8 @@ export class TakeCall {
   }
 
   /**
-   * The script's arguments: a list of numbers in JSON or, for a call of one check that is likely to be counted in place,
-   * the few that this takes, of which the script makes the list where it is not enough.
+   * Returns the script's arguments: a list of numbers in JSON. A call of one check that is likely to be counted in
+   * place has only the few arguments that this takes. The script builds the list from them if it cannot count in place.
    */
   args(time: CallTime): readonly string[] {
     if (this.keys.length !== 1 || time.isWide) return [this.#input(time)]
@@ -114,17 +117,17 @@ export class TakeCall {
   #input(time: CallTime): string {
     const numbers = [0]
     let entries = 0
-    // Where the run of entries that differ in nothing but their keys begins; with several checks each, those.
+    // Index of the current run of entries that differ only in their keys, and its checks if each entry has several.
     let run = 0
     let several: readonly Check[] | undefined
     for (const { asked, times } of this.#entries) {
       const { checks, isPart } = asked
       if (checks.length === 1) {
         const { policy, cost, shadow } = checks[0] as Check
-        // Such an entry does not say that it is a shadow one, whose refusals never count.
+        // An entry of one check does not contain `shadow`. Refusals of shadow checks never count.
         const counted = shadow && policy.countRejected === true ? { ...policy, countRejected: false } : policy
         const number = this.#policies.numberOf(counted, isPart)
-        // In place of the times there is 0 where a run is of several checks, and where there is none yet.
+        // `numbers[run]` is 0, not `times`, for a run of several checks and before the first run.
         if (numbers[run] === times && numbers[run + 2] === number && numbers[run + 3] === cost) {
           numbers[run + 1] = (numbers[run + 1] as number) + 1
           continue
@@ -148,7 +151,10 @@ export class TakeCall {
     return this.#policies.input(time, numbers)
   }
 
-  /** @throws StoreUnavailableError when it is no reply to this call. */
+  /**
+   * Returns the answers in a reply.
+   * @throws StoreUnavailableError if the reply cannot be a reply to this call.
+   */
   read(reply: unknown): TakeReply {
     const list = readReply(reply)
     const nowMs = integerAt(list, 0)
@@ -157,7 +163,7 @@ export class TakeCall {
     return { nowMs, answers: this.#places.map((entry) => answerOf(entry, list, lacks, nowMs)) }
   }
 
-  /** By the place of a key, how many times its check was taken, where that is not every time. */
+  /** Returns how many times a check was taken, by the index of its key. Omits checks that were taken every time. */
   #lacksOf(list: Reply): ReadonlyMap<number, number> | undefined {
     const end = 1 + this.keys.length
     if (list.length === end) return undefined
@@ -167,7 +173,7 @@ export class TakeCall {
   }
 }
 
-/** The answer to the next of the requests that an entry stands for. */
+/** Returns the answer to the next of the requests that an entry stands for. */
 function answerOf(
   entry: Entry,
   list: Reply,
@@ -180,7 +186,7 @@ function answerOf(
   entry.state ??= stateAt(list, 1 + firstKey, policy, nowMs)
   const { state } = entry
   if (state === undefined) return undefined
-  // Of so many that were granted each sees its own count.
+  // Each granted request gets the count after its own units, not after all of them.
   const granted = lacks?.get(firstKey) ?? times
   const nth = ++entry.answered
   if (nth > granted) return { nowMs, granted: shadow, checks: [{ state, taken: 0 }] }
@@ -212,8 +218,8 @@ function together(
 }
 
 /**
- * Whether a request of one check may be merged with another of the same key. Where refusals count each request leaves a state of its
- * own, so those are not merged.
+ * True if a request of one check may be merged with another one for the same key. Requests are not merged if refusals
+ * count, because each request then leaves a different state.
  */
 function isSame(
   { checks: one, isPart }: RedisRequest,
@@ -225,7 +231,7 @@ function isSame(
   return isSameCheck(check, other[0] as Check)
 }
 
-/** Whether the first check of both is of one counter. */
+/** True if the first checks of both requests use the same counter. */
 function isOfOneCounter(one: RedisRequest, other: RedisRequest): boolean {
   const [check, than] = [one.checks[0] as Check, other.checks[0] as Check]
   if (check.policy.counter !== than.policy.counter) return false
@@ -238,7 +244,7 @@ function lastByKey(entries: readonly Entry[]): Map<string, Entry> {
   return last
 }
 
-/** Whether both ask for the same, but for the partitions. */
+/** True if the two requests differ only in their partitions. */
 function isSameList(one: readonly Check[], other: readonly Check[]): boolean {
   return one.length === other.length && one.every((check, i) => isSameCheck(check, other[i] as Check))
 }
@@ -247,7 +253,7 @@ function isSameCheck(one: Check, other: Check): boolean {
   return one.cost === other.cost && one.shadow === other.shadow && isSamePolicy(one.policy, other.policy)
 }
 
-/** The state before `later` units were taken by those who came after, in the same instant. */
+/** Returns the state before later requests took `later` units in the same instant. */
 function before(state: CounterState, policy: Policy, later: number, nowMs: number): CounterState {
   if (later === 0) return state
   return algorithmOf(policy).withoutUnits(state, policy, later, state, nowMs)

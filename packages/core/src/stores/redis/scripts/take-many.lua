@@ -1,11 +1,12 @@
--- The quickest way for a call of several keys, each of one check that can be counted in place: to make the functions below takes as
--- long as to count fifteen keys. Where it comes to one that cannot it leaves the rest to what is below: `quickDone` keys are counted,
--- their states are in `quickAnswer`, and INCRBY or HINCRBY has made `quickValue` of the next one, if it has come that far.
+-- The fastest path for a call of several keys, each of one check that can be counted in place. Creating the functions
+-- below takes as long as counting fifteen keys. At the first key that cannot be counted here, the code below takes
+-- over. By then `quickDone` keys are counted, and `quickAnswer` has their states. `quickValue` is the result of INCRBY
+-- or HINCRBY on the next key, if that command has run.
 
 if not ARGV[2] then
   local pcall = redis.pcall
   quickAnswer = { nowMs }
-  -- Behind the policies, of which each takes four places.
+  -- After the policies, each of which takes four places.
   local position = 5 + 4 * input[4]
   local left = input[3] == 0 and input[position] or -1
   while left > 0 do

@@ -1,6 +1,14 @@
--- The quickest way for a call of one check that can be counted in place. ARGV has the time until when it counts, the
--- length of the window, the limit, the units, the kind of counter, how many equal requests of which cost they are for, in how
--- many sub-windows and, if it is given, the time. If it is not enough, the rest goes on with the value that was made.
+-- The fastest path, for a call of one check that can be counted in place. If the check does not fit, the rest of the
+-- script continues with the resulting value. ARGV has, in this order:
+--   1. The time until which the call counts.
+--   2. The window's length.
+--   3. The limit.
+--   4. The units.
+--   5. The kind of counter.
+--   6. The number of equal requests that the units are for.
+--   7. The cost of each request.
+--   8. The number of sub-windows.
+--   9. The time to decide at, if it is given.
 
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 

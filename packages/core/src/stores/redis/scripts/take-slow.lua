@@ -1,4 +1,4 @@
--- How units are taken where one INCRBY is not enough.
+-- Takes units when one INCRBY is not enough.
 
 local function isSame(state, other)
   for i = 1, 4 do
@@ -7,8 +7,8 @@ local function isSame(state, other)
   return true
 end
 
--- With a look at the value of a key that has sub-windows before the present one: the usual case of them, by the shortest way.
--- Nothing where it is another case.
+-- Takes units from the `value` of a key that has sub-windows before the present one: the short path for the usual case.
+-- Returns the new value and the times granted, or nothing in any other case.
 local function takeFromSubWindows(policy, key, value, cost, times)
   local start, before, now, parts = string.match(value, WITH_PARTS)
   if not start or not areParts(policy, parts) then return end
@@ -23,7 +23,7 @@ local function takeFromSubWindows(policy, key, value, cost, times)
     if parts == "" then return end
   end
   local granted = min(times, floor(remaining(policy, startMs, previous, current, parts) / cost))
-  -- Within a sub-window the parts are added up only before they refuse.
+  -- Within a sub-window, the parts are added up only before they cause a refusal.
   if isSame and granted < times and previous ~= sumOf(parts) then return end
   if granted == 0 and isSame then return value, 0 end
   local units = granted * cost
@@ -38,7 +38,8 @@ local function takeFromSubWindows(policy, key, value, cost, times)
   return value, granted
 end
 
--- With a look at the key. Yields its state and the times granted; 0 is the state of what is none of ours.
+-- Takes units after reading the key. Returns the state and the times granted. The state is 0 if these scripts did not
+-- write the key's value.
 local function takeWithLook(key, policy, cost, times)
   local isText = (policy.kind == BUCKETED or policy.kind == STRICT) and not policy.isHash
   local value = isText and redis.pcall("GET", key) or nil
@@ -53,7 +54,7 @@ local function takeWithLook(key, policy, cost, times)
   if granted < times and not isSoundRefusal(policy, startMs, current, parts) then return 0, 0 end
   if granted > 0 then startMs, current, parts = withUnits(policy, startMs, current, parts, granted * cost) end
   local isWritten = isBack or granted * cost > 0
-  -- Such requests are never merged: `times` is 1.
+  -- Requests whose refusals count are never merged, so there is only one here.
   if policy.countsRejected and granted < times and cost <= policy.limit then
     local before = { startMs, previous, current, parts }
     startMs, previous, current, parts = withRejected(policy, startMs, previous, current, parts, cost)
@@ -64,25 +65,26 @@ local function takeWithLook(key, policy, cost, times)
   return value or told(policy, startMs, previous, current, parts), granted
 end
 
--- After INCRBY, which has made this `value` of a key that was there, or failed.
+-- Takes units after INCRBY, which failed or produced `value` from a key that already existed.
 local function takeAfterAll(key, policy, cost, times, value)
   local units = cost * times
   if type(value) == "table" then
-    -- No integer, or none that can be added to: it is as it was. Anything else means that nothing can be written.
+    -- The value is not an integer, or the sum would overflow: the key is unchanged. Any other error means that Redis
+    -- cannot write, so the command is repeated to raise it.
     if not (string.find(value.err, "WRONGTYPE") or string.find(value.err, "not an integer") or
       string.find(value.err, "overflow")) then redis.call("INCRBY", key, units) end
     return takeWithLook(key, policy, cost, times)
   end
   local rest = value - policy.base
   local current = rest % PREVIOUS
-  -- A count of more than is packed overflows into the previous one.
+  -- A count that does not fit overflows into the previous count.
   if rest >= 0 and rest < WINDOW and value <= LARGEST and current >= units and current - units <= MOST_PACKED then
     local previous = (rest - current) / PREVIOUS
     local room = remaining(policy, policy.alignedMs, previous, current - units)
     local granted = min(times, floor(room / cost))
     local over = (times - granted) * cost
     if current == units and granted > 0 then
-      -- All of this window had been given back, so the key would end with the previous one's share.
+      -- All units of this window had been refunded, so the key would expire with the previous window's share.
       writeState(key, policy, policy.alignedMs, previous, current - over)
     elseif over > 0 then
       redis.call("DECRBY", key, over)
@@ -93,7 +95,7 @@ local function takeAfterAll(key, policy, cost, times, value)
   return takeWithLook(key, policy, cost, times)
 end
 
--- After HINCRBY, which has made this `value` of a strict window's key that was there, or failed.
+-- Takes units after HINCRBY, which failed or produced `value` from a strict window's key that already existed.
 local function takeAfterHash(key, policy, cost, times, value)
   local units = cost * times
   if type(value) == "table" then
@@ -113,16 +115,16 @@ local function takeAfterHash(key, policy, cost, times, value)
   return startMs and told(policy, startMs, previous, current, parts) or 0, 0
 end
 
--- Counts what counts although it was refused: the twin of statesAfterRefusal in src/stores/take-together.ts. A counter has
--- one state, whichever of its checks asks for it.
+-- Counts refused units under policies that count refusals: the twin of statesAfterRefusal in
+-- src/stores/take-together.ts. All checks of a counter share one state.
 local function countRefusals(checks)
   local states = {}
   for i, check in ipairs(checks) do
     local policy, refused = check.policy, check.policy.countsRejected and check
-    -- It is for the rule whose check comes before it.
+    -- A penalty counts the refusals of the rule whose check precedes it.
     if policy.kind == PENALTY then refused = checks[i - 1] end
     local isRefused = refused and not check.shadow and not refused.shadow and refused.cost <= refused.policy.limit
-    -- It is refused by itself, for now and not for ever.
+    -- Count only if this check itself refuses now, and if its cost could fit later.
     if isRefused and refused.cost > remaining(refused.policy, unpack(refused.before, 1, 4)) then
       local before = states[check.key] or check.before
       local startMs, previous, current, parts = unpack(before, 1, 4)
@@ -139,8 +141,8 @@ local function countRefusals(checks)
   end
 end
 
--- The checks of one request, all or nothing; each gets its `told` state and `isTaken`. Checks of one counter see each
--- other's units: `seen` has what was last taken of each key.
+-- Takes the checks of one request, all or nothing. Sets `isTaken` and the state to return of each check. Checks of the
+-- same counter see each other's units: `seen` has the last check that took units, by key.
 local function takeTogether(checks)
   local seen, isGranted, isBroken = {}, true, false
   for _, check in ipairs(checks) do
@@ -161,7 +163,7 @@ local function takeTogether(checks)
         if check.isTaken then
           startMs, current, parts = withUnits(policy, startMs, current, parts, check.cost)
           check.after = { startMs, previous, current, parts }
-          -- A penalty that admits has counted nothing.
+          -- A penalty that admits a request counts nothing.
           if check.cost > 0 and policy.kind ~= PENALTY then seen[check.key] = check end
         elseif not check.shadow then
           isGranted = false

@@ -1,13 +1,14 @@
--- Takes the units of each request, or none of them. The input goes on with the number of entries, and each entry is
---   times, keys, policy, cost            for each of so many keys so many equal requests of one check, granted in order
---   0, checks, requests,                 so many requests of several checks, each request all or nothing
---     then policy, cost, shadow for each check
--- and KEYS has the key of each check. Answers { now, a state a key } and then, for each key of which not every unit was
--- taken, its number and how many times its check was. Of a request that is refused that is so for every key. The state
--- of a key that holds what is none of ours is 0, and one of the present window goes without its code: a short number is told and
--- read sooner. Nothing is counted after `untilMs`: { now }.
+-- Takes the units of each request, or none of them. The input continues with the number of entries. There are two kinds
+-- of entries:
+--   times, keys, policy, cost            `times` equal requests of one check for each of `keys` keys, granted in order.
+--   0, checks, requests,                 `requests` requests of several checks, each request all or nothing.
+--     then policy, cost, shadow for each check.
+-- KEYS has the key of each check. Returns { now, one state per key }, followed by two numbers for each key that did not
+-- get all of its units. They are the key's number and how many times its check was taken. A refused request lists every
+-- key. The state is 0 if these scripts did not write the key's value. A state of the present window goes without its
+-- code, because a short number is sent and parsed faster. After `untilMs`, counts nothing and returns { now }.
 
--- Most calls need no more than INCRBY: the functions of the rest are made when they are called for.
+-- Most calls need only INCRBY, so the functions of the slow path are created on first use.
 local withLook, afterAll, together, afterHash
 local function beCareful()
   if not together then withLook, afterAll, together, afterHash = functions() end
@@ -21,7 +22,7 @@ local function lack(key, times)
   lacks[#lacks + 1] = times
 end
 
--- Writes the first units of a window, with the time to live that INCRBY does not give. Yields the state.
+-- Writes the first units of a window, with the TTL that INCRBY does not set. Returns the state.
 local function begin(key, policy, previous, units)
   local state = previous * PREVIOUS + units
   local endsMs = policy.alignedMs + (policy.kind == SLIDING and 2 or 1) * policy.windowMs
@@ -29,16 +30,16 @@ local function begin(key, policy, previous, units)
   if previous > 0 then
     redis.call("SET", key, text, "PX", lastsMs)
   else
-    -- INCRBY may have made it.
+    -- INCRBY may have created the key, without a TTL.
     orForget(key, nil, "SET", key, text, "PX", lastsMs)
   end
   return state
 end
 
--- How much was counted in the window before and what that counts now, where INCRBY of so many units has found a counter of
--- that window, or none at all; nothing in any other case.
+-- Returns the count of the previous window, and how much of it still counts now. Applies if INCRBY of `units` found a
+-- counter of that window, or no counter. Returns nothing in any other case.
 local function previousOf(key, policy, value, units)
-  -- There was no such key, or one that held 0.
+  -- The key did not exist, or it held 0.
   if value == units then return 0, 0 end
   if policy.kind ~= SLIDING or not policy.leftMs or type(value) ~= "number" then return end
   local rest, ahead = value - policy.lastBase - units, value - policy.base
@@ -48,14 +49,14 @@ local function previousOf(key, policy, value, units)
   return previous, floor(previous * policy.leftMs / policy.windowMs)
 end
 
--- Takes from a strict window so many times where HINCRBY, which made its number that `value`, was not enough by itself. Yields its
--- state, of which a grant needs to know no more than the number, and the times granted.
+-- Takes from a strict window `times` times, if HINCRBY alone was not enough; `value` is the result of HINCRBY. Returns
+-- the state and how many times were granted. The state of a full grant may be just the number in the hash.
 local function takeInHash(key, policy, cost, times, value)
   local units, limit = cost * times, policy.limit
   if type(value) == "number" then
     local begun = value > STRICT_CODE and beginNext(key, policy, value - units, units)
     if begun then return begun, times end
-    -- There was no such key.
+    -- The key did not exist.
     if value == units and orForget(key, "n", "HLEN", key) == 1 then
       local granted = min(times, floor(limit / cost))
       value = policy.strictBase + granted * cost
@@ -68,9 +69,9 @@ local function takeInHash(key, policy, cost, times, value)
   return afterHash(key, policy, cost, times, value)
 end
 
--- Takes every check of a request, whose keys come after those that were read, with one INCRBY each, and one SET where a
--- window begins; or undoes them all where that is not enough. A key that was not there gets its SET at once: a command that
--- fails later would leave it without a time to live.
+-- Takes every check of a request with one INCRBY, and one SET for each window that begins. Undoes them all and returns
+-- false if that is not enough. The keys are those after the first `read` ones. A new key gets its SET at once, because
+-- it would stay without a TTL if a later command failed.
 local function takeInPlace(checks)
   local made, befores
   for i = 1, #checks do
@@ -86,7 +87,7 @@ local function takeInPlace(checks)
       else
         local before, counted = previousOf(key, policy, value, units)
         fits = before and counted + units <= limit
-        -- Two checks of one counter would each begin the window.
+        -- Two checks of the same counter would both begin the window.
         for earlier = 1, i - 1 do fits = fits and keys[read + earlier] ~= key end
         befores = befores or {}
         befores[i] = before
