@@ -1,4 +1,4 @@
-/** When a call was sent and its reply arrived, by the monotonic clock. */
+/** The times at which a call was sent and its reply arrived, by the monotonic clock. */
 export interface ReplyArrival {
   readonly sentAtMs: number
   readonly answeredAtMs: number
@@ -7,15 +7,15 @@ export interface ReplyArrival {
 }
 
 /**
- * The order in which the replies of a server are read. A server carries out calls in the order in which they were sent, and
- * replies are read in that order too, unless a script had to be sent again or the server's clock went back.
+ * The order in which a server's replies are read. A server runs calls in the order in which they were sent, and its
+ * replies are read in the same order. There are two exceptions: a resent script, and a server clock that went back.
  */
 export class ReplyOrder {
-  /** When the latest of the calls was sent whose replies have been read, and the server's time in its reply. */
+  /** When the latest call whose reply has been read was sent, and the server's time in that reply. */
   #newestSentAtMs = Number.NEGATIVE_INFINITY
   #newestMs = Number.NEGATIVE_INFINITY
 
-  /** Notes that the reply to a call that was sent at this instant has been read; `nowMs` is the server's time in it, if any. */
+  /** Notes that the reply to a call sent at `sentAtMs` has been read. `nowMs` is the server's time in it, if any. */
   add(sentAtMs: number, nowMs: number = this.#newestMs): ReplyArrival {
     const isOvertaken = sentAtMs < this.#newestSentAtMs || nowMs < this.#newestMs
     if (sentAtMs >= this.#newestSentAtMs) {

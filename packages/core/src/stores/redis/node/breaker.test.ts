@@ -26,7 +26,7 @@ function fail(times: number): void {
   for (let i = 0; i < times; i++) breaker.failed()
 }
 
-/** The latest probe ends without an answer, or with one. */
+/** Ends the latest probe, with or without an answer. */
 async function end(how: keyof Probe): Promise<void> {
   probes.at(-1)?.[how]()
   await vi.advanceTimersByTimeAsync(0)
@@ -129,7 +129,7 @@ describe("Breaker", () => {
     breaker.hurry()
     await vi.advanceTimersByTimeAsync(1)
     expect(probes).toHaveLength(1)
-    // Not beside one that has just been sent.
+    // Does not probe again if a probe has just been sent.
     breaker.hurry()
     await vi.advanceTimersByTimeAsync(1)
     expect(probes).toHaveLength(1)

@@ -1,14 +1,14 @@
-/** Failures in a row after which nobody waits for the server any more. */
+/** Consecutive failures after which the breaker opens. */
 const FAILURES_TO_OPEN = 5
 const FIRST_PROBE_MS = 100
 const LAST_PROBE_MS = 1_000
 
-/** Sets a timer outside of the request that happens to cause it. */
+/** A function that sets a timer outside of the async context of the request that happens to cause it. */
 export type SetTimer = (callback: () => void, ms: number) => NodeJS.Timeout
 
 /**
- * A circuit breaker for one Redis server: open after some failures in a row, closed by the first answer. While it is
- * open a single probe at a time asks whether the server is back, soon at first, then once a second.
+ * A circuit breaker for one Redis server. It opens after several consecutive failures and closes at the first answer.
+ * While it is open, one probe at a time checks whether the server is back: soon at first, then once per second.
  */
 export class Breaker {
   readonly #probe: () => Promise<void>
@@ -16,15 +16,14 @@ export class Breaker {
   #failures = 0
   #isOpen = false
   #isStopped = false
-  /** Number of the latest probe: the end of an earlier one leads to no other. */
+  /** Number of the latest probe. An earlier probe that fails does not schedule another one. */
   #attempt = 0
-  /** Since when that probe is on its way; never while it is still to be sent. */
+  /** When the latest probe was sent; -Infinity while it is only scheduled. */
   #probedAtMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * `probe` resolves when the server answers in time and rejects when it does not; it may stay silent as long as the
-   * server.
+   * `probe` resolves if the server answers in time, otherwise rejects. It may stay pending until the server answers.
    */
   constructor(probe: () => Promise<void>, setTimer: SetTimer) {
     this.#probe = probe
@@ -47,15 +46,15 @@ export class Breaker {
     this.#probeIn(FIRST_PROBE_MS)
   }
 
-  /** Something has happened that makes an answer likely: probes at once. */
+  /** Probes at once, because an answer has become likely. */
   hurry(): void {
     if (!this.#isOpen) return
-    // One that is older may have been lost with its connection.
+    // A recent probe is enough. An older one may have been lost with its connection.
     if (performance.now() - this.#probedAtMs < LAST_PROBE_MS) return
     this.#probeIn(0)
   }
 
-  /** Closes it without an answer, for good: it opens no more, and there are no more probes. */
+  /** Closes the breaker for good, without an answer. It never opens or probes again. */
   stop(): void {
     this.#isStopped = true
     this.#close()
@@ -82,7 +81,7 @@ export class Breaker {
         },
       )
     }, ms)
-    // A server that is gone keeps no process alive.
+    // An unavailable server must not keep the process alive.
     this.#timer.unref()
   }
 }

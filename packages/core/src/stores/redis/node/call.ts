@@ -1,6 +1,6 @@
 import type { StoreOutcome } from "../../../ground/errors.ts"
 
-/** A call on its way to a server, and whether the server may have carried it out. */
+/** A call to a server, and whether the server may have run it. */
 export class ServerCall {
   /** An instant of the monotonic clock. */
   readonly deadlineMs: number
@@ -12,8 +12,8 @@ export class ServerCall {
   }
 
   /**
-   * Says that the command is handed to the client now, so that the server may carry it out whatever happens. False when the
-   * caller was told already that nothing was sent: then nothing may be.
+   * Notes that the command is now handed to the client, so that the server may run it. Returns false if the caller has
+   * already got an error saying that nothing was sent. The command must not be sent then.
    */
   send(): boolean {
     if (this.#isOver) return false
@@ -21,7 +21,7 @@ export class ServerCall {
     return true
   }
 
-  /** The caller stops waiting. */
+  /** Notes that the caller stops waiting. */
   giveUp(): void {
     this.#isOver = true
   }

@@ -19,7 +19,7 @@ const POLICY: Policy = {
 }
 const KEY = "app:sl2:{7f}counter0alice"
 const NOW_MS = 1_700_000_000_000
-/** As TIME tells it: seconds and microseconds, of which the part of a millisecond is cut. */
+/** The reply of TIME: seconds and microseconds. The fraction of a millisecond is truncated. */
 const NOW = ["1700000000", "000999"]
 const BY_SERVER: Timekeeping = { clock: undefined, isWide: false }
 
@@ -31,7 +31,7 @@ function serving({ timekeeping = BY_SERVER }: { timekeeping?: Timekeeping } = {}
   return { server, node: new Node(server, timekeeping, KEY) }
 }
 
-/** A server whose time is known. */
+/** Creates a server whose time is known. */
 async function knowing() {
   const made = serving()
   const learning = made.node.learnTime()
@@ -48,7 +48,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-/** What comes of it, once it has. */
+/** Returns a list that gets the promise's outcome once it has settled. */
 function outcomeOf(promise: Promise<unknown>): unknown[] {
   const outcome: unknown[] = []
   promise.then(
@@ -62,7 +62,7 @@ function peek(node: Node, patience: CallTimeout = { withinMs: 20 }): Promise<unk
   return node.ask(PEEK, [KEY], new PolicyTable(), [], patience)
 }
 
-/** Somebody asks, and the server says that it cannot, so many times. */
+/** Makes `times` calls that the server answers with an error. */
 async function fail(server: AskedServer, node: Node, times: number, patience?: CallTimeout): Promise<void> {
   for (let i = 0; i < times; i++) {
     const outcome = outcomeOf(peek(node, patience))
@@ -143,7 +143,7 @@ describe("the time of a server", () => {
     expect(first).toEqual([false])
     const third = outcomeOf(node.learnTime())
     expect(server.asked.length).toBe(2)
-    // Whoever gives up the first question does not give up the second one.
+    // A caller that gives up the first call does not end the second one.
     await pass(19)
     expect(second).toEqual([false])
     const fourth = outcomeOf(node.learnTime())
@@ -172,7 +172,7 @@ describe("the time of a server", () => {
   })
 })
 
-/** A call for one unit. */
+/** Creates a call for one unit. */
 function call(): TakeCall {
   const made = new TakeCall()
   made.add({ checks: [{ policy: POLICY, partition: "alice", cost: 1, shadow: false }], keys: [KEY] })
@@ -191,7 +191,7 @@ describe("a call that takes", () => {
     server.latest.answer([NOW_MS, `w:${NOW_MS}:0:1`])
     const arrival = { sentAtMs, answeredAtMs: sentAtMs + 4, isOvertaken: false }
     expect(await taking).toMatchObject({ nowMs: NOW_MS, arrival, answers: [{ granted: true }] })
-    // Half of the way there and back ago.
+    // The server's time was taken half a round trip ago.
     expect(node.timeOf(performance.now()).untilMs).toBe(NOW_MS + 2)
   })
 
@@ -223,7 +223,7 @@ describe("a call that takes", () => {
 })
 
 describe("a reply that is read after the one to a later call", () => {
-  /** Sends two calls one after the other, and tells of the first whether it is overtaken. */
+  /** Sends two calls one after the other. Returns true if the first one was overtaken. */
   async function overtakenBy(
     later: (node: Node) => Promise<unknown>,
     reply: unknown,
@@ -259,7 +259,7 @@ describe("a reply that is read after the one to a later call", () => {
     }
     expect(await isOvertaken(NOW_MS)).toBe(false)
     expect(await isOvertaken(NOW_MS)).toBe(false)
-    // The clock went back: this reply may be older or newer, and the next one is newer again.
+    // The clock went back, so this reply may be older or newer. The next reply is newer again.
     expect(await isOvertaken(NOW_MS - 5)).toBe(true)
     expect(await isOvertaken(NOW_MS - 5)).toBe(false)
   })
@@ -270,7 +270,7 @@ describe("a script that is asked by itself", () => {
     const { server, node } = serving()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
     await nextTurn()
-    // It waits as long for the time as for the answer.
+    // Waiting for the time counts toward the timeout of the answer.
     await pass(10)
     expect(server.asked.map(({ what }) => what)).toEqual(["eval"])
     server.latest.answer(NOW)
@@ -378,7 +378,7 @@ it("a server that has a name is told by it: who reads of it has to know which of
   const server = new AskedServer()
   server.nodeOf = () => "10.0.0.1:6379"
   const node = new Node(server, { clock: { now: () => NOW_MS }, isWide: true }, KEY)
-  // What it was when it was still responsible for the key.
+  // Messages keep the name that the server had when it still served the key.
   server.nodeOf = () => "10.0.0.2:6379"
   const silent = outcomeOf(peek(node))
   await pass(20)
@@ -423,7 +423,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  /** Of which the first probe has just been due. */
+  /** Creates a server whose breaker is open and whose first probe has just been due. */
   async function probed(isReady = true) {
     const made = await knowing()
     await fail(made.server, made.node, 5)

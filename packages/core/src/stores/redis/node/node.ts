@@ -14,23 +14,23 @@ import { ServerCall } from "./call.ts"
 import { ServerTime } from "./server-time.ts"
 
 /**
- * Yields the server's time, to who may run scripts and nothing else. SET … XX for a key that is never there writes
- * nothing, but fails where nothing could be written: on a replica, or without memory.
+ * Returns the server's time. A script is used in case the Redis user may run only scripts. SET … XX on a key that never
+ * exists writes nothing. But it fails if Redis cannot write, because it is a replica or out of memory.
  */
 const TIME =
   "redis.call('SET', KEYS[1], '', 'XX', 'PX', '1') local t = redis.call('TIME') return { t[1], t[2] }"
 
-/** So long until a client that was not ready is looked at again: a node of a cluster may be replaced without a word. */
+/** Delay before a client that was not ready is checked again. A cluster node may be replaced without any event. */
 export const LOOK_AGAIN_MS = 25
 
-/** So long what a server said of itself is told to who waits for it, at the least: then nobody knows what it is. */
+/** Least time for which timeout errors report that a server is a replica. After that, its role counts as unknown. */
 const REPLICA_REMEMBERED_MS = 1_000
 
-/** How the store keeps the time: by the servers, or by a clock that was given. */
+/** The source of the store's time: the servers or a given clock. */
 export interface Timekeeping {
-  /** Undefined: each server's own. */
+  /** The given clock; undefined means that each server's own clock is used. */
   readonly clock: Clock | undefined
-  /** Whether values have their whole window start, for a clock that keys do not expire by. */
+  /** True if values contain their full window start, for a clock that keys do not expire by. */
   readonly isWide: boolean
 }
 
@@ -38,33 +38,33 @@ export interface Timekeeping {
 export type Sent<Told> = Told & { readonly arrival: ReplyArrival }
 
 /**
- * How long to wait. In the background nobody waits: the server is asked although the breaker is open, and whether it
- * answers, after longer than anybody would wait, neither opens nor closes that.
+ * The timeout of a call. No caller waits for a background call. It is sent even if the breaker is open. It may take
+ * longer than any caller would wait, so its outcome neither opens nor closes the breaker.
  */
 export interface CallTimeout {
   readonly withinMs: number
   readonly inBackground?: boolean
 }
 
-/** One Redis server: what is known of its time, and whether it answers. */
+/** One Redis server: its time, as far as it is known, and whether it answers. */
 export class Node {
   readonly breaker: Breaker
-  /** What it is called in messages, from the beginning: a key that it served may be another one's by then. */
+  /** The server's name in messages. Set once, because another server may serve the key later. */
   readonly title: string
-  /** What is said while the breaker is open: made once, since a stack is dear when every request gets it. */
+  /** The error while the breaker is open. Created once, because a stack trace per request would be expensive. */
   readonly unavailable: StoreUnavailableError
   #refusal: Promise<never> | undefined
-  /** A key that this server was responsible for when it was last asked for. */
+  /** A key that this server served when `nodeOf` last returned it. */
   key: string
   readonly #commands: RedisCommands
   readonly #timekeeping: Timekeeping
   readonly #time = new ServerTime()
-  /** Of its replies to calls that decide, and to those that ask for its time. */
+  /** Round-trip times of calls that decide requests, and of calls that ask for the server's time. */
   readonly roundTrips = new RoundTrips()
   #learning: Promise<void> | undefined
   #longestWaitMs = 0
   readonly #arrivals = new ReplyOrder()
-  /** When it last said that it is a replica, unless it has counted since. */
+  /** When the server last said that it is a replica, unless it has replied as a primary since. */
   #replicaAtMs = Number.NEGATIVE_INFINITY
 
   constructor(commands: RedisCommands, timekeeping: Timekeeping, key: string) {
@@ -79,11 +79,13 @@ export class Node {
     this.breaker = new Breaker(() => this.#probe(), setTimer)
   }
 
-  /** The same as an answer, for whoever asks: to throw it takes as long as to decide without the server. */
+  /**
+   * `unavailable` as a rejected promise for all callers. Throwing it would take as long as deciding without the server.
+   */
   get refusal(): Promise<never> {
     if (this.#refusal === undefined) {
       this.#refusal = outsideRequests(() => Promise.reject(this.unavailable))
-      // Whoever asks hears of it, and at first nobody has.
+      // Callers handle the rejection, but the promise must not count as unhandled before the first one does.
       this.#refusal.catch(() => undefined)
     }
     return this.#refusal
@@ -93,12 +95,15 @@ export class Node {
     return this.#timekeeping.clock !== undefined || this.#time.at(0) !== undefined
   }
 
-  /** Somebody waits so long: a server that takes longer to answer is as good as none. */
+  /** Notes that a caller waits this long. A server that takes longer than all callers wait counts as unavailable. */
   waitedFor(ms: number): void {
     this.#longestWaitMs = Math.max(this.#longestWaitMs, ms)
   }
 
-  /** Whether this is longer than any decision waits. The breaker is about decisions, so it is not for such a call. */
+  /**
+   * True if this is longer than any decision waits. The breaker is about decisions, so it does not apply to such a
+   * call.
+   */
   outlastsDecisions(ms: number): boolean {
     return ms > this.#longestWaitMs
   }
@@ -107,7 +112,10 @@ export class Node {
     return this.#commands.isReady(this.key)
   }
 
-  /** Why nobody was answered by now. A client that looks for the primary has no connection either. */
+  /**
+   * The reason for a timeout now. The replica check comes first: a client that looks for a primary has lost its
+   * connection.
+   */
   get reach(): Reach {
     const rememberedMs = Math.max(this.#longestWaitMs, REPLICA_REMEMBERED_MS)
     if (performance.now() - this.#replicaAtMs <= rememberedMs) return "a replica"
@@ -116,8 +124,9 @@ export class Node {
   }
 
   /**
-   * Asks the server for its time, once however many ask for it. Yields whether it is known now: not when the server
-   * stayed silent for so long, or for as long as others wait, and may be asked again. Rejects when it cannot tell.
+   * Asks the server for its time. Concurrent callers share one call. Returns true if the time is known now. Returns
+   * false if the server stayed silent for `withinMs` and for as long as any other caller waits. It may then be asked
+   * again. Rejects if the server answers with an error.
    */
   async learnTime(withinMs = 0): Promise<boolean> {
     this.#learning ??= this.#askTime()
@@ -126,13 +135,13 @@ export class Node {
       // Callers keep the process alive while they wait for an answer.
       await beforeDeadline(learning, Math.max(withinMs, this.#longestWaitMs), ignore, false)
     } finally {
-      // An answer that never comes must not be waited for again; but somebody else may have asked anew already.
+      // Do not wait again for an answer that may never come. Another caller may already have started a new call.
       if (this.#learning === learning) this.#learning = undefined
     }
     return this.knowsTime
   }
 
-  /** Decides the requests of a call; after the deadline the server counts none of them. */
+  /** Decides the requests of a call. After the deadline, the server counts none of them. */
   async take(call: TakeCall, deadlineMs: number): Promise<Sent<TakeReply>> {
     const { keys } = call
     const args = call.args(this.timeOf(deadlineMs))
@@ -149,7 +158,7 @@ export class Node {
     return { nowMs, answers, arrival: this.#arrivals.add(sentAtMs, nowMs) }
   }
 
-  /** What a script is told of time, when nobody waits for it after the deadline. */
+  /** Returns the time arguments of a script that must not count after the deadline. */
   timeOf(deadlineMs: number): CallTime {
     const { clock, isWide } = this.#timekeeping
     if (clock !== undefined) return { nowMs: Math.floor(clock.now()), untilMs: undefined, isWide }
@@ -157,7 +166,7 @@ export class Node {
     return { nowMs: undefined, untilMs: untilMs === undefined ? undefined : Math.floor(untilMs), isWide }
   }
 
-  /** Runs a script by itself. Rejects with StoreUnavailableError, by the deadline at the latest. */
+  /** Runs a single script. Rejects with StoreUnavailableError, by the deadline at the latest. */
   async ask(
     script: Script,
     keys: readonly string[],
@@ -195,17 +204,20 @@ export class Node {
     })
   }
 
-  /** Whether the server has become a replica: it has written nothing then. */
+  /** True if the error means that the server has become a replica. It has written nothing then. */
   isReplica(error: unknown): boolean {
     return isCode(error, "READONLY")
   }
 
-  /** Whether a call was turned away before it did anything, and may be sent again in a moment: a slot on its way, too. */
+  /**
+   * True if the server rejected a call before doing anything, so that the call may be resent in a moment. TRYAGAIN
+   * means that the slot is being moved.
+   */
   hasNotRun(error: unknown): boolean {
     return this.isReplica(error) || isCode(error, "TRYAGAIN")
   }
 
-  /** Who is not answered by now is told so, until it counts again. */
+  /** Notes that the server has become a replica. Timeout errors report it until the server counts again. */
   becameReplica(): void {
     this.#replicaAtMs = performance.now()
   }
@@ -242,7 +254,7 @@ export class Node {
     }
   }
 
-  /** What a client keeps in a queue of its own is sent when nobody waits any more. */
+  /** Waits until the client is ready. A client's own queue would be sent after the caller has stopped waiting. */
   async #whenReady(deadlineMs: number, inBackground: boolean): Promise<void> {
     while (!this.isReady()) {
       await new Promise<void>((resolve) => {
@@ -253,7 +265,7 @@ export class Node {
     }
   }
 
-  /** After a call by its digest has failed: the server may have forgotten the script, and then nothing has been done. */
+  /** Sends the whole script if the server does not have it and has therefore done nothing. Throws any other error. */
   #sendWhole(
     { text }: Script,
     keys: readonly string[],
@@ -287,7 +299,7 @@ export class Node {
 
   async #askTime(): Promise<void> {
     if (!this.isReady()) throw this.unavailable
-    // In the same slot, and no counter's key: those go on after the brace.
+    // A key in the same slot. It cannot be a counter's key, because those continue after the brace.
     const key = this.key.slice(0, this.key.indexOf("}") + 1)
     const sentAtMs = performance.now()
     const reply = readReply(await this.#commands.eval(TIME, [key], []))
@@ -295,7 +307,7 @@ export class Node {
     this.#learn(nowMs, sentAtMs)
   }
 
-  /** What it said of its time it said as a primary. */
+  /** Learns the server's time from a reply, which only a primary can give. */
   #learn(nowMs: number, sentAtMs: number): void {
     const receivedAtMs = performance.now()
     this.#time.learn(nowMs, sentAtMs, receivedAtMs)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { ServerTime } from "./server-time.ts"
 
-/** A reply: what the server said, and when the question was sent and the answer received. */
+/** A reply: the server's time in it, and when its call was sent and the reply received. */
 type Reply = readonly [serverMs: number, sentAtMs: number, receivedAtMs: number]
 
 function learnt(...replies: readonly Reply[]): ServerTime {
@@ -20,7 +20,7 @@ describe("ServerTime", () => {
     expect([time.at(105), time.at(205)]).toEqual([50_000.5, 50_100.5])
   })
 
-  // The first reply took 10 ms and says that the server is 49,895.5 ms ahead.
+  // According to the first reply, which took 10 ms, the server is 49,895.5 ms ahead.
   it.each<{ readonly what: string; readonly next: Reply; readonly aheadMs: number }>([
     { what: "believes a quicker reply", next: [50_002, 103, 108], aheadMs: 50_002.5 - 105.5 },
     { what: "believes a reply that is as quick", next: [50_101, 200, 210], aheadMs: 50_101.5 - 205 },

@@ -1,24 +1,24 @@
-/** After so long another reply is trusted more than an earlier one that was quicker: clocks drift. */
+/** After this delay, a newer reply replaces an earlier, faster one, because clocks drift. */
 const TRUSTED_MS = 10_000
 
 /**
- * The time of a Redis server, in terms of this process' monotonic clock, learnt from the times in its replies. The
- * quickest reply of the last seconds counts; one that cannot be true beside it tells that the server's clock was set.
+ * The time of a Redis server relative to this process's monotonic clock, learned from the times in its replies. The
+ * fastest reply of the last seconds counts. A reply that contradicts it means that the server's clock was set.
  */
 export class ServerTime {
   #aheadMs: number | undefined
   #roundTripMs = 0
   #learntAtMs = 0
 
-  /** The server's epoch milliseconds at an instant of the monotonic clock; undefined before the first reply. */
+  /** Returns the server's epoch milliseconds at an instant of the monotonic clock; undefined before the first reply. */
   at(instantMs: number): number | undefined {
     return this.#aheadMs === undefined ? undefined : instantMs + this.#aheadMs
   }
 
-  /** A reply to what was sent and received at these instants said `serverMs`. */
+  /** Learns from a reply with the server's time `serverMs`, and from the instants of its call. */
   learn(serverMs: number, sentAtMs: number, receivedAtMs: number): void {
     const roundTripMs = receivedAtMs - sentAtMs
-    // Half a millisecond, since the server's is cut to a whole one.
+    // Add half a millisecond, because the server's time is truncated to a millisecond.
     const aheadMs = serverMs + 0.5 - (sentAtMs + receivedAtMs) / 2
     if (
       this.#aheadMs === undefined ||
