@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest"
 import { BatchPolicy, type LoopTimes } from "./batch-policy.ts"
 
 const CALLS_A_LOOK = 32
-/** Looks without any rest after which a process is known to be busy: (15/16) ^ 36 is less than a tenth. */
+/** Number of samples without idle time after which a process counts as busy: (15/16) ^ 36 is less than a tenth. */
 const UNTIL_BUSY = 36
 
-/** A batch policy in a process whose event loop is told by hand. */
+/** Creates a batch policy for an event loop whose times the test sets. */
 function policyByHand(restedMs = 1_000) {
   const loop = { restedMs, nowMs: 5_000 }
   const policy = new BatchPolicy((): LoopTimes => ({ ...loop }))
@@ -21,7 +21,7 @@ function policyByHand(restedMs = 1_000) {
     policy,
     pass,
     send,
-    /** As many calls as there are from one look to the next, so many times, during each of which the loop rests for so much of 100 ms. */
+    /** Sends the calls of one sample, `times` times. In each sample, the loop idles for `restedOf100` of 100 ms. */
     look: (restedOf100: number, times = 1) => {
       for (let done = 0; done < times; done++) {
         send(CALLS_A_LOOK - 1)
@@ -29,7 +29,7 @@ function policyByHand(restedMs = 1_000) {
         send(1)
       }
     },
-    /** Calls in flight with which a single request has to wait. */
+    /** Returns the number of calls in flight from which a single request must wait. */
     enough: () => [0, 1, 2, 3].find((calls) => !policy.hasRoom(calls, 1)),
   }
 }
@@ -97,7 +97,7 @@ describe("the calls that are sent at once", () => {
       look(0)
     }
     expect(enough()).toBe(1)
-    // What is rested while some ask, or before a pause, counts as ever.
+    // Idle time between calls, or before a pause, still counts.
     for (let times = 0; times < 4; times++) {
       pass(100, 100)
       policy.paused()
@@ -146,7 +146,7 @@ it("the event loop tells by itself whether it rests", async () => {
     for (let sent = 0; sent < CALLS_A_LOOK; sent++) policy.sent()
   }
   const isBusy = (): boolean => !policy.hasRoom(1, 1)
-  // Whatever else the machine does, it rests in a part of these.
+  // However busy the machine is, the loop idles in some of these samples.
   for (let looks = 0; looks < 5; looks++) await look(20)
   expect(isBusy()).toBe(false)
   for (let looks = 0; looks < 200; looks++) await look(0)

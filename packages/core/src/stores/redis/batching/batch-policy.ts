@@ -1,47 +1,48 @@
 import { performance } from "node:perf_hooks"
 
-/** Calls in flight at the most: enough that neither side waits for the other. */
+/** Most calls in flight: enough that neither side waits for the other. */
 const MOST_CALLS = 4
-/** Calls in flight up to which a request is sent at once, so that on a quiet server nobody waits for company. */
+/** Calls in flight up to which a request is sent at once. On a quiet server, no request waits for others to join it. */
 const CALLS_AT_ONCE = 2
 /**
- * The same in a process that never rests. It reads a reply long after it has come, so that another call beside it would win
- * nothing, and cost what a call does: with those who come meanwhile together in the next one there are half as many.
+ * CALLS_AT_ONCE for a process whose event loop is always busy. Such a process reads a reply long after it has arrived.
+ * A second call in flight would gain nothing, and cost as much as any call. Batching the requests that arrive in
+ * between halves the number of calls.
  */
 const CALLS_AT_ONCE_WHEN_BUSY = 1
 /**
- * Requests a call at the most. Those of many clients are far fewer, as a call has room for (take-call.ts); those of one are merged,
- * but to answer more of them at once would hold up this process.
+ * Most requests per call. A call has room for far fewer requests of different clients (take-call.ts). Requests of one
+ * client are merged, but answering more of them at once would block this process.
  */
 const MOST_REQUESTS = 512
-/** Requests that are worth another call although some are in flight. */
+/** Number of waiting requests that are worth another call while some are in flight. */
 const ENOUGH_REQUESTS = 32
 
-/** Calls from one look at the event loop to the next. */
+/** Calls from one sample of the event loop to the next. */
 const CALLS_A_LOOK = 32
-/** The part of what is known of its rest that one look makes up: on a busy machine a single one says little. */
+/** Weight of one sample in the average idle share. On a busy machine, a single sample means little. */
 const WEIGHT_OF_LOOK = 1 / 16
-/** The part of its time that the event loop of a busy process waits at the most. */
+/** Highest idle share of an event loop that counts as busy. */
 const MOST_REST_OF_BUSY = 0.1
-/** The part from which on a process that sends one call at a time waits for those: another would have kept it at work. */
+/** Idle share from which a process with one call at a time counts as waiting: a second call would have kept it busy. */
 const LEAST_REST_OF_WAITING = 0.2
-/** Looks after which a process that turned out to wait is taken for busy again at the earliest. */
+/** Fewest samples before a process that turned out to wait can count as busy again. */
 const LOOKS_UNTIL_TRIED_AGAIN = 100
 
-/** Of the event loop, in milliseconds: how long it has waited for something to do, and the time now. */
+/** The event loop's total idle time and the current time, in milliseconds. */
 export interface LoopTimes {
   readonly restedMs: number
   readonly nowMs: number
 }
 
-/** When a batch sender sends how much: at once while there is time for it, and in few calls while there is none. */
+/** A policy for the time and size of batches. An idle process sends at once, and a busy one in few calls. */
 export class BatchPolicy {
   readonly #loop: () => LoopTimes
   #callsAtOnce = CALLS_AT_ONCE
   #callsUntilLook = CALLS_A_LOOK
   #looksUntilBusy = 0
   #lastLook: LoopTimes
-  /** The part of its time that the event loop waits, of late. Whoever has not been looked at is taken for one with time. */
+  /** Recent idle share of the event loop. Before the first sample, the process counts as idle. */
   #rest = 1
   #pausedAt: LoopTimes | undefined
 
@@ -50,24 +51,27 @@ export class BatchPolicy {
     this.#lastLook = loop()
   }
 
-  /** Whether another call may be sent for so many who wait. */
+  /** True if another call may be sent for this number of waiting requests. */
   hasRoom(callsInFlight: number, waiting: number): boolean {
     return callsInFlight < this.#callsAtOnce || (callsInFlight < MOST_CALLS && waiting >= ENOUGH_REQUESTS)
   }
 
-  /** Requests that the next call takes at the most. */
+  /** Returns the most requests that the next call may have. */
   mostRequests(callsInFlight: number, waiting: number): number {
-    // With one call under way for all of them, Redis would rest while their replies are read, and then they while it works.
+    // Divide the requests among calls. With a single call, Redis and this process would idle in turns.
     const share = Math.ceil(waiting / Math.max(1, this.#callsAtOnce - callsInFlight))
     return Math.min(MOST_REQUESTS, Math.max(ENOUGH_REQUESTS, share))
   }
 
-  /** No call is under way, and nobody waits. That it rests now says nothing of how many calls would keep it at work. */
+  /**
+   * Notes that no call is in flight and no request waits. Idle time from now on does not show how many calls would keep
+   * the process busy.
+   */
   paused(): void {
     if (this.#callsAtOnce === CALLS_AT_ONCE_WHEN_BUSY) this.#pausedAt = this.#loop()
   }
 
-  /** A call is sent. */
+  /** Notes that a call is sent. */
   sent(): void {
     if (this.#pausedAt !== undefined) {
       const { restedMs, nowMs } = this.#loop()
@@ -81,7 +85,7 @@ export class BatchPolicy {
     this.#callsUntilLook = CALLS_A_LOOK
     const { restedMs, nowMs } = this.#loop()
     const spentMs = nowMs - this.#lastLook.nowMs
-    // Of no time nothing can be said.
+    // Skip a sample of zero length.
     if (spentMs > 0)
       this.#rest += WEIGHT_OF_LOOK * ((restedMs - this.#lastLook.restedMs) / spentMs - this.#rest)
     this.#lastLook = { restedMs, nowMs }
@@ -93,7 +97,7 @@ export class BatchPolicy {
     } else if (this.#looksUntilBusy > 0) {
       this.#looksUntilBusy--
     } else if (restedMs > 0 && isBusy) {
-      // A runtime that does not measure it says that it has never waited.
+      // In a runtime that does not measure idle time, it is always 0.
       this.#callsAtOnce = CALLS_AT_ONCE_WHEN_BUSY
     }
   }

@@ -29,7 +29,7 @@ describe("what is sent when", () => {
     const loop = { restedMs: 1, nowMs: 0 }
     const policy = new BatchPolicy(() => ({ ...loop }))
     const { takeNow, names, answer, calls } = await readySenderByHand(50, policy)
-    // As often as it takes to be known.
+    // Repeat until the process counts as busy.
     for (let sent = 0; sent < 36 * 32; sent++) {
       loop.nowMs++
       await takeNow("before")
@@ -291,7 +291,7 @@ describe("a deadline", () => {
     vi.advanceTimersByTime(50)
     await answer(calls[0])
     expect(names()).toEqual([["a"], ["b"], ["d"]])
-    // What has arrived is an answer.
+    // Requests whose reply has arrived get their answer.
     expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
   })
 
@@ -362,7 +362,7 @@ describe("a server that fails", () => {
     }
     await takeNow("e")
     expect(names()).toHaveLength(5)
-    // Too late to be waited for is as good as none.
+    // An answer that is too late for its caller counts as a failure.
     await answer(calls[2])
     await answer(calls[3])
     await pass(50)
@@ -476,7 +476,7 @@ describe("a server that cannot be written to now", () => {
     await fail(calls[1], moving)
     await pass(25)
     await takeNow("c")
-    // To have been turned away is not to have been late.
+    // A rejected call does not count as a late one.
     await answerTooLate(calls[2])
     expect(names().slice(2)).toEqual([["a", "b"], ["c"], ["a", "b"]])
     await answer(calls[4])
@@ -488,7 +488,7 @@ describe("a server that cannot be written to now", () => {
     await takeNow("a", "b")
     await fail(calls[0], "READONLY You can't write against a read only replica.")
     await takeNow("c")
-    // Another node has connected, say.
+    // For example, another node has connected.
     sender.wake()
     await nextTurn()
     expect([names(), redis.reconnects]).toEqual([[["a"], ["b"]], 0])

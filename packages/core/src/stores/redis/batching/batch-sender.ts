@@ -11,16 +11,18 @@ import { expire, type PendingTake, settle } from "./pending.ts"
 import { TakeQueue } from "./queue.ts"
 import { Watchdog } from "./watchdog.ts"
 
-/** What follows it comes after the callback that runs now; queueMicrotask would make a resource of each. */
+/**
+ * A promise whose `then` runs code after the current callback. queueMicrotask would create an async resource per call.
+ */
 const SETTLED = Promise.resolve()
 
-/** What a batch sender tells of answers. */
+/** A listener for the outcomes of a batch sender's requests. */
 export interface BatchListener {
-  /** Redis has decided a request, whether or not anybody still waits for it. */
+  /** Called when Redis has decided a request, whether or not its caller still waits. */
   answered(asked: RedisRequest, answer: StoreResult, arrival: ReplyArrival): void
-  /** Nobody knows whether Redis has counted a request. */
+  /** Called when it is unknown whether Redis has counted a request. */
   lost(asked: RedisRequest): void
-  /** Redis granted what nobody waited for any more: it was counted for nobody. */
+  /** Called when Redis has granted requests whose callers no longer wait. Their units are counted but not used. */
   grantedLate(late: readonly Late[]): void
 }
 
@@ -37,8 +39,8 @@ interface Flight {
 }
 
 /**
- * The way to one server, or to one slot of a cluster: requests that come while calls are in flight travel together in
- * the next one, in order. Every request is answered or rejected by its deadline, and none is counted after it.
+ * A sender of requests to one server, or to one slot of a cluster. Requests that arrive while calls are in flight share
+ * the next call, in order. Every request is answered or rejected by its deadline, and none is counted after it.
  */
 export class BatchSender {
   readonly #nodeOf: () => Node
@@ -46,21 +48,27 @@ export class BatchSender {
   readonly #policy: BatchPolicy
   readonly #watchdog = new Watchdog(() => this.#expire())
   /**
-   * A list, since it holds four at the most. A Set that is added to and taken from for ever makes a new table now and
-   * then, and V8 links the old one to it: when one of them has grown old, all calls since are kept until a full
-   * collection, and each small one copies them.
+   * An array, because it holds at most four calls. A Set that always changes allocates a new table now and then, and V8
+   * links the old table to it. Once a table is in the old generation, all later calls stay in memory until a full
+   * collection. Each minor collection copies them.
    */
   #flights: readonly Flight[] = []
   readonly #queue = new TakeQueue()
   #isLearning = false
-  /** Whether the server said that it is a replica: it is asked again in a moment, or when the client has reconnected. */
+  /**
+   * True after the server rejected a call without running it, as a replica does. Sending resumes in a moment, or when
+   * the client becomes ready.
+   */
   #isResting = false
-  /** The replica that is to be left when all calls to it have ended: what is cut off may have been counted or not. */
+  /**
+   * The replica that the client must leave once all calls to it have ended. Otherwise it would be unknown whether the
+   * remaining calls were counted.
+   */
   #leaving: Node | undefined
   #later: NodeJS.Timeout | undefined
   #closedBy: Error | undefined
 
-  /** `nodeOf` yields the server that is responsible now. */
+  /** `nodeOf` returns the server that is currently responsible. */
   constructor(nodeOf: () => Node, listener: BatchListener, policy = new BatchPolicy()) {
     this.#nodeOf = nodeOf
     this.#listener = listener
@@ -68,8 +76,8 @@ export class BatchSender {
   }
 
   /**
-   * Asks for one request, of which somebody waits for the answer for so long. That time begins when the callback ends that runs
-   * now, as nothing is sent before. Throws or rejects with StoreUnavailableError.
+   * Takes one request, whose caller waits for `withinMs`. That time starts when the current callback ends, because
+   * nothing is sent before. Throws or rejects with StoreUnavailableError.
    */
   take(asked: RedisRequest, withinMs: number): Promise<readonly StoreResult[]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
@@ -78,18 +86,18 @@ export class BatchSender {
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
       const waiting = { asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false }
-      // After the requests of the same callback have joined.
+      // Send after the other requests of the same callback have been added.
       if (this.#queue.add(waiting)) void SETTLED.then(this.#pump)
     })
   }
 
-  /** The client has become ready: what waits for that is sent. */
+  /** Sends the waiting requests, because the client has become ready. */
   wake(): void {
     this.#isResting = false
     this.#pump()
   }
 
-  /** Rejects whatever waits and whoever comes. */
+  /** Rejects all waiting requests, and makes `take` throw. */
   close(error: Error): void {
     this.#closedBy = error
     this.#queue.begin()
@@ -110,14 +118,14 @@ export class BatchSender {
     return waiting > 0 && this.#policy.hasRoom(this.#flights.length, waiting)
   }
 
-  /** Sends what can be sent. */
+  /** Sends calls while there are requests and room for another call. */
   readonly #sendAll = (): void => {
     while (this.#canSend()) {
       const node = this.#nodeOf()
       if (node.breaker.isOpen) {
         this.#queue.reject(node.unavailable)
       } else if (this.#leaving !== undefined || this.#isResting || !node.isReady()) {
-        // What a client keeps in a queue of its own is sent when nobody waits any more.
+        // Do not let the client queue the call: it would be sent after the callers have stopped waiting.
         this.#pumpLater()
         return
       } else if (node.knowsTime) {
@@ -129,7 +137,10 @@ export class BatchSender {
     }
   }
 
-  /** Clients say when they are ready, but not when another server has taken over a slot, or is no replica any more. */
+  /**
+   * Tries again after a delay. Clients emit an event when they are ready. They emit none when another server has taken
+   * over a slot, or when a replica has become the primary.
+   */
   #pumpLater(): void {
     if (this.#later !== undefined) return
     this.#later = setTimer(() => {
@@ -139,7 +150,7 @@ export class BatchSender {
     this.#later.unref()
   }
 
-  /** A call has to say until when it counts, in the server's time. */
+  /** Asks for the server's time. Every call must state until when it counts, in that time. */
   #learnTime(node: Node): void {
     if (this.#isLearning) return
     this.#isLearning = true
@@ -167,7 +178,7 @@ export class BatchSender {
     this.#policy.sent()
     node.take(call, deadlineMs).then(
       ({ answers, arrival }) => {
-        // An answer that comes too late for everybody tells of no server that could be waited for.
+        // An answer that is too late for all callers does not show that the server answers in time.
         if (!this.#land(flight)) node.breaker.succeeded()
         if (answers === undefined) this.#again(batch, true)
         else this.#answer(batch, answers, arrival)
@@ -188,10 +199,10 @@ export class BatchSender {
     )
   }
 
-  /** What follows when a call has ended, or was given up. */
+  /** Continues after a call has ended or was given up. */
   #next(): void {
     if (this.#leaving !== undefined && this.#flights.length === 0) {
-      // When nobody asks any more the client is left as it is: its app may be about to close it.
+      // After closing, leave the client alone, because the app may be about to close it.
       if (this.#closedBy === undefined) this.#leaving.reconnect()
       this.#leaving = undefined
     }
@@ -237,7 +248,7 @@ export class BatchSender {
     this.#leaving = node
   }
 
-  /** Nothing was counted for them, for certain, so they may be sent again; but being too late once is enough. */
+  /** Queues requests again that were certainly not counted. Rejects a request that is too late for the second time. */
   #again(batch: readonly PendingTake[], wasLate: boolean): void {
     const returned: PendingTake[] = []
     for (const waiting of batch) {
@@ -245,7 +256,7 @@ export class BatchSender {
       if (wasLate && waiting.wasLate) {
         settle(waiting, new StoreUnavailableError(TOO_LATE, { kind: "timeout" }))
       } else {
-        // Whose time is over meanwhile is told so in the queue.
+        // The queue rejects the request if its deadline has passed.
         if (wasLate) waiting.wasLate = true
         returned.push(waiting)
         this.#watchdog.watch(waiting.deadlineMs)
@@ -260,7 +271,7 @@ export class BatchSender {
     for (const waiting of batch) settle(waiting, failure)
   }
 
-  /** Takes the call from those in flight; whether it had been given up. */
+  /** Removes a call from those in flight. Returns true if it had been given up. */
   #land(flight: Flight): boolean {
     this.#flights = this.#flights.filter((other) => other !== flight)
     return flight.isOver
@@ -271,7 +282,7 @@ export class BatchSender {
     const nowMs = performance.now()
     for (const flight of this.#flights) {
       if (expire(flight.batch, nowMs, flight.node).length > 0) continue
-      // Nobody waits for it: it is no reason to keep others back.
+      // No caller waits for this call, so it must not hold back other requests.
       flight.isOver = true
       this.#land(flight)
       flight.node.breaker.failed()

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { expire, type PendingTake, settle } from "./pending.ts"
 
-/** One who waits until then, and what comes of it. */
+/** Creates a request that waits until the deadline, and a list of its outcomes. */
 function waitingUntil(deadlineMs: number) {
   const told: string[] = []
   const waiting: PendingTake = {

@@ -5,30 +5,30 @@ import type { RedisRequest } from "../scripts/script-input.ts"
 /** A request that waits for its answer. */
 export interface PendingTake {
   readonly asked: RedisRequest
-  /** For so long, from an instant that the batch sender decides. */
+  /** Milliseconds that the request waits, from an instant that the batch sender sets. */
   readonly withinMs: number
   /** An instant of the monotonic clock. */
   deadlineMs: number
   resolve: (answers: readonly StoreResult[]) => void
   reject: (error: Error) => void
-  /** An answer that comes then is for nobody. */
+  /** True if the request has been rejected, so that no caller waits for an answer. */
   isRejected: boolean
-  /** Whether it has been sent once too late for it to count. */
+  /** True if the request was already sent once, too late to count. */
   wasLate: boolean
 }
 
-/** What somebody waits for, as it is told of. */
+/** The server that a request waits for, as error messages describe it. */
 export interface Server {
   readonly title: string
   readonly reach: Reach
 }
 
-/** Rejects those whose time is over; yields those who still wait. `server` is the one that they wait for. */
+/** Rejects requests whose deadline has passed, and returns the others. `server` is the server that they wait for. */
 export function expire(batch: readonly PendingTake[], nowMs: number, server: Server): PendingTake[] {
   return batch.filter((waiting) => stillWaits(waiting, nowMs, server))
 }
 
-/** The same of one. */
+/** True if the request still waits. Rejects it if its deadline has passed. */
 export function stillWaits(waiting: PendingTake, nowMs: number, server: Server): boolean {
   if (waiting.isRejected) return false
   if (waiting.deadlineMs > nowMs) return true
@@ -36,11 +36,11 @@ export function stillWaits(waiting: PendingTake, nowMs: number, server: Server):
   return false
 }
 
-/** Rejects it, unless that has been done. */
+/** Rejects a request. A no-op if it has already been rejected. */
 export function settle(waiting: PendingTake, error: Error): void {
   waiting.isRejected = true
   waiting.reject(error)
-  // A call that is never answered must not keep alive what waited for it, and all that its request had.
+  // A call that is never answered must not keep the request's callbacks, and everything they hold, in memory.
   waiting.resolve = nobody
   waiting.reject = nobody
 }

@@ -1,35 +1,37 @@
 import type { RedisRequest } from "../scripts/script-input.ts"
 import { expire, type PendingTake, type Server, settle, stillWaits } from "./pending.ts"
 
-/** Where the requests of a call are put together: TakeCall, so far as it is used. */
+/** A call that requests can be added to: the part of TakeCall that the queue uses. */
 interface Filled {
-  /** Whether there was room for it. */
+  /** Adds a request. Returns false if there is no room for it. */
   add(asked: RedisRequest): boolean
 }
 
-/** Some requests of one call, with the instant of the monotonic clock at which the first of them is waited for no more. */
+/** Requests of one call, and the earliest of their deadlines, an instant of the monotonic clock. */
 export interface Batch {
   readonly batch: readonly PendingTake[]
   readonly deadlineMs: number
 }
 
-/** Requests that wait for a call, in order. */
+/** A queue of requests that wait for a call, in order. */
 export class TakeQueue {
-  /** Who has come since `begin`. */
+  /** Requests that were added since `begin`. */
   #arrivals: PendingTake[] = []
   #waiting: PendingTake[] = []
 
-  /** Those whose time has begun. */
+  /** Requests whose time has begun. */
   get waiting(): readonly PendingTake[] {
     return this.#waiting
   }
 
-  /** Puts a request behind all others. Whether `begin` is due for it, and for none before it. */
+  /** Appends a request. Returns true if it is the first one since `begin`, so that `begin` must be called again. */
   add(waiting: PendingTake): boolean {
     return this.#arrivals.push(waiting) === 1
   }
 
-  /** Begins the time of who has come. Yields the first of their deadlines, Infinity where nobody has. */
+  /**
+   * Starts the timeouts of the added requests. Returns the earliest of their deadlines, or Infinity without requests.
+   */
   begin(): number {
     const arrivals = this.#arrivals
     let firstMs = Number.POSITIVE_INFINITY
@@ -44,7 +46,7 @@ export class TakeQueue {
     return firstMs
   }
 
-  /** Moves the first ones to a call, without those whose time is over already: they would make all of it too late. */
+  /** Moves the first requests to a call. Rejects expired ones, because they would make the whole call too late. */
   moveTo(call: Filled, most: number, server: Server): Batch {
     const nowMs = performance.now()
     const waiting = this.#waiting
@@ -58,17 +60,17 @@ export class TakeQueue {
       batch.push(one)
       deadlineMs = Math.min(deadlineMs, one.deadlineMs)
     }
-    // What is left over, mostly nothing.
+    // Usually nothing is left.
     this.#waiting = waiting.splice(next)
     return { batch, deadlineMs }
   }
 
-  /** Puts those before all others who are to be sent again. */
+  /** Puts requests that must be sent again before all others. */
   putBack(returned: readonly PendingTake[]): void {
     this.#waiting.unshift(...returned)
   }
 
-  /** Rejects those whose time is over; whether there were any. */
+  /** Rejects requests whose deadline has passed. Returns true if there were any. */
   expire(nowMs: number, server: Server): boolean {
     const left = expire(this.#waiting, nowMs, server)
     const isShorter = left.length < this.#waiting.length
@@ -76,12 +78,12 @@ export class TakeQueue {
     return isShorter
   }
 
-  /** Takes out all whose time has begun. */
+  /** Removes and returns all requests whose time has begun. */
   clear(): readonly PendingTake[] {
     return this.#waiting.splice(0)
   }
 
-  /** Rejects them. */
+  /** Rejects all requests whose time has begun. */
   reject(error: Error): void {
     for (const waiting of this.clear()) settle(waiting, error)
   }

@@ -6,7 +6,7 @@ describe("a watchdog", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** Writes down when it rings, in milliseconds from now. */
+  /** Creates a watchdog, and a list of the times at which it fires, in milliseconds from now. */
   function watching() {
     const startMs = performance.now()
     const rings: number[] = []
@@ -85,7 +85,7 @@ it("a watchdog keeps the process alive while somebody waits, and then no more", 
   watchdog.rest()
   watchdog.rest()
   see()
-  // As long again, for which the timer stays.
+  // A later deadline keeps the timer.
   watchdog.watch(performance.now() + 90_000)
   see()
   watchdog.rest()

@@ -1,8 +1,8 @@
 import { setTimer } from "../../../ground/time.ts"
 
 /**
- * One timer for all who wait, set for the first deadline among them; deadlines are instants of the monotonic clock.
- * It keeps the process alive only while somebody waits.
+ * A single timer for all waiting requests, set for the earliest deadline. Deadlines are instants of the monotonic
+ * clock. The timer keeps the process alive only while a request waits.
  */
 export class Watchdog {
   readonly #onDue: () => void
@@ -10,12 +10,12 @@ export class Watchdog {
   #dueMs = Number.POSITIVE_INFINITY
   #isStopped = false
 
-  /** `onDue` is called at the deadline or a little earlier, and watches for the next one itself. */
+  /** `onDue` is called at the deadline or slightly earlier. It must itself call `watch` for the next deadline. */
   constructor(onDue: () => void) {
     this.#onDue = onDue
   }
 
-  /** Somebody waits until then. */
+  /** Sets the timer for a request that waits until this deadline. */
   watch(deadlineMs: number): void {
     if (this.#timer !== undefined) {
       this.#timer.ref()
@@ -26,12 +26,15 @@ export class Watchdog {
     this.#timer = setTimer(this.#ring, Math.max(0, Math.ceil(deadlineMs - performance.now())))
   }
 
-  /** Nobody waits. The timer stays, as setting one is dearer than letting one ring in vain. */
+  /**
+   * Lets the process exit, because no request waits. Keeps the timer, because setting a new one costs more than letting
+   * this one fire without effect.
+   */
   rest(): void {
     this.#timer?.unref()
   }
 
-  /** Ends it for good. */
+  /** Stops the watchdog for good. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
@@ -40,7 +43,7 @@ export class Watchdog {
   readonly #ring = (): void => {
     this.#timer = undefined
     this.#dueMs = Number.POSITIVE_INFINITY
-    // A stall of our own event loop is not a failure of Redis: replies that have arrived are read first.
+    // A stall of this process's event loop is not a failure of Redis. Read the replies that have arrived first.
     setImmediate(() => {
       if (!this.#isStopped) this.#onDue()
     })

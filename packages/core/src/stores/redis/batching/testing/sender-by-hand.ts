@@ -20,23 +20,23 @@ const SERVER_MS = 1_700_000_000_000
 
 /** A call on its way to Redis, which the test answers. */
 interface Call {
-  /** Of the requests that it decides. */
+  /** Names of the requests that the call decides. */
   readonly names: readonly string[]
-  /** How many requests of its first key it decides. */
+  /** Number of requests for the first key that the call decides. */
   readonly times: number
-  /** Milliseconds from the start after which Redis is to count none of them. */
+  /** Milliseconds from the start after which Redis must count none of the requests. */
   readonly untilMs: number
   readonly reply: (reply: unknown) => void
-  /** What Redis says in place of a reply, or the client. */
+  /** Rejects the call with an error of Redis or of the client. */
   readonly fail: (message: string) => void
 }
 
-/** A batch sender to a Redis that the test answers by itself, call by call. Timers and the monotonic clock are to be fake. */
+/** Creates a batch sender whose calls the test answers one by one. Timers and the monotonic clock must be fake. */
 export function senderByHand(policy?: BatchPolicy) {
   const startMs = performance.now()
   const passedMs = () => Math.floor(performance.now() - startMs)
   const calls: Call[] = []
-  /** What asks for the server's time. */
+  /** Calls that ask for the server's time. */
   const timeCalls: Call[] = []
   const redis = { isReady: true, reconnects: 0 }
   const sent = (to: Call[], names: readonly string[], untilMs: number, times: number) =>
@@ -48,7 +48,7 @@ export function senderByHand(policy?: BatchPolicy) {
     isReady: () => redis.isReady,
     isOpen: () => true,
     evalsha: (_sha, keys, args) => {
-      // A list of numbers in JSON: two of time and clock, the policy in four, the number of entries, and the first one.
+      // A JSON list of numbers: time and clock, the policy as four numbers, the number of entries, and the first entry.
       const numbers = args[0]?.split(",") ?? []
       return sent(calls, keys, Number(numbers[1]) - SERVER_MS, Number(numbers[9]))
     },
@@ -70,9 +70,9 @@ export function senderByHand(policy?: BatchPolicy) {
     grantedLate: (late) => listened.late.push(late.map(({ asked }) => nameOf(asked))),
   }
   const sender = new BatchSender(() => node, listener, policy)
-  /** What each request has come to. */
+  /** The outcome of each request. */
   const told: Record<string, string> = {}
-  /** What its failure is counted as. */
+  /** The kind of each failed request's error. */
   const kinds: Record<string, string> = {}
   const ask = async (name: string, withinMs: number) => {
     const checks = [{ policy: POLICY, partition: name, cost: 1, shadow: false }]
@@ -98,20 +98,20 @@ export function senderByHand(policy?: BatchPolicy) {
     told,
     kinds,
     take,
-    /** Of so many callers at once. */
+    /** Takes one request for each of `count` callers at once. */
     takeMany: (count: number) => {
       for (let i = 0; i < count; i++) take(`one of ${count}: ${i}`)
     },
-    /** Takes in a callback of its own. */
+    /** Takes each request in a separate callback. */
     takeNow: async (...names: readonly string[]) => {
       for (const name of names) {
         take(name)
         await nextTurn()
       }
     },
-    /** Of the calls that were sent so far, the requests in each. */
+    /** Returns the names of the requests in each call so far. */
     names: () => calls.map((call) => call.names),
-    /** Grants a call, but for those of its requests that are named. */
+    /** Grants all requests of a call except the `refused` ones. */
     answer: async (call: Call | undefined, refused: readonly string[] = []) => {
       const names = call?.names ?? []
       const states = names.map((name) => `w:${SERVER_MS}:0:${refused.includes(name) ? 10 : 1}`)
@@ -133,7 +133,7 @@ export function senderByHand(policy?: BatchPolicy) {
       call?.reply([`${Math.floor(nowMs / 1000)}`, `${(nowMs % 1000) * 1000}`])
       await nextTurn()
     },
-    /** Another server, of which nothing is known, takes over. */
+    /** Makes another, unknown server take over. */
     moveOn: () => {
       node = newNode()
     },
@@ -146,7 +146,7 @@ export function senderByHand(policy?: BatchPolicy) {
   }
 }
 
-/** The same, to a server whose time is known, which is learnt within so long. */
+/** Creates a batch sender by `senderByHand` to a server whose time is known. The first request waits for `withinMs`. */
 export async function readySenderByHand(withinMs = 50, policy?: BatchPolicy) {
   const made = senderByHand(policy)
   made.take("first of all", withinMs)
