@@ -9,19 +9,22 @@ import { type NodeRedisClusterLike, nodeRedisClusterCommands } from "./node-redi
 
 export type { IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
 
-/** A client that the store can use: of ioredis 5 or 6, `Redis` or `Cluster`; of node-redis 5 or 6, the client or the cluster. */
+/**
+ * A client that the store can use: `Redis` or `Cluster` of ioredis 5 or 6, or a client or cluster of node-redis 5 or 6.
+ */
 export type RedisClient = IoredisLike | IoredisClusterLike | NodeRedisLike | NodeRedisClusterLike
 
 const ACCEPTED =
   "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
 
-/** The port on each client: stores that share a client share what is known of its connections. */
+/** The commands of each client. Stores that share a client share what is known of its connections. */
 const ports = new WeakMap<object, RedisCommands>()
 
 /**
- * The port on a client, which is known by what it does and not by its class: the app may have its own copy of the
- * library. Throws {@link InvalidOptionError} for anything else. Opens nothing; `isReady` connects an ioredis client that waits
- * to be connected (`lazyConnect`). The app listens to the client's errors and closes it.
+ * Returns the commands of a client. Recognizes the client by its methods, not by its class, because the app may have
+ * its own copy of the library. Throws {@link InvalidOptionError} for anything else. Opens no connection. But `isReady`
+ * connects an ioredis client that waits to be connected (`lazyConnect`). The app listens to the client's errors and
+ * closes it.
  */
 export function commandsOf(client: unknown): RedisCommands {
   const refused = unusable(client)
@@ -47,7 +50,7 @@ function portOn(client: unknown): RedisCommands {
   ])
 }
 
-/** What is wrong with a value that is like a client or that leads to one, or undefined. */
+/** Returns why a value that resembles a client, or leads to one, cannot be used. Returns undefined for other values. */
 function unusable(client: unknown): string | undefined {
   if (typeof client === "string" || client instanceof URL) {
     return "a URL is not a client: the app makes the client, and closes it"
@@ -59,7 +62,7 @@ function unusable(client: unknown): string | undefined {
     return "an ioredis pipeline is not a client: give the client that it was made of"
   }
   if (has(client, "evalSha") && has(client, "acquire")) {
-    // It runs a command again when the connection is lost meanwhile, so it would count twice.
+    // This client resends a command if the connection is lost before the reply, so it would count twice.
     return "a sentinel client of node-redis cannot be used, as it may run a call twice: use ioredis with Sentinel"
   }
   if (has(client, "evalSha") && has(client, "execute")) {

@@ -1,16 +1,16 @@
-/** So long may a connection to a node of a cluster take before it counts as none. */
+/** Longest time for the first connection to a cluster node. After that, the node counts as not ready. */
 const PATIENCE_MS = 1_000
 
 /**
- * Which nodes of a cluster are being connected to for the first time. Clients connect to a node when there is a command
- * for it, so a node that refused the first commands would never be asked: what is queued meanwhile waits for
- * milliseconds. A node whose connection was lost is another matter: its queue may last as long as the outage.
+ * The nodes of a cluster that a client connects to for the first time. A client connects to a node only when there is a
+ * command for it, so the first commands must be sent. They wait in the client's queue for only a few milliseconds. A
+ * node that has lost its connection is different, because its queue may last as long as the outage.
  */
 export class FirstConnections {
-  /** By node the time at which it was first seen to connect, in monotonic milliseconds; -Infinity once it was ready. */
+  /** Monotonic milliseconds at which each node was first seen connecting; -Infinity once it was ready. */
   readonly #sinceMs = new WeakMap<object, number>()
 
-  /** Whether commands for the node may be sent, given whether it is ready now. */
+  /** True if commands for the node may be sent. `ready` is true if the node is ready now. */
   accepts(node: object, ready: boolean): boolean {
     const since = this.#sinceMs.get(node)
     if (ready) {

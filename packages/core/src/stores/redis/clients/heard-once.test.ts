@@ -42,7 +42,7 @@ it("a client that becomes ready is told to all who listen, by one listener that 
   stops[0]()
   stops[2]()
   expect(client.listenerCount("ready")).toBe(0)
-  // To be stopped again takes nothing from who has come since.
+  // Stopping twice does not affect a listener that was added later.
   commands.onReady(both)
   stops[2]()
   expect(client.listenerCount("ready")).toBe(1)

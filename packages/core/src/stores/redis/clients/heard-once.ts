@@ -1,8 +1,8 @@
 import type { RedisCommands } from "../commands.ts"
 
 /**
- * The port with one listener of its own on the client, however many stores use it: Node warns of the eleventh listener of one
- * emitter as of a leak. There is none while no store listens.
+ * Returns commands that add only one listener to the client, however many stores listen. Node.js warns of a leak at the
+ * eleventh listener of an emitter. The listener is removed when the last store stops listening.
  */
 export function heardOnce(commands: RedisCommands): RedisCommands {
   const listeners = new Set<() => void>()
@@ -10,7 +10,7 @@ export function heardOnce(commands: RedisCommands): RedisCommands {
   return {
     ...commands,
     onReady(listener) {
-      // By an object of its own: the same function may be given twice.
+      // Create a new function, because the same listener may be added twice.
       const mine = (): void => listener()
       if (listeners.size === 0) {
         stop = commands.onReady(() => {

@@ -8,7 +8,7 @@ describe("a cluster of ioredis", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** A cluster that is connected; key a is served by its first node, key b by its second. */
+  /** Creates a connected cluster. Its first node serves key a, its second node key b. */
   function connected(keyPrefix?: unknown, prefix = "") {
     const client = new LikeCluster(keyPrefix)
     const first = new LikeRedis({ host: "10.0.0.1", port: 7001 })
@@ -82,7 +82,7 @@ describe("a cluster of ioredis", () => {
     expect(commands.isReady("a")).toBe(true)
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
     expect(client.lists).toBe(2)
-    // One that has gone for good is not taken for another.
+    // A node that has ended for good is not used again.
     client.primaries.shift()
     instead.status = "end"
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([false, true])
@@ -147,7 +147,7 @@ describe("a cluster of ioredis", () => {
       })
     expect(heardOf()).toEqual([1, 1, 1, 1, 0])
     client.emit("+node", later)
-    // One that is known already is heard no more often.
+    // A known node does not get a second listener.
     client.emit("+node", first)
     expect(heardOf()).toEqual([1, 1, 1, 1, 1])
     client.emit("-node", second)
@@ -177,7 +177,7 @@ describe("a cluster of ioredis", () => {
     client.emit("+node", node)
     void node.asking("a")
     await expect(node.asking("b")).rejects.toThrow("Connection is closed.")
-    // Heard once, however often it comes.
+    // `asking` is wrapped only once, even if the node is added again.
     const { asking } = node
     for (const event of ["-node", "+node"]) client.emit(event, node)
     await new Promise(setImmediate)

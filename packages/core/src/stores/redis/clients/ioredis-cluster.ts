@@ -4,10 +4,13 @@ import { FirstConnections } from "./first-connection.ts"
 import { callsOf, connect, type IoredisClusterLike, type IoredisLike, prefixOf } from "./ioredis.ts"
 import { keySlot } from "./key-slot.ts"
 
-/** How long to wait between two questions of who serves a slot, while its node is gone. */
+/** Shortest time between two refreshes of the slots while a node is unavailable. */
 const REFRESH_EVERY_MS = 200
 
-/** The port on a cluster by ioredis. Adds no listener for errors: those of the client are the app's. */
+/**
+ * Returns the commands of an ioredis cluster client. Adds no error listener, because the app handles the client's
+ * errors.
+ */
 export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommands {
   const prefix = prefixOf(client)
   const firstConnections = new FirstConnections()
@@ -16,7 +19,7 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
 
   const nodeOf = (key: string): string => client.slots[keySlot(prefix + key)]?.[0] ?? ""
 
-  // `nodes()` makes a list, which is too dear for every call.
+  // `nodes()` creates a list, which is too expensive for every call.
   const nodeNamed = (name: string): IoredisLike | undefined => {
     const known = nodes.get(name)
     if (known !== undefined && known.status !== "end") return known
@@ -30,7 +33,7 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
       case "ready":
         return firstConnections.accepts(node, true)
       case "wait":
-        // The first command would do so; but the caller may have other reasons to send none.
+        // The first command would connect the node, but the caller may have other reasons not to send one.
         connect(node)
         return firstConnections.accepts(node, false)
       case "connecting":
@@ -41,8 +44,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     }
   }
 
-  // ioredis drops a node whose connection ended and learns who serves its slots from the next command that it sends
-  // for them, which is none as long as the slot is not ready.
+  // ioredis drops a node whose connection has ended. It learns which node serves the slots from the next command for
+  // them, but none is sent while the slot is not ready.
   const refresh = (): void => {
     const nowMs = performance.now()
     if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return
@@ -97,9 +100,9 @@ function listenToNodes(client: IoredisClusterLike, listener: () => void): () => 
 }
 
 /**
- * To follow ASK, ioredis sends ASKING before the call and looks at what becomes of the call alone. When the node says no, or
- * dies before it has answered, the promise of ASKING is rejected with nobody to hear of it, which would end the process. So
- * somebody hears; whoever else asks is told as before.
+ * Handles rejections of ASKING. To follow ASK, ioredis sends ASKING before the call, but handles only the promise of
+ * the call. If the node rejects ASKING, or fails before it answers, the unhandled rejection would end the process.
+ * Other callers of `asking` still get the rejection.
  */
 function hearAsking(node: IoredisLike & { asking?(...args: unknown[]): unknown }): void {
   const { asking } = node

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { LikeRedis } from "./testing/ioredis-like.ts"
 
-/** Every state of ioredis but "ready" and "wait". */
+/** Every status of ioredis except "ready" and "wait". */
 const ELSEWHERE = ["connecting", "connect", "monitoring", "reconnecting", "disconnecting", "close", "end"]
 
 describe("a client of ioredis", () => {
@@ -59,7 +59,7 @@ describe("a client of ioredis", () => {
   it.each<[IoredisLike["options"], string]>([
     [{ host: "10.0.0.1", port: 6379 }, "10.0.0.1:6379"],
     [{ host: "localhost", port: 6379, path: "/run/redis.sock" }, "/run/redis.sock"],
-    // Sentinels say where it is, and the host of the options is not it.
+    // Sentinels know the address. The host in the options is not the server's.
     [{ host: "localhost", port: 6379, sentinels: [{}] }, ""],
     [{}, ""],
   ])("serves all keys by one node, of %j, which is told as %j", (options, name) => {
@@ -68,7 +68,7 @@ describe("a client of ioredis", () => {
 })
 
 describe("the calls on a client of ioredis", () => {
-  // A rejection that nobody handles would end the app's process, as it fails this run.
+  // An unhandled rejection would end the app's process, and fails this test run.
   it.each([
     ["rejects", () => Promise.reject(new Error("later"))],
     [

@@ -1,13 +1,13 @@
 import { outsideRequests } from "../../../ground/time.ts"
 import { addressOf, type RedisCommands, type ServerAddress } from "../commands.ts"
 
-/** What of ioredis' Command is used. */
+/** The part of ioredis' Command class that is used. */
 export interface IoredisCommand {
   readonly promise: Promise<unknown>
   pipelineIndex?: number
 }
 
-/** What `Redis` and `Cluster` of ioredis 5 and 6 have in common, so far as it is used. */
+/** The members of `Redis` and `Cluster` of ioredis 5 and 6 that are used. */
 interface IoredisClient {
   readonly status: string
   readonly options: { readonly keyPrefix?: unknown }
@@ -18,13 +18,13 @@ interface IoredisClient {
   off(event: string, listener: (node: IoredisLike) => void): unknown
 }
 
-/** A client of one server by ioredis, also one that finds its primary through Sentinel. */
+/** An ioredis client of one server, which may find its primary through Sentinel. */
 export interface IoredisLike extends IoredisClient {
   readonly options: ServerAddress & { readonly keyPrefix?: unknown; readonly sentinels?: unknown }
   disconnect(reconnect?: boolean): void
 }
 
-/** A client of a cluster by ioredis. `slots` has for each slot its nodes as "host:port", the primary first. */
+/** An ioredis client of a cluster. `slots` has the nodes of each slot as "host:port", the primary first. */
 export interface IoredisClusterLike extends IoredisClient {
   readonly slots: readonly (readonly string[] | undefined)[]
   nodes(role: "all" | "master"): readonly IoredisLike[]
@@ -38,16 +38,17 @@ type CommandClass = new (
 ) => IoredisCommand
 
 /**
- * ioredis numbers the commands of a pipeline, and when a connection closes it rejects those of a pipeline whose head was
- * answered already (`abortIncompletePipelines`), before it puts the rest aside to send them again. A command with a
- * number that no position can have is rejected with them, and of a cluster it is not tried on another node either.
+ * A pipeline position that no command can have. ioredis numbers the commands of a pipeline. When a connection closes,
+ * it first rejects the rest of any pipeline whose head was already answered (`abortIncompletePipelines`). Then it
+ * stores all other commands and resends them later. A command with this position is among the rejected ones. In a
+ * cluster, it is not retried on another node either.
  */
 const NEVER_SENT_AGAIN = -1
 
-/** The port on one server by ioredis. Adds no listener for errors: those of the client are the app's. */
+/** Returns the commands of an ioredis client. Adds no error listener, because the app handles the client's errors. */
 export function ioredisCommands(client: IoredisLike): RedisCommands {
   const { options } = client
-  // Sentinels know where it is; the host that the options have then is ioredis' own default.
+  // With Sentinel, the host in the options is ioredis' default, not the server's address.
   const address = options.sentinels || !options.host ? "" : addressOf(options)
   return {
     isCluster: false,
@@ -65,13 +66,13 @@ export function ioredisCommands(client: IoredisLike): RedisCommands {
     },
     nodeOf: () => address,
     reconnect() {
-      // In any other state it is looking already, and would wait longer.
+      // In any other state, the client is already connecting, and this would delay it.
       if (client.status === "ready") client.disconnect(true)
     },
   }
 }
 
-/** The calls, on `Redis` or `Cluster`, so made that none is ever sent again. */
+/** Returns the calls on `Redis` or `Cluster`. None of them is ever resent. */
 export function callsOf(client: IoredisClient): Pick<RedisCommands, "evalsha" | "eval" | "del"> {
   const send = sender(client)
   return {
@@ -81,13 +82,13 @@ export function callsOf(client: IoredisClient): Pick<RedisCommands, "evalsha" | 
   }
 }
 
-/** Connects a client of status "wait", which is another one from then on, so that no client is connected twice. */
+/** Connects a client whose status is "wait". This changes the status, so no client is connected twice. */
 export function connect(client: IoredisClient): void {
-  // ioredis tells the failure to the app too, by an event or on the console, and tries again.
+  // ioredis also reports the failure to the app, by an event or on the console, and retries.
   outsideRequests(() => client.connect()).catch(() => undefined)
 }
 
-/** The prefix that the client puts before each key, as a text. */
+/** Returns the prefix that the client adds to each key, as a string. */
 export function prefixOf({ options }: IoredisClient): string {
   const { keyPrefix } = options
   return keyPrefix === undefined || keyPrefix === null ? "" : String(keyPrefix)
@@ -95,7 +96,7 @@ export function prefixOf({ options }: IoredisClient): string {
 
 function sender(client: IoredisClient): (name: string, args: string[]) => Promise<unknown> {
   const Command = commandClassOf(client)
-  // A client that is made differently: there the time limit that each call carries alone keeps it from counting late.
+  // The client's internals are different. Only the time limit in each call then prevents it from counting late.
   if (Command === undefined) return (name, args) => client.call(name, ...args)
   const { keyPrefix } = client.options
   const options = { replyEncoding: "utf8" as const, ...(keyPrefix ? { keyPrefix } : {}) }
@@ -107,20 +108,21 @@ function sender(client: IoredisClient): (name: string, args: string[]) => Promis
 }
 
 /**
- * Has a list of texts say that it is flat, which the constructor of a command asks of any: V8 looks into each text of it
- * to find out, and takes longer for that than for all the rest of a call of 64 keys.
+ * Gives a list of strings a `flat` method that returns the list itself. The constructor of a command calls `flat`. V8's
+ * own method checks each string, which takes longer than the rest of a call of 64 keys.
  */
 function flat(texts: string[]): string[] {
-  // Not to be seen by who goes through the arguments of a command, to print or to compare them.
+  // The property is not enumerable, so code that prints or compares a command's arguments does not see it.
   return Object.defineProperty(texts, "flat", { value: () => texts })
 }
 
 /**
- * The class Command of the very copy of ioredis that the app uses, which `sendCommand` needs: of a command that the
- * client's own method made for a stand-in that sends nothing. Undefined when the client is made differently.
+ * Returns the Command class of the copy of ioredis that the app uses, because `sendCommand` needs that one. Gets it
+ * from a command that the client's method creates for a stand-in client, which sends nothing. Returns undefined if the
+ * client's internals are different.
  */
 function commandClassOf(client: IoredisClient): CommandClass | undefined {
-  // From the prototype: an app's own wrapper on the client itself would not send to the stand-in.
+  // Use the prototype's method, because an app's wrapper on the client itself would not send to the stand-in.
   const { evalsha } = Object.getPrototypeOf(client) as IoredisClient & { evalsha(): unknown }
   let made: Partial<IoredisCommand> | undefined
   const sendCommand = (command: IoredisCommand): unknown => {
@@ -129,10 +131,10 @@ function commandClassOf(client: IoredisClient): CommandClass | undefined {
   }
   try {
     const answer: unknown = Reflect.apply(evalsha, { options: {}, sendCommand }, ["0", "0"])
-    // An app's own class may refuse the stand-in as well, which would end the process if nobody listened.
+    // An app's own class may reject the stand-in. An unhandled rejection would end the process.
     Promise.resolve(answer).catch(() => undefined)
   } catch {
-    // It refused at once.
+    // The method threw.
   }
   const isCommand = made?.promise instanceof Promise && made.constructor !== Object
   return isCommand ? (made?.constructor as CommandClass) : undefined

@@ -1,4 +1,4 @@
-/** A cluster divides its keys among so many slots. */
+/** Number of slots that a cluster divides its keys among. */
 const SLOTS = 16_384
 
 /** CRC-16/XMODEM of every byte: polynomial 0x1021, no reflection, starts at 0. */
@@ -9,8 +9,8 @@ const CRC = Uint16Array.from({ length: 256 }, (_, byte) => {
 })
 
 /**
- * The slot of a key, 0 to 16383 (Redis cluster specification, "Key distribution model" and "Hash tags"): of the text
- * between the first { and the first } after it, when there is any, or else of the whole key, in UTF-8.
+ * Returns the slot of a key, 0 to 16383 (Redis cluster specification, "Key distribution model" and "Hash tags"). Hashes
+ * the text between the first { and the first } after it, in UTF-8. If there is no such text, hashes the whole key.
  */
 export function keySlot(key: string): number {
   const open = key.indexOf("{")

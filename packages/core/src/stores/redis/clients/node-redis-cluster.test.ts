@@ -8,14 +8,14 @@ describe("a cluster of node-redis", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** A node that is connected. */
+  /** Creates a connected node. */
   function node(address: string): LikeNode & { readonly client: LikeNodeRedis } {
     const client = new LikeNodeRedis()
     client.isReady = true
     return { address, client }
   }
 
-  /** A cluster that is connected; key a is served by its first node, key b by its second. */
+  /** Creates a connected cluster. Its first node serves key a, its second node key b. */
   function connected(client = new LikeNodeRedisCluster(), prefix = "") {
     const first = node("10.0.0.1:7001")
     const second = node("10.0.0.1:7002")
@@ -28,8 +28,8 @@ describe("a cluster of node-redis", () => {
   const request = new AsyncLocalStorage<string>()
 
   /**
-   * As `connected`, with the part that apps do not use; by which nodes it asked who serves the slots, and in the name of
-   * which requests.
+   * Creates a cluster as `connected` does, with the internal `rediscover`. Records the nodes that it was called with,
+   * and the async contexts of the calls.
    */
   function rediscovering() {
     const askedBy: unknown[] = []
@@ -165,7 +165,7 @@ describe("a cluster of node-redis", () => {
       })
     expect(heardOf()).toEqual([1, 1, 0])
     heard = 0
-    // The first time that a node is ready the cluster says so too, after the node itself.
+    // When a node is ready for the first time, the cluster emits an event after the node's own.
     client.emit("node-ready")
     expect(heard).toBe(0)
     client.masters.push(later)
@@ -175,7 +175,7 @@ describe("a cluster of node-redis", () => {
     client.masters.splice(client.masters.indexOf(second), 1)
     client.emit("node-ready")
     expect(heardOf()).toEqual([1, 0, 1])
-    // A replica that is made the primary again has the client that it had.
+    // A replica that becomes the primary again keeps its client.
     client.masters.push(second)
     client.emit("node-ready")
     expect(heardOf()).toEqual([1, 1, 1])

@@ -4,7 +4,7 @@ import { FirstConnections } from "./first-connection.ts"
 import { keySlot } from "./key-slot.ts"
 import { callsOf, type NodeRedisCalls } from "./node-redis.ts"
 
-/** How long to wait between two questions of who serves a slot, while its node is gone. */
+/** Shortest time between two refreshes of the slots while a node is unavailable. */
 const REFRESH_EVERY_MS = 500
 
 /** The connection to a node of a cluster. */
@@ -14,25 +14,25 @@ interface NodeClient {
   off(event: "ready", listener: () => void): unknown
 }
 
-/** A node of a cluster; without a client until the first command for it when `minimizeConnections` is set. */
+/** A node of a cluster. With `minimizeConnections`, its client is created for the first command. */
 interface ClusterNode {
   readonly address: string
   readonly client?: NodeClient | undefined
 }
 
-/** A client of a cluster by node-redis. `slots` is sparse until it is connected. */
+/** A node-redis client of a cluster. `slots` is sparse until the client is connected. */
 export interface NodeRedisClusterLike extends NodeRedisCalls {
   readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[]
   readonly masters: readonly ClusterNode[]
 }
 
-/** What the cluster has besides, not meant for apps, so it is used only where it is there. */
+/** Internals of the cluster client. They are not a public API, so any of them may be missing. */
 interface ClusterInside {
   readonly _keyPrefix?: unknown
   readonly _slots?: { rediscover?(startWith: NodeClient): Promise<unknown> }
 }
 
-/** The port on a cluster by node-redis. The app connects it, and listens to its errors. */
+/** Returns the commands of a node-redis cluster client. The app connects the client and listens to its errors. */
 export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCommands {
   const inside = client as NodeRedisClusterLike & ClusterInside
   const { _keyPrefix: keyPrefix } = inside
@@ -42,14 +42,14 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
 
   const primaryOf = (key: string): ClusterNode | undefined => client.slots[keySlot(prefix + key)]?.master
 
-  // node-redis 5 learns of a failover from the next command only, which is none as long as the slot is not ready;
-  // node-redis 6 by itself, but after five seconds.
+  // With node-redis 5, only the next command reveals a failover, but none is sent while the slot is not ready. With
+  // node-redis 6, it takes five seconds, even without a command.
   const refresh = (): void => {
     const nowMs = performance.now()
     if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return
     refreshedAtMs = nowMs
     const ready = client.masters.find((node) => node.client?.isReady)?.client
-    // It tells the app of a failure by an event.
+    // Ignore the rejection, because node-redis reports the failure to the app by an event.
     if (ready !== undefined) {
       outsideRequests(() => inside._slots?.rediscover?.(ready))?.catch(() => undefined)
     }
@@ -74,7 +74,9 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
   }
 }
 
-/** Calls back when any node becomes ready. node-redis 5 says `node-ready` only the first time that a node is. */
+/**
+ * Calls back when any node becomes ready. node-redis 5 emits `node-ready` only when a node is ready for the first time.
+ */
 function listenToNodes(client: NodeRedisClusterLike, listener: () => void): () => void {
   const onReady = (): void => listener()
   const heard = new Set<NodeClient>()
@@ -96,7 +98,7 @@ function listenToNodes(client: NodeRedisClusterLike, listener: () => void): () =
     heard.delete(node)
     node.off("ready", onReady)
   }
-  // A node that was heard already has said so itself.
+  // A node that already had a listener has called it.
   const onNodeReady = (): void => {
     if (listen()) listener()
   }

@@ -40,7 +40,7 @@ it("a client of node-redis is heard when it becomes ready, until it is not liste
   const stop = commands.onReady(() => heard++)
   client.emit("ready")
   client.emit("connect")
-  // It cannot be told to look for its primary anew.
+  // node-redis cannot look for its primary again.
   commands.reconnect("a")
   expect(heard).toBe(1)
   stop()

@@ -1,6 +1,6 @@
 import { addressOf, type RedisCommands, type ServerAddress } from "../commands.ts"
 
-/** What the client and the cluster of node-redis 5 and 6 have in common, so far as it is used. */
+/** The members of the clients and clusters of node-redis 5 and 6 that are used. */
 export interface NodeRedisCalls {
   readonly isOpen: boolean
   evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
@@ -10,18 +10,18 @@ export interface NodeRedisCalls {
   off(event: string, listener: () => void): unknown
 }
 
-/** A client of one server by node-redis. */
+/** A node-redis client of one server. */
 export interface NodeRedisLike extends NodeRedisCalls {
   readonly isReady: boolean
   readonly options?: { readonly socket?: ServerAddress | undefined } | undefined
 }
 
 /**
- * The port on one server by node-redis. The app connects the client, and listens to its errors: node-redis throws those
- * that nobody listens to, which a listener of ours would hide from the app.
+ * Returns the commands of a node-redis client. The app connects the client and listens to its errors. Without a
+ * listener, node-redis throws its errors, so a listener added here would hide them from the app.
  *
- * node-redis rejects what it had written when the connection is lost, and keeps what it had not, so it sends nothing
- * twice by itself.
+ * When the connection is lost, node-redis rejects the commands that it has written, and keeps the others. So it never
+ * sends a command twice by itself.
  */
 export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   const { options } = client
@@ -37,19 +37,20 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
       return () => void client.off("ready", onReady)
     },
     nodeOf: () => address,
-    // It has no way to reconnect that keeps the app's commands.
+    // node-redis cannot reconnect without losing the app's commands.
     reconnect: () => undefined,
   }
 }
 
-/** What else they have, with types that are too dear to tell. */
+/** A further method of these clients. Its own types are too complex to repeat here. */
 interface Typed {
   withTypeMapping?(mapping: object): NodeRedisCalls
 }
 
 /**
- * The calls, on the client or the cluster. By the methods and not by `sendCommand`, as that alone leaves out the
- * `keyPrefix` of node-redis 6. They yield texts and numbers, whatever the app has set its client to yield, such as Buffers.
+ * Returns the calls on a client or a cluster. They use the client's methods, because `sendCommand` ignores the
+ * `keyPrefix` of node-redis 6. They return strings and numbers, even if the app has configured its client to return
+ * others, such as Buffers.
  */
 export function callsOf(client: NodeRedisCalls): Pick<RedisCommands, "evalsha" | "eval" | "del"> {
   const plain = (client as NodeRedisCalls & Typed).withTypeMapping?.({}) ?? client
@@ -60,7 +61,7 @@ export function callsOf(client: NodeRedisCalls): Pick<RedisCommands, "evalsha" |
   }
 }
 
-/** node-redis only reads the list, but its types do not say so. */
+/** Returns the same list with a mutable type. node-redis only reads the list, but its types do not declare that. */
 function mutable(keys: readonly string[]): string[] {
   return keys as string[]
 }

@@ -1,10 +1,10 @@
 import { EventEmitter } from "node:events"
 import type { IoredisClusterLike, IoredisCommand, IoredisLike } from "../ioredis.ts"
 
-/** What ioredis' Redis and Cluster have in common, so far as it is used: the test sets the state and reads what was asked. */
+/** The members that ioredis' Redis and Cluster share. The test sets the state and reads the calls. */
 class Client extends EventEmitter {
   status = "wait"
-  /** How often it was told to connect; each time it fails. */
+  /** Number of attempts to connect, each of which fails. */
   connects = 0
   readonly calls: string[][] = []
   readonly sent: IoredisCommand[] = []
@@ -30,10 +30,10 @@ class Client extends EventEmitter {
   }
 }
 
-/** A client of one server, or of a node of a cluster, as ioredis has it. */
+/** A fake of ioredis' client of one server, or of one cluster node. */
 export class LikeRedis extends Client implements IoredisLike {
   readonly options: IoredisLike["options"]
-  /** What it was told each time that it had to disconnect: whether to connect anew. */
+  /** Whether to reconnect, for each call to `disconnect`. */
   readonly disconnects: unknown[] = []
 
   constructor(options: IoredisLike["options"] = {}) {
@@ -46,13 +46,13 @@ export class LikeRedis extends Client implements IoredisLike {
   }
 }
 
-/** A client of a cluster, as ioredis has it. */
+/** A fake of ioredis' client of a cluster. */
 export class LikeCluster extends Client implements IoredisClusterLike {
   readonly options: IoredisClusterLike["options"]
   readonly slots: string[][] = []
   readonly primaries: LikeRedis[] = []
   readonly replicas: LikeRedis[] = []
-  /** How often the list of nodes was made, and how often it asked who serves the slots. */
+  /** Number of calls to `nodes`, and of calls to `refreshSlotsCache`. */
   lists = 0
   refreshes = 0
 

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events"
 import type { NodeRedisCalls, NodeRedisLike } from "../node-redis.ts"
 import type { NodeRedisClusterLike } from "../node-redis-cluster.ts"
 
-/** What the client and the cluster of node-redis have in common, so far as it is used: it writes down what is asked. */
+/** The members that node-redis' client and cluster share. Records all calls. */
 class Client extends EventEmitter implements NodeRedisCalls {
   isOpen = true
   readonly asked: unknown[][] = []
@@ -25,18 +25,18 @@ class Client extends EventEmitter implements NodeRedisCalls {
   }
 }
 
-/** A client of one server, or of a node of a cluster, as node-redis has it. The test sets its state. */
+/** A fake of node-redis' client of one server, or of one cluster node. The test sets its state. */
 export class LikeNodeRedis extends Client implements NodeRedisLike {
   isReady = false
 }
 
-/** A node of a cluster, as node-redis has it. */
+/** A fake of node-redis' cluster node. */
 export interface LikeNode {
   readonly address: string
   client?: LikeNodeRedis | undefined
 }
 
-/** A client of a cluster, as node-redis has it. The test sets its state. */
+/** A fake of node-redis' client of a cluster. The test sets its state. */
 export class LikeNodeRedisCluster extends Client implements NodeRedisClusterLike {
   readonly slots: { readonly master: LikeNode }[] = []
   readonly masters: LikeNode[] = []
