@@ -17,7 +17,7 @@ const SLIDING: Policy = {
 const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
 const START_MS = 28_401_120 * 60_000
 const LONGEST_MS = 10_000
-/** Six seconds before the window's end, and an instant of this process' clock that is the same. */
+/** Six seconds before the window's end, as the server's time and by this process's clock. */
 const SERVER_MS = START_MS + 54_000
 const SENT_MS = 777.25
 const BETWEEN = { sentAtMs: SENT_MS, answeredAtMs: SENT_MS }
@@ -26,7 +26,7 @@ function check(cost = 1, more: Partial<Check> = {}): Check {
   return { policy: FIXED, partition: "alice", cost, shadow: false, ...more }
 }
 
-/** One unit of a client's, of its own counter. */
+/** Returns a check of one unit for a client. */
 function of(partition: string, counter: string = FIXED.counter): Check {
   return check(1, { partition, policy: { ...FIXED, counter } })
 }
@@ -37,7 +37,7 @@ function full(more: Partial<CounterState> = {}): CounterState {
 
 type Learned = readonly [check: Check, state: CounterState | undefined, taken?: number]
 
-/** Has the cache learn what Redis answered; a check of which units were taken belongs to a grant. */
+/** Makes the cache learn an answer of Redis. Only the checks of a grant may have taken units. */
 function learn(denied: DenyCache, learned: readonly Learned[], atMs = 0, granted = false): void {
   const checks = learned.map(([one]) => one)
   const counted = learned.map(([, state, taken = 0]) => state && { state, taken })
@@ -45,7 +45,7 @@ function learn(denied: DenyCache, learned: readonly Learned[], atMs = 0, granted
   denied.learn(checks, { nowMs: SERVER_MS + atMs, granted, checks: counted }, between)
 }
 
-/** A cache that knows that `refused` was refused, with the whole limit taken. */
+/** Creates a cache that has learned that `refused` was refused, with the whole limit taken. */
 function refusing(refused: Check = check(), longestMs = LONGEST_MS, state = full()): DenyCache {
   const denied = new DenyCache(longestMs)
   learn(denied, [[refused, state]])
@@ -56,7 +56,7 @@ function answerTo(denied: DenyCache, asked: Check, afterMs = 0): boolean {
   return denied.answer([asked], SENT_MS + afterMs) !== undefined
 }
 
-/** The present count of each check in the answer; undefined when Redis has to be asked. */
+/** Returns the present count of each check in the answer; undefined if Redis must be asked. */
 function countsIn(denied: DenyCache, checks: readonly Check[], afterMs = 0) {
   return denied.answer(checks, SENT_MS + afterMs)?.checks.map((counted) => counted?.state.current)
 }
@@ -100,7 +100,7 @@ describe("DenyCache", () => {
       [shadow, full({ current: 7 })],
     ])
     expect(countsIn(denied, [other, check(), shadow])).toEqual([3, 10, 7])
-    // Which of them are asked, and in which order, makes no difference.
+    // Neither the subset of checks nor their order makes a difference.
     expect(countsIn(denied, [check(), other])).toEqual([10, 3])
   })
 
@@ -144,7 +144,7 @@ describe("DenyCache", () => {
     learn(denied, [[check(), full(), 1]], 0, true)
     expect(answerTo(denied, check())).toBe(false)
     learn(denied, [[check(), full()]])
-    // Of a log it reports the time of the question, which is not stored.
+    // For a log, the answer has the time of the call, which the cache must not store.
     learn(denied, [[check(0), full({ startMs: SERVER_MS }), 0]], 500, true)
     expect(denied.answer([check()], SENT_MS + 500)?.checks[0]?.state.startMs).toBe(START_MS)
   })
@@ -159,7 +159,7 @@ describe("DenyCache", () => {
     expect(denied.answer([asked(3)], SENT_MS + 500)?.checks).toEqual([
       { state: { ...state, current: 2 }, taken: 0 },
     ])
-    // Another process has taken from it, and where is not in the outline.
+    // Another process has taken units, and the outline does not show from which part.
     learn(denied, [[asked(1), { ...state, current: 2, previous: 8, parts: "1001" }, 1]], 600, true)
     expect(answerTo(denied, asked(3), 600)).toBe(false)
   })
@@ -173,7 +173,7 @@ describe("DenyCache", () => {
     })
     expect(answerTo(denied, check(1, { policy: { ...policy } }), 5_000)).toBe(true)
     expect(answerTo(denied, check(1, { policy: { ...policy, limit: 9 } }), 5_000)).toBe(false)
-    // What elastic throttling admits above the limit changes nothing of what is in use.
+    // Units that elastic throttling admits above the limit do not change what is in use.
     expect(answerTo(denied, check(2, { policy: { ...policy, extra: 1 } }), 5_000)).toBe(true)
     expect(answerTo(denied, check(2 ** 41, { policy: { ...policy, extra: 2 ** 40 } }), 5_000)).toBe(false)
     expect(answerTo(refusing(), check(1, { policy: { ...FIXED, limit: 9 } }))).toBe(true)
@@ -208,7 +208,7 @@ describe("DenyCache", () => {
   it("takes the latest of the times at which the counters of a request were reported", () => {
     const denied = refusing()
     const other = of("alice", "counter1")
-    // The server's clock was set on by 5 ms between the two reports.
+    // The server's clock was set forward by 5 ms between the two reports.
     denied.learn(
       [other],
       { nowMs: SERVER_MS + 105, granted: false, checks: [{ state: full(), taken: 0 }] },
@@ -256,7 +256,7 @@ describe("DenyCache", () => {
         ) !== undefined
       )
     }
-    // The refusal would be counted: under the rule itself, or by its penalty.
+    // The rule itself, or its penalty, would count the refusal.
     expect(answers([[check(3, { policy: seen }), full({ current: 8 })]])).toBe(false)
     expect(
       answers([
@@ -264,7 +264,7 @@ describe("DenyCache", () => {
         [check(1, { policy: block }), counting(1)],
       ]),
     ).toBe(false)
-    // Nothing is left to count under the rule, and a block is not prolonged.
+    // The rule's count is at its ceiling, and a refusal does not prolong a block.
     expect(answers([[check(1, { policy: seen }), full()]])).toBe(true)
     expect(
       answers([
@@ -272,7 +272,7 @@ describe("DenyCache", () => {
         [check(1, { policy: block }), counting(3, 1)],
       ]),
     ).toBe(true)
-    // The rule with the penalty has room; another rule refuses.
+    // Another rule refuses, while the rule with the penalty has room.
     expect(
       answers([
         [of("alice", "counter3"), full()],
@@ -302,12 +302,12 @@ describe("DenyCache", () => {
       current: fc.nat(30),
       offsetMs: fc.nat(59_999),
       cost: fc.integer({ min: 1, max: 5 }),
-      // The server's time when it decided has a fraction that it does not tell.
+      // The fraction of a millisecond that the server's time omits.
       fraction: fc.double({ min: 0, max: 0.999, noNaN: true }),
       onTheWayMs: fc.double({ min: 0, max: 5, noNaN: true }),
       moreCost: fc.integer({ min: -1, max: 3 }),
       lessLimit: fc.integer({ min: -1, max: 3 }),
-      // Of the wait, and from there: near its end as often as anywhere.
+      // The share of the wait, and an offset from there. Half of the cases are near the end of the wait.
       part: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1.2, noNaN: true })),
       fromThereMs: fc.double({ min: -3, max: 1, noNaN: true }),
     })

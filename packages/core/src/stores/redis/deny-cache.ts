@@ -7,7 +7,7 @@ import { statesAfterRefusal } from "../take-together.ts"
 import { RecentCounters } from "./recent-counters.ts"
 import { isStrict } from "./scripts/script-input.ts"
 
-/** When a question was sent and when its answer arrived, in milliseconds of one clock. */
+/** The times at which a call was sent and its answer arrived, in milliseconds of the same clock. */
 export interface Between {
   readonly sentAtMs: number
   readonly answeredAtMs: number
@@ -22,10 +22,11 @@ interface KnownCounter extends Between {
 }
 
 /**
- * Refuses requests without asking Redis. It remembers every counter of a refused request, and refuses a request only when
- * it knows the state of all its counters: then the answer is the one that Redis would give. What this process takes from
- * a remembered counter updates it; what it changes otherwise, or may have changed, forgets it. Changes by other processes
- * are seen after `longestMs`; until then a counter can only hold more than is remembered, unless they refund or reset.
+ * A cache that refuses requests without asking Redis. It remembers every counter of a refused request. It refuses a
+ * request only if it knows the state of all its counters, so its answer is the one that Redis would give. Units that
+ * this process takes update a remembered counter. Any other change by this process, even a possible one, removes it.
+ * Changes by other processes are seen after at most `longestMs`. Until then a counter can only hold more than is
+ * remembered, unless other processes refund or reset.
  */
 export class DenyCache {
   readonly #longestMs: number
@@ -37,18 +38,21 @@ export class DenyCache {
     this.#counters = new RecentCounters(longestMs, ({ state }) => state.parts?.length ?? 0)
   }
 
-  /** True if nothing is remembered, so that neither answers nor grants need a look. */
+  /** True if nothing is remembered. Callers can then skip `answer`, and `learn` for grants. */
   get isEmpty(): boolean {
     return this.#counters.isEmpty
   }
 
-  /** Learns from an answer of Redis that no later answer has overtaken: all counters of a refusal, the known ones of a grant. */
+  /**
+   * Learns from an answer of Redis that no later answer has overtaken. Remembers all counters of a refusal, but updates
+   * only known counters after a grant.
+   */
   learn(checks: readonly Check[], { nowMs, granted, checks: counted }: StoreResult, between: Between): void {
     if (this.#longestMs === 0) return
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as Check
       const one = counted[i]
-      // A grant of nothing has left the counter as it was, though a log is reported as of now.
+      // A grant of 0 units left the counter unchanged, although the state of a log is reported as of now.
       if (one === undefined || (granted && one.taken === 0)) continue
       const { policy, partition } = check
       const state = granted ? this.#stateAfterGrant(check, one, nowMs) : one.state
@@ -59,13 +63,15 @@ export class DenyCache {
     }
   }
 
-  /** Returns what to remember of a counter after a grant; undefined if it was not known before, or is not known now. */
+  /**
+   * Returns the state to remember after a grant; undefined if the counter was not known before, or is not known now.
+   */
   #stateAfterGrant(check: Check, { state, taken }: Counted, nowMs: number): CounterState | undefined {
     const { policy, partition } = check
     const known = this.#counters.get(policy.counter, partition)
     if (known === undefined) return undefined
     if (!isStrict(policy)) return state
-    // The parts that a grant reports may be an outline, so the units are added to the parts that are known.
+    // A grant may report only an outline of the parts, so add the units to the remembered parts.
     const algorithm = algorithmOf(policy)
     const next = algorithm.withUnits(algorithm.at(known.state, policy, nowMs), policy, taken, nowMs)
     const { startMs, current, previous } = next
@@ -74,10 +80,10 @@ export class DenyCache {
     return undefined
   }
 
-  /** Returns the refusal that Redis would answer; undefined when Redis has to be asked. */
+  /** Returns the refusal that Redis would give; undefined if Redis must be asked. */
   answer(checks: readonly Check[], nowMs: number): StoreResult | undefined {
     const known: KnownCounter[] = []
-    // The server's time is not known exactly: it is not before `toldMs`, and not after `latestMs`.
+    // The server's time is not known exactly. It is between `toldMs` and `latestMs`.
     let toldMs = 0
     let latestMs = Number.POSITIVE_INFINITY
     for (let i = 0; i < checks.length; i++) {
@@ -86,13 +92,13 @@ export class DenyCache {
       known.push(one)
       const { serverMs, sentAtMs, answeredAtMs } = one
       toldMs = Math.max(toldMs, serverMs + Math.max(0, Math.floor(nowMs - answeredAtMs)))
-      // Redis cuts its time to a whole millisecond, so it decided up to a millisecond later than it says.
+      // The script truncates its time to a millisecond, so Redis decided up to a millisecond later than it reported.
       latestMs = Math.min(latestMs, serverMs + Math.floor(nowMs - sentAtMs + 1))
     }
     latestMs = Math.max(latestMs, toldMs)
     if (!isRefused(checks, known, latestMs)) return undefined
     if (checks.some(countsRefusals)) {
-      // Redis has to see a refusal that would change a counter.
+      // Redis must process a refusal that would change a counter.
       if (countsOne(checks, known, latestMs) || countsOne(checks, known, toldMs)) return undefined
     }
     const counted = checks.map((check, i) => ({ state: stateAt(check, known[i], toldMs), taken: 0 }))
@@ -103,7 +109,7 @@ export class DenyCache {
     const known = this.#counters.get(policy.counter, partition)
     if (known === undefined) return undefined
     const elapsedMs = nowMs - known.sentAtMs
-    // After a clock went back nothing is certain.
+    // If the clock went back, nothing is certain.
     if (!(elapsedMs >= 0 && elapsedMs < this.#longestMs)) {
       this.#counters.delete(policy.counter, partition)
       return undefined
@@ -111,7 +117,7 @@ export class DenyCache {
     return isCountedAlike(policy, known.policy) ? known : undefined
   }
 
-  /** Forgets counters that have changed in a way that is not known. */
+  /** Forgets counters that have changed in an unknown way. */
   forget(keys: readonly CounterKey[]): void {
     for (const { policy, partition } of keys) this.#counters.delete(policy.counter, partition)
   }
@@ -122,8 +128,9 @@ export class DenyCache {
 }
 
 /**
- * True if a state means the same under both policies. A bucket fills as its limit says, and a block lasts as its penalty
- * says; what is admitted above a limit only matters where parts of a unit are counted in longer units of time.
+ * True if a state means the same under both policies. The limit determines how fast a bucket's units come back, and the
+ * penalty how long a block lasts. The ceiling only matters if it changes the unit of time in which parts of a unit are
+ * counted.
  */
 function isCountedAlike(policy: Policy, known: Policy): boolean {
   if (policy === known || algorithmOf(policy).endsByRule !== true) return true
@@ -146,7 +153,7 @@ function isRefused(checks: readonly Check[], known: readonly KnownCounter[], now
   return false
 }
 
-/** True if the refusal of such a request at this time changes any of its counters. */
+/** True if refusing the request at this time changes any of its counters. */
 function countsOne(checks: readonly Check[], known: readonly KnownCounter[], nowMs: number): boolean {
   const before = checks.map((check, i) => stateAt(check, known[i], nowMs))
   const pending = checks.map((check, i) => {

@@ -1,8 +1,8 @@
 import { type StoreOutcome, StoreUnavailableError, textOf } from "../../ground/errors.ts"
 
 /**
- * Returns what a server is called in messages, because an app may use several. `name` is the client's name for it, which has the
- * user and the password in it when the client's library has read a URL as a host or a path. They end at the last "@".
+ * Returns a server's name for messages, because an app may use several servers. If the client's library has read a URL
+ * as a host or a path, the given name contains the user and the password. They end at the last "@", and are left out.
  */
 export function titleOf(name: string): string {
   const at = name.lastIndexOf("@")
@@ -12,21 +12,24 @@ export function titleOf(name: string): string {
 
 const REDIS = "Redis"
 
-/** Whatever a client rejects with, as what a store rejects with. */
+/** Returns whatever a client rejected with as a StoreUnavailableError. */
 export function failureOf(error: unknown, title = REDIS, outcome?: StoreOutcome): StoreUnavailableError {
   if (error instanceof StoreUnavailableError) return error
   const message = error instanceof Error ? error.message || wordOf(error) : textOf(error)
   return new StoreUnavailableError(`${title} failed: ${message}`, { cause: error, outcome })
 }
 
-/** Of an error without a message: Node's for a name with several addresses, of which none can be reached, has a code alone. */
+/**
+ * Returns a description of an error without a message. Node.js creates such an error, which has only a code, if no
+ * address of a host name can be reached.
+ */
 function wordOf({ code, name }: NodeJS.ErrnoException): string {
   return code ?? name
 }
 
 /**
- * Resolves when all changes were applied. Rejects otherwise, when all have ended: with an error whose outcome is
- * "not-applied" only when that is true of each of them.
+ * Resolves when all changes have been applied. Otherwise, rejects after all have ended. The outcome of the error is
+ * "not-applied" only if that is true for every change.
  */
 export async function allApplied(changes: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(changes)
@@ -42,10 +45,13 @@ export async function allApplied(changes: readonly Promise<void>[]): Promise<voi
   throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: first })
 }
 
-/** What became of a server by the deadline: it could be asked, or not, or by no means, or turned away what it was asked, as replicas do. */
+/**
+ * The state of a server's connection at the deadline. "closed" means that the client does not even try to connect. "a
+ * replica" means that the server rejected the calls, because it has become a replica.
+ */
 export type Reach = "connected" | "not connected" | "closed" | "a replica"
 
-/** Returns the error for a deadline that has passed. It says where to look: at Redis, or at the connection to it. */
+/** Returns the error for a missed deadline. Its message says whether to look at Redis or at the connection to it. */
 export function silent(
   reach: Reach = "connected",
   title = REDIS,
@@ -61,21 +67,24 @@ const SILENCE: Readonly<Record<Reach, string>> = {
   "a replica": "has become a replica, and its client found no primary in time.",
 }
 
-/** Whether it is this error of Redis. They begin with a code, before which those of scripts had a place and a dash until Redis 7. */
+/**
+ * True if an error is the Redis error with this code. Errors begin with their code. Before Redis 7, a position and a
+ * dash precede the code in errors of scripts.
+ */
 export function isCode(error: unknown, code: string): boolean {
-  // Our own errors may quote what a server said.
+  // A StoreUnavailableError may quote what a server answered.
   if (!(error instanceof Error) || error instanceof StoreUnavailableError) return false
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }
 
-/** What a message says of a key whose value no script of ours has written. */
+/** The end of a message about a key whose value these scripts did not write. */
 export const NO_COUNTER =
   "does not contain a valid counter. Delete it, and find out what else writes such keys."
 
-/** Characters of a policy's counter, after the hash tag of a key: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. */
+/** Length of a policy's counter, which follows the hash tag in a key: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. */
 const COUNTER_LENGTH = 16
 
-/** A key as a message shows it: without the partition, which may be somebody's address and has no place in a log. */
+/** Returns a key without its partition, for messages: a partition may be a client's address and must not be logged. */
 export function shownKey(key: string): string {
   const head = key.slice(0, key.indexOf("}") + 1 + COUNTER_LENGTH)
   return head === key ? key : `${head}…`

@@ -16,13 +16,13 @@ function key(partition: string, counter: string = POLICY.counter, prefix = ""): 
   return keyNamer(prefix)({ policy: { ...POLICY, counter }, partition })
 }
 
-/** The part of a key by which a cluster finds its slot. */
+/** Returns the part of a key that determines its slot in a cluster. */
 function tagOf(name: string): string {
   return /^[^{}]*\{([0-9a-f]{2})\}/.exec(name)?.[1] ?? "none"
 }
 
 describe("keyOf", () => {
-  // Processes of different versions count together: what they call a counter never changes within a layout.
+  // Processes of different versions share counters, so a counter's key never changes within a layout.
   it.each([
     ["203.0.113.10", "sl2:{44}Zk3hX0pQ9vLm2TcY203.0.113.10"],
     ["", "sl2:{89}Zk3hX0pQ9vLm2TcY"],
@@ -137,7 +137,7 @@ describe("keyOf", () => {
         sizes.set(tag, (sizes.get(tag) ?? 0) + 1)
       }
       expect(sizes.size).toBe(256)
-      // 200 each is the mean.
+      // The mean is 200.
       expect(Math.max(...sizes.values())).toBeLessThan(400)
       expect(Math.min(...sizes.values())).toBeGreaterThan(50)
     }

@@ -1,4 +1,4 @@
-/** A script as text: the build and the test runner read it in. */
+/** A Lua script as a string. The build and the test runner load it. */
 declare module "*.lua" {
   const text: string
   export default text

@@ -4,12 +4,12 @@ import type { NodeRedisLike } from "./clients/commands-of.ts"
 import { parseOptions, type RedisStoreOptions } from "./options.ts"
 
 const nothing = () => Promise.resolve()
-/** Like one of node-redis that is not connected. */
+/** A fake node-redis client that is not connected. */
 const client: NodeRedisLike = {
   ...{ isOpen: false, isReady: false, evalSha: nothing, eval: nothing, del: nothing },
   ...{ on: () => undefined, off: () => undefined },
 }
-/** What clients of all libraries have. */
+/** A method that clients of all libraries have. */
 const duplicate = () => undefined
 
 function problemsOf(options: unknown): readonly string[] {

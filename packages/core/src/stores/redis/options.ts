@@ -5,23 +5,26 @@ import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
 import type { RedisCommands } from "./commands.ts"
 
-/** What a Redis store is made with. */
+/** The options of a Redis store. */
 export interface RedisStoreOptions {
   /**
-   * A client of ioredis 5 or 6 (`new Redis()`, with Sentinel too, or `new Cluster()`), or of node-redis 5 or 6
-   * (`createClient()` or `createCluster()`). It stays the app's, which connects and closes it.
+   * A client of ioredis 5 or 6 (`new Redis()`, also with Sentinel, or `new Cluster()`), or of node-redis 5 or 6
+   * (`createClient()` or `createCluster()`). The app connects and closes it.
    */
   readonly client: RedisClient
-  /** Before every key, without braces; "" by default. Keys always begin with `sl2:` after it. */
+  /** A prefix for every key, without braces; "" by default. After it, keys always begin with `sl2:`. */
   readonly prefix?: string | undefined
   /**
-   * Milliseconds for which counters of refused requests are remembered, 10,000 by default; 0 asks Redis every time. What
-   * another process does is seen after this time at the latest; what this process does is seen at once.
+   * Milliseconds for which the process caches counters of refused requests, 10,000 by default; 0 turns the cache off.
+   * The process sees changes by other processes after at most this time, and its own changes at once.
    */
   readonly denyCacheMs?: number | undefined
-  /** Milliseconds after which a silent Redis counts as gone, where the caller names none, from the end of the callback that asks: 50. */
+  /**
+   * Milliseconds to wait for Redis if the caller does not set a timeout, 50 by default. The time starts at the end of
+   * the callback that makes the request.
+   */
   readonly timeoutMs?: number | undefined
-  /** A clock in place of the server's, for tests and replays. Processes that share counters must share it. */
+  /** A clock to use instead of the server's, for tests and replays. Processes that share counters must share it. */
   readonly clock?: Clock | undefined
 }
 
@@ -34,7 +37,7 @@ export interface ParsedRedisOptions {
 }
 
 const NAMES = "client, prefix, denyCacheMs, timeoutMs, clock"
-/** What the clients and the stores of other rate limiters call an option, and its name here. */
+/** Option names of Redis clients and of other rate limiters' stores, and the names of the same options here. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   keyPrefix: "prefix",
   redis: "client",
@@ -45,12 +48,12 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 const LONGEST_PREFIX = 64
 
 /**
- * The options with their defaults.
- * @throws {@link InvalidOptionError} with everything that is wrong or misspelt.
+ * Returns the options with their defaults.
+ * @throws {@link InvalidOptionError} with all invalid and unknown options.
  */
 export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
   if (typeof options !== "object" || options === null || isClient(options)) {
-    // Not shown: the URL and the client of a Redis have its password.
+    // Do not show a URL or a client, because it may contain the Redis password.
     const given = isClient(options)
       ? "the client itself"
       : typeof options === "string"
@@ -72,7 +75,7 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
   return { commands, prefix, denyCacheMs, timeoutMs, clock }
 }
 
-/** By what clients of all libraries have. Nothing is read of an object that has a `client` of its own. */
+/** True for a client of any library, because all have `duplicate()`. False for an object that has its own `client`. */
 function isClient(options: unknown): boolean {
   if (typeof options !== "object" || options === null || Object.hasOwn(options, "client")) return false
   return typeof (options as { readonly duplicate?: unknown }).duplicate === "function"
@@ -86,7 +89,7 @@ function problemOf(path: string, value: unknown): Problem | undefined {
       return undefined
     case "prefix":
       if (typeof value === "string" && value.length <= LONGEST_PREFIX && /^[\x20-\x7e]*$/.test(value)) {
-        // A brace would be taken for the hash tag, by which a cluster finds the slot.
+        // A cluster would take the braces for the hash tag, which determines the slot.
         if (!/[{}]/.test(value)) return undefined
       }
       return {

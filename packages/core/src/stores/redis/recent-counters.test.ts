@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { RecentCounters } from "./recent-counters.ts"
 
 const TURN_MS = 10_000
-/** What one generation holds. */
+/** The most that one generation holds. */
 const HALF = 50_000
 const HALF_BYTES = 8 * 1024 * 1024
 
@@ -39,7 +39,7 @@ describe("RecentCounters", () => {
     set("ann")
     set("ann", { counter: "other" })
     set("bob", { atMs: TURN_MS })
-    // Now both generations have her: a use copies her into the current one.
+    // Using ann copies her into the current generation, so both generations have her.
     expect(has("ann")).toBe(true)
     counters.delete("counter", "ann")
     counters.delete("counter", "nobody")
@@ -61,7 +61,7 @@ describe("RecentCounters", () => {
   it("keeps the last 50,000 values at least and 100,000 at most", () => {
     const { set, has } = open()
     for (let i = 0; i < 3 * HALF + 7; i++) set(`${i}`)
-    // From the latest to the earliest, as a look at an earlier one may drop others.
+    // Read from the latest to the earliest, because reading an earlier value may drop others.
     let kept = 0
     let latest = 0
     for (let i = 3 * HALF + 6; i >= 0; i--) {

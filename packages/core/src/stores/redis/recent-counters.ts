@@ -1,31 +1,33 @@
-/** What both generations hold at most: counters, and bytes of their packed parts, of which a full log has thousands. */
+/**
+ * The most that both generations hold: counters, and bytes of their packed parts. A full log has thousands of bytes.
+ */
 const MOST_COUNTERS = 100_000
 const MOST_BYTES = 16 * 1024 * 1024
 
-/** By counter and then by partition, so that a lookup does not put a key together. */
+/** Values by counter and then by partition, so that a lookup does not concatenate a key. */
 type Generation<Value> = Map<string, Map<string, Value>>
 
 /**
- * A bounded map by counter and partition that keeps the values that are used. What is set or used goes into the current
- * generation. When that is full or old it becomes the previous one, and what was in the previous one is dropped.
+ * A bounded map by counter and partition that keeps recently used values. Setting or reading a value puts it into the
+ * current generation. When this generation is full or old, it replaces the previous one, whose values are dropped.
  */
 export class RecentCounters<Value> {
   readonly #turnMs: number
   readonly #bytesOf: (value: Value) => number
   #current: Generation<Value> = new Map()
   #previous: Generation<Value> = new Map()
-  /** How many values were put into the current generation, and their bytes. Overwritten and deleted ones are included. */
+  /** Number and bytes of the values that were put into the current generation, even if later overwritten or deleted. */
   #puts = 0
   #bytes = 0
   #turnedAtMs = Number.NEGATIVE_INFINITY
 
-  /** A value that is not used for two turns of `turnMs` is dropped when another one is set. */
+  /** A value that is not used for two turns of `turnMs` is dropped when another value is set. */
   constructor(turnMs: number, bytesOf: (value: Value) => number) {
     this.#turnMs = turnMs
     this.#bytesOf = bytesOf
   }
 
-  /** True if no value was set in two generations. */
+  /** True if no value was set or used in two generations. */
   get isEmpty(): boolean {
     return this.#current.size === 0 && this.#previous.size === 0
   }
@@ -40,7 +42,7 @@ export class RecentCounters<Value> {
 
   set(counter: string, partition: string, value: Value, nowMs: number): void {
     const sinceMs = nowMs - this.#turnedAtMs
-    // A clock that went back begins a turn, too.
+    // A clock that went back also begins a turn.
     if (!(sinceMs >= 0 && sinceMs < this.#turnMs)) {
       this.#turn()
       this.#turnedAtMs = nowMs

@@ -30,24 +30,24 @@ function check(partition = "ann", cost = 1, policy = POLICY): Check {
   return { policy, partition, cost, shadow: false }
 }
 
-/** What a counter holds since a second, as a script tells it. */
+/** Returns the state of a counter whose window began a second ago, as a script returns it. */
 function holding(current: number): string {
   return `w:${NOW_MS - 1_000}:0:${current}`
 }
 
-/** So many units of a check that were taken when there were no others. */
+/** Returns a refund of units that were the first ones in their counter. */
 function refund({ policy, partition }: Check, units = 2): Refund {
   return { policy, partition, units, after: { startMs: NOW_MS - 1_000, current: units, previous: 0 } }
 }
 
-/** What was sent to Redis, and waits for the test to answer it. */
+/** A call to Redis that waits for the test to answer it. */
 interface Call {
   readonly what: string
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** Answers with these states, or whatever else there is to tell. */
+  /** Answers with these states or other values. */
   answer(...told: readonly unknown[]): void
-  /** The same at another time of the server's. */
+  /** Answers as `answer` does, at another time of the server. */
   answerAt(nowMs: number, ...told: readonly unknown[]): void
   fail(error: Error): void
 }
@@ -57,7 +57,7 @@ afterEach(() => {
   for (const store of opened.splice(0)) store.close()
 })
 
-/** A store on a Redis whose calls the test answers; it tells its time by itself. */
+/** Creates a store on a Redis whose calls the test answers. Calls for the server's time are answered automatically. */
 function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } = {}) {
   const { isCluster = false, ...parts } = more
   const calls: Call[] = []
@@ -85,24 +85,24 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
     ...parts,
   })
   opened.push(store)
-  /** The calls that have come since it was asked last. */
+  /** Returns the calls that have arrived since the last look. */
   const arriving = async () => {
     await nextTurn()
     return calls.splice(0)
   }
-  /** The only one of them. */
+  /** Returns the only new call. */
   const next = async (): Promise<Call> => {
     const some = await arriving()
     expect(some.map(({ what }) => what)).toHaveLength(1)
     return some[0] as Call
   }
-  /** Asks for checks that Redis refuses. */
+  /** Takes a check that Redis refuses. */
   const refuse = async (one = check()) => {
     const taking = store.take([[one]])
     ;(await next()).answer(holding(10), 1, 0)
     expect(await taking).toMatchObject([{ granted: false }])
   }
-  /** Lets the server of a check fail so often that nobody waits for it any more. */
+  /** Makes the server of a check fail until its circuit breaker opens. */
   const breakServer = async () => {
     for (let i = 0; i < 5; i++) {
       const resetting = store.reset([check()])
@@ -202,7 +202,7 @@ describe("an answer that nobody waits for any more", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
-  /** A call that Redis has not answered in time. */
+  /** Returns a call that Redis has not answered in time. */
   async function late({ store, next }: ReturnType<typeof open>): Promise<Call> {
     const taking = store.take([[check("ann", 2)]])
     const call = await next()
@@ -316,7 +316,7 @@ describe("who was refused by Redis", () => {
       const changing = change(store)
       const call = await next()
       expect(call.what).toBe(what)
-      // Redis may be as it was, and may not.
+      // The change may or may not have been applied by now.
       await refuse()
       expect(store.take([[check()]])).toMatchObject([{ isRemembered: true }])
       call.answer(1)
@@ -328,7 +328,7 @@ describe("who was refused by Redis", () => {
     },
   )
 
-  /** Two calls in flight: of three units, and of two. Redis carries them out in this order. */
+  /** Starts two calls, of three units and of two units. Redis runs them in this order. */
   async function inFlight() {
     const opened = open()
     const three = opened.store.take([[check("ann", 3)]])
@@ -398,12 +398,12 @@ describe("who was refused by Redis", () => {
     const { store, next } = open()
     const request = [check("ann", 2), check("ann", 2, OTHER)]
     const taking = store.take([request])
-    // Of the other rule there is room for one more.
+    // The other rule has room for one more.
     ;(await next()).answer(holding(10), holding(9), 1, 0, 2, 0)
     const refused = takenOf(await taking)
     expect(refused).toEqual([[false, [10, 0], [9, 0]]])
     expect(takenOf(await store.take([request]))).toEqual(refused)
-    // Nothing is known of a third rule, so Redis is asked.
+    // The cache does not know a third rule, so Redis is asked.
     const third = store.take([[...request, check("ann", 1, { ...POLICY, counter: "counter2" })]])
     ;(await next()).answer(holding(10), holding(9), holding(1), 1, 0, 2, 0, 3, 0)
     expect(takenOf(await third)).toEqual([[false, [10, 0], [9, 0], [1, 0]]])
@@ -540,7 +540,7 @@ describe("a store on a cluster", () => {
     const again = both()
     ;(await next()).answer(holding(9), 1, 0)
     expect(takenOf(await again)).toEqual([[false, [9, 0], undefined]])
-    // Now the first slot is known to refuse, so none is asked.
+    // The cache now knows that the first slot refuses, so no slot is asked.
     const remembered = await both()
     expect([remembered[0]?.isRemembered, takenOf(remembered)]).toEqual([true, [[false, [9, 0], undefined]]])
     expect(await arriving()).toEqual([])
@@ -566,7 +566,7 @@ describe("a store on a cluster", () => {
     "looks at all slots at once, as of the latest of their times, of which the first is the %s",
     async (_, times) => {
       const { store, arriving } = open({ isCluster: true })
-      // Their windows end at the later of these times.
+      // The windows of both counters end at the later of these times.
       const started = `w:${NOW_MS - 999}:0:`
       const peeking = store.peek([[check("ann", 5), check("bob", 5)]])
       const calls = await arriving()

@@ -29,13 +29,13 @@ import { patienceClassOf, RedisTopology } from "./topology.ts"
 export type { RedisStoreOptions } from "./options.ts"
 
 /**
- * Counters in Redis, shared by every process that uses the same server or cluster with the same prefix. Time is the
- * server's own.
+ * Creates a store that keeps counters in Redis. Every process that uses the same server or cluster with the same prefix
+ * shares them. The store uses the server's time.
  *
- * All checks of a request are decided in one script call, atomically; in a cluster, checks of different slots are taken
- * one slot after the other and refunded when a later one refuses. Requests that come while calls are in flight share
- * the next call. A client that is refused by the first slot that is asked costs no further call. When Redis is gone every
- * method rejects: by the deadline or, once that has happened a few times, at once.
+ * One script call decides all checks of a request, atomically. In a cluster, checks of different slots are taken one
+ * slot after the other, and refunded if a later slot refuses. If the first slot refuses, no further call is made.
+ * Requests that arrive while calls are in flight share the next call. When Redis is unavailable, every method rejects
+ * by the deadline. After a few such failures, methods reject at once.
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
@@ -52,19 +52,21 @@ export function redisStore(options: RedisStoreOptions): Store {
   return new RedisStore(parseOptions(options))
 }
 
-/** What a store is made of. */
+/** The parts that a store is made of. */
 export interface RedisStoreParts extends ParsedRedisOptions {
-  /** Whether values are written with their whole window start, which a clock needs that keys do not expire by: so by default. */
+  /**
+   * True if values contain their full window start. By default, true with a given clock, as keys do not expire by it.
+   */
   readonly isWide?: boolean
 }
 
-/** The reply that a key's state is in, and where. */
+/** The reply that contains a key's state, and the state's index in it. */
 interface ReplyPosition {
   readonly reply: Reply
   readonly at: number
 }
 
-/** The store behind the door. */
+/** The implementation of `redisStore`. */
 export class RedisStore implements Store {
   readonly isShared = true
   readonly keepsDeadline = true
@@ -72,7 +74,7 @@ export class RedisStore implements Store {
   readonly #topology: RedisTopology
   readonly #denied: DenyCache
   readonly #nameKey: (counter: CounterKey) => string
-  /** By patience and slot. */
+  /** Refund batchers by timeout class and slot. */
   readonly #refundBatchers = new Map<string, RefundBatcher>()
   readonly #listeners = new StoreListeners<StoreEvent>("the Redis store")
   #isClosed = false
@@ -104,7 +106,7 @@ export class RedisStore implements Store {
   ): MaybePromise<readonly StoreResult[]> {
     this.#checkOpen()
     if (requests.length === 1) return this.#takeOne(requests[0] as readonly Check[], withinMs)
-    // All are asked before any is waited for, so that they travel together.
+    // Start all requests before waiting for any, so that they share a batch.
     const answers = requests.map((checks) => settled(() => this.#takeOne(checks, withinMs)))
     return Promise.all(answers).then((lists) => lists.flat())
   }
@@ -133,7 +135,7 @@ export class RedisStore implements Store {
     })
   }
 
-  /** Refunds units that were counted for nobody. A loss is emitted, since there is no caller to reject. */
+  /** Refunds units that no caller got. Emits an event on failure, because there is no caller to reject. */
   #refundInBackground(refunds: readonly Refund[]): void {
     if (this.#isClosed || refunds.length === 0) return
     this.#refund(refunds, BACKGROUND_REFUND_MS, () => true).catch((error: unknown) => {
@@ -186,7 +188,7 @@ export class RedisStore implements Store {
     })
   }
 
-  /** Takes checks that one call may have, unless it is known that they would be refused. */
+  /** Takes checks in one call, unless the deny cache can refuse them. */
   #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly StoreResult[]> {
     const { checks } = asked
     if (!this.#denied.isEmpty) {
@@ -201,14 +203,14 @@ export class RedisStore implements Store {
     return this.#nameKey(counter)
   }
 
-  /** A request that asks for nothing is granted whatever Redis says. */
+  /** Returns the grant for a request without checks, which does not need Redis. */
   #askedNothing(): StoreResult {
     return { nowMs: Math.floor(this.#parts.clock?.now() ?? Date.now()), granted: true, checks: [] }
   }
 
   async #peekOne(checks: readonly Check[], withinMs: number): Promise<StoreResult> {
     if (checks.length === 0) return this.#askedNothing()
-    // By check: one counter may be looked at under several limits.
+    // By check, because several checks may read the same counter under different limits.
     const found = new Map<Check, ReplyPosition>()
     let nowMs = 0
     const peeked = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
@@ -235,7 +237,7 @@ export class RedisStore implements Store {
     }
   }
 
-  /** Changes counters otherwise than by taking: the deny cache forgets them, and what it learns of them meanwhile. */
+  /** Refunds or resets counters. The deny cache forgets them before and after, because it may learn in between. */
   async #change<One extends CounterKey>(
     all: readonly One[],
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
@@ -276,7 +278,7 @@ function closed(): ClosedError {
   return new ClosedError("The Redis store has been closed.")
 }
 
-/** What is thrown becomes a rejection, so that no other promise is left alone with its own. */
+/** Turns a thrown error into a rejection, so that the promises of the other requests still have a handler. */
 async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
   return work()
 }

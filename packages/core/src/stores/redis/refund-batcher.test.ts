@@ -23,7 +23,7 @@ const DOWN = "Redis does not answer; it is asked again in the background."
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
 afterEach(() => void vi.useRealTimers())
 
-/** The way back to a server whose time is known. */
+/** Creates a refund batcher for a server whose time is known. */
 async function startBatcher({ inBackground = false } = {}) {
   vi.advanceTimersByTime(7)
   const server = new AskedServer()
@@ -34,7 +34,7 @@ async function startBatcher({ inBackground = false } = {}) {
   server.asked.length = 0
   const batcher = new RefundBatcher(() => node, inBackground)
   const failures: Error[] = []
-  /** Gives back the units of these keys; what comes of it, once it has. */
+  /** Refunds the units of these keys. Returns a list that gets the outcome. */
   const refundKeys = (keys: readonly string[], withinMs = 100): unknown[] => {
     const outcome: unknown[] = []
     batcher.add(keys.map(refund), keys, { withinMs }).then(

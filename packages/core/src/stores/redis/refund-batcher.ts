@@ -6,12 +6,12 @@ import type { CallTimeout, Node } from "./node/node.ts"
 import { PolicyTable } from "./scripts/script-input.ts"
 import { REFUND } from "./scripts.ts"
 
-/** Calls in flight at the most. */
+/** Most calls in flight. */
 const MOST_CALLS = 2
-/** Refunds a call at the most: more of them would hold up Redis for everybody else. */
+/** Most refunds per call. More of them would block Redis for other clients. */
 const MOST_REFUNDS = 64
 
-/** Units on their way back, and who waits for that. */
+/** A refund that is queued or in flight, and the callbacks of the caller that waits for it. */
 interface Returning {
   readonly refund: Refund
   readonly key: string
@@ -22,8 +22,8 @@ interface Returning {
 }
 
 /**
- * The way back for the units of one server, or one slot of a cluster: refunds that come in one turn of the event loop, or
- * while calls are in flight, travel together. None is sent twice, and none after its deadline.
+ * A sender of refunds to one server, or to one slot of a cluster. Refunds that arrive in one turn of the event loop, or
+ * while calls are in flight, share a call. No refund is sent twice or after its deadline.
  */
 export class RefundBatcher {
   readonly #nodeOf: () => Node
@@ -31,21 +31,21 @@ export class RefundBatcher {
   readonly #queue: Returning[] = []
   #calls = 0
 
-  /** `nodeOf` yields the server that is responsible now. */
+  /** `nodeOf` returns the server that is currently responsible. */
   constructor(nodeOf: () => Node, inBackground: boolean) {
     this.#nodeOf = nodeOf
     this.#inBackground = inBackground
   }
 
   /**
-   * Resolves when the server has them; rejects with StoreUnavailableError. Its outcome is "not-applied" only when none of them
-   * was refunded.
+   * Resolves when the server has applied the refunds. Rejects with StoreUnavailableError, whose outcome is
+   * "not-applied" only if none of them was applied.
    */
   async add(refunds: readonly Refund[], keys: readonly string[], { withinMs }: CallTimeout): Promise<void> {
     const node = this.#nodeOf()
     if (!this.#inBackground && node.breaker.isOpen) throw node.unavailable
     const deadlineMs = performance.now() + withinMs
-    // What waits already is sent then, too, or when a call has ended.
+    // If the queue is not empty, a pump is already due, now or when a call ends.
     if (this.#queue.length === 0) soon(this.#pump)
     const each = refunds.map((refund, i) => {
       return new Promise<void>((resolve, reject) => {
@@ -55,7 +55,7 @@ export class RefundBatcher {
     await allApplied(each)
   }
 
-  /** Sends what can be sent: then nothing waits, or there are as many calls in flight as there may be. */
+  /** Sends batches until the queue is empty or the maximum of calls is in flight. */
   readonly #pump = (): void => {
     while (this.#calls < MOST_CALLS && this.#queue.length > 0) {
       const batch = this.#queue.splice(0, MOST_REFUNDS).filter(isInTime)
@@ -98,7 +98,7 @@ export class RefundBatcher {
   }
 }
 
-/** Whether it may still be sent; rejects it where it is too late. */
+/** True if the refund may still be sent. Rejects it if its deadline has passed. */
 function isInTime({ deadlineMs, reject }: Returning): boolean {
   if (deadlineMs > performance.now()) return true
   reject(silent("connected", undefined, "not-applied"))

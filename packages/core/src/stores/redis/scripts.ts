@@ -21,16 +21,16 @@ import takeMany from "./scripts/take-many.lua"
 import takeOne from "./scripts/take-one.lua"
 import takeSlow from "./scripts/take-slow.lua"
 
-/** A Lua script with the digest that EVALSHA calls it by. */
+/** A Lua script, and the SHA-1 digest that EVALSHA takes. */
 export interface Script {
   readonly text: string
   readonly sha: string
 }
 
-/** What a script is called with, and how numbers are read and written. */
+/** The parts that read a script's input, and that read and write numbers. */
 const READING = [call, orForget, digits, strictNumber]
 
-/** How counters of every kind are read and written. */
+/** The parts that read and write counters of every kind. */
 const COUNTERS = [packedCounts, subWindows, log, bucketLevel, penalty, strictHash, counter]
 
 /** Takes the units of requests, each all or nothing. */
@@ -38,12 +38,12 @@ export const TAKE: Script = script([
   ...[takeOne, takeMany, ...READING, strictNext],
   ...["local function functions()", ...COUNTERS, takeSlow, "end", take],
 ])
-/** Tells what counters hold. */
+/** Reads what counters hold. */
 export const PEEK: Script = script([...READING, ...COUNTERS, peek])
 /** Refunds units to the windows that they were taken from. */
 export const REFUND: Script = script([...READING, ...COUNTERS, refund])
 
-/** Puts a script together. Where a part says USE and the name of a formula, the text of the formula is written out. */
+/** Concatenates the parts of a script. Replaces each USE line with the text of the formula that it names. */
 function script(parts: readonly string[]): Script {
   const named = formulas.split(/^-- FORMULA (.+)\n/m)
   const text = [layout, input, ...parts].join("\n").replace(/^ *-- USE (.+)$/gm, (_, name: string) => {

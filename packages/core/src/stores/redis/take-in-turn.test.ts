@@ -8,10 +8,10 @@ import type { RedisRequest } from "./scripts/script-input.ts"
 import { takeInTurn } from "./take-in-turn.ts"
 
 const MINUTE = 60_000
-/** Where a window begins. */
+/** The beginning of a window. */
 const EDGE_MS = Date.UTC(2024, 0, 1)
 
-/** What is counted in a slot: the counter's name begins with that of the slot. */
+/** Returns a policy whose counter is in a slot. The counter's name begins with the slot's name. */
 function policy(counter: string, limit = 10): Policy {
   return { name: counter, counter, algorithm: "fixed-window", align: "epoch", limit, windowMs: MINUTE }
 }
@@ -20,12 +20,12 @@ function check(counter: string, cost = 1, more: Partial<Check> = {}): Check {
   return { policy: policy(counter), partition: "ann", cost, shadow: false, ...more }
 }
 
-/** The whole service's. */
+/** Returns a check of a whole-service counter. */
 function shared(counter: string, cost = 1): Check {
   return check(counter, cost, { partition: "" })
 }
 
-/** Servers, each with a clock and counters of its own, and what they were asked for. */
+/** Creates servers, each with its own clock and counters, and records the calls to them. */
 function cluster(...names: readonly string[]) {
   const servers = new Map<string, { readonly clock: ManualClock; readonly store: MemoryStore }>()
   for (const name of names) {
@@ -39,7 +39,7 @@ function cluster(...names: readonly string[]) {
   }
   const parts: string[] = []
   const returned: Refund[] = []
-  /** What a server does in place of taking. */
+  /** Functions that servers call instead of taking. */
   const instead = new Map<string, () => readonly StoreResult[]>()
   const slots = {
     async take({ checks, keys, isPart }: RedisRequest) {
@@ -87,7 +87,7 @@ describe("a request whose checks are in several slots", () => {
         [4, 4],
       ],
     ])
-    // One call a slot: the checks of a slot are decided together.
+    // There is one call per slot, which decides all checks of that slot.
     expect([parts, returned, inUse(...checks)]).toEqual([["b1 b2", "a1 a2"], [], [1, 2, 3, 4]])
   })
 
@@ -114,7 +114,7 @@ describe("a request whose checks are in several slots", () => {
     await take(second)
     const earlier = parts.splice(0)
     const { granted, checks } = await take(first, { ...second, cost: 6 }, third)
-    // Of the first nothing is told: what it held is not what it holds now.
+    // The state of the first check is left out, because its counter has changed by the refund.
     expect([granted, checks.map((one) => one && [one.state.current, one.taken])]).toEqual([
       false,
       [undefined, [5, 0], undefined],
@@ -164,7 +164,7 @@ describe("a request whose checks are in several slots", () => {
     })
     await expect(take(check("a", 3), check("b"))).rejects.toBe(lost)
     expect([returned.map(({ units }) => units), inUse(check("a"))]).toEqual([[3], [0]])
-    // There is nothing to give back.
+    // There is nothing to refund.
     await expect(take(check("b"), check("a"))).rejects.toBe(lost)
     expect(returned).toHaveLength(1)
   })
@@ -192,13 +192,13 @@ describe("a request whose checks are in several slots", () => {
       clockOf("b").set(EDGE_MS + 2)
       const before = { startMs: EDGE_MS - MINUTE, current: 3, previous: 0 }
       const inA = { state: { startMs: EDGE_MS, current: 0, previous: 0 }, taken: 3, after: before }
-      // Where it was decided at that time there is nothing to bring on.
+      // This server decided at the latest time, so its state needs no update.
       const inB = { state: { startMs: EDGE_MS, current: 5, previous: 0 }, taken: 5 }
       const [one, other] = [check("a", 3), check("b", 5)]
       const answer = await take(...order.map((name) => (name === "a" ? one : other)))
       const checks = order.map((name) => (name === "a" ? inA : inB))
       expect(answer).toStrictEqual({ nowMs: EDGE_MS + 2, granted: true, checks })
-      // Who gives back what was taken gives it back to the window that it was taken in.
+      // A refund goes to the window that the units were taken in.
       await slots.refund([{ policy: one.policy, partition: one.partition, units: 3, after: before }])
       expect([returned.length, inUse(one, other)]).toEqual([1, [0, 5]])
     },

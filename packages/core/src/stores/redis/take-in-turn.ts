@@ -4,22 +4,22 @@ import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Check, Counted, Refund, StoreResult } from "../store.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
 
-/** How the checks of one slot are taken, and refunded. */
+/** The calls that take and refund the checks of one slot. */
 export interface SlotCalls {
-  /** Takes a part, or answers with a refusal that is remembered. */
+  /** Takes a part of a request, or returns a cached refusal. */
   take(part: RedisRequest): MaybePromise<readonly StoreResult[]>
-  /** Refunds units, without a caller that waits for it. */
+  /** Refunds units in the background. */
   refund(refunds: readonly Refund[]): void
 }
 
-/** The checks of one slot, by their places in the request. */
+/** The checks of one slot, as indexes in the request. */
 type SlotChecks = readonly number[]
 
 /**
- * Takes a request whose checks are in several slots of a cluster: one slot after the other, and what was taken is given
- * back when a later one refuses or fails. Whole-service counters come last: they are the ones that everybody shares, and
- * what is held there for a moment in vain would refuse others. Meanwhile others may be refused too early; nobody is
- * admitted too often. `slotOf` yields what keys of one slot have in common.
+ * Takes a request whose checks are in several slots of a cluster, one slot after the other. Refunds the units taken so
+ * far if a later slot refuses or fails. Whole-service counters come last. All clients share them, so units that are
+ * held there and then refunded would refuse other clients. Until a refund, other clients may be refused too early, but
+ * none is admitted beyond its limit. `slotOf` returns the slot of a key.
  */
 export async function takeInTurn(
   { checks, keys }: RedisRequest,
@@ -27,7 +27,7 @@ export async function takeInTurn(
   slots: SlotCalls,
 ): Promise<readonly StoreResult[]> {
   const counted: (Counted | undefined)[] = checks.map(() => undefined)
-  /** By check the time at which its slot decided. */
+  /** For each check, the time at which its slot decided. */
   const times: number[] = []
   let nowMs = 0
   let granted = true
@@ -62,7 +62,7 @@ export async function takeInTurn(
   )
   if (granted) return [{ nowMs, granted, checks: now }]
   refundTaken(checks, counted, slots)
-  // What was refunded is not told, nor what another check of the same counter saw of it.
+  // Leave out the states of refunded checks, and of other checks of the same counters, which include those units.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
   return [{ nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }]
@@ -84,7 +84,10 @@ function partsOf(
   return [...parts.values()].sort((one, other) => Number(isShared(one)) - Number(isShared(other)))
 }
 
-/** Nobody waits for it: a server that is gone keeps the units until their window has passed, which is the safe side. */
+/**
+ * Refunds the units that were taken, in the background. A server that is unavailable keeps the units until their window
+ * has passed, which is the safe side.
+ */
 function refundTaken(
   checks: readonly Check[],
   counted: readonly (Counted | undefined)[],
@@ -94,7 +97,7 @@ function refundTaken(
   if (refunds.length > 0) slots.refund(refunds)
 }
 
-/** Returns the refunds of the units that the checks of a request took, as the slots answered it. */
+/** Returns the refunds of the units that the checks of a request took, according to the replies. */
 export function refundsOf(checks: readonly Check[], counted: readonly (Counted | undefined)[]): Refund[] {
   return checks.flatMap(({ policy, partition }, i) => {
     const one = counted[i]
@@ -104,10 +107,13 @@ export function refundsOf(checks: readonly Check[], counted: readonly (Counted |
   })
 }
 
-/** Servers are asked one after the other and have clocks of their own, and one answer has one time: the latest. */
+/**
+ * Returns a check's state at `nowMs`. The slots decide one after the other, by their servers' clocks, but the result of
+ * a request has one time, the latest.
+ */
 function broughtTo(nowMs: number, { policy }: Check, counted: Counted | undefined): Counted | undefined {
   if (counted === undefined) return undefined
   const { state: after, taken } = counted
-  // A state that has been brought on does not tell any more which window or bucket the units were taken in.
+  // Keep the old state as `after`: the new one may not show in which window or bucket the units were taken.
   return { state: algorithmOf(policy).at(after, policy, nowMs), taken, after }
 }

@@ -22,7 +22,7 @@ function topologyOf({ isCluster = false } = {}) {
   const nothing = () => undefined
   const listener = { answered: nothing, lost: nothing, grantedLate: nothing }
   const topology = new RedisTopology(server, { clock: { now: () => 5 }, isWide: false }, listener)
-  /** Asks for a unit; what comes of it, once it has. */
+  /** Takes one unit. Returns a list that gets the outcome. */
   const take = (key: string, withinMs: number): unknown[] => {
     const outcome: unknown[] = []
     topology
@@ -54,7 +54,7 @@ describe("requests travel together", () => {
     ["of one slot, in a cluster", true, ["{00}a", 50], ["{00}b", 50], true],
     ["of no two slots", true, ["{00}a", 50], ["{01}a", 50], false],
     ["of no two slots, whatever is before the braces", true, ["app{00}a", 50], ["app{01}a", 50], false],
-    // A call counts until the first of them stops waiting.
+    // A call expires at the earliest deadline of its requests.
     ["of who waits about as long", false, ["{00}a", 33], ["{00}a", 63], true],
     ["of nobody who waits much longer", false, ["{00}a", 15], ["{00}a", 1_000], false],
   ])("%s", (_what, isCluster, one, other, is) => {
@@ -97,7 +97,7 @@ describe("the nodes of a cluster", () => {
     server.nodeOf = (key) => (key.startsWith("{0") ? "low" : "high")
     expect(topology.nodeOf("{00}a")).toBe(topology.nodeOf("{01}a"))
     expect(topology.nodeOf("{00}a")).not.toBe(topology.nodeOf("{f0}a"))
-    // Asked by the key that it was last responsible for.
+    // A node keeps the last key that it was looked up by.
     expect(topology.nodeOf("{01}a").key).toBe("{01}a")
   })
 
@@ -113,7 +113,7 @@ describe("the nodes of a cluster", () => {
     names.set("{00}a", "new")
     expect(isOpenOf("{00}a")).toBe(false)
     expect([topology.openBreakers, vi.getTimerCount(), isOpenOf("{80}a")]).toEqual([1, 1, true])
-    // Should it come back, it is as any other that is new.
+    // A node that comes back counts as a new one.
     names.set("{00}a", "old")
     expect(isOpenOf("{00}a")).toBe(false)
     open("{00}a")

@@ -2,22 +2,22 @@ import { type BatchListener, BatchSender } from "./batching/batch-sender.ts"
 import type { RedisCommands } from "./commands.ts"
 import { Node, type Timekeeping } from "./node/node.ts"
 
-/** One slot where there is one server. */
+/** The only slot, if there is one server. */
 const ONLY = ""
 
-/** What has keys, whose names are not asked for where there is one server. */
+/** An object with keys. The keys are only read in a cluster, or once for a new batch sender. */
 interface Keyed {
   readonly keys: readonly string[]
 }
 
-/** The servers behind a client and the ways to them: a batch sender for all, or in a cluster one a slot that is in use. */
+/** The servers behind a client, and their batch senders. In a cluster there are senders for each slot in use. */
 export class RedisTopology {
   readonly #commands: RedisCommands
   readonly #timekeeping: Timekeeping
   readonly #listener: BatchListener
-  /** By slot, and then by the patience of who asks. */
+  /** Batch senders by slot, and then by the timeout class of the caller. */
   readonly #senders = new Map<string, (BatchSender | undefined)[]>()
-  /** By the client's name for them. */
+  /** Servers by the client's name for them. */
   readonly #nodes = new Map<string, Node>()
   readonly #stopListening: () => void
 
@@ -31,7 +31,7 @@ export class RedisTopology {
     })
   }
 
-  /** The server that is responsible for a key now. */
+  /** Returns the server that currently serves a key. */
   nodeOf(key: string): Node {
     const name = this.#commands.isCluster ? this.#commands.nodeOf(key) : ONLY
     let node = this.#nodes.get(name)
@@ -40,12 +40,12 @@ export class RedisTopology {
       node = new Node(this.#commands, this.#timekeeping, key)
       this.#nodes.set(name, node)
     }
-    // Slots move: by another key it would ask another server whether this one is back.
+    // Slots move: with an old key, the breaker's probe could reach another server.
     node.key = key
     return node
   }
 
-  /** Those that have left the cluster, so that in years of new addresses they do not become many. */
+  /** Removes nodes that have left the cluster, so that they do not accumulate as addresses change. */
   #forgetNodes(): void {
     for (const [name, node] of this.#nodes) {
       if (this.#commands.nodeOf(node.key) === name) continue
@@ -55,8 +55,8 @@ export class RedisTopology {
   }
 
   /**
-   * The way to the server of a request for who waits so long. A call counts until the first of its requests stops waiting,
-   * so those who wait more than twice as long as others do not travel with them.
+   * Returns the batch sender for a request and its timeout. A call expires at the earliest deadline of its requests. So
+   * requests share a call only if none of them waits more than twice as long as another.
    */
   senderOf(asked: Keyed, withinMs: number): BatchSender {
     const slot = this.#commands.isCluster ? this.slotOf(asked.keys[0] as string) : ONLY
@@ -75,24 +75,24 @@ export class RedisTopology {
     return sender
   }
 
-  /** Servers that nobody waits for now. */
+  /** Number of servers whose circuit breaker is open. */
   get openBreakers(): number {
     let open = 0
     for (const { breaker } of this.#nodes.values()) if (breaker.isOpen) open++
     return open
   }
 
-  /** How long the last replies of all servers took. */
+  /** The last round-trip times of all servers. */
   get recentRoundTripsMs(): readonly number[] {
     return [...this.#nodes.values()].flatMap(({ roundTrips }) => roundTrips.recent)
   }
 
-  /** The same for keys that one call may have: of all, or in a cluster of those with one hash tag. */
+  /** Returns the slot of a key: in a cluster, the text up to its hash tag. All keys of a call must be in one slot. */
   slotOf(key: string): string {
     return this.#commands.isCluster ? key.slice(0, key.indexOf("}")) : ONLY
   }
 
-  /** Whether one call may have all the keys. */
+  /** True if one call may have all the keys. */
   areTogether(asked: Keyed): boolean {
     if (!this.#commands.isCluster) return true
     const { keys } = asked
@@ -100,13 +100,13 @@ export class RedisTopology {
     return keys.every((key) => this.slotOf(key) === slot)
   }
 
-  /** Calls back with every batch sender that there is. */
+  /** Calls back with every batch sender. */
   #eachOpenSender(work: (sender: BatchSender) => void): void {
     for (const senders of this.#senders.values())
       for (const sender of senders) if (sender !== undefined) work(sender)
   }
 
-  /** Does the same for the counters of each batch sender, all at once. */
+  /** Groups the counters by slot and calls `work` with each group, without waiting in between. */
   eachSender<One>(
     all: readonly One[],
     keyOf: (one: One) => string,
@@ -124,7 +124,7 @@ export class RedisTopology {
     return [...groups.values()].map(({ some, keys }) => work(some, keys, this.nodeOf(keys[0] as string)))
   }
 
-  /** Rejects whatever waits, and asks no server any more. */
+  /** Rejects all waiting requests and stops all probes. */
   close(error: Error): void {
     this.#stopListening()
     this.#eachOpenSender((sender) => sender.close(error))
@@ -132,7 +132,7 @@ export class RedisTopology {
   }
 }
 
-/** Returns the same number for deadlines of which none is more than twice as long as another. */
+/** Returns a timeout's class. In a class, no timeout is more than twice as long as another. */
 export function patienceClassOf(withinMs: number): number {
   return 32 - Math.clz32(withinMs)
 }

@@ -1,6 +1,6 @@
 import type { RedisCommands } from "../commands.ts"
 
-/** A command that the test answers itself. */
+/** A command that the test answers. */
 export interface AskedCommand {
   /** `del`, `evalsha` or `eval`. */
   readonly what: string
@@ -9,14 +9,14 @@ export interface AskedCommand {
   readonly keys: readonly string[]
   readonly args: readonly string[]
   readonly answer: (reply: unknown) => void
-  /** With the text of an error of Redis. */
+  /** Rejects the command with an error that has this message. */
   readonly fail: (message: string) => void
 }
 
-/** Servers behind a client, of which the test says what they answer and whether they can be reached. */
+/** A fake client of Redis servers. The test decides their answers and whether they can be reached. */
 export class AskedServer implements RedisCommands {
   readonly isCluster: boolean
-  /** All commands, in order. */
+  /** All commands so far, in order. */
   readonly asked: AskedCommand[] = []
   readonly reconnected: string[] = []
   readonly listeners: Set<() => void> = new Set()
