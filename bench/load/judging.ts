@@ -17,7 +17,7 @@ export function judgeRejection(reason: unknown): Outcome {
 export function policyOf({ limit, windowMs }: Setup["limits"][number], nth: number): Policy {
   return {
     name: `ip-${windowMs}`,
-    counter: `k3JxW0a${nth}`,
+    counter: `k3JxW0aQ7rBn5Tz${nth}`,
     algorithm: "sliding-window",
     limit,
     windowMs,
