@@ -28,7 +28,7 @@ export const TAKING: Replacements = {
   take: [
     ["(policy.kind == SLIDING and 2 or 1) * policy.windowMs", "policy.windowMs", "ledgers"],
     ["local previous = rest % PREVIOUS", "local previous = floor(rest / PREVIOUS)", "ledgers"],
-    ["or (ahead >= 0 and ahead < WINDOW) then return end", "then return end", "ledgers"],
+    ["if rest < 0 or rest >= WINDOW then return end", "if rest < 0 then return end", "ledgers"],
     [
       "if outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs) then return end",
       "",

@@ -42,8 +42,8 @@ local function previousOf(key, policy, value, units)
   -- The key did not exist, or it held 0.
   if value == units then return 0, 0 end
   if policy.kind ~= SLIDING or not policy.leftMs or type(value) ~= "number" then return end
-  local rest, ahead = value - policy.lastBase - units, value - policy.base
-  if rest < 0 or rest >= WINDOW or (ahead >= 0 and ahead < WINDOW) then return end
+  local rest = value - policy.lastBase - units
+  if rest < 0 or rest >= WINDOW then return end
   if outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs) then return end
   local previous = rest % PREVIOUS
   return previous, floor(previous * policy.leftMs / policy.windowMs)
