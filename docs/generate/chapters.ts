@@ -1,14 +1,15 @@
 import { type DeclarationReflection, ReflectionCategory } from "typedoc"
 
-/** A heading of a long page, and the files whose exports are under it: the beginnings of their paths. */
+/** A heading of a long page, and the files whose exports are listed under it. */
 export interface Chapter {
   readonly title: string
+  /** Prefixes of the paths of these files, relative to `src`. */
   readonly files: readonly string[]
-  /** Those to begin with; the others are in the order of their files. */
+  /** Names of the exports that come first. The others keep their order. */
   readonly first?: readonly string[]
 }
 
-/** By door, in the order in which somebody needs them. A file belongs to the first chapter that names it. */
+/** The chapters of each door, in the order in which a user needs them. The first chapter that lists a file gets it. */
 export type Chapters = Readonly<Record<string, readonly Chapter[]>>
 
 const CORE: readonly Chapter[] = [
@@ -61,10 +62,10 @@ const CORE: readonly Chapter[] = [
   },
 ]
 
-/** The chapters of doors that are too long for a list by kind. */
+/** The chapters of each door that has too many exports for a list by kind (functions, interfaces and so on). */
 export const CHAPTERS: Chapters = { "@sluice/core": CORE }
 
-/** Puts the exports of a door under their chapters. Yields the names of those that no chapter has. */
+/** Groups the exports of a door by chapter. Returns the names of the exports that belong to no chapter. */
 export function intoChapters(door: DeclarationReflection, chapters: readonly Chapter[]): string[] {
   const categories = chapters.map(({ title }) => new ReflectionCategory(title))
   const left: string[] = []

@@ -1,15 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** A way into a package: what its users import. */
+/** An entry point of a package, which is a module that users import. */
 export interface Door {
-  /** As it is imported: "@sluice/core/redis". */
+  /** The import specifier, such as "@sluice/core/redis". */
   readonly name: string
-  /** Path of its source. */
+  /** Path of the source file. */
   readonly source: string
 }
 
-/** The doors of every package under `root`, as its `exports` name them: those that have types. */
+/** Returns the doors of every package under `root`: each entry of `exports` in its package.json that has types. */
 export function findDoors(root: string): Door[] {
   const packages = join(root, "packages")
   return readdirSync(packages)

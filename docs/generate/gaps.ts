@@ -9,7 +9,7 @@ import {
   type SomeType,
 } from "typedoc"
 
-/** What a page shows as a name of its own, and so has to say something of. */
+/** The kinds of declarations that a page shows with a name of their own. Each one needs a docstring. */
 const NAMED =
   ReflectionKind.Variable |
   ReflectionKind.Function |
@@ -21,17 +21,23 @@ const NAMED =
   ReflectionKind.Method |
   ReflectionKind.Accessor
 
-/** The exports and members without a docstring, members of objects that a signature spells out too: `Decision.limit`. */
+/**
+ * Returns the names of the exports and members without a docstring, such as `Decision.limit`. Members of an object type
+ * that is written out in a signature are included.
+ */
 export function undocumented(project: ProjectReflection): string[] {
   return declarationsOf(project)
     .filter((declaration) => !isDocumented(declaration))
     .map(nameOf)
 }
 
-/** Shapes of what other libraries make, told by a docstring beside them: their members would tell a user nothing. */
+/**
+ * Types that describe the clients of other libraries. They need not be exported: a docstring beside them explains them,
+ * and their members would not help a user.
+ */
 const SHAPES = new Set(["IoredisLike", "IoredisClusterLike", "NodeRedisLike", "NodeRedisClusterLike"])
 
-/** The types that signatures name and no door exports: `Guard.check: Hidden`. */
+/** Returns the types that signatures mention but no door exports, as `Guard.check: Hidden`. */
 export function unexported(project: ProjectReflection): string[] {
   const found: string[] = []
   for (const reflection of Object.values(project.reflections)) {
@@ -59,10 +65,10 @@ function declarationsOf(project: ProjectReflection): DeclarationReflection[] {
 }
 
 function isDocumented(declaration: DeclarationReflection): boolean {
-  // A discriminator says itself: `kind: "soft"`.
+  // A discriminator such as `kind: "soft"` explains itself.
   if (declaration.kind === ReflectionKind.Property && declaration.type instanceof LiteralType) return true
   const signatures = signaturesOf(declaration)
-  // So does a constructor that takes nothing, which need not even be written.
+  // A constructor without parameters needs no docstring either. It need not even be in the source.
   if (declaration.kind === ReflectionKind.Constructor && !signatures.some(takesAnything)) return true
   return declaration.hasComment() || signatures.some((signature) => signature.hasComment())
 }

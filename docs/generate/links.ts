@@ -2,7 +2,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Pages } from "./pages.ts"
 
-/** The links of pages that lead nowhere, where the pages are in `folder`: `core.md: (express.md#nothing)`. */
+/** Returns the broken links of pages that are stored in `folder`, as `core.md: (express.md#nothing)`. */
 export function brokenLinks(pages: Pages, folder: string): string[] {
   const anchors = new Map([...pages].map(([name, text]) => [name, anchorsIn(text)]))
   return [...pages].flatMap(([page, text]) =>
@@ -10,7 +10,7 @@ export function brokenLinks(pages: Pages, folder: string): string[] {
       .filter(([, file = "", anchor]) => {
         const known = anchors.get(file === "" ? page : file)
         if (known !== undefined) return anchor !== undefined && !known.has(anchor)
-        // Anchors of pages that are written by hand are their own headings.
+        // Only the file is checked: anchors of handwritten pages come from their headings.
         return !existsSync(join(folder, file))
       })
       .map(([link]) => `${page}: ${link.slice(1)}`),

@@ -1,6 +1,6 @@
 import { type DeclarationReflection, ReflectionType, type SomeType } from "typedoc"
 
-/** The objects that a type spells out: each one of a union or an intersection. */
+/** Returns the object types that are written out in a type, including each one in a union or an intersection. */
 export function literalsOf(type: SomeType | undefined): DeclarationReflection[] {
   if (type instanceof ReflectionType)
     return type.declaration.signatures === undefined ? [type.declaration] : []

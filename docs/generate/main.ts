@@ -1,5 +1,5 @@
-// Makes docs/reference/api from the docstrings of what the packages export: `pnpm reference`. With --check it writes nothing,
-// and fails where the pages are not those that it would write.
+// Generates docs/reference/api from the docstrings of everything that the packages export. `pnpm reference` runs it.
+// With --check it writes nothing, and fails if the pages differ from those that it would write.
 
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

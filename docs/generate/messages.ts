@@ -1,5 +1,5 @@
-// Prints every message that the packages can write: errors, warnings, log lines, and what is wrong with an option or a rule. `pnpm
-// messages`, or `pnpm messages packages/service` for a part. Values that are put in at run time are shown as "…".
+// Prints every message that the packages can write: errors, warnings, log lines, and problems of options and rules.
+// `pnpm messages packages/service` prints only the messages of that package. "…" stands for a run-time value.
 
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -8,14 +8,14 @@ import ts from "typescript"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** Members and variables that hold a message. */
+/** Names of members and variables that hold a message. */
 const HOLDERS: ReadonlySet<string> = new Set(["message", "accepted", "msg", "detail", "title"])
-/** Functions whose texts are messages. */
+/** Names of functions whose string arguments are messages. */
 const WRITERS: ReadonlySet<string> = new Set([
   ...["once", "warnOncePerLogger", "says", "wrong", "warn", "error", "info", "raise", "settle", "choice"],
   ...["reject", "fail", "refuse", "UsageError"],
 ])
-/** A code, a path or a single word is no message. */
+/** Matches a message. A code, a path or a single word does not match. */
 const SENTENCE = /[a-z]{2}.* .*[a-z]/
 
 const parts = process.argv.slice(2).filter((argument) => argument !== "--")
@@ -61,7 +61,7 @@ function textsIn(node: ts.Node): readonly ts.Expression[] {
   return ts.isConditionalExpression(value) ? [value.whenTrue, value.whenFalse] : [value]
 }
 
-/** Returns the text of an expression, with "…" for each value; undefined if it is not a text. */
+/** Returns the text of an expression with "…" for each value, or undefined if the expression is not a text. */
 function textOf(node: ts.Expression): string | undefined {
   if (ts.isStringLiteralLike(node)) return node.text
   if (ts.isTemplateExpression(node)) {

@@ -5,11 +5,11 @@ import typescript from "typescript"
 import { DoorRouter, pageName } from "./router.ts"
 import { ReferenceTheme } from "./theme.ts"
 
-/** What is read. */
+/** The input of {@link readModel}. */
 export interface ModelOptions {
   /** Paths of the doors' sources. */
   readonly sources: readonly string[]
-  /** A tsconfig.json: only its compiler options count. */
+  /** Path of a tsconfig.json. Only its compiler options are used. */
   readonly tsconfig: string
 }
 
@@ -17,7 +17,7 @@ export interface ModelOptions {
 export interface Model {
   readonly app: Application
   readonly project: ProjectReflection
-  /** What TypeDoc says is wrong: links in docstrings that lead nowhere, tags that it does not know. */
+  /** TypeDoc's warnings, such as broken links in docstrings or unknown tags. */
   readonly warnings: readonly string[]
 }
 
@@ -25,7 +25,7 @@ const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
   plugin: ["typedoc-plugin-markdown"],
   logLevel: "Warn",
   name: "Sluice",
-  // The compiler is asked elsewhere.
+  // Another command already type-checks the sources.
   skipErrorChecking: true,
   excludeExternals: true,
   excludePrivate: true,
@@ -49,7 +49,7 @@ const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
     ...["Constructors", "Properties", "Methods", "*"],
   ],
   categorizeByGroup: false,
-  // TypeDoc's own looks into one package only; gaps.ts looks into all of them.
+  // TypeDoc's own checks look at one package only. gaps.ts checks all packages together.
   validation: { invalidLink: true, notExported: false, notDocumented: false },
   router: "door",
   theme: "reference",
@@ -75,7 +75,7 @@ const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
   },
 }
 
-/** Reads the sources. Rejects where TypeDoc yields nothing, which it does for a door that is not there. */
+/** Reads the sources. Rejects if TypeDoc returns no project, for example because a door's source does not exist. */
 export async function readModel({ sources, tsconfig }: ModelOptions): Promise<Model> {
   const app = (await Application.bootstrapWithPlugins({
     ...OPTIONS,
@@ -86,11 +86,11 @@ export async function readModel({ sources, tsconfig }: ModelOptions): Promise<Mo
   app.renderer.defineRouter("door", DoorRouter)
   app.renderer.defineTheme("reference", ReferenceTheme)
   app.options.setCompilerOptions([...sources], compilerOptions(tsconfig), undefined)
-  // A link to what another door exports, or the docstring's own file does not import.
+  // Resolves links to exports of another door, and to exports that the docstring's own file does not import.
   app.converter.addUnknownSymbolResolver(({ symbolReference }, { project }, part) => {
     const names = part === undefined ? [] : (symbolReference?.path ?? []).map(({ path }) => path)
     const door = project.children?.find(({ children }) => children?.some(({ name }) => name === names[0]))
-    // Whether there is such a member, links.ts sees.
+    // links.ts checks later that the member exists.
     return door && { target: `${pageName(door.name)}.md#${names.join(".")}`, caption: names.join(".") }
   })
   const project = await app.convert()
@@ -99,7 +99,7 @@ export async function readModel({ sources, tsconfig }: ModelOptions): Promise<Mo
   return { app, project, warnings }
 }
 
-/** Keeps what is wrong, for who asked; everything else is not worth a line. */
+/** Collects warnings and errors, and drops less severe messages. */
 class Collector extends Logger {
   readonly #warnings: string[]
 

@@ -5,10 +5,10 @@ import { type DeclarationReflection, ReflectionKind } from "typedoc"
 import type { Model } from "./model.ts"
 import { pageName } from "./router.ts"
 
-/** File name to the page's text. */
+/** The text of each page by its file name. */
 export type Pages = ReadonlyMap<string, string>
 
-/** The pages of the reference: one for each door, and README.md, which lists them. */
+/** Returns the pages of the reference: one for each door, and README.md, which lists them. */
 export async function renderPages({ app, project }: Model): Promise<Pages> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-reference-"))
   try {
@@ -23,7 +23,7 @@ export async function renderPages({ app, project }: Model): Promise<Pages> {
   }
 }
 
-/** Says where a page comes from, to who is about to edit it. */
+/** Warns a reader who is about to edit the page that it is generated. */
 const ORIGIN = "<!-- Made from the docstrings by `pnpm reference`. -->"
 
 function contents(doors: readonly DeclarationReflection[]): string {
@@ -49,13 +49,13 @@ ${rows.join("\n")}
   return linked(text)
 }
 
-/** The plugin's Markdown as this house writes it. */
+/** Returns the plugin's Markdown with the generated-page note and links to documents, without extra blank lines. */
 function tidy(text: string): string {
   const [title = "", ...rest] = text.split("\n")
   return `${ORIGIN}\n${title}\n${linked(rest.join("\n"))}`.replace(/\n{3,}/g, "\n\n").replace(/\n+$/, "\n")
 }
 
-/** Makes links of the documents that docstrings name by their paths in the repository. */
+/** Turns paths of documents in the repository, as docstrings write them, into links. */
 function linked(text: string): string {
   return text
     .replace(/(?<![\w/`(])docs\/([\w/.-]+\.md)(#[\w-]+)?/g, "[$&](../../$1$2)")

@@ -8,17 +8,17 @@ import { readModel } from "./model.ts"
 import { type Pages, renderPages } from "./pages.ts"
 import { tableProblems } from "./tables.ts"
 
-/** Where the pages are, from the root of the repository. */
+/** Folder of the pages, relative to the root of the repository. */
 export const FOLDER = "docs/reference/api"
 
-/** The reference, and what keeps it from being whole. */
+/** The reference, and the problems that were found in it. */
 export interface Reference {
   readonly pages: Pages
-  /** A line each: what has no docstring, what links nowhere, what a table misses. */
+  /** One line for each missing docstring, broken link, incomplete table and similar problem. */
   readonly problems: readonly string[]
 }
 
-/** Makes the reference of the packages under `root`, which has a tsconfig.json. Writes nothing there. */
+/** Generates the reference of the packages under `root`, which must contain a tsconfig.json. Writes nothing there. */
 export async function makeReference(root: string, chapters: Chapters): Promise<Reference> {
   const doors = findDoors(root)
   const model = await readModel({
@@ -50,7 +50,7 @@ export async function makeReference(root: string, chapters: Chapters): Promise<R
   }
 }
 
-/** The names of pages that are in `folder` otherwise than they would be written, missing ones and strangers too. */
+/** Returns the names of the files in `folder` that differ from `pages`, are missing, or do not belong there. */
 export function stalePages(pages: Pages, folder: string): string[] {
   const there = existsSync(folder) ? readdirSync(folder) : []
   return [...new Set([...pages.keys(), ...there])].filter(

@@ -2,18 +2,18 @@ import { type Reflection, ReflectionKind, type RouterTarget } from "typedoc"
 import { ModuleRouter } from "typedoc-plugin-markdown"
 
 /**
- * A page for each door, and anchors that are the names of what they lead to: `Limiter.decide`. The plugin's own are
- * numbered where a name occurs twice, so that a new export would change the anchors of others.
+ * A router with one page for each door and with the full name of a declaration as its anchor, such as `Limiter.decide`.
+ * The plugin's own anchors get a number when a name occurs twice, so a new export would change existing anchors.
  */
 export class DoorRouter extends ModuleRouter {
-  /** "core-redis" for "@sluice/core/redis". */
+  /** Returns the base name of a door's page: "core-redis" for "@sluice/core/redis". */
   override getIdealBaseName({ name }: Reflection): string {
     return pageName(name)
   }
 
   override buildAnchors(target: RouterTarget): void {
     const reflection = target as Reflection
-    // Of members without a name of their own, no page has an anchor.
+    // Object types are anonymous, so no page has an anchor for one.
     if (!reflection.isDeclaration() || reflection.kindOf(ReflectionKind.TypeLiteral)) return
     const names: string[] = []
     let page: Reflection = reflection
@@ -31,7 +31,7 @@ export class DoorRouter extends ModuleRouter {
   }
 }
 
-/** What a door's page is called: "core-redis" for "@sluice/core/redis". */
+/** Returns the name of a door's page: "core-redis" for "@sluice/core/redis". */
 export function pageName(door: string): string {
   return door.replace(/^@[^/]+\//, "").replaceAll("/", "-")
 }

@@ -2,9 +2,10 @@ import type { DeclarationReflection, ProjectReflection } from "typedoc"
 import { literalsOf } from "./literals.ts"
 
 /**
- * What is wrong with the tables of a page that claim to have every member of a type. The claim is a comment before the table:
- * `members of RuleBookOptions`, and where it needs it ` of @sluice/core`; then what it leaves out, `, without random` or
- * `, without those of Rule`. The members are the code in the first column.
+ * Returns the problems of the tables on a page that claim to list every member of a type. The claim is a comment before
+ * the table, such as `members of RuleBookOptions`. ` of @sluice/core` may follow to say which door exports the type. The
+ * claim ends with the members that the table omits: `, without random` or `, without those of Rule`. The table lists the
+ * members as code in its first column.
  */
 export function tableProblems(page: string, text: string, project: ProjectReflection): string[] {
   return [...text.matchAll(CLAIM)].flatMap(([claim, type = "", door, others, without, table = ""]) => {
@@ -39,7 +40,7 @@ function membersOf(project: ProjectReflection, type: string, door?: string): str
   return found && namesOf(found)
 }
 
-/** Of an alias, the members that it spells out itself. */
+/** Returns the names of the members of a type. For an alias, only members of object types written out in it count. */
 function namesOf({ children, type }: DeclarationReflection): string[] {
   const own = children ?? literalsOf(type).flatMap((literal) => literal.children ?? [])
   return own.map(({ name }) => name)

@@ -12,7 +12,7 @@ import {
 import { type MarkdownPageEvent, MarkdownTheme, MarkdownThemeContext } from "typedoc-plugin-markdown"
 import { literalsOf } from "./literals.ts"
 
-/** The plugin's theme without what says nothing: tables of parameters that have no word of their own, types twice. */
+/** The plugin's theme without noise, such as tables of undocumented parameters and types that are shown twice. */
 export class ReferenceTheme extends MarkdownTheme {
   override getRenderContext(page: MarkdownPageEvent<Reflection>): MarkdownThemeContext {
     const context = new MarkdownThemeContext(this, page, this.application.options)
@@ -35,7 +35,7 @@ function partialsFor(context: MarkdownThemeContext): Partials {
       .replaceAll("\n", " ")
   const typeOf = (type: SomeType) => context.partials.someType(type)
 
-  /** A list item for each member that has a docstring: of options that are written in a signature. */
+  /** Returns a list item for each documented member of an options object that is written out in a signature. */
   const members = (holder: string, reflection: DeclarationReflection): string[] =>
     (reflection.children ?? []).flatMap((member) => {
       const name = `${holder}.${member.name}`
@@ -50,7 +50,7 @@ function partialsFor(context: MarkdownThemeContext): Partials {
     ...nested(name, type),
   ]
 
-  /** A list item for each alternative of a union that has a docstring, with its members below. */
+  /** Returns a list item for each alternative of a union, with its documented members below. */
   const alternatives = ({ types, elementSummaries = [] }: UnionType): string =>
     types
       .map((type, index) => {
@@ -64,12 +64,12 @@ function partialsFor(context: MarkdownThemeContext): Partials {
       .join("\n")
 
   return {
-    // Headings of tags would be as large as those of members. What is thrown comes before the example.
+    // Without a heading level, because a tag's heading would be as large as a member's. `@example` comes last.
     comment: (model: Comment, options = {}) => {
       model.blockTags.sort((one, other) => Number(one.tag === "@example") - Number(other.tag === "@example"))
       return comment(model, { ...options, headingLevel: undefined })
     },
-    // What is inherited is shown as if it was the heir's own, which it is to a user.
+    // Inherited members look like the type's own members: a user need not know the difference.
     inheritance: () => "",
     hierarchy: (model) => {
       if (model.isTarget) return ""
@@ -101,7 +101,7 @@ function partialsFor(context: MarkdownThemeContext): Partials {
   }
 }
 
-/** `{ kind: "soft", percent }`: members whose value is fixed with it. */
+/** Returns the shape of an object type with the values of literal members, such as `{ kind: "soft", percent }`. */
 function shapeOf({ children = [] }: DeclarationReflection): string {
   const shown = children.map(({ name, type, flags }) =>
     type?.type === "literal" ? `${name}: ${type}` : `${name}${flags.isOptional ? "?" : ""}`,
