@@ -78,7 +78,8 @@ describe("judging", () => {
 
   it("calls what is refused while there is room wrongly refused", () => {
     const policy = policyOf(kindOf("sliding-window-strict"), size)
-    // The units of 0 and 1 come back when their sub-window is gone, at 1,100; exact would be 1,001 and 1,002.
+    // The units taken at 0 and 1 return at 1,100, when their sub-window ends. An exact log returns them at 1,001 and
+    // 1,002.
     expect(judge(policy, at(0, 1, 1_000, 1_002, 1_099, 1_100))).toEqual({
       requests: 6,
       admitted: 3,

@@ -6,11 +6,11 @@ import { type Arrivals, bursty, edge, onOff, poisson } from "./traffic.ts"
 const LIMIT = 100
 const WINDOW_MS = 60_000
 const SEED = 60_601
-/** Requests a window, by the limit. */
+/** Mean requests per window, as multiples of the limit. */
 const LOADS = [0.5, 0.9, 1, 1.1, 1.5, 2, 3, 5, 10]
 const STRICT = "sliding-window-strict"
 
-/** The strict window's share of what an exact log admits, at least, by its sub-windows. */
+/** The least share of an exact log's admissions that the strict window must reach, by its number of sub-windows. */
 const WANTED = [
   { buckets: 60, least: 0.98 },
   { buckets: 120, least: 0.99 },
@@ -19,11 +19,14 @@ const WANTED = [
 export interface Row extends Judged {
   readonly name: string
   readonly traffic: string
-  /** Of what an exact log admits. */
+  /** Admissions as a share of the admissions of an exact log. */
   readonly share: number
 }
 
-/** How near each algorithm comes to an exact log of what it admitted, and to what one would admit. */
+/**
+ * Compares each algorithm with two exact logs. One records the algorithm's own admissions and judges each decision. The
+ * other decides by itself, and its total is the reference.
+ */
 export async function measureAccuracy(isQuick: boolean): Promise<readonly Row[]> {
   const windows = isQuick ? 20 : 100
   const rows = judgeAll(windows)
@@ -34,7 +37,7 @@ export async function measureAccuracy(isQuick: boolean): Promise<readonly Row[]>
   return rows
 }
 
-/** Every counter under every traffic, for so many windows. */
+/** Returns the results of every counter under every kind of traffic, over `windows` windows. */
 export function judgeAll(windows: number): readonly Row[] {
   const counters = [
     ...KINDS.map((kind) => {
@@ -85,8 +88,9 @@ function print(rows: readonly Row[], windows: number): void {
 }
 
 /**
- * The strict window's least share of what an exact log admits under Poisson, over more windows: a run ends somewhere in the
- * counter's rounds of using all up and waiting, and over few of them that is worth a percent.
+ * Prints the strict window's lowest share of an exact log's admissions under Poisson traffic. It runs over more windows
+ * than the tables. The counter alternates between using up its limit and waiting, and a run may end anywhere in that
+ * cycle. Over few windows this alone changes the share by about a percent.
  */
 function printWantedShares(windows: number): void {
   for (const { buckets, least } of WANTED) {

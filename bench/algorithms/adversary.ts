@@ -3,7 +3,7 @@ import { Counter, START_MS } from "./counter.ts"
 import { type Bound, type Kind, policyOf, type Size, wholeSize } from "./kinds.ts"
 import { type Admission, MostIn } from "./most-in.ts"
 
-/** The most that was let in, of what a bound allows, and the counter that let it in. */
+/** The most units that a counter admitted, the most that a bound allows, and the size of that counter. */
 export interface Worst {
   readonly bound: Bound
   readonly size: Required<Size>
@@ -19,9 +19,9 @@ const BUCKETS = [2, 3, 7, 60]
 const BURSTS = [0.1, 1, 1, 3]
 
 /**
- * Plays a client that wants as much as it can get at once, in games of some thousand requests, each with a counter of
- * its own: it asks for the whole limit and then for less and less, around the instants at which counters change. A step
- * is one request. The same seed plays the same games.
+ * Plays a client that wants as many units as possible at once. It asks for the whole limit and then for less and less,
+ * around the instants at which counters change. A game has up to 2,000 requests and its own counter. A step is one
+ * request. The same seed plays the same games.
  */
 export function playAdversary(kind: Kind, steps: number, seed: number): readonly Worst[] {
   const next = random(seed)
@@ -38,7 +38,10 @@ export function playAdversary(kind: Kind, steps: number, seed: number): readonly
   return worst
 }
 
-/** Of each bound the one that comes nearer to it, or is farther beyond; of two alike that with more units. */
+/**
+ * Returns the worse of two results for each bound: the one with the larger share of the allowed units. If the shares
+ * are equal, the one with more units is worse.
+ */
 export function worseOf(some: readonly Worst[], others: readonly Worst[]): readonly Worst[] {
   if (some.length === 0) return others
   return some.map((one, i) => {
@@ -48,7 +51,7 @@ export function worseOf(some: readonly Worst[], others: readonly Worst[]): reado
   })
 }
 
-/** The bounds of a kind, watched over the admissions of one counter. */
+/** Returns a recorder that takes the admissions of one counter and compares them with each bound of its kind. */
 export function watch(
   { bounds }: Kind,
   size: Required<Size>,
@@ -89,7 +92,10 @@ function firstCost({ limit, burst }: Required<Size>, next: () => number): number
   return next() < 0.8 ? Math.max(limit, burst) : 1 + Math.floor(next() * limit)
 }
 
-/** Until about the end of a window or of a sub-window, a window or a unit's share of it, or any time. */
+/**
+ * Returns a random pause. Most pauses end near an instant at which the counter may change, such as the end of a window
+ * or sub-window. The other pauses are arbitrary.
+ */
 function pauseMs(size: Required<Size>, nowMs: number, next: () => number): number {
   const { limit, windowMs, buckets } = size
   const bucketMs = Math.ceil(windowMs / buckets)

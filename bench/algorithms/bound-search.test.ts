@@ -12,7 +12,7 @@ describe("the most in any stretch", () => {
   it("counts what came in so many milliseconds one after the other", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     for (const atMs of [0, 4, 5, 6, 11, 30]) any.add({ atMs, units: 1 })
-    // 4, 5 and 6; from 0 to 5 there are as many, from 6 to 11 two.
+    // The stretch with 4, 5 and 6 has three. From 0 to 5 there are three as well, and from 6 to 11 two.
     expect(any.most).toBe(3)
     any.add({ atMs: 35, units: 9 })
     expect([any.most, any.trace.map(({ atMs }) => atMs)]).toEqual([10, [30, 35]])
@@ -31,20 +31,22 @@ describe("the most in any stretch", () => {
   })
 })
 
-/** The most in the whole window and in each other stretch that a bound is of. */
+/** The most units in the whole window and in each other stretch that has a bound. */
 const KNOWN: Readonly<Record<string, readonly number[]>> = {
-  // 2 at the end of a window, and as the next one ends 2 more; one more within half a window.
+  // 2 at the end of a window, and 2 more as the next window ends. Within half a window, 1 more than the limit.
   "sliding-window": [4, 2, 3],
-  // Two milliseconds are too few for the weight of 2 units to go: see below.
+  // Sub-windows of two milliseconds are too short for the weight of 2 units to disappear: see the test with two
+  // sub-windows.
   "sliding-window, buckets": [2, 2],
   "sliding-window-strict": [2],
   "sliding-log": [2],
   "fixed-window": [4, 2],
-  // The first one starts the window, so it is too long ago for the others.
+  // The first unit starts the window, so it is a whole window older than the last units.
   "fixed-window, first-hit": [3],
-  // A full bucket of 3, and 1 of the 2 that come back in a window's 5 steps from its first instant to its last.
+  // A full bucket of 3, and 1 refilled unit. A window refills 2, but its first and last milliseconds are only 5 steps
+  // apart.
   "token-bucket": [4],
-  // All at a boundary: 3 just before, and 2 more just after.
+  // 3 just before a boundary, and 2 more just after it.
   "token-bucket, periodic": [5],
   "leaky-bucket": [4],
 }
@@ -60,7 +62,7 @@ describe.each(KINDS)("$name", (kind) => {
     const worst = playAdversary(kind, 40_000, 7)
     for (const { most, allowed, size, bound } of worst)
       expect(most, `${bound.of}, L = ${size.limit}`).toBeLessThanOrEqual(allowed)
-    // Of a bucket a unit may be on its way when the window ends.
+    // A bucket may be about to refill a unit when the window ends, so the bound is not always reached exactly.
     for (const { most, allowed } of worst) expect(most).toBeGreaterThanOrEqual(0.95 * allowed)
     expect(playAdversary(kind, 40_000, 7)).toEqual(worst)
   })
@@ -72,7 +74,8 @@ it("finds that sub-windows of some length let in more than the limit in a window
 })
 
 it("looks at each past that differs in what the counter holds or in what the last window was given", () => {
-  // A fixed window of 2 ms and a limit of 1, over 8 ms: each of the 4 windows gives nothing, or a unit in either of its two.
+  // A fixed window of 2 ms and a limit of 1, over 8 ms. Each of the 4 windows grants nothing, or one unit in either of
+  // its two milliseconds.
   const names = new Set<string>()
   for (let nowMs = 0; nowMs < 8; nowMs++) {
     for (let choices = 0; choices < 3 ** 4; choices++) {
@@ -93,7 +96,7 @@ it("finds and shows what is over a bound", () => {
   const [found] = searchAll(wrong, SIZE).worst
   expect(found).toMatchObject({ most: 4, allowed: 2 })
   const atMs = found?.trace.map((admission) => admission.atMs - START_MS) ?? []
-  // It has to lie across a boundary.
+  // The admissions must lie on both sides of a boundary.
   expect(Math.floor((atMs[0] as number) / 6)).toBe(Math.floor((atMs.at(-1) as number) / 6) - 1)
 })
 

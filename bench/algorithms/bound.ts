@@ -10,13 +10,13 @@ import { playOutflow } from "./outflow.ts"
 const SEED = 20_240_101
 const STRICT = "sliding-window-strict"
 
-/** Small enough to try all that a client can do. */
+/** Sizes that are small enough to try everything that a client can do. */
 const SMALL = [
   { limit: 3, windowMs: 7, buckets: 3, burst: 2 },
   { limit: 4, windowMs: 6, buckets: 2, burst: 4 },
 ]
 
-/** What was found of one kind, by each way of looking; the bounds are in the same order in all of them. */
+/** The worst cases of one kind by each search method. The bounds are in the same order in each list. */
 export interface Found {
   readonly kind: Kind
   readonly all: readonly Worst[]
@@ -24,21 +24,24 @@ export interface Found {
   readonly live: readonly Worst[]
 }
 
-/** How long to look: requests of the random clients, and windows of the live ones. */
+/** The effort of a search: requests of the random clients, and windows of the live clients. */
 interface Effort {
   readonly steps: number
   readonly strictSteps: number
   readonly windows: number
 }
 
-/** What was found of all kinds. */
+/** The worst cases of all kinds. */
 export interface Bounds {
   readonly found: readonly Found[]
-  /** Of how many pasts every continuation was tried. */
+  /** Number of pasts whose every continuation was tried. */
   readonly pasts: number
 }
 
-/** The most that was admitted by each algorithm, in virtual time and by a real Redis, beside what is promised. */
+/**
+ * Prints the most units that each algorithm admitted, in virtual time and with a real Redis, next to the promised
+ * bounds.
+ */
 export async function measureBound(isQuick: boolean): Promise<unknown> {
   const steps = isQuick ? 100_000 : 1_000_000
   const effort = { steps, strictSteps: isQuick ? steps : 10_000_000, windows: isQuick ? 6 : 24 }
@@ -61,7 +64,7 @@ export async function measureBound(isQuick: boolean): Promise<unknown> {
   return { seed: SEED, found, outflow }
 }
 
-/** The worst of each kind, by each way of looking. */
+/** Finds the worst cases of each kind by each search method. */
 export async function findWorst({ steps, strictSteps, windows }: Effort): Promise<Bounds> {
   const found: Found[] = []
   let pasts = 0
@@ -82,7 +85,7 @@ export async function findWorst({ steps, strictSteps, windows }: Effort): Promis
 
 function rowsOf({ kind, all, random, live }: Found): string[][] {
   return kind.bounds.map((bound, i) => {
-    // Each search of all pasts has the bounds in order.
+    // Each exhaustive search returns one result per bound, in the order of the bounds.
     const searched = all.filter((_, at) => at % kind.bounds.length === i)
     const every = [...searched, random[i] as Worst, live[i] as Worst]
     return [

@@ -1,9 +1,11 @@
 import { type CounterState, type MemoryStore, memoryStore, type Policy } from "@sluice/core"
 
-/** The start of a window of any length up to 16 ms, and of any usual one: a whole multiple of them since the epoch. */
+/**
+ * A multiple, since the epoch, of every window length up to 16 ms and of every usual one, so such a window starts here.
+ */
 export const START_MS: number = 720_720 * 2_000_000
 
-/** One client's counter in a memory store, at a time that is given. */
+/** One client's counter in a memory store, with the time as an argument. */
 export class Counter {
   readonly #policy: Policy
   readonly #store: MemoryStore
@@ -14,7 +16,7 @@ export class Counter {
     this.#store = memoryStore({ clock: { now: () => this.#nowMs } })
   }
 
-  /** Whether so many units are admitted, and what the counter then holds. */
+  /** Takes `cost` units at `nowMs`. Returns whether they were granted, and the state of the counter afterwards. */
   take(nowMs: number, cost: number): { readonly granted: boolean; readonly state: CounterState } {
     this.#nowMs = nowMs
     const [answer] = this.#store.take([[{ policy: this.#policy, partition: "client", cost, shadow: false }]])
@@ -23,7 +25,7 @@ export class Counter {
     return { granted: answer.granted, state: counted.state }
   }
 
-  /** Forgets what was taken; the time may then be an earlier one. */
+  /** Deletes the counter. The next call may then use an earlier time. */
   reset(): void {
     this.#store.reset([{ policy: this.#policy, partition: "client" }])
   }

@@ -1,18 +1,21 @@
-/** Every admission of the last window, both ends of it included, to the millisecond: what the others are compared with. */
+/**
+ * A log of every admission in the last window, both ends included, to the millisecond. Other algorithms are compared
+ * with it.
+ */
 export class ExactLog {
   readonly #windowMs: number
   readonly #admittedMs: Float64Array
-  /** Those that have gone, and those that have come, since the start. */
+  /** Numbers of admissions that were dropped and added since the start. */
   #gone = 0
   #come = 0
 
-  /** @param most as many as may come in one window and a millisecond. */
+  /** @param most the most admissions that can fall into one window plus a millisecond. */
   constructor(windowMs: number, most: number) {
     this.#windowMs = windowMs
     this.#admittedMs = new Float64Array(most)
   }
 
-  /** Admissions of the window that ends now. */
+  /** Returns the number of admissions in the window that ends now. */
   count(nowMs: number): number {
     const size = this.#admittedMs.length
     while (
@@ -23,7 +26,7 @@ export class ExactLog {
     return this.#come - this.#gone
   }
 
-  /** Throws when there are more than the log has room for. */
+  /** Adds an admission. Throws if the log is full. */
   add(nowMs: number): void {
     if (this.count(nowMs) >= this.#admittedMs.length) throw new Error("The exact log is full")
     this.#admittedMs[this.#come++ % this.#admittedMs.length] = nowMs

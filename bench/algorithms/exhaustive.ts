@@ -6,23 +6,24 @@ import type { Admission } from "./most-in.ts"
 
 export interface Searched {
   readonly worst: readonly Worst[]
-  /** Different pasts that a client could have, over all instants. */
+  /** Number of different pasts that a client could have, summed over all instants. */
   readonly pasts: number
 }
 
-/** What a client has been given, and what its counter holds. */
+/** The units that a client was granted, and the state of its counter. */
 interface Past {
   readonly admissions: readonly Admission[]
   readonly state: CounterState | undefined
 }
 
-/** So many windows: one to come to terms with the counter, two for what it remembers, and one to be looked at. */
+/** Number of windows: one to fill the counter, two that it may remember, and one that is judged. */
 const WINDOWS = 4
 
 /**
- * Every way in which a client can be given units within four windows, to the millisecond: at each instant it takes each
- * number that the counter admits. What is refused takes nothing, so there is nothing else that it can do. Pasts that
- * leave the counter alike and differ only in what is longer ago than a window are looked at once.
+ * Tries every way in which a client can be granted units within four windows, to the millisecond. At each instant it
+ * takes each number of units that the counter admits. A refused request takes nothing, so there are no other choices.
+ * Two pasts are searched only once if they leave the counter in the same state and differ only in admissions older than
+ * a window.
  */
 export function searchAll(kind: Kind, size: Size): Searched {
   const whole = wholeSize(kind, size)
@@ -50,7 +51,7 @@ export function searchAll(kind: Kind, size: Size): Searched {
   return { worst, pasts }
 }
 
-/** What the counter holds when 1, 2, 3 … units are taken at that instant, as many as are admitted. */
+/** Returns the state of the counter after 1, 2, 3 … units were taken at `nowMs`, up to the first refusal. */
 function takesAt(counter: Counter, { admissions }: Past, nowMs: number) {
   counter.reset()
   for (const { atMs, units } of admissions) {

@@ -1,7 +1,7 @@
 import type { Policy } from "@sluice/core"
 import { type Kind, policyOf } from "./kinds.ts"
 
-/** How much a client has asked for when its counter is weighed. */
+/** How many units a client has taken when the size of its counter is measured. */
 export type Filling = "one request" | "used up"
 
 export const LIMIT = 500
@@ -12,15 +12,16 @@ export function weighedPolicy(kind: Kind): Policy {
   return policyOf(kind, { limit: LIMIT, windowMs: WINDOW_MS, buckets: BUCKETS })
 }
 
-/** Units that a client takes, and how long after the first of them. */
+/** The units that a client takes at once, and the time since its first take. */
 export interface Take {
   readonly afterMs: number
   readonly cost: number
 }
 
 /**
- * What brings a counter there. "Used up" is as much as the algorithm can have to keep: 500 units one by one where it keeps
- * each, some in each of 60 sub-windows with a burst in one of them where it keeps these, else all at once.
+ * Returns the takes that fill a counter. "Used up" fills it with as much data as the algorithm can have to store. A log
+ * gets 500 single units. A counter with sub-windows gets some units in each of 60, with a burst in one. Any other
+ * counter gets the whole limit at once.
  */
 export function takesOf({ members, takes }: Kind, filling: Filling): readonly Take[] {
   if (filling === "one request") return [{ afterMs: 0, cost: 1 }]
@@ -29,7 +30,7 @@ export function takesOf({ members, takes }: Kind, filling: Filling): readonly Ta
   }
   if (takes.includes("buckets")) {
     const bucketMs = WINDOW_MS / BUCKETS
-    // The burst takes another digit for each sub-window.
+    // The burst makes the stored number of each sub-window a digit longer.
     return Array.from({ length: BUCKETS + 1 }, (_, index) => {
       return { afterMs: index * bucketMs, cost: index === BUCKETS / 2 ? 70 : 7 }
     })
@@ -37,7 +38,7 @@ export function takesOf({ members, takes }: Kind, filling: Filling): readonly Ta
   return [{ afterMs: 0, cost: LIMIT }]
 }
 
-/** Whether the counter keeps more than a few numbers, so that time has to pass to fill it. */
+/** Whether the counter stores a list of units or sub-windows, so that time must pass to fill it. */
 export function keepsParts({ members, takes }: Kind): boolean {
   return members.algorithm === "sliding-log" || takes.includes("buckets")
 }

@@ -4,21 +4,21 @@ import { ExactLog } from "./exact-log.ts"
 import { MostIn } from "./most-in.ts"
 import type { Arrivals } from "./traffic.ts"
 
-/** Requests of one client, by what became of them. */
+/** The numbers of requests of one client by their outcome. */
 export interface Judged {
   readonly requests: number
   readonly admitted: number
-  /** Admitted although as many as the limit had been in the window that ends there. */
+  /** Requests that were admitted although the window that ends there already had as many admissions as the limit. */
   readonly wronglyAdmitted: number
-  /** Refused although fewer than the limit had been. */
+  /** Requests that were refused although the window had fewer admissions than the limit. */
   readonly wronglyRefused: number
-  /** The most that were admitted in any window. */
+  /** The most admissions in any window. */
   readonly most: number
 }
 
 /**
- * Lets a counter decide the requests, and an exact log of what it has admitted itself judge it: so one wrong decision does
- * not make wrong ones of all that come after it.
+ * Lets a counter decide the requests, and judges each decision by an exact log of the counter's own admissions. One
+ * wrong decision therefore does not make all later decisions count as wrong.
  */
 export function judge(policy: Policy, arrivals: Arrivals): Judged {
   const { limit, windowMs } = policy
@@ -41,7 +41,7 @@ export function judge(policy: Policy, arrivals: Arrivals): Judged {
   return { requests: arrivals.length, admitted, wronglyAdmitted, wronglyRefused, most: any.most }
 }
 
-/** How many of the requests an exact log admits that decides itself. */
+/** Returns how many of the requests an exact log admits when it makes the decisions itself. */
 export function admittedByLog(limit: number, windowMs: number, arrivals: Arrivals): number {
   const log = new ExactLog(windowMs, limit)
   let admitted = 0

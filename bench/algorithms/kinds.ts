@@ -1,34 +1,34 @@
 import type { Policy } from "@sluice/core"
 
-/** How many units may come, in which window, and what else its algorithm is told. */
+/** The limit and window of a rule, and the other options of its algorithm. */
 export interface Size {
   readonly limit: number
   readonly windowMs: number
-  /** Sub-windows, for the algorithms that have them; 60 by default. */
+  /** Number of sub-windows, for the algorithms that have them. Default: 60. */
   readonly buckets?: number
-  /** Units that a bucket holds; by default the limit. */
+  /** Units that a bucket holds. Default: the limit. */
   readonly burst?: number
 }
 
-/** A promise on the most units of any stretch of time. */
+/** A promised maximum of the units that are admitted in a stretch of time. */
 export interface Bound {
-  /** The stretch, for a reader. */
+  /** Description of the stretch. */
   readonly of: string
-  /** What is promised, for a reader. */
+  /** Description of the promise. */
   readonly says: string
-  /** Length of the stretch: so many whole milliseconds one after the other. */
+  /** Returns the length of the stretch, as a number of consecutive whole milliseconds. */
   lengthMs(size: Required<Size>): number
-  /** Whether only stretches count that begin at multiples of their length since the epoch. */
+  /** Whether the bound covers only stretches that begin at multiples of their length since the epoch. */
   readonly isAligned: boolean
   most(size: Required<Size>): number
 }
 
-/** An algorithm as it is set up: what is compared here. */
+/** An algorithm with its configuration. Kinds are compared with each other. */
 export interface Kind {
   readonly name: string
   readonly members: Pick<Policy, "algorithm"> & Partial<Pick<Policy, "align" | "refill">>
   readonly takes: readonly ("buckets" | "burst")[]
-  /** The first one is that of the whole window. */
+  /** The first bound covers the whole window. */
   readonly bounds: readonly Bound[]
 }
 
@@ -46,7 +46,7 @@ const ONCE: Bound = inAnyWindow("L", ({ limit }) => limit)
 const BURST_MORE: Bound = inAnyWindow("burst + L", ({ limit, burst }) => burst + limit)
 const ALIGNED: Bound = { ...ONCE, of: "W aligned to the epoch", isAligned: true }
 
-/** Each algorithm with what docs/reference/algorithms.md promises of it. */
+/** Each algorithm with the bounds that docs/reference/algorithms.md promises. */
 export const KINDS: readonly Kind[] = [
   {
     name: "sliding-window",
@@ -103,14 +103,14 @@ export const KINDS: readonly Kind[] = [
   { name: "leaky-bucket", members: { algorithm: "leaky-bucket" }, takes: ["burst"], bounds: [BURST_MORE] },
 ]
 
-/** The kind of that name; throws where there is none. */
+/** Returns the kind with that name. Throws if none has it. */
 export function kindOf(name: string): Kind {
   const kind = KINDS.find((one) => one.name === name)
-  if (kind === undefined) throw new Error(`${name} is no kind of counter`)
+  if (kind === undefined) throw new Error(`unknown kind of counter: ${name}`)
   return kind
 }
 
-/** The size with every default, as the kind takes it. */
+/** Returns the size with every default filled in. `burst` is the limit if the kind does not support bursts. */
 export function wholeSize({ takes }: Kind, size: Size): Required<Size> {
   const { limit, windowMs, buckets = DEFAULT_BUCKETS, burst = limit } = size
   return { limit, windowMs, buckets, burst: takes.includes("burst") ? burst : limit }

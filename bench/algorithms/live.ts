@@ -7,24 +7,27 @@ import { type Worst, watch } from "./adversary.ts"
 import { type Kind, policyOf, wholeSize } from "./kinds.ts"
 import type { Admission } from "./most-in.ts"
 
-/** Small, so that a run sees many windows; sub-windows of some milliseconds. */
+/** Short, so that a run has many windows. A sub-window has a few milliseconds. */
 const WINDOW_MS = 240
 const LIMIT = 50
 const BUCKETS = 60
-/** So that a busy machine does not end the run: late answers count in what the store admitted. */
+/**
+ * Long, so that a busy machine does not fail the run. Units that the store granted count even if its answer is late.
+ */
 const PATIENCE_MS = 2_000
 const STORES = 2
 const IN_FLIGHT = 16
 
 /**
- * A greedy client of a real Redis in real time, over two connections of two stores: a flood for some windows, then bursts
- * just before the end of one window and just before and after that of the next. Times are those at which Redis decided.
+ * Plays a greedy client of a real Redis in real time, with two stores on a connection each. It floods for some windows.
+ * Then it sends bursts just before the end of one window, and just before and after the end of the next. Times are
+ * those at which Redis decided.
  */
 export async function playLive(kind: Kind, port: number, windows: number): Promise<readonly Worst[]> {
   const size = wholeSize(kind, { limit: LIMIT, windowMs: WINDOW_MS, buckets: BUCKETS })
   const clients = await Promise.all(Array.from({ length: STORES }, () => connect(port)))
   const stores = clients.map((client: Redis) => {
-    // Without what it remembers of refusals, so that it knocks at each millisecond.
+    // Without the cache of refusals, so that each request reaches Redis.
     return redisStore({ client, timeoutMs: PATIENCE_MS, denyCacheMs: 0 })
   })
   const policy = policyOf(kind, size)
@@ -40,7 +43,7 @@ export async function playLive(kind: Kind, port: number, windows: number): Promi
     }
     await Promise.all(stores.flatMap((store) => Array.from({ length: IN_FLIGHT }, () => flood(store))))
     for (let window = 0; window < windows / 2; window += 3) {
-      // A window of rest, so that nothing is in use at the end of the next one.
+      // Pause for a window, so that the whole limit is free at the end of the next window.
       await untilOffset(WINDOW_MS - 1)
       await setTimeout(2)
       for (const offsetMs of [WINDOW_MS - 4, WINDOW_MS - 6, 2]) {
@@ -58,7 +61,7 @@ export async function playLive(kind: Kind, port: number, windows: number): Promi
   return watched.worst()
 }
 
-/** As much as there is, at once. */
+/** Asks each store for the whole limit at once, unit by unit. */
 async function burst(
   stores: readonly Store[],
   ask: (store: Store, cost: number) => Promise<void>,
@@ -66,7 +69,10 @@ async function burst(
   await Promise.all(stores.flatMap((store) => Array.from({ length: LIMIT }, () => ask(store, 1))))
 }
 
-/** Waits for the next instant that lies so far in a window; windows begin at multiples of their length. */
+/**
+ * Waits for the next instant that is `offsetMs` after the start of a window. Windows begin at multiples of their
+ * length.
+ */
 async function untilOffset(offsetMs: number): Promise<void> {
   const waitMs = (offsetMs - (Date.now() % WINDOW_MS) + WINDOW_MS) % WINDOW_MS
   await setTimeout(waitMs)

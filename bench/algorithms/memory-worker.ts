@@ -7,7 +7,7 @@ import { START_MS } from "./counter.ts"
 import { type Filling, takesOf, weighedPolicy } from "./filling.ts"
 import { kindOf } from "./kinds.ts"
 
-/** So many clients, each as far as that. */
+/** The number of clients, and how full the counter of each one is. */
 export interface WeighTask {
   readonly clients: number
   readonly filling: Filling
@@ -17,7 +17,7 @@ const TURN = 10_000
 
 const kind = kindOf(process.argv[2] ?? "")
 
-/** Bytes of heap and outside of it for each client. */
+/** Returns the bytes per client, inside and outside the heap. */
 answerTasks<WeighTask>(async ({ clients, filling }): Promise<number> => {
   const policy = weighedPolicy(kind)
   let nowMs = START_MS
@@ -32,7 +32,7 @@ answerTasks<WeighTask>(async ({ clients, filling }): Promise<number> => {
     }
   }
   const bytes = ((await memoryInUse()) - before) / clients
-  // Used once more, so that it is not garbage before it is weighed.
+  // Use the store after the measurement, so that it cannot be collected as garbage before it.
   if (store.size !== clients) throw new Error(`${kind.name} kept ${store.size} of ${clients} clients`)
   return bytes
 })

@@ -11,7 +11,7 @@ const STRICT = "sliding-window-strict"
 const MOST_VALUE = 160
 const MOST_IN_REDIS = 320
 
-/** What the field says that a million users take. */
+/** Estimates of the memory for a million users, as published elsewhere. */
 const ESTIMATES: Readonly<Record<string, string>> = {
   "fixed-window": "32 MB",
   "sliding-log": "12 GB, 500 each",
@@ -23,12 +23,12 @@ interface Weighed {
   readonly name: string
   readonly filling: Filling
   readonly redis: RedisBytes
-  /** Bytes a client in the process, of so many clients. */
+  /** Bytes per client in the process, measured with `clients` clients. */
   readonly inProcess: number
   readonly clients: number
 }
 
-/** Bytes of a client's counter in Redis and in the memory store, by algorithm. */
+/** Measures the bytes of a client's counter in Redis and in the memory store, for each algorithm. */
 export async function measureMemory(isQuick: boolean): Promise<readonly Weighed[]> {
   const server = await startServer()
   const weighed: Weighed[] = []
@@ -50,7 +50,10 @@ export async function measureMemory(isQuick: boolean): Promise<readonly Weighed[
   return weighed
 }
 
-/** Fewer where each has to be asked for many times: what a client takes does not depend on how many there are. */
+/**
+ * Returns how many clients to count in the process. There are fewer if each one needs many requests, because the bytes
+ * per client do not depend on the number of clients.
+ */
 function clientsInProcess(kind: Kind, filling: Filling, isQuick: boolean): number {
   const most = isQuick ? 50_000 : 1_000_000
   if (filling === "one request" || !keepsParts(kind)) return most

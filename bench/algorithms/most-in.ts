@@ -1,22 +1,22 @@
-/** Units that were let in, and when. */
+/** Admitted units and the time of their admission. */
 export interface Admission {
   readonly atMs: number
   readonly units: number
 }
 
-/** Which stretches are looked at: all of a length, or those that begin at multiples of it since the epoch. */
+/** The stretches to examine: all of a length, or only those that begin at multiples of that length since the epoch. */
 export interface Stretch {
-  /** Whole milliseconds, one after the other; of 0 nothing is kept. */
+  /** Number of consecutive whole milliseconds. With 0, nothing is recorded. */
   readonly lengthMs: number
   readonly isAligned: boolean
 }
 
-/** Keeps the most units that came in any stretch of so many milliseconds. */
+/** A record of the most units that were admitted in any stretch of a given length. */
 export class MostIn {
   readonly #lengthMs: number
   readonly #isAligned: boolean
   #recent: Admission[] = []
-  /** Where the recent ones begin in the list: taking from its front each time would move all of it. */
+  /** Index of the first recent admission in the list. Removing from the front each time would move the whole list. */
   #from = 0
   #sum = 0
   #most = 0
@@ -31,12 +31,15 @@ export class MostIn {
     return this.#most
   }
 
-  /** What came in the stretch that has most. */
+  /** The admissions in the stretch that has the most units. */
   get trace(): readonly Admission[] {
     return this.#trace
   }
 
-  /** In the order of time. Throws when one is earlier than the one before: then nothing would be proven. */
+  /**
+   * Adds an admission. Admissions must come in the order of time. Throws if one is earlier than the previous one,
+   * because the result would then prove nothing.
+   */
   add(admission: Admission): void {
     const { atMs, units } = admission
     if (units === 0 || this.#lengthMs === 0) return

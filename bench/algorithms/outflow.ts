@@ -3,12 +3,15 @@ import { random } from "../clients/sequence.ts"
 import { START_MS } from "./counter.ts"
 import { type Admission, MostIn } from "./most-in.ts"
 
-/** What goes on to the service behind a leaky bucket, when each request is held for as long as it was told. */
+/** The flow of requests to the service behind a leaky bucket, when each request is held for its `delayMs`. */
 export interface Outflow {
-  /** The most that went on in any window. */
+  /** The most requests that reached the service in any window. */
   readonly most: number
   readonly allowed: number
-  /** The shortest time between two that were both held, of the time that an even flow leaves, rounded down. */
+  /**
+   * The shortest time between two requests that reached the service. `evenGapMs` is the time in an even flow, rounded
+   * down.
+   */
   readonly leastGapMs: number
   readonly evenGapMs: number
   readonly trace: readonly Admission[]
@@ -18,7 +21,7 @@ const LIMIT = 7
 const WINDOW_MS = 100
 const BURST = 20
 
-/** Clients that come one by one and in bursts, one unit each; a step is one request. */
+/** Plays clients that come one by one and in bursts. A step is one request for one unit. */
 export async function playOutflow(steps: number, seed: number): Promise<Outflow> {
   const next = random(seed)
   let nowMs = START_MS

@@ -4,7 +4,7 @@ const WIDTH = 720
 const HEIGHT = 190
 const LEFT = 56
 const RIGHT = 12
-/** Where the lines begin that show what went on, and what was refused. */
+/** The upper edge of the chart. */
 const TOP = 44
 const BASE = 124
 const ADMITTED_Y = 142
@@ -12,7 +12,7 @@ const REFUSED_Y = 160
 const MOST_SHOWN = 20
 const STEP_MS = 250
 
-/** Colours for paper and, where a reader likes it dark, for the dark. */
+/** Colors for the light and the dark color scheme. */
 const STYLE = `
   text { font: 12px system-ui, sans-serif; fill: #57606a }
   .title { font-weight: 600; fill: #24292f }
@@ -25,7 +25,7 @@ const STYLE = `
     .area { fill: #388bfd; stroke: #58a6ff } .in { fill: #58a6ff }
   }`
 
-/** What a picture tells, in words. */
+/** Returns the content of a picture in words. */
 export function describe(name: string, { told, most }: Story): string {
   const admitted = told.filter(({ allowed }) => allowed)
   const held = admitted.filter(({ atMs, goesMs }) => goesMs > atMs).length
@@ -37,8 +37,8 @@ export function describe(name: string, { told, most }: Story): string {
 }
 
 /**
- * A story as a picture: above, how many requests went on in the minute that ends there, beside the limit; below, each
- * request where it was admitted (filled) or refused (hollow).
+ * Draws a story as an SVG picture. The upper part shows how many requests reached the service in the minute that ends
+ * there, next to the limit. The lower part shows each request where it was admitted (filled) or refused (hollow).
  */
 export function draw(name: string, story: Story): string {
   const words = describe(name, story)
@@ -75,7 +75,7 @@ function minutes(): string {
   return lines.join("\n")
 }
 
-/** How many went on in the window that ends at each instant. */
+/** Returns a path that shows how many requests reached the service in the window that ends at each instant. */
 function area({ told }: Story): string {
   const points: string[] = [`M${LEFT} ${BASE}`]
   let last = 0

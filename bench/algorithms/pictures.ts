@@ -5,7 +5,7 @@ export interface Picture {
   /** The file in docs/guides/pictures. */
   readonly file: string
   readonly svg: string
-  /** The same in words, for who does not see it. */
+  /** The content of the picture in words, for readers who cannot see it. */
   readonly words: string
 }
 
@@ -19,7 +19,7 @@ const RULES: Readonly<Record<string, Parameters<typeof tell>[0]>> = {
   "leaky-bucket": { algorithm: "leaky-bucket" },
 }
 
-/** The picture of each algorithm, drawn from decisions of a limiter. */
+/** Draws the picture of each algorithm from the decisions of a limiter. */
 export async function drawPictures(): Promise<readonly Picture[]> {
   return Promise.all(
     Object.entries(RULES).map(async ([name, rule]) => {

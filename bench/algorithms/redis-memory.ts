@@ -10,9 +10,9 @@ import { type Filling, keepsParts, takesOf, weighedPolicy } from "./filling.ts"
 import { type Kind, kindOf } from "./kinds.ts"
 
 export interface RedisBytes {
-  /** What Redis uses more than before, by the client: key, value, expiry and its tables. */
+  /** Growth of Redis' memory per client: key, value, expiry and tables. */
   readonly aClient: number
-  /** Of the value alone, as text. */
+  /** Length of the value alone, as text. */
   readonly value: number
   readonly clients: number
 }
@@ -24,12 +24,13 @@ const COPIES_A_CALL = 2_000
 const SETTLED_MS = 500
 const TEMPLATES = "template:"
 const COPIED_WITHIN_MS = 3_600_000
-/** Of 60 sub-windows of a tenth of a second. */
+/** 60 sub-windows of a tenth of a second each. */
 const SHORT_WINDOW_MS = 6_000
 
 /**
- * Weighs counters of so many clients in Redis. The store itself names their keys, by one request each; then each key in turn
- * gets a copy of a counter that the store wrote for one client of the kind, by COPY, as filling each would take hours.
+ * A scale for the counters of many clients in Redis. The store creates the keys itself, with one request for each
+ * client. Then COPY replaces each key with a copy of a counter that the store wrote for one client. Filling each
+ * counter with requests would take hours.
  */
 export class RedisScale {
   readonly #server: RedisServer
@@ -61,7 +62,7 @@ export class RedisScale {
       )
       if (driven.failed + driven.refused > 0) throw new Error(`${driven.failed} requests failed`)
     }
-    // Connections, buffers and scripts are there before.
+    // Create connections, buffers and scripts before the memory is measured.
     await fill(1_000)
     await server.command("FLUSHALL", "SYNC")
     const before = await usedMemory(server)
@@ -96,7 +97,7 @@ export class RedisScale {
     return { aClient: ((await usedMemory(this.#server)) - this.#before) / clients, value, clients }
   }
 
-  /** Characters of a text, or of the names and values of a hash. */
+  /** Returns the number of characters in a string, or in the fields and values of a hash. */
   async #lengthOf(key: string): Promise<number> {
     if ((await this.#client.type(key)) !== "hash") return this.#client.strlen(key)
     return Object.entries(await this.#client.hgetall(key))
@@ -108,18 +109,19 @@ export class RedisScale {
     this.#client.disconnect()
   }
 
-  /** The key of one client's counter. Time passes by a clock of its own only where it has to. */
+  /** Fills the counter of one client and returns its key. The time is simulated unless the kind needs real time. */
   async #templateOf(kind: Kind, filling: Filling): Promise<string> {
     if (kind.members.algorithm === "sliding-window-strict") await this.#fillInRealTime(kind, filling)
     else await this.#fill(kind, filling)
     const [key, ...others] = await this.#client.keys(`${TEMPLATES}*`)
     if (key === undefined || others.length > 0) throw new Error(`${kind.name} wrote not one key`)
-    // A unit of a bucket has come back after seconds, and a million copies take longer. What a key weighs does not depend on it.
+    // A bucket's key expires within seconds, and a million copies take longer. The expiry does not change the size of a
+    // key.
     await this.#client.pexpire(key, COPIED_WITHIN_MS)
     return key
   }
 
-  /** A store with a clock of the app's keeps a strict window in another way, so its sub-windows pass in real time. */
+  /** Fills a strict window in real time, because a store with a clock option stores it in another format. */
   async #fillInRealTime(kind: Kind, filling: Filling): Promise<void> {
     const store = redisStore({ client: this.#client, prefix: TEMPLATES, timeoutMs: PATIENCE_MS })
     const hours = weighedPolicy(kind)
@@ -139,7 +141,7 @@ export class RedisScale {
       client: this.#client,
       prefix: TEMPLATES,
       timeoutMs: PATIENCE_MS,
-      // Without one the scripts write the shortest value that will do.
+      // Without a clock the scripts write the shortest possible value.
       ...(keepsParts(kind) ? { clock: { now: () => nowMs } } : {}),
     })
     const policy = weighedPolicy(kind)

@@ -9,7 +9,9 @@ import { connect } from "../redis/connect.ts"
 import { START_MS } from "./counter.ts"
 import { KINDS, type Kind, kindOf, policyOf } from "./kinds.ts"
 
-/** In memory: so many requests of clients, each of them so often in a window; time goes on by the request. */
+/**
+ * A round in memory. Each client asks `aWindow` times per window, and the simulated time advances with each request.
+ */
 export interface MemoryTask {
   readonly store: "memory"
   readonly clients: number
@@ -18,7 +20,7 @@ export interface MemoryTask {
   readonly seed: number
 }
 
-/** In Redis, in real time: first so long without being measured, then so long. */
+/** A round in Redis in real time: `warmMs` without measuring, then `forMs` with it. */
 export interface RedisTask {
   readonly store: "redis"
   readonly port: number
@@ -31,12 +33,12 @@ export interface RedisTask {
 
 export interface SpeedSample {
   readonly perSecond: number
-  /** CPU of this process for one decision, without that of making the key. */
+  /** CPU time of this process per decision, without the time for making the key. */
   readonly nodeUs: number
   readonly decisions: number
 }
 
-/** Never reached; with the log the largest that it takes, which is too slow to reach it. */
+/** A limit that is never reached. A log gets the largest limit that it supports, and is too slow to reach it. */
 const limitOf = ({ name }: Kind): number => (name === "sliding-log" ? 1_000 : 100_000)
 const BUCKETS = 60
 const MEMORY_WINDOW_MS = 60_000
@@ -53,7 +55,7 @@ answerTasks<MemoryTask | RedisTask>((task) =>
   task.store === "memory" ? measureMemory(task) : measureRedis(task),
 )
 
-/** The kinds share a server, so each has counters of its own. */
+/** Returns the policy for a window. Its counter name differs for each kind, because all kinds share one server. */
 function policyIn(windowMs: number): Policy {
   const counter = `${KINDS.indexOf(kind)}.${windowMs}`.padEnd(8, "_")
   return { ...policyOf(kind, { limit: limitOf(kind), windowMs, buckets: BUCKETS }), counter }
@@ -98,7 +100,7 @@ async function measureRedis(task: RedisTask): Promise<SpeedSample> {
   const driven = await drive(contender as Contender, sequence, IN_FLIGHT, forMs)
   const { decisions, refused, failed, firstError, wallMs, cpuUs } = driven
   if (refused > 0) throw new Error(`${kind.name} refused ${refused} requests that fit`)
-  // Now and then one is late on a busy machine, and not worth a word.
+  // On a busy machine a few decisions are late. Ignore them up to one percent.
   if (failed > decisions / 100) throw new Error(`${failed} of ${decisions} decisions failed: ${firstError}`)
   return { perSecond: (decisions * 1e3) / wallMs, nodeUs: cpuUs / decisions - keyUs, decisions }
 }

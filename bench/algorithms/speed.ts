@@ -8,20 +8,20 @@ import type { MemoryTask, RedisTask, SpeedSample } from "./speed-worker.ts"
 const TWO_WINDOWS = "sliding-window"
 const STRICT = "sliding-window-strict"
 const LEAST = 0.8
-/** A sixth of what comes in a window. */
+/** A sixth of the requests in a window. */
 const MEMORY_CALLS = 100_000
 
 interface Sample extends SpeedSample {
-  /** CPU of Redis for one decision; 0 in memory. */
+  /** CPU time of Redis per decision. 0 in memory. */
   readonly redisUs: number
 }
 
 interface Workload {
   readonly name: string
   readonly says: string
-  /** Whether the strict window is wanted to be as fast in it. */
+  /** Whether there is a target for the strict window in this workload. */
   readonly isWanted: boolean
-  /** What is measured in a round of so many milliseconds in Redis, or so many calls in memory. */
+  /** Returns the task of a round: some milliseconds in Redis, or some calls in memory. */
   task(round: number, isQuick: boolean, port: number): MemoryTask | RedisTask
 }
 
@@ -51,7 +51,8 @@ const WORKLOADS: readonly Workload[] = [
       port,
       clients: 10_000,
       windowMs: 60_000,
-      // Since its last turn time went on: nearly every client has asked again before it is measured, as when there are no turns.
+      // Time has passed since this contender's last turn. During the warm-up nearly every client asks again, so the
+      // measurement sees the same state as without turns.
       warmMs: isQuick ? 200 : 1_000,
       forMs: isQuick ? 200 : 1_500,
       seed: round + 1,
@@ -66,7 +67,7 @@ const WORKLOADS: readonly Workload[] = [
       port,
       clients: 1_000,
       windowMs: 1_200,
-      // A window's worth, so that all sub-windows are in use.
+      // A whole window, so that all sub-windows are in use.
       warmMs: isQuick ? 200 : 1_200,
       forMs: isQuick ? 200 : 1_500,
       seed: round + 1,
@@ -76,7 +77,10 @@ const WORKLOADS: readonly Workload[] = [
 
 type Measured = ReadonlyMap<string, readonly Sample[]>
 
-/** What a take of each algorithm costs in memory and through Redis, beside the two-window counter in the same round. */
+/**
+ * Measures `take` of each algorithm in memory and through Redis, as a ratio to the two-window counter in the same
+ * round.
+ */
 export async function measureSpeed(isQuick: boolean): Promise<unknown> {
   const results: { readonly workload: string; readonly samples: Record<string, readonly Sample[]> }[] = []
   const server = await startServer()
@@ -91,7 +95,8 @@ export async function measureSpeed(isQuick: boolean): Promise<unknown> {
         print(workload, samples)
         results.push({ workload: workload.name, samples: Object.fromEntries(samples) })
         if (!workload.isWanted) continue
-        // The two by themselves, and often: a ratio of two is to be judged, and the machine changes within seconds.
+        // Measure only the two compared kinds, in more rounds: their ratio is judged, and the machine's speed changes
+        // within seconds.
         const pair = processes.filter(({ name }) => name === TWO_WINDOWS || name === STRICT)
         const pairs = await measureRounds(pair, workload, isQuick ? 4 : 21, isQuick, server)
         printPair(workload, pairs)
@@ -106,7 +111,7 @@ export async function measureSpeed(isQuick: boolean): Promise<unknown> {
   return results
 }
 
-/** In turn, each time another one first; after a round to warm up. */
+/** Measures the processes in turn, after a warm-up round. Each round starts with another process. */
 async function measureRounds(
   processes: readonly ContenderProcess[],
   workload: Workload,
@@ -132,7 +137,7 @@ async function measureRound(
   const before = await usageOf(server)
   const sample = await contender.ask<SpeedSample>(task)
   const after = await usageOf(server)
-  // What the warm-up took is in it too: as many decisions a second as are measured.
+  // The CPU time of Redis includes the warm-up, which has the same number of decisions per second.
   const share = task.store === "redis" ? task.forMs / (task.forMs + task.warmMs) : 0
   return { ...sample, redisUs: ((after.cpuUs - before.cpuUs) * share) / sample.decisions }
 }
@@ -173,7 +178,10 @@ function timesTwoWindows(measured: Measured, of: string): Spread {
   return spreadOf(pairedRatios(rates(of), rates(TWO_WINDOWS)))
 }
 
-/** In memory by CPU, which others on the machine have no part in; through Redis by the clock. */
+/**
+ * Returns the decisions per second. In memory they come from CPU time, which other programs on the machine do not
+ * affect. Through Redis they come from the clock.
+ */
 function rateOf({ redisUs, nodeUs, perSecond }: Sample): number {
   return redisUs === 0 ? 1e6 / nodeUs : perSecond
 }

@@ -2,18 +2,18 @@ import { createLimiter, type Rule } from "@sluice/core"
 import { START_MS } from "./counter.ts"
 import { MostIn } from "./most-in.ts"
 
-/** What became of one request. */
+/** The outcome of one request. */
 export interface Told {
   /** Milliseconds since the start of the story. */
   readonly atMs: number
   readonly allowed: boolean
-  /** When it went on to the service, where it was held for its delay. */
+  /** The time at which the request reached the service, after its delay. */
   readonly goesMs: number
 }
 
 export interface Story {
   readonly told: readonly Told[]
-  /** The most that went on in any minute. */
+  /** The most requests that reached the service in any minute. */
   readonly most: number
 }
 
@@ -22,8 +22,8 @@ export const WINDOW_MS = 60_000
 export const LENGTH_MS = 240_000
 
 /**
- * Four minutes of one client, the same for every algorithm: a burst across the first boundary, a steady flow a little
- * above the limit, a pause, and a burst.
+ * The requests of one client in four minutes, the same for every algorithm. They are a burst across the first boundary,
+ * a steady flow a little above the limit, a pause, and another burst.
  */
 const ARRIVALS_MS: readonly number[] = [
   ...times(50, 59, 0.75),
@@ -32,7 +32,7 @@ const ARRIVALS_MS: readonly number[] = [
   ...times(224, 233, 0.75),
 ]
 
-/** Tells the story to a limiter with that rule, on a clock of its own. */
+/** Sends the requests to a limiter with the given rule and a simulated clock, and returns its decisions. */
 export async function tell(
   rule: Pick<Rule, "algorithm" | "buckets" | "align" | "refill" | "burst">,
 ): Promise<Story> {
@@ -56,7 +56,7 @@ export async function tell(
   return { told, most: any.most }
 }
 
-/** Every so many seconds from one to another, in milliseconds. */
+/** Returns times in milliseconds, `everyS` seconds apart, from `fromS` to at most `toS`. */
 function times(fromS: number, toS: number, everyS: number): number[] {
   return Array.from({ length: Math.floor((toS - fromS) / everyS) + 1 }, (_, i) =>
     Math.round((fromS + i * everyS) * 1_000),

@@ -1,9 +1,9 @@
 import { random } from "../clients/sequence.ts"
 
-/** Milliseconds of requests of one client, in order, from 0 on. */
+/** Times of the requests of one client in milliseconds, in ascending order from 0. */
 export type Arrivals = Float64Array
 
-/** A client that comes at random, so many times a window in the mean. */
+/** Returns requests at random times, `aWindow` per window on average. */
 export function poisson(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
   const next = random(seed)
   const times: number[] = []
@@ -12,7 +12,10 @@ export function poisson(aWindow: number, windowMs: number, windows: number, seed
   return floored(times)
 }
 
-/** Bursts at random, each of a few to some hundred requests a few milliseconds apart; so many requests a window. */
+/**
+ * Returns bursts at random times, `aWindow` requests per window on average. A burst has a few to some hundred requests,
+ * a few milliseconds apart.
+ */
 export function bursty(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
   const next = random(seed)
   const times: number[] = []
@@ -25,7 +28,10 @@ export function bursty(aWindow: number, windowMs: number, windows: number, seed:
   return floored(times.toSorted((a, b) => a - b))
 }
 
-/** At random and often for about half a window, then nothing for about as long; so many requests a window. */
+/**
+ * Returns `aWindow` requests per window on average, at random times for about half a window, then none for about as
+ * long.
+ */
 export function onOff(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
   const next = random(seed)
   const times: number[] = []
@@ -38,7 +44,10 @@ export function onOff(aWindow: number, windowMs: number, windows: number, seed: 
   return floored(times)
 }
 
-/** What counters with boundaries like least: half of the requests in the last hundredth of a window, half in the first. */
+/**
+ * Returns the worst traffic for counters with window boundaries. Half of the requests come in the last hundredth of a
+ * window, and half in the first.
+ */
 export function edge(aWindow: number, windowMs: number, windows: number, seed: number): Arrivals {
   const next = random(seed)
   const times: number[] = []
@@ -51,7 +60,7 @@ export function edge(aWindow: number, windowMs: number, windows: number, seed: n
   return floored(times.toSorted((a, b) => a - b))
 }
 
-/** Times between events that come at random; none of them is 0, which would be never-ending. */
+/** Returns a random, exponentially distributed time between two events. */
 function gap(next: () => number, mean: number): number {
   return -Math.log(1 - next()) * mean
 }

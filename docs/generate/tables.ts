@@ -3,9 +3,9 @@ import { literalsOf } from "./literals.ts"
 
 /**
  * Returns the problems of the tables on a page that claim to list every member of a type. The claim is a comment before
- * the table, such as `members of RuleBookOptions`. ` of @sluice/core` may follow to say which door exports the type. The
- * claim ends with the members that the table omits: `, without random` or `, without those of Rule`. The table lists the
- * members as code in its first column.
+ * the table, such as `members of RuleBookOptions`. ` of @sluice/core` may follow to say which door exports the type.
+ * The claim ends with the members that the table omits: `, without random` or `, without those of Rule`. The table
+ * lists the members as code in its first column.
  */
 export function tableProblems(page: string, text: string, project: ProjectReflection): string[] {
   return [...text.matchAll(CLAIM)].flatMap(([claim, type = "", door, others, without, table = ""]) => {
