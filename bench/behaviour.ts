@@ -9,14 +9,17 @@ import { readCommandLine } from "./command-line.ts"
 import { type RedisServer, startServer, versionOf } from "./redis/server.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 
-// Each peer and Sluice through the same drills, over real HTTP and a real Redis: who does what. bench/README.md says how
-// to read it.
+// Runs Sluice and each peer through the same drills, over real HTTP and a real Redis, and compares their behavior.
+// bench/README.md explains the output.
 
 const PACKAGES = [
   ...["@sluice/core", "express-rate-limit", "rate-limit-redis", "rate-limiter-flexible"],
   ...["@fastify/rate-limit", "koa-ratelimit", "express", "fastify", "koa", "ioredis"],
 ]
-/** Above a second an outage of Redis is one of the app; who has not answered after five is as good as gone. */
+/**
+ * An answer that takes more than a second makes a Redis outage an outage of the app. After five seconds the client
+ * gives up.
+ */
 const WAITS = { patienceMs: 5_000, promptMs: 1_000 }
 const OURS_IF_QUICK = "sluice, express"
 
@@ -73,7 +76,10 @@ async function gather(contender: Contender): Promise<Team> {
   return { contender, redis, processes, world: createWorld(redis, WAITS, processes.start) }
 }
 
-/** Side by side, since they mostly wait; one after the other where they would take each other's time. */
+/**
+ * Runs a drill for all contenders: at the same time, since they mostly wait, or one after the other if `isAlone` is
+ * set.
+ */
 async function runAll(drill: Drill): Promise<Entry[]> {
   if (!drill.isAlone) return Promise.all(teams.map((team) => run(drill, team)))
   const entries: Entry[] = []
@@ -81,7 +87,7 @@ async function runAll(drill: Drill): Promise<Entry[]> {
   return entries
 }
 
-/** A contender that breaks down in a drill has not done what is wanted of it: how it broke down is what was seen. */
+/** Runs a drill for one contender. If the drill throws, the contender has failed it, and the error is the finding. */
 async function run(drill: Drill, { contender, redis, world }: Team): Promise<Entry> {
   await redis.command("FLUSHALL")
   const finding = await drill.run(world).catch((error: Error): Finding => {

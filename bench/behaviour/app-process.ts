@@ -1,10 +1,13 @@
-// First: its clock is ahead before anything else is loaded.
+// Import this first, so that the clock is ahead before anything else is loaded.
 import "../../test/redis/clock-ahead.ts"
 import { answerTasks } from "../contender-process.ts"
 import type { AppSetup, RunningApp } from "./app.ts"
 import { contenderOf } from "./contenders.ts"
 
-/** Makes the process ready; starts an app and yields its port; stops it; or tells the bytes in use after garbage collection. */
+/**
+ * A task of the process. "load" prepares it, "start" starts an app and returns its port, and "stop" stops that app.
+ * "memory" returns the bytes in use after garbage collection.
+ */
 export type AppTask =
   | { readonly do: "load" }
   | { readonly do: "start"; readonly setup: AppSetup }
@@ -17,7 +20,8 @@ const apps = new Map<number, RunningApp>()
 answerTasks<AppTask>(async (task) => {
   switch (task.do) {
     case "load": {
-      // The first app of a process has all of a framework compiled: that is nothing to wait for in a drill.
+      // The first app of a process makes V8 compile the framework. Do that before a drill, which should not wait for
+      // it.
       const start = await contender.load()
       await (await start({ limits: [{ limit: 1, windowMs: 1_000 }], storeTimeoutMs: 1_000 })).close()
       return

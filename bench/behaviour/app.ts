@@ -2,42 +2,44 @@ import { once } from "node:events"
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** So many requests of a client in so many milliseconds. */
+/** The number of requests that a client may send in a window. */
 export interface Limit {
   readonly limit: number
   readonly windowMs: number
 }
 
-/** What an app is to have. One proxy stands in front of it, which says in `X-Forwarded-For` who asks. */
+/** The setup of an app. One proxy stands in front of it and sends the client's address in `X-Forwarded-For`. */
 export interface AppSetup {
-  /** All of them hold for every client address. The shorter window comes first. */
+  /** The limits of every client address. All of them apply. The shorter window comes first. */
   readonly limits: readonly Limit[]
-  /** Where counters are; without it they are in the memory of the process. `isUp`: whether it answers now. */
+  /**
+   * The Redis that holds the counters, and whether it answers now. Default: counters are in the memory of the process.
+   */
   readonly redis?: { readonly port: number; readonly isUp: boolean }
-  /** After which a silent Redis counts as gone, for who has such a deadline. */
+  /** The timeout of Redis calls, for limiters that have one. */
   readonly storeTimeoutMs: number
-  /** Whether the limits are the app's (the default) or those of its one route. */
+  /** Whether the limits apply to the whole app or to its only route. Default: "app". */
   readonly mount?: "app" | "route"
-  /** The bound of the memory store, where it has one that can be set. */
+  /** The most keys in the memory store, if the store has such an option. */
   readonly maxKeys?: number
 }
 
-/** An app that answers GET and HEAD of "/" with 200 unless its limiter says otherwise. */
+/** An app that answers GET and HEAD of "/" with 200 unless its limiter refuses the request. */
 export interface RunningApp {
-  /** On 127.0.0.1. */
+  /** The port on 127.0.0.1. */
   readonly port: number
   close(): Promise<void>
 }
 
 export type StartApp = (setup: AppSetup) => Promise<RunningApp>
 
-/** Serves on a free port; `onClose` lets go of what the app has opened. */
+/** Serves on a free port. `onClose` releases the resources that the app has opened. */
 export async function serve(
   listener: RequestListener,
   onClose: () => void | Promise<void>,
 ): Promise<RunningApp> {
   const server = createServer(listener)
-  // Drills wait for seconds between two requests.
+  // Drills may wait for seconds between two requests of a connection.
   server.keepAliveTimeout = 60_000
   server.listen(0, "127.0.0.1")
   await once(server, "listening")

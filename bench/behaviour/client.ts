@@ -1,8 +1,8 @@
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
 
-/** What came of one request; by `performance.now()`. */
+/** The outcome of one request. Times come from `performance.now()`. */
 export interface Answer {
-  /** Undefined when there was none: nothing within the client's patience, or a broken connection. */
+  /** Undefined if there was no response, because of a timeout or a broken connection. */
   readonly status: number | undefined
   readonly headers: IncomingHttpHeaders
   readonly sentMs: number
@@ -10,21 +10,23 @@ export interface Answer {
 }
 
 export interface Question {
-  /** The client's address, as the proxy in front of the app tells it. */
+  /** The client's address, which the proxy in front of the app forwards. */
   readonly from: string
   readonly method?: "GET" | "HEAD"
 }
 
-/** Asks an app, as the proxy in front of it does for its clients. */
+/** An HTTP client that sends requests to an app, as the proxy in front of the app does for its clients. */
 export interface HttpClient {
   ask(question: Question): Promise<Answer>
   close(): void
 }
 
-/** More than a drill has in flight where it looks at how long an answer takes. */
+/** More connections than requests in flight in any drill that measures response times. */
 const CONNECTIONS = 64
 
-/** A client that waits so long for an answer. It never rejects: no answer is an answer, too. */
+/**
+ * Creates a client with a timeout of `patienceMs`. `ask` never rejects: without a response it resolves with no status.
+ */
 export function openClient(port: number, patienceMs: number): HttpClient {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   return {
@@ -60,7 +62,7 @@ export function isRefused({ status }: Answer): boolean {
   return status === 429
 }
 
-/** So many requests of one client, all at once. */
+/** Sends `times` requests of one client at once. */
 export function askAtOnce(client: HttpClient, question: Question, times: number): Promise<Answer[]> {
   return Promise.all(Array.from({ length: times }, () => client.ask(question)))
 }

@@ -11,10 +11,10 @@ beforeAll(async () => {
 afterAll(() => redis?.stop())
 
 const WINDOW_MS = 3_600_000
-/** Long enough for a machine under test: what is shown is that it is Redis that counts. */
+/** The timeout is long enough for a busy machine, so that Redis makes every decision. */
 const setup = { limits: [{ limit: 3, windowMs: WINDOW_MS }], storeTimeoutMs: 20_000 }
 
-/** Of five requests each of two clients. */
+/** Sends five requests of each of two clients. Returns how many requests of each client were admitted. */
 async function admittedBy(name: string, more: Partial<AppSetup>): Promise<number[]> {
   const start = await contenderOf(name).load()
   const app = await start({ ...setup, ...more })

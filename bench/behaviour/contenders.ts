@@ -3,11 +3,14 @@ import type { StartApp } from "./app.ts"
 export interface Contender {
   readonly name: string
   readonly isOurs: boolean
-  /** Loads its app, and nothing of the others'. */
+  /** Loads only the app of this contender. */
   load(): Promise<StartApp>
 }
 
-/** Each limiter on the framework that it is made for. Ours is on each of them, and once with its strict algorithm. */
+/**
+ * Each peer on the framework that it is made for. Sluice runs on all frameworks, and once more with its strict
+ * algorithm.
+ */
 export const CONTENDERS: readonly Contender[] = [
   {
     name: "express-rate-limit",
@@ -51,7 +54,7 @@ export const CONTENDERS: readonly Contender[] = [
   },
 ]
 
-/** @throws Error when nobody has that name */
+/** @throws Error if no contender has that name */
 export function contenderOf(name: string): Contender {
   const found = CONTENDERS.find((one) => one.name === name)
   if (found === undefined) throw new Error(`There is no contender ${name}`)

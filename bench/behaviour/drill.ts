@@ -1,25 +1,25 @@
 import type { Place, World } from "./world.ts"
 
-/** What was observed of one contender. */
+/** The observed behavior of one contender. */
 export interface Finding {
-  /** Whether it did what is wanted. */
+  /** Whether the contender behaved as wanted. */
   readonly isGood: boolean
-  /** In a few words. */
+  /** The observation in a few words. */
   readonly seen: string
-  /** The figures behind both. */
+  /** The figures on which the verdict is based. */
   readonly figures: Readonly<Record<string, unknown>>
 }
 
 export interface Drill {
-  /** One word or two, the head of a column. */
+  /** One or two words, which are the heading of a column. */
   readonly name: string
-  /** What is done, in one line. */
+  /** A line that describes what the drill does. */
   readonly asks: string
-  /** What a client or the owner of a service would want of it, in one line. */
+  /** A line that describes what a client or the owner of a service would want. */
   readonly wants: string
-  /** Where apps are started beside the first process. */
+  /** The processes that run apps, besides the first one. */
   readonly places?: readonly Place[]
-  /** Whether contenders take it one after the other, since they would take each other's time. */
+  /** Whether contenders take the drill one after the other, because they would slow each other down. */
   readonly isAlone?: boolean
   run(world: World): Promise<Finding>
 }

@@ -24,7 +24,7 @@ import {
   inTwoSteps,
 } from "./testing/wrong-takes.ts"
 
-// Each drill looks at limiters over real HTTP and a real Redis whose faults are known, and at one that has none.
+// Runs each drill over real HTTP and a real Redis, with limiters that have known faults and with a correct one.
 
 const run = (drill: Drill, create: CreateCounting, manners: Manners = {}) =>
   inWorldOf(create, manners, (world) => drill.run(world))
@@ -33,12 +33,12 @@ const right = insured(remembering(byLogs), { isForEver: false })
 const late = insured(byLogs, { isForEver: false, deadlineMs: 2_000 })
 const admitsAll = always({ waitMs: 0, remaining: 1 })
 const inEachProcess = inMemory(Number.POSITIVE_INFINITY)
-/** The drill on memory; all others count in Redis. */
+/** The drill that counts in memory needs its own limiter. All other drills count in Redis. */
 const rightFor = (drill: Drill) => (drill === junkKeys ? inEachProcess : right)
 
 const NAMED = DRILLS.map((drill) => [drill.name, drill] as const)
 
-/** A drill, what the limiter does wrong, the limiter, how it treats HTTP, and what the drill then says. */
+/** A drill, the fault of a limiter, the limiter itself, its HTTP behavior, and the finding of the drill. */
 type Wrong = readonly [Drill, string, CreateCounting, Manners, string | RegExp]
 
 const WRONG: readonly Wrong[] = [
@@ -91,7 +91,7 @@ describe.concurrent("a drill", { timeout: 600_000 }, () => {
 
   it.each(NAMED)("%s does not call a limiter good that admits everything", async (_name, drill) => {
     const finding = run(drill, admitsAll)
-    // Where Redis is taken away, there is nothing to look at when it limited nothing before.
+    // The outage drills first check that the app enforces its limit, and throw if it does not.
     if (drill === frozen || drill === closed) await expect(finding).rejects.toThrow("13 of 10 were admitted")
     else expect(await finding).toMatchObject({ isGood: false })
   })

@@ -11,7 +11,7 @@ import { refusedCost } from "./drills/refused-cost.ts"
 import { retry } from "./drills/retry.ts"
 import { severalLimits } from "./drills/several-limits.ts"
 
-/** In the order in which they are run and told. */
+/** All drills, in the order in which they run and are printed. */
 export const DRILLS: readonly Drill[] = [
   ...[anyWindow, retry, severalLimits, refusedCost, exact, clockOff],
   ...[frozen, closed, atStart],

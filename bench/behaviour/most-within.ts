@@ -1,15 +1,15 @@
-/** A request that was admitted at some moment between the two, of a clock that does not go back. */
+/** A request that was admitted at some time between the two, by a monotonic clock. */
 export interface Admitted {
   readonly sentMs: number
   readonly answeredMs: number
 }
 
-/** Counters tell milliseconds apart and no more: what seems so long may be as much longer. */
+/** The resolution of counters is a millisecond, so two requests may be this much further apart than they seem. */
 const TICK_MS = 2
 
 /**
- * The most that were admitted, beyond doubt, within less than `windowMs`: the first of them was sent and the last of them
- * answered in that time. So a limiter that keeps its limit is never charged with what the network took.
+ * Returns the most requests that were certainly admitted within less than `windowMs`: each was sent and answered in
+ * that time. Network delays therefore never make a limiter look wrong that keeps its limit.
  */
 export function mostWithin(admitted: readonly Admitted[], windowMs: number): number {
   let most = 0

@@ -7,33 +7,33 @@ import type { Site, World } from "./world.ts"
 
 const LIMIT = 10
 const WINDOW_MS = 600_000
-/** How many clients ask at once when Redis has just gone, and again afterwards. */
+/** Number of clients that ask at once when the outage begins, and again later. */
 const CLIENTS = 5
-/** A client that asks so often while Redis is away shows whether anything limits it. */
+/** Requests of one client during the outage, which show whether the client is still limited. */
 const FLOOD = 3 * LIMIT
-/** What Sluice has by default; rate-limiter-flexible, which has such a deadline too, names no figure. */
+/** The default of Sluice. rate-limiter-flexible has such a timeout too, but its pages recommend no value. */
 const STORE_TIMEOUT_MS = 50
 const RECOVERS_WITHIN_MS = 8_000
 const MOST_TRIES = 10
 
-/** What takes Redis away, and what brings it back. */
+/** A way to make Redis unavailable and available again. */
 export interface Outage {
-  /** Whether the app is started only when Redis has gone. */
+  /** Whether the app starts during the outage. */
   readonly isAtStart: boolean
   begin(redis: RedisServer): Promise<void> | void
   end(redis: RedisServer): Promise<void> | void
 }
 
-/** What was answered while Redis was away. */
+/** The answers during the outage. */
 interface During {
   readonly site: Site
   readonly first: readonly Answer[]
-  /** None when nothing was answered at first: each request would cost the client's whole patience again. */
+  /** Empty if the first requests got no answer, because each further request would also wait for its timeout. */
   readonly later: readonly Answer[]
   readonly flood: readonly Answer[]
 }
 
-/** Requests in an outage: as it begins, later, one client's flood, and what comes after it. */
+/** Sends requests when the outage begins, some later, and a flood of one client. Then measures the time to recover. */
 export async function runOutage(world: World, outage: Outage): Promise<Finding> {
   await stayInWindow(WINDOW_MS, 5_000)
   const started = outage.isAtStart ? undefined : await startEnforced(world)
@@ -84,11 +84,11 @@ function start(world: World): Promise<Site> {
   return world.start({ limits, storeTimeoutMs: STORE_TIMEOUT_MS })
 }
 
-/** An app that has shown that it enforces its limit: else there is nothing that an outage could take away. */
+/** Starts an app and checks that it enforces its limit. Otherwise the outage could not change anything. */
 async function startEnforced(world: World): Promise<Site> {
   const site = await start(world)
   let admitted = 0
-  // The first requests of an app are slow, and may be decided without Redis.
+  // Try again: the first requests of an app are slow, and may be decided without Redis.
   for (let n = 1; n <= MOST_TRIES; n++) {
     admitted = countAdmitted(await askAtOnce(site, { from: `192.0.2.${n}` }, LIMIT + 3))
     if (admitted === LIMIT) return site
@@ -102,7 +102,10 @@ async function askEach(site: Site, round: number): Promise<Answer[]> {
   )
 }
 
-/** Milliseconds until a new client's limit is kept again by what Redis counts; undefined when that does not happen. */
+/**
+ * Returns the milliseconds until Redis counts a new client again and its limit is kept. Undefined if that does not
+ * happen.
+ */
 async function timeToRecover(world: World, site: Site): Promise<number | undefined> {
   const startMs = performance.now()
   for (let n = 1; performance.now() - startMs < RECOVERS_WITHIN_MS; n++) {
@@ -117,7 +120,7 @@ async function timeToRecover(world: World, site: Site): Promise<number | undefin
   return undefined
 }
 
-/** Whether Redis has a key for a client: all of the contenders have the address in it. */
+/** Whether Redis has a key for a client. The keys of all contenders contain the address. */
 async function isCounted(redis: RedisServer, address: string): Promise<boolean> {
   const keys = await redis.command("KEYS", `*${address}*`)
   return Array.isArray(keys) && keys.length > 0
@@ -138,7 +141,7 @@ function figuresOf(answers: readonly Answer[]): object {
   return { worstMs: Math.round(worstMs(answers)), statuses: answers.map(({ status }) => status ?? null) }
 }
 
-/** Of no answers it is 0. */
+/** Returns the longest response time, or 0 without answers. */
 function worstMs(answers: readonly Answer[]): number {
   return Math.max(0, ...answers.map(({ sentMs, answeredMs }) => answeredMs - sentMs))
 }

@@ -3,15 +3,15 @@ import type { AppSetup } from "./app.ts"
 import type { AppTask } from "./app-process.ts"
 import { AHEAD_MS, type Place, type StartedApp } from "./world.ts"
 
-/** The processes of one contender, one for each place, started when they are needed. */
+/** The processes of one contender: one for each place, started on demand. */
 export interface Processes {
-  /** Starts the process, so that it takes no time of an app's. */
+  /** Starts the process in advance, so that starting an app is fast. */
   prepare(place: Place): Promise<void>
   start(setup: AppSetup, place: Place): Promise<StartedApp>
   stop(): Promise<void>
 }
 
-/** An app that has not started by then is given up, and its process with it. */
+/** The timeout for starting an app. After it the process is stopped. */
 const STARTS_WITHIN_MS = 20_000
 
 export function createProcesses(name: string): Processes {
@@ -39,7 +39,7 @@ export function createProcesses(name: string): Processes {
         return {
           port,
           memory: () => ask<number>({ do: "memory" }),
-          // A process that has ended has no app either.
+          // The app has also stopped if its process has ended.
           stop: () => ask<void>({ do: "stop", port }).catch(() => forget(place, child)),
         }
       } catch (error) {

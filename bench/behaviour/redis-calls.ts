@@ -2,17 +2,17 @@ import { callsSince, type RedisServer, usageOf } from "../redis/server.ts"
 import { isAdmitted } from "./client.ts"
 import type { Site } from "./world.ts"
 
-/** What a limiter sends where it counts by scripts; what these call in turn is counted by Redis beside them. */
+/** The commands that run scripts. Redis also counts the commands that a script calls. */
 const SCRIPTS = ["evalsha", "eval", "fcall"]
 
 export interface Calls {
-  /** Commands that were sent. */
+  /** Commands that the limiter sent. */
   readonly sent: number
-  /** Commands that Redis ran, those in scripts included. */
+  /** Commands that Redis ran, including those in scripts. */
   readonly run: number
 }
 
-/** What Redis was asked while `work` went on. Nobody else may use it meanwhile. */
+/** Counts the commands during `work`. Only `work` may use Redis in that time. */
 export async function countCalls(redis: RedisServer, work: () => Promise<unknown>): Promise<Calls> {
   const before = await usageOf(redis)
   await work()
@@ -22,9 +22,9 @@ export async function countCalls(redis: RedisServer, work: () => Promise<unknown
   return { sent: scripts > 0 ? scripts : run, run }
 }
 
-/** Calls by the request, of requests that are admitted, each of another client and one after the other. */
+/** Returns the calls per admitted request. The requests come from different clients, one after the other. */
 export async function measureCalls(redis: RedisServer, site: Site, times: number): Promise<Calls> {
-  // The first one may have to send the scripts.
+  // The first request may have to load the scripts.
   await site.ask({ from: "192.0.2.1" })
   const { sent, run } = await countCalls(redis, async () => {
     for (let i = 0; i < times; i++) {

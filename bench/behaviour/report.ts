@@ -1,7 +1,7 @@
 import { printTable } from "../report/table.ts"
 import type { Drill, Finding } from "./drill.ts"
 
-/** What one contender did in one drill. */
+/** The finding of one drill for one contender. */
 export interface Entry {
   readonly contender: string
   readonly finding: Finding
@@ -10,7 +10,7 @@ export interface Entry {
 const GOOD = "good"
 const NOT_GOOD = "-"
 
-/** One drill: what is asked, what is wanted of it, and what each of the contenders did. */
+/** Prints what a drill asks and wants, and the finding for each contender. */
 export function printDrill({ name, asks, wants }: Drill, entries: readonly Entry[]): void {
   const width = Math.max(...entries.map(({ contender }) => contender.length))
   console.log(`\n${name}\n  asked:  ${asks}\n  wanted: ${wants}`)
@@ -20,13 +20,13 @@ export function printDrill({ name, asks, wants }: Drill, entries: readonly Entry
   }
 }
 
-/** Who does what is wanted: a row for each contender, a column for each drill. */
+/** Prints the verdicts, with a row for each contender and a column for each drill. */
 export function printSummary(
   contenders: readonly string[],
   results: readonly { readonly drill: Drill; readonly entries: readonly Entry[] }[],
 ): void {
   printTable(
-    `Who does what is wanted ("${NOT_GOOD}": see above what was done instead)`,
+    `Verdicts ("${GOOD}": behaves as wanted; "${NOT_GOOD}": does not, see the finding above)`,
     ["", ...results.map(({ drill }) => drill.name)],
     contenders.map((contender) => [
       contender,

@@ -2,16 +2,16 @@ import type { RedisServer } from "../redis/server.ts"
 import type { AppSetup } from "./app.ts"
 import { type HttpClient, openClient } from "./client.ts"
 
-/** Which process an app is in: the first, a second one, or one whose wall clock is ahead of theirs. */
+/** The process that an app runs in: the first, the second, or one whose wall clock is ahead. */
 export type Place = "first" | "second" | "ahead"
 
-/** How far the clock of "ahead" is. */
+/** How far the clock of the process "ahead" is ahead. */
 export const AHEAD_MS = 11_000
 
-/** An app that has been started somewhere. */
+/** An app that runs in one of the processes. */
 export interface StartedApp {
   readonly port: number
-  /** Bytes of its process in use after garbage collection, where it can tell. */
+  /** Returns the bytes that its process uses after garbage collection. */
   memory(): Promise<number>
   stop(): Promise<void>
 }
@@ -22,31 +22,31 @@ export interface Site extends HttpClient {
 }
 
 /**
- * A deadline for Redis where no outage is looked at, as in bench:redis: most peers have none, and on a machine that others
- * use a decision without Redis now and then would be seen in place of what the drill is about.
+ * The Redis timeout of drills without an outage, as in bench:redis. Most peers have no timeout. On a busy machine a
+ * short one would lead to decisions without Redis, which would hide what the drill is about.
  */
 const PATIENT_MS = 2_000
 
 export interface DrillSetup extends Omit<AppSetup, "redis" | "storeTimeoutMs"> {
   readonly storeTimeoutMs?: number
-  /** By default "redis". */
+  /** Default: "redis". */
   readonly counts?: "redis" | "memory"
 }
 
-/** In milliseconds. */
+/** Times in milliseconds. */
 export interface Waits {
-  /** How long a client waits for an answer. */
+  /** The client's timeout. */
   readonly patienceMs: number
-  /** An answer that takes longer is as bad as none to an app. */
+  /** The longest acceptable response time. */
   readonly promptMs: number
 }
 
-/** All that a drill gets: one contender, which it can start as often as it wants, and a Redis of that contender's own. */
+/** The environment of a drill: one contender, which it can start several times, and a Redis for this contender only. */
 export interface World extends Waits {
   readonly redis: RedisServer
-  /** Rejects when the app does not start. */
+  /** Starts an app. Rejects if the app does not start. */
   start(setup: DrillSetup, place?: Place): Promise<Site>
-  /** Stops what a drill has started and not stopped. */
+  /** Stops all apps that the drill has started. */
   stop(): Promise<void>
 }
 
@@ -70,7 +70,7 @@ export function createWorld(redis: RedisServer, waits: Waits, start: Start): Wor
       return site
     },
     async stop() {
-      // One after the other: a process answers one question at a time.
+      // Stop them one after the other, because a process handles one task at a time.
       for (const { app, close } of sites.splice(0)) {
         close()
         await app.stop()

@@ -4,9 +4,9 @@ import { type RedisReply, RedisStore } from "rate-limit-redis"
 import { type StartApp, serve } from "../app.ts"
 import { connectRedis } from "./redis-client.ts"
 
-// Options as in the readme of express-rate-limit, store and client as in the readme of rate-limit-redis, the number of
-// proxies as its guide "Troubleshooting Proxy Issues" says. `passOnStoreError` is what its page "Configuration" offers
-// for when the store is gone. Several limits are several middlewares, each with a store of its own prefix.
+// The options are those in the README of express-rate-limit, and the store and client those in the README of
+// rate-limit-redis. The number of proxies follows the guide "Troubleshooting Proxy Issues". The page "Configuration"
+// offers `passOnStoreError` for outages of the store. Each limit is a middleware, whose store has its own prefix.
 export const start: StartApp = async (setup) => {
   const client = await connectRedis(setup)
   const limiters = setup.limits.map(({ limit, windowMs }) =>

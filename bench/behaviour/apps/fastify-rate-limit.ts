@@ -4,8 +4,8 @@ import Fastify from "fastify"
 import type { StartApp } from "../app.ts"
 import { connectRedis } from "./redis-client.ts"
 
-// The client as in the example that its README recommends, `skipOnError` as its README offers it for when Redis is not
-// reachable. A route has one limit, so several are several registrations, each with a name space of its own.
+// The client is that in the README's recommended example. The README offers `skipOnError` for outages of Redis. A route
+// has one limit, so each limit is a registration with its own namespace.
 export const start: StartApp = async (setup) => {
   const client = await connectRedis(setup, { connectTimeout: 500, maxRetriesPerRequest: 1 })
   const app = Fastify({ trustProxy: "127.0.0.1", forceCloseConnections: true })
@@ -22,7 +22,7 @@ export const start: StartApp = async (setup) => {
       ...(setup.maxKeys === undefined ? {} : { cache: setup.maxKeys }),
     })
   }
-  // Sluice's plugin gives `rateLimit` of a route a type of its own.
+  // Typed as an object, because Sluice's plugin declares another type for `rateLimit` of a route.
   const config: object =
     setup.mount === "route" ? { rateLimit: { max: first.limit, timeWindow: first.windowMs } } : {}
   app.get("/", { config }, async () => ({ hello: "world" }))

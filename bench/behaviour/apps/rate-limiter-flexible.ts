@@ -10,9 +10,10 @@ import {
 import { type Limit, type StartApp, serve } from "../app.ts"
 import { connectRedis } from "./redis-client.ts"
 
-// The middleware and the client are those of its CONTEXT.md ("Express Middleware", "Redis-Specific Setup"), errors and
-// Retry-After as under "Error Handling Best Practices", the other headers as in its README. On besides is what its README
-// and wiki offer against what the drills do: blocks in memory, an insurance limiter, time-outs, and the union of limiters.
+// The middleware and the client are those in its CONTEXT.md ("Express Middleware", "Redis-Specific Setup"). Errors and
+// Retry-After follow "Error Handling Best Practices", and the other headers follow its README. Everything that its
+// README and wiki offer for the situations in the drills is on: in-memory blocks, an insurance limiter, timeouts, and
+// the union.
 export const start: StartApp = async (setup) => {
   const client = await connectRedis(setup, { enableOfflineQueue: false })
   const limiters = setup.limits.map((limit) => createLimiter(limit, setup.storeTimeoutMs, client))
@@ -72,7 +73,7 @@ function limited(limiter: RateLimiterAbstract, limit: number): RequestHandler {
   }
 }
 
-/** A union rejects with the results of those limiters that refused, by their prefixes. */
+/** Returns a middleware for a union, which rejects with the results of the limiters that refused, by their prefixes. */
 function limitedByAll(union: RateLimiterUnion): RequestHandler {
   return (request, response, next) => {
     union.consume(request.ip ?? "").then(

@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { Redis } from "ioredis"
 import type { AppSetup } from "../app.ts"
 
-/** What pages of peers set on it. */
+/** The client options that the documentation of a peer recommends. */
 interface ClientOptions {
   readonly connectTimeout?: number
   readonly enableOfflineQueue?: boolean
@@ -10,8 +10,8 @@ interface ClientOptions {
 }
 
 /**
- * The client of an app, by ioredis; undefined where counters are in memory. A Redis that is up is waited for, so that no
- * app is told apart by how it connects.
+ * Returns the ioredis client of an app, or undefined if its counters are in memory. If Redis is up, waits until the
+ * client has connected, so that differences in connecting do not count.
  */
 export async function connectRedis(
   { redis }: AppSetup,
@@ -19,7 +19,7 @@ export async function connectRedis(
 ): Promise<Redis | undefined> {
   if (redis === undefined) return undefined
   const client = new Redis({ host: "127.0.0.1", port: redis.port, ...options })
-  // As every app does that logs them: without a listener ioredis prints each failed attempt.
+  // Without a listener ioredis prints each failed attempt. An app has one if it logs errors.
   client.on("error", () => {})
   if (redis.isUp && client.status !== "ready") await once(client, "ready")
   return client

@@ -6,7 +6,7 @@ import { optionsOf } from "./sluice-options.ts"
 
 export const start: StartApp = (setup) => startWith(setup)
 
-/** With the algorithm that its guide names for a limit that has to hold in every window. */
+/** Starts the app with the algorithm that the guide recommends for a limit that must hold in every window. */
 export const startStrict: StartApp = (setup) => startWith(setup, "sliding-window-strict")
 
 async function startWith(setup: AppSetup, algorithm?: "sliding-window-strict"): Promise<RunningApp> {

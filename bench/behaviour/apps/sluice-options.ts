@@ -4,7 +4,7 @@ import { redisStore } from "@sluice/core/redis"
 import type { AppSetup } from "../app.ts"
 import type { connectRedis } from "./redis-client.ts"
 
-/** What an app has from its author: the rules, the proxy in front of it, and where it counts. */
+/** The options that the author of an app chooses. */
 export interface SluiceOptions {
   readonly service: string
   readonly rules: Rule<unknown>[]
@@ -14,10 +14,10 @@ export interface SluiceOptions {
   readonly logger: Logger
 }
 
-/** An outage is logged once, which is not what a drill looks at. */
+/** Drops the log line about an outage, which no drill examines. */
 const SILENT: Logger = { warn() {}, error() {} }
 
-// As in README.md and docs/guides/redis.md of this project; all else as it is by default.
+// The options follow README.md and docs/guides/redis.md of this project. All other options have their defaults.
 export function optionsOf(
   { limits, maxKeys, storeTimeoutMs }: AppSetup,
   client: Awaited<ReturnType<typeof connectRedis>>,

@@ -6,19 +6,20 @@ import { mostWithin } from "../most-within.ts"
 
 const LIMIT = 10
 const WINDOW_MS = 2_000
-/** Before the end of a window, and long enough for a busy machine to answer the whole limit. */
+/** Time before the end of a window at which the flood begins. A busy machine can answer the whole limit in it. */
 const BEFORE_MS = 250
 const EVERY_MS = 40
 const AT_ONCE = 3
 
 /**
- * One client that opens its window just after one since the epoch begins, so that both ways of laying windows have the
- * same end; spends the rest of its limit just before that end, and goes on asking until the next one.
+ * One client sends its first request just after a window since the epoch begins. Windows since the epoch and windows
+ * since the first request then end at the same time. The client spends the rest of its limit just before that end, and
+ * continues to ask until the next one.
  */
 export const anyWindow: Drill = {
   name: "any window",
-  asks: `one client may ask ${LIMIT} times in ${WINDOW_MS / 1_000} s: it holds back, then floods around the end of a window and through the next`,
-  wants: `no ${WINDOW_MS / 1_000} s have more than ${LIMIT} admissions, wherever they begin`,
+  asks: `one client with a limit of ${LIMIT} in ${WINDOW_MS / 1_000} s waits, then floods around the end of a window and through the next`,
+  wants: `no stretch of ${WINDOW_MS / 1_000} s has more than ${LIMIT} admissions, wherever it begins`,
   async run(world) {
     const site = await world.start({ limits: [{ limit: LIMIT, windowMs: WINDOW_MS }] })
     const question = { from: "198.51.100.1" }
@@ -36,7 +37,7 @@ export const anyWindow: Drill = {
     const admitted = answers.filter(isAdmitted)
     const most = mostWithin(admitted, WINDOW_MS)
     return {
-      // Fewer would be a limiter that refuses what it owes.
+      // With fewer admissions the limiter would refuse requests that are within the limit.
       isGood: most === LIMIT,
       seen: `${most} of ${LIMIT}`,
       figures: { most, limit: LIMIT, asked: answers.length, admitted: admitted.length },

@@ -4,13 +4,13 @@ import type { Drill } from "../drill.ts"
 import { AHEAD_MS } from "../world.ts"
 
 const LIMIT = 10
-/** Less than the clock is ahead: to the other process this one's windows are over. */
+/** Shorter than the clock is ahead, so by the other process's clock the window of this process is over. */
 const WINDOW_MS = 10_000
 
 export const clockOff: Drill = {
   name: "clock off",
-  asks: `a client uses up ${LIMIT} in ${WINDOW_MS / 1_000} s, then asks a process whose clock is ${AHEAD_MS / 1_000} s ahead, then the first one, then that one again`,
-  wants: "both count the same window: nothing more is admitted",
+  asks: `a client uses up its limit of ${LIMIT} in ${WINDOW_MS / 1_000} s; then it asks a process whose clock is ${AHEAD_MS / 1_000} s ahead, the first process, and the second again`,
+  wants: "both processes count the same window, so no further request is admitted",
   places: ["ahead"],
   async run(world) {
     const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]

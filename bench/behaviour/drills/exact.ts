@@ -9,14 +9,14 @@ const CLIENTS = 3
 
 export const exact: Drill = {
   name: "exact",
-  asks: `${CLIENTS} clients in turn may ask ${LIMIT} times in ten minutes, and ask two processes ${TIMES} times each, all at once`,
-  wants: `exactly ${LIMIT} are admitted each time`,
+  asks: `${CLIENTS} clients in turn, each with a limit of ${LIMIT} in ten minutes, send ${TIMES} requests to each of two processes at once`,
+  wants: `exactly ${LIMIT} requests of each client are admitted`,
   places: ["second"],
   isAlone: true,
   async run(world) {
     const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]
     const sites = [await world.start({ limits }, "first"), await world.start({ limits }, "second")]
-    // The first requests of a process compile what is hot.
+    // The first requests of a process compile the hot path.
     for (const site of sites) await askAtOnce(site, { from: "192.0.2.1" }, 20)
     await stayInWindow(WINDOW_MS, 5_000)
     const admitted: number[] = []

@@ -7,8 +7,8 @@ const WINDOW_MS = 600_000
 
 export const head: Drill = {
   name: "GET and HEAD",
-  asks: `a route with a limit of ${LIMIT} is asked ${LIMIT} times by GET and ${LIMIT} times by HEAD, in turn`,
-  wants: `${LIMIT} are admitted in all: a HEAD costs the handler as much as its GET`,
+  asks: `a client sends ${LIMIT} GET and ${LIMIT} HEAD requests, in turn, to a route with a limit of ${LIMIT}`,
+  wants: `${LIMIT} requests are admitted in all, because a HEAD costs the handler as much as a GET`,
   async run(world) {
     const site = await world.start({ limits: [{ limit: LIMIT, windowMs: WINDOW_MS }], mount: "route" })
     await stayInWindow(WINDOW_MS, 5_000)

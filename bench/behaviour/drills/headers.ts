@@ -12,9 +12,9 @@ const FIELDS = [
 
 export const headers: Drill = {
   name: "headers",
-  asks: `a client asks once, then ${LIMIT + 2} times: which fields are sent, and is what they say true`,
+  asks: `a client sends one request, then ${LIMIT + 2} more: which header fields are sent, and are they correct`,
   wants:
-    "an admitted client learns how many are left, and as many are; a refused one gets Retry-After in whole seconds, at least 1",
+    "an admitted client gets the correct number of remaining requests; a refused one gets Retry-After in whole seconds, at least 1",
   async run(world) {
     const site = await world.start({ limits: [{ limit: LIMIT, windowMs: WINDOW_MS }] })
     await stayInWindow(WINDOW_MS, 5_000)
@@ -30,7 +30,7 @@ export const headers: Drill = {
       seen: [
         `200: ${fieldsOf(first).join(", ") || "none"}`,
         `429: ${refusal === undefined ? "never" : fieldsOf(refusal).join(", ") || "none"}`,
-        left === undefined ? "does not tell what is left" : `told ${left} left, were ${admittedLater}`,
+        left === undefined ? "no remaining count" : `told ${left} left, were ${admittedLater}`,
       ].join("; "),
       figures: {
         on200: fieldsOf(first),
@@ -47,7 +47,7 @@ function fieldsOf({ headers: sent }: Answer): string[] {
   return FIELDS.filter((name) => sent[name.toLowerCase()] !== undefined)
 }
 
-/** What the draft's one field, its older ones or those with X- say is left. */
+/** Returns the remaining requests by the draft's current field, its older fields or the X- fields. */
 function remainingIn({ headers: sent }: Answer): number | undefined {
   const draft = /;\s*r=(\d+)/.exec(String(sent.ratelimit ?? ""))?.[1]
   const told = draft ?? sent["ratelimit-remaining"] ?? sent["x-ratelimit-remaining"]

@@ -8,8 +8,8 @@ const ADDRESSES = 20
 
 export const ipv6: Drill = {
   name: "IPv6",
-  asks: `${ADDRESSES} addresses of one /64 ask once each, where a client may ask ${LIMIT} times; so do two clients that have nothing to do with it, and one in two spellings`,
-  wants: `${LIMIT} of the /64 are admitted, since one host has all of it; the others are not taken for it, nor for each other`,
+  asks: `${ADDRESSES} addresses of one /64 ask once each, with a limit of ${LIMIT} per client; so do three unrelated clients, and one IPv4 client in two spellings`,
+  wants: `${LIMIT} requests of the /64 are admitted, because one host has a whole /64; the other clients are counted separately`,
   async run(world) {
     const site = await world.start({ limits: [{ limit: LIMIT, windowMs: WINDOW_MS }] })
     await stayInWindow(WINDOW_MS, 5_000)
@@ -22,7 +22,7 @@ export const ipv6: Drill = {
       await site.ask({ from: "198.51.100.1" }),
       await site.ask({ from: "198.51.100.2" }),
     ]
-    // An IPv4 address as it looks on a socket for both kinds.
+    // An IPv4 address, also in the form in which a dual-stack socket reports it.
     const spelled: Answer[] = []
     for (let i = 0; i < LIMIT; i++) {
       spelled.push(await site.ask({ from: "203.0.113.7" }), await site.ask({ from: "::ffff:203.0.113.7" }))

@@ -5,16 +5,20 @@ import type { Site } from "../world.ts"
 
 const LIMIT = 5
 const WINDOW_MS = 3_600_000
-/** @fastify/rate-limit's default, and set for whose bound can be set: a million addresses would take minutes. */
+/**
+ * The default of @fastify/rate-limit. Other stores get it too if they have such an option, because filling a larger
+ * bound, such as a million addresses, would take minutes.
+ */
 const MAX_KEYS = 5_000
-/** Each half is more than a bound. */
+/** Each half of the flood alone exceeds the bound. */
 const HALF = 5_200
 const IN_FLIGHT = 32
 
 export const junkKeys: Drill = {
   name: "junk keys",
-  asks: `a client is refused for an hour; then ${2 * HALF} requests come from as many addresses (counters in memory, bound of ${MAX_KEYS} where there is one)`,
-  wants: "the client is still refused; beside it, what memory grew by in each half, which a bound ends",
+  asks: `a client is refused for an hour; then ${2 * HALF} requests come from as many addresses (counters in memory, at most ${MAX_KEYS} if there is a bound)`,
+  wants:
+    "the client is still refused (also shown: the growth of memory in the second half, which a bound stops)",
   isAlone: true,
   async run(world) {
     const site = await world.start({
@@ -51,7 +55,7 @@ function megabytes(bytes: number): string {
   return `${bytes >= 0 ? "+" : ""}${rounded} MB`
 }
 
-/** So many requests, each from another address; yields how many were admitted. */
+/** Sends `HALF` requests, each from another address. Returns how many were admitted. */
 async function flood(site: Site, first: number): Promise<number> {
   let next = first
   let admitted = 0

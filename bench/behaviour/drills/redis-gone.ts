@@ -3,11 +3,11 @@ import type { Drill } from "../drill.ts"
 import { runOutage } from "../outage.ts"
 
 const WANTS =
-  "every request is answered within a second and not with an error of the server, and Redis counts again when it is back"
+  "every request is answered within a second without a server error, and Redis counts again when it is back"
 
 export const frozen: Drill = {
   name: "frozen",
-  asks: "Redis stops in its tracks (SIGSTOP) with its connections open",
+  asks: "Redis freezes (SIGSTOP) with its connections open",
   wants: WANTS,
   run: (world) =>
     runOutage(world, {
@@ -34,7 +34,7 @@ export const closed: Drill = {
 
 export const atStart: Drill = {
   name: "at start",
-  asks: "the app starts while Redis is not there",
+  asks: "the app starts while Redis is not running",
   wants: `it starts, ${WANTS}`,
   run: (world) =>
     runOutage(world, {

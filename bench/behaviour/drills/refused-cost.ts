@@ -7,13 +7,13 @@ const LIMIT = 5
 const WINDOW_MS = 600_000
 const TIMES = 20
 const AT_ONCE = 10
-/** Calls by the refused request: one in twenty is as good as none, and none at all would be never to look again. */
+/** The most Redis calls per refused request. It is not 0, because a limiter must ask Redis again at some time. */
 const MOST = 0.05
 
 export const refusedCost: Drill = {
   name: "refused cost",
-  asks: `a client that is over its limit of ${LIMIT} asks ${TIMES * AT_ONCE} times more`,
-  wants: "all are refused, and who is refused anyway costs Redis next to nothing",
+  asks: `a client that is over its limit of ${LIMIT} sends ${TIMES * AT_ONCE} more requests`,
+  wants: "all are refused, and refusals cost Redis next to nothing",
   async run(world) {
     const site = await world.start({ limits: [{ limit: LIMIT, windowMs: WINDOW_MS }] })
     const client = { from: "198.51.100.1" }

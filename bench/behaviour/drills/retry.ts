@@ -8,29 +8,31 @@ import type { Site } from "../world.ts"
 const LIMIT = 4
 const WINDOW_MS = 4_000
 const CLIENTS = 6
-/** Between two requests of a client: longer for each client, so that they are refused at different parts of a second. */
+/**
+ * Time between two requests, times the number of the client, so that refusals come at different fractions of a second.
+ */
 const PACE_MS = 70
-/** A window that begins in between lets a few more in. */
+/** More than the limit, because a window that begins in between admits a few more. */
 const MOST_ASKED = 3 * LIMIT
 const LOOKS_EVERY_MS = 20
-/** A header tells whole seconds, so the best one may tell nearly a second too much. */
+/** A header has whole seconds, so even a perfect one may be almost a second too long. */
 const INHERENT_MS = 1_000
-/** What looking every so often and a busy machine add. */
+/** Tolerance for the interval of the twin's requests and for a busy machine. */
 const TOLERANCE_MS = 100
 
 interface Trial {
   readonly isTold: boolean
-  /** Whether it was admitted when it had waited for as long as that. */
+  /** Whether the client was admitted after it had waited for the stated time. */
   readonly isAdmitted: boolean
-  /** How much longer it was told to wait than its twin had to, which did the same and then asked all the time. */
+  /** Stated wait minus the real wait of its twin, which sent the same requests and then asked every 20 ms. */
   readonly tooLongMs: number
 }
 
 export const retry: Drill = {
   name: "retry",
-  asks: `${CLIENTS} clients use up ${LIMIT} in ${WINDOW_MS / 1_000} s at different moments; each waits for as long as it was told, and asks once more`,
+  asks: `${CLIENTS} clients use up their limit of ${LIMIT} in ${WINDOW_MS / 1_000} s at different times; each waits for the stated time, and asks once more`,
   wants:
-    "each is then admitted, and none was told to wait a second or more too long, which is what whole seconds can cost",
+    "each is then admitted, and the stated time is less than a second too long, the most that rounding up to whole seconds adds",
   async run(world) {
     const site = await world.start({ limits: [{ limit: LIMIT, windowMs: WINDOW_MS }] })
     const trials = await Promise.all(Array.from({ length: CLIENTS }, (_, i) => tryOnce(site, i)))
@@ -52,7 +54,7 @@ export const retry: Drill = {
 
 function tellSpread(leastMs: number, mostMs: number): string {
   const seconds = (ms: number) => (Math.abs(ms) / 1_000).toFixed(1)
-  // What looking every so often cannot tell apart is no time at all.
+  // The twin asks in intervals, so a shorter difference counts as none.
   if (leastMs > -LOOKS_EVERY_MS * 2) return `${seconds(leastMs)} to ${seconds(mostMs)} s too much`
   if (mostMs < 0) return `${seconds(mostMs)} to ${seconds(leastMs)} s too little`
   return `from ${seconds(leastMs)} s too little to ${seconds(mostMs)} s too much`
@@ -71,8 +73,8 @@ async function tryOnce(site: Site, i: number): Promise<Trial> {
     wait(site, client, refusal.answeredMs + toldMs),
     look(site, twin),
   ])
-  // Of what the network and this process took, the limiter is charged with nothing; and who is admitted was not told too
-  // little, however late its twin was seen to be.
+  // Delays of the network and of this process do not count against the limiter. If the client was admitted, its stated
+  // wait was not too short, even if its twin was admitted later.
   const tooLongMs = refusal.sentMs + toldMs - twinAdmittedMs
   return {
     isTold: true,
@@ -81,7 +83,7 @@ async function tryOnce(site: Site, i: number): Promise<Trial> {
   }
 }
 
-/** Both ask side by side until both are refused; undefined when that does not happen soon. */
+/** Lets both ask at the same time until both are refused. Undefined if that does not happen soon. */
 async function askUntilRefused(
   site: Site,
   client: Question,
@@ -97,13 +99,13 @@ async function askUntilRefused(
 }
 
 async function wait(site: Site, client: Question, untilToldMs: number): Promise<boolean> {
-  // Whoever tells three windows tells too much; nobody has to wait for that here.
+  // A wait of more than three windows is too long anyway, so do not wait for it.
   if (untilToldMs - performance.now() > 3 * WINDOW_MS) return false
   await untilMs(untilToldMs)
   return isAdmitted(await site.ask(client))
 }
 
-/** When a client is admitted that asks all the time; it gives up after three windows. */
+/** Lets the twin ask every 20 ms. Returns the time at which it was admitted, or gave up after three windows. */
 async function look(site: Site, twin: Question): Promise<number> {
   const startMs = performance.now()
   for (;;) {

@@ -7,14 +7,14 @@ import type { Site } from "../world.ts"
 // Ten a minute and 500 an hour, scaled down.
 const SHORT = { limit: 4, windowMs: 2_000 }
 const LONG = { limit: 6, windowMs: 8_000 }
-/** Two windows, which is when the last way of counting has forgotten what was in one. */
+/** Two windows, after which every algorithm has forgotten the first one. */
 const SHORT_OPEN_AFTER_MS = 2 * SHORT.windowMs + 200
 const KNOCKS = 8
 const MOST_ATTEMPTS = 3
 /** Admitted requests whose calls are counted. */
 const MEASURED = 5
 
-/** What two clients were admitted who did the same, but that one of them knocked where it could only be refused. */
+/** The admissions of two clients. Both sent the same requests, but one also knocked while a limit refused it. */
 interface Pair {
   readonly patient: number
   readonly knocking: number
@@ -23,15 +23,15 @@ interface Pair {
 
 export const severalLimits: Drill = {
   name: "several",
-  asks: `${SHORT.limit} in ${SHORT.windowMs / 1_000} s and ${LONG.limit} in ${LONG.windowMs / 1_000} s at once: one of two clients knocks while one of the limits refuses it`,
-  wants: "a refusal by one limit takes nothing from the other, so both clients are later admitted alike",
+  asks: `two limits apply, ${SHORT.limit} in ${SHORT.windowMs / 1_000} s and ${LONG.limit} in ${LONG.windowMs / 1_000} s; one of two clients keeps asking while one of the limits refuses it`,
+  wants: "a refusal by one limit takes nothing from the other, so both clients later get the same admissions",
   async run(world) {
     const site = await world.start({ limits: [SHORT, LONG] })
     const { sent: calls } = await measureCalls(world.redis, site, MEASURED)
     const { byShort, byLong } = await knockAtBoth(site)
     const isGood = [byShort, byLong].every((one) => one.knocksRefused && one.knocking === one.patient)
     return {
-      // The patient ones show that both limits are there, and open again.
+      // The patient clients show that both limits exist and admit requests again.
       isGood: isGood && byShort.patient === LONG.limit - SHORT.limit && byLong.patient === 1,
       seen: `after refusals by the short one ${byShort.knocking} of ${byShort.patient} admitted, by the long one ${byLong.knocking} of ${byLong.patient}; ${calls.toFixed(1)} calls of Redis a request`,
       figures: { byShort, byLong, calls },
@@ -52,7 +52,10 @@ async function knockAtBoth(site: Site): Promise<{ readonly byShort: Pair; readon
   throw new Error(`this machine is too slow: ${MOST_ATTEMPTS} attempts took too long`)
 }
 
-/** The short limit is used up, and refuses; when it is open again, the long one has what the short one left. */
+/**
+ * Uses up the short limit, which then refuses. When it admits again, the long limit must still have its remaining
+ * units.
+ */
 async function refusedByShort(site: Site, attempt: number): Promise<Pair> {
   const [patient, knocking] = [
     { from: `198.51.100.${100 + attempt}` },
@@ -65,8 +68,8 @@ async function refusedByShort(site: Site, attempt: number): Promise<Pair> {
 }
 
 /**
- * Undefined when the machine was too slow for it. Both are used up, the long one last. It still refuses when the short one has been open again for long, up to the end of
- * its window; then both are open.
+ * Uses up both limits, the long one last. The long limit still refuses when the short one has admitted again for a
+ * while, until its window ends. Then both limits admit. Returns undefined if the machine was too slow.
  */
 async function refusedByLong(site: Site, startMs: number, attempt: number): Promise<Pair | undefined> {
   const [patient, knocking] = [{ from: `198.51.100.${attempt}` }, { from: `203.0.113.${attempt}` }]
@@ -78,11 +81,11 @@ async function refusedByLong(site: Site, startMs: number, attempt: number): Prom
   const knocks = await askAtOnce(site, knocking, KNOCKS)
   await untilMs(spentMs + LONG.windowMs + 700)
   const pair = await compare(site, patient, knocking, 1, knocks)
-  // Later, the short limit would be open again, whatever the knocks had taken from it.
+  // If it took longer, the short limit would admit again, whatever the knocks had taken from it.
   return performance.now() - knockedMs < SHORT.windowMs ? pair : undefined
 }
 
-/** Both ask so many times; yields when all was answered. */
+/** Lets both clients ask `times` times. Returns the time at which all requests were answered. */
 async function spend(site: Site, one: Question, other: Question, times: number): Promise<number> {
   await Promise.all([askAtOnce(site, one, times), askAtOnce(site, other, times)])
   return performance.now()

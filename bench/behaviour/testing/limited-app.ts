@@ -4,36 +4,38 @@ import { serve } from "../app.ts"
 import { AHEAD_MS, createWorld, type Start, type World } from "../world.ts"
 import type { CreateCounting, Verdict } from "./takes.ts"
 
-/** How an app of these tests treats HTTP; a limiter that is right has none of it. */
+/** Faults in how a test app handles HTTP. A correct app has none of them. */
 export interface Manners {
-  /** Whether a HEAD is counted by itself. */
+  /** Whether HEAD requests have their own counter. */
   readonly countsHeadApart?: boolean
-  /** Whose requests are counted together. */
+  /** Maps an address to the client whose requests are counted together. */
   readonly identify?: (address: string) => string
-  /** What stands in `Retry-After`; undefined is no such field. */
+  /** Returns the value of `Retry-After`. Undefined omits the field. */
   readonly tellWait?: (waitMs: number) => string | undefined
   readonly tellRemaining?: (remaining: number) => string | undefined
-  /** Whether an error of what it counts with is one of the server; else it is let through. */
+  /** Whether an error of the counter becomes a server error. Otherwise the request is admitted. */
   readonly failsWithRedis?: boolean
-  /** How long its clients wait: by default longer than a machine under test takes, since it is not asked how quick it is. */
+  /**
+   * The clients' timeout. The default is longer than a busy machine needs, because these tests do not measure speed.
+   */
   readonly patienceMs?: number
-  /** After which an answer is as bad as none; by default as long. */
+  /** The longest acceptable response time. Default: `patienceMs`. */
   readonly promptMs?: number
 }
 
-/** An IPv4 address by itself, however it is spelled; an IPv6 address by its first four groups. */
+/** Returns an IPv4 address itself in either spelling, or the first four groups of an IPv6 address. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1]
   if (mapped !== undefined) return mapped
   return isIPv6(address) ? address.split(":").slice(0, 4).join(":") : address
 }
 
-/** Waits of nothing are no waits: each client is told at least a second. */
+/** Returns the wait in whole seconds, at least one. */
 export function wholeSecondsUp(waitMs: number): string {
   return String(Math.max(1, Math.ceil(waitMs / 1_000)))
 }
 
-/** An app in this process, on a port of its own; "ahead" is told that its clock is. */
+/** Starts an app in this process on its own port. The clock of an app "ahead" is simulated. */
 function startLimited(create: CreateCounting, manners: Manners): Start {
   const {
     countsHeadApart = false,
@@ -64,7 +66,7 @@ function startLimited(create: CreateCounting, manners: Manners): Start {
   }
 }
 
-/** Runs `work` in a world of one such app with a Redis of its own, and ends both. */
+/** Runs `work` in a world with such an app and its own Redis, and stops both. */
 export async function inWorldOf<T>(
   create: CreateCounting,
   manners: Manners,

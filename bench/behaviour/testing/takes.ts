@@ -1,28 +1,29 @@
 import { Redis } from "ioredis"
 import type { AppSetup, Limit } from "../app.ts"
 
-/** What a limiter of these tests says of one request. */
+/** The decision of a test limiter about one request. */
 export interface Verdict {
   readonly remaining: number
-  /** Until it would be admitted; 0 when it is. */
+  /** Time until the request would be admitted. 0 if it is admitted. */
   readonly waitMs: number
 }
 
 /** Counts a request of a client, or refuses it and counts nothing. */
 export type Take = (client: string) => Promise<Verdict>
 
-/** What one app counts with, and how to let go of it. */
+/** The counter of one app, and a function that releases it. */
 export interface Counting {
   readonly take: Take
   close(): void
 }
 
-/** An app's counting; its clock is ahead by so much. */
+/** Creates the counter of an app whose clock is `aheadMs` ahead. */
 export type CreateCounting = (setup: AppSetup, aheadMs: number) => Counting
 
 /**
- * An exact log for each limit, by the time of Redis or by the one that is given: all limits admit and count, or none does.
- * KEYS: the logs. ARGV: the time or "", then limit and window of each, all in microseconds. Reply: the wait, and what is left.
+ * An exact log for each limit, by the time of Redis or by a given time. Either all limits admit and count, or none
+ * does. KEYS: the logs. ARGV: the time or "", then limit and window of each log, times in microseconds. Reply: the wait
+ * and the remaining units.
  */
 const LOG_SCRIPT = `
 local now = tonumber(ARGV[1])
@@ -48,14 +49,14 @@ for i, key in ipairs(KEYS) do
 end
 return { 0, least - 1 }`
 
-/** A client that an app closes. */
+/** Returns a Redis client, which the app must close. */
 export function connect(setup: AppSetup, options: { readonly maxRetriesPerRequest?: number } = {}): Redis {
   const client = new Redis({ host: "127.0.0.1", port: setup.redis?.port ?? 0, ...options })
   client.on("error", () => {})
   return client
 }
 
-/** Asks logs of these limits, by the time of Redis or by the one that is given. */
+/** Takes a unit from the logs of these limits, by the time of Redis or by a given time. */
 export async function takeFromLogs(
   client: Redis,
   name: string,
@@ -72,13 +73,13 @@ export async function takeFromLogs(
   return { waitMs: waitUs / 1_000, remaining }
 }
 
-/** Right, as long as Redis is there: every limit together, by its clock. */
+/** Correct while Redis is available: decides all limits together, by the clock of Redis. */
 export const byLogs: CreateCounting = (setup) => {
   const client = connect(setup)
   return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
 }
 
-/** Logs in the memory of the process: right, unless it forgets whom it has not seen for longest above so many. */
+/** Logs in the memory of the process. Correct unless `mostClients` makes it forget the least recently seen client. */
 export function inMemory(mostClients: number): CreateCounting {
   return ({ limits }) => {
     const { limit, windowMs } = limits[0] as Limit
@@ -103,7 +104,7 @@ export function inMemory(mostClients: number): CreateCounting {
   }
 }
 
-/** Nobody who is refused is asked about again before the wait is over. */
+/** Caches each refusal until its wait is over. */
 export function remembering(create: CreateCounting): CreateCounting {
   return (setup, aheadMs) => {
     const { take, close } = create(setup, aheadMs)
@@ -113,7 +114,7 @@ export function remembering(create: CreateCounting): CreateCounting {
         const leftMs = (refusedUntilMs.get(name) ?? 0) - performance.now()
         if (leftMs > 0) return { waitMs: leftMs, remaining: 0 }
         const verdict = await take(name)
-        // From now on, since what is told may be too much, and never too little.
+        // The wait starts now, after the answer, so it may end too late but never too early.
         if (verdict.waitMs > 0) refusedUntilMs.set(name, performance.now() + verdict.waitMs)
         return verdict
       },
@@ -122,7 +123,9 @@ export function remembering(create: CreateCounting): CreateCounting {
   }
 }
 
-/** Answers from memory when Redis has not answered in time, or not at all; wrong where it never asks Redis again. */
+/**
+ * Falls back to memory when Redis fails or misses the timeout. Wrong with `isForEver`, which never asks Redis again.
+ */
 export function insured(
   create: CreateCounting,
   { isForEver, deadlineMs }: { readonly isForEver: boolean; readonly deadlineMs?: number },

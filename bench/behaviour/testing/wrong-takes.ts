@@ -1,15 +1,15 @@
 import type { Limit } from "../app.ts"
 import { byLogs, type CreateCounting, connect, takeFromLogs, type Verdict } from "./takes.ts"
 
-// Limiters that are wrong on purpose, each in one way.
+// Limiters with a deliberate fault each.
 
-/** Wrong: rejects as soon as the connection is gone, so that an app without an insurance fails. */
+/** Wrong: rejects as soon as the connection is lost, so that an app without a fallback fails. */
 export const byConnectedLogs: CreateCounting = (setup) => {
   const client = connect(setup, { maxRetriesPerRequest: 0 })
   return { take: (name) => takeFromLogs(client, name, setup.limits), close: () => client.disconnect() }
 }
 
-/** Wrong: by the clock of its own process. */
+/** Wrong: uses the clock of its own process. */
 export const byOwnClock: CreateCounting = (setup, aheadMs) => {
   const client = connect(setup)
   return {
@@ -18,7 +18,7 @@ export const byOwnClock: CreateCounting = (setup, aheadMs) => {
   }
 }
 
-/** Wrong: one limit after the other, each of which keeps what it has counted; the longest first or last. */
+/** Wrong: decides one limit after the other, and a limit keeps its count if a later limit refuses. */
 export function inTurn(isLongestFirst: boolean): CreateCounting {
   return (setup) => {
     const client = connect(setup)
@@ -37,11 +37,11 @@ export function inTurn(isLongestFirst: boolean): CreateCounting {
   }
 }
 
-/** Wrong: only the first of several limits. */
+/** Wrong: enforces only the first of several limits. */
 export const byFirstLimit: CreateCounting = (setup, aheadMs) =>
   byLogs({ ...setup, limits: setup.limits.slice(0, 1) }, aheadMs)
 
-/** Wrong: counts anew in each window since the epoch, so that two of them meet. */
+/** Wrong: starts from zero in each window since the epoch, so two windows can be used up at their boundary. */
 export const inFixedWindows: CreateCounting = (setup) => {
   const client = connect(setup)
   const { limit, windowMs } = setup.limits[0] as Limit
@@ -55,7 +55,7 @@ export const inFixedWindows: CreateCounting = (setup) => {
   }
 }
 
-/** Wrong: looks whether there is room, and counts in a second step. */
+/** Wrong: checks the limit first, and counts in a second step. */
 export const inTwoSteps: CreateCounting = (setup) => {
   const client = connect(setup)
   const { limit, windowMs } = setup.limits[0] as Limit
@@ -70,7 +70,7 @@ export const inTwoSteps: CreateCounting = (setup) => {
   }
 }
 
-/** Wrong: the same for everybody, and nothing is counted. */
+/** Wrong: returns the same verdict for every client, and counts nothing. */
 export function always(verdict: Verdict): CreateCounting {
   return () => ({ take: async () => verdict, close() {} })
 }
