@@ -7,21 +7,22 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { pairedRatios, type Spread, spreadOf } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// Each framework bare, with two constant headers, with a constant refusal, with a count by hand, with Sluice and with its usual
-// limiter, admitting and refusing, under the load of wrk. bench/README.md says how to read it.
+// Measures each framework under the load of wrk: bare, with two constant headers, with a constant refusal, with a count
+// by hand, with Sluice and with its usual limiter. The limiters admit or refuse all requests. bench/README.md explains
+// the output.
 
-/** Of bare Fastify's requests a second. */
+/** The least share of bare Fastify's requests per second. */
 const LEAST_OF_FASTIFY = 0.93
 
 const { quick, json, only, starts: asked } = readCommandLine({ takesStarts: true })
 const starts = asked ?? (quick ? 1 : 4)
-// Short ones, and many: what the machine does for others changes from second to second.
+// Many short rounds, because other load on the machine changes from second to second.
 const rounds = quick ? 5 : 10
 const seconds = 0.25
 
 const wanted = CONTENDERS.filter(({ name, protection }) => name.includes(only) && protection !== "bare")
 if (wanted.length === 0) {
-  console.error(`Nothing that is compared has a name with "${only}".`)
+  console.error(`No contender has a name that contains "${only}".`)
   process.exit(2)
 }
 if (!(await hasWrk())) {
@@ -31,10 +32,10 @@ if (!(await hasWrk())) {
 const machine = describeMachine()
 printMachine(machine)
 console.log(
-  `wrk with ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s in each of ${starts} starts of each, with the bare framework in turn`,
+  `wrk with ${CONNECTIONS} connections; ${starts} processes for each contender, ${rounds} rounds of ${seconds} s in each, in turn with the bare framework`,
 )
 
-// With whom they are compared.
+// The wanted contenders, and the bare frameworks that they are compared with.
 const needed = CONTENDERS.filter(({ name }) => wanted.some((one) => name === one.name || name === one.bare))
 const measured = await measureHttp(needed, { starts, rounds, seconds })
 const results = needed.map(report)
@@ -49,7 +50,7 @@ interface Result {
   readonly perSecond: Spread
   readonly p99Ms: Spread
   readonly cpuUs: Spread
-  /** Of what the bare framework does in the same process, round by round. */
+  /** Requests per second as a share of the bare framework's in the same process, round by round. */
   readonly ofBare: Spread
   readonly cpuOfBare: Spread
 }
@@ -77,7 +78,7 @@ function report(contender: Contender): Result {
 function printResults(): void {
   const two = ({ median, least, most }: Spread) => [median, least, most].map((value) => value.toFixed(2))
   printTable(
-    "Requests a second and CPU of the server, medians; of bare: median, least and most of the rounds",
+    "Medians of requests per second and CPU time of the server; ratios to the bare framework with least and most",
     ["", "requests/s", "p99 ms", "CPU us", "of bare", "from", "to", "CPU of bare", "from", "to"],
     results.map(({ contender, perSecond, p99Ms, cpuUs, ofBare, cpuOfBare }) => [
       contender.name,
@@ -96,7 +97,8 @@ function printResults(): void {
       const { ofBare, cpuOfBare } = result
       const wanted = `at least ${LEAST_OF_FASTIFY}`
       printWanted(`${name}: of bare`, ofBare.median, ofBare.median >= LEAST_OF_FASTIFY, wanted)
-      // What bare Fastify does in the CPU time of one such request: the same figure, less the noise of others.
+      // The requests of bare Fastify in the CPU time of one such request. It is the same ratio, without noise from
+      // other load.
       const byCpu = 1 / cpuOfBare.median
       printWanted(`${name}: of bare, by CPU`, byCpu, byCpu >= LEAST_OF_FASTIFY, wanted)
     }

@@ -4,11 +4,11 @@ import type { Framework } from "./worker.ts"
 export interface Contender extends Setup {
   readonly name: string
   readonly framework: Framework
-  /** Whether its requests are refused; of a limiter those after the first. */
+  /** Whether its requests are refused. A limiter admits the first one. */
   readonly refuses: boolean
-  /** The framework without a limiter, which it is compared with. */
+  /** Name of the contender without a limiter, which it is compared with. */
   readonly bare: string
-  /** A response header that shows that the limiter is there and tells its numbers. */
+  /** A response header that shows that the limiter is active. */
   readonly header: string | undefined
 }
 
@@ -21,7 +21,10 @@ const PEERS: Readonly<Record<Framework, { readonly name: string; readonly header
   koa: { name: "koa-ratelimit", header: "x-ratelimit-remaining" },
 }
 
-/** For each framework: bare, two constant headers, a constant refusal, by hand, and Sluice and its peer, admitting and refusing. */
+/**
+ * The contenders for each framework: bare, two constant headers, a constant refusal, a count by hand, and Sluice and
+ * its peer, each admitting and refusing.
+ */
 export const CONTENDERS: readonly Contender[] = (Object.keys(PEERS) as Framework[]).flatMap((framework) => {
   const bare = `${framework}, bare`
   const { name, header } = PEERS[framework]

@@ -6,33 +6,33 @@ import { WINDOW_MS } from "./setup.ts"
 import { load } from "./wrk.ts"
 
 export const CONNECTIONS = 64
-/** Requests after which a server runs as fast as it will. */
+/** Requests after which the code of a server is compiled. */
 const WARM_AFTER = 20_000
-/** Longer than a process is measured. Where a window ends one request is admitted that should be refused. */
+/** Longer than a process is measured. No window may end in that time, because the next one admits a request again. */
 const MEASURED_WITHIN_MS = 60_000
 
 export interface Sample {
   readonly perSecond: number
   readonly p99Ms: number
-  /** CPU time of the server's process for one request. */
+  /** CPU time of the server's process per request. */
   readonly cpuUs: number
 }
 
-/** What one round showed of a contender, and of the bare framework in the same process. */
+/** One round of a contender, and of the bare framework in the same process. */
 export interface Round {
   readonly own: Sample
   readonly bare: Sample
 }
 
-/** What was measured, by contender, in the order of the rounds. */
+/** The rounds of each contender, in order. */
 export type Measured = ReadonlyMap<Contender, readonly Round[]>
 
 interface Plan {
-  /** Processes that are started one after the other for each contender. */
+  /** Number of processes for each contender, which run one after the other. */
   readonly starts: number
-  /** In each of them. */
+  /** Number of rounds in each process. */
   readonly rounds: number
-  /** For how long each server is loaded in a round. */
+  /** Duration of the load on each server in a round. */
   readonly seconds: number
 }
 
@@ -43,11 +43,12 @@ export interface Server {
 }
 
 /**
- * Loads each in turn with wrk, one framework after the other; throws where one admits or refuses what it should not.
+ * Loads the contenders in turn with wrk, one framework after the other. Rejects if a contender wrongly admits or
+ * refuses.
  *
- * A process has one contender, as an app has one limiter, and the bare framework beside it on another port: what is compared
- * is measured within seconds, and is neither faster nor slower for how memory happens to lie in one process. Which code is
- * compiled how still differs from start to start, hence several.
+ * A process has one contender, as an app has one limiter, and the bare framework on another port. The two are measured
+ * within seconds of each other and share the memory layout of the process. The compiled code still differs between
+ * processes, so there are several for each contender.
  */
 export async function measureHttp(contenders: readonly Contender[], plan: Plan): Promise<Measured> {
   const measured = new Map<Contender, Round[]>(contenders.map((each) => [each, []]))
@@ -93,12 +94,12 @@ async function measureProcess(
 export async function startServer(contender: Contender, child: ContenderProcess): Promise<Server> {
   const { framework, protection, limit } = contender
   const port = await child.ask<number>({ start: framework, protection, limit })
-  // The one request that a limit of 1 admits.
+  // Use up a limit of 1, so that later requests are refused.
   await fetch(`http://127.0.0.1:${port}/`)
   return { contender, process: child, port }
 }
 
-/** By requests and not by time: on a busy machine a second is too short to compile what is hot. */
+/** Sends a number of requests, because on a busy machine a fixed time may be too short to compile the hot path. */
 async function warmUp({ port }: Server): Promise<void> {
   for (let answered = 0; answered < WARM_AFTER; ) answered += (await load(port, CONNECTIONS, 1)).requests
 }
@@ -117,7 +118,10 @@ async function measureRound({ contender, process: child, port }: Server, seconds
   return { perSecond: (requests * 1e6) / durationUs, p99Ms: p99Us / 1e3, cpuUs }
 }
 
-/** Throws unless a request gets the status and the header that show the contender at work: wrk counts refusals, but not their status. */
+/**
+ * Rejects unless a request gets the expected status and header. wrk counts responses from status 400, but not each
+ * status.
+ */
 export async function verify({ name, refuses, header }: Contender, port: number): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${port}/`)
   await response.text()

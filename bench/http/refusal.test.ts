@@ -10,7 +10,7 @@ beforeAll(() => {
 })
 afterAll(() => child.stop())
 
-/** What the second request is answered, whose numbers are those of the moment. */
+/** Returns the response to the second request, with "n" for each number, because numbers depend on the time. */
 async function refusalOf(framework: Framework, protection: Protection): Promise<string> {
   const port = await child.ask<number>({ start: framework, protection, limit: 1 })
   const ask = () => fetch(`http://127.0.0.1:${port}/`)

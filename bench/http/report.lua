@@ -1,4 +1,4 @@
--- One line of JSON at the end of a run of wrk, in place of its text. `status` counts answers of 400 and above.
+-- Prints one line of JSON at the end of a run of wrk. `status` counts responses with a status of 400 or above.
 function done(summary, latency)
   local errors = summary.errors
   io.write(string.format(

@@ -4,8 +4,8 @@ const GET = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 const HEAD_END = "\r\n\r\n"
 
 /**
- * Sends a number of requests over keep-alive connections, on each the next one when the one before is answered. Rejects
- * unless every answer has status 200. For CPU time by the request, where wrk counts by time.
+ * Sends a number of requests over keep-alive connections, with one request at a time on each. Rejects unless every
+ * response has status 200. Used to measure CPU time per request, because wrk can only run for a given time.
  */
 export async function sendRequests(
   port: number,
@@ -49,7 +49,7 @@ function useConnection(port: number, takeOne: () => boolean, request: string): P
   })
 }
 
-/** Whether the text is a whole response. Throws if it has no Content-Length. */
+/** Whether the text is a whole response. Throws if Content-Length is missing. */
 export function isComplete(text: string): boolean {
   const headEnd = text.indexOf(HEAD_END)
   if (headEnd < 0) return false

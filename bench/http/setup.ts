@@ -1,12 +1,12 @@
 /**
- * What stands in front of the handler: nothing; two constant headers, without which no limiter can do; a constant refusal; the
- * least that counts and tells; Sluice; or the limiter most used with the framework.
+ * The code in front of the handler: nothing, two constant headers, a constant refusal, the cheapest count with
+ * correct headers, Sluice, or the limiter most used with the framework. Every limiter sends at least two headers.
  */
 export type Protection = "bare" | "headers" | "refusal" | "by hand" | "sluice" | "peer"
 
 export interface Setup {
   readonly protection: Protection
-  /** Requests an hour. */
+  /** Requests per hour. */
   readonly limit: number
 }
 
@@ -14,13 +14,13 @@ export const WINDOW_MS = 3_600_000
 
 type HeaderLine = readonly [name: string, value: string]
 
-/** The headers of "headers", as long as those that Sluice sets. */
+/** The headers of "headers", which are as long as the headers of Sluice. */
 export const HEADERS: readonly [policy: HeaderLine, limit: HeaderLine] = [
   ["ratelimit-policy", '"ip-1h";q=100000000;w=3600'],
   ["ratelimit", '"ip-1h";r=99999999;t=3600'],
 ]
 
-/** What "refusal" answers with: what Sluice does in the middle of the hour. */
+/** The headers of "refusal", which Sluice would send in the middle of the hour. */
 export const REFUSAL_HEADERS: readonly HeaderLine[] = [
   ["ratelimit-policy", '"ip-1h";q=1;w=3600'],
   ["ratelimit", '"ip-1h";r=0;t=1800'],
@@ -36,8 +36,8 @@ export const REFUSAL_BODY = JSON.stringify({
   "violated-policies": ["ip-1h"],
 })
 
-/** What every handler answers. */
+/** The response body of every handler. */
 export const BODY = { hello: "world" }
 
-/** Starts a server on a free port of the loopback interface, and yields the port. */
+/** Starts a server on a free port of the loopback interface, and resolves with the port. */
 export type StartServer = (setup: Setup) => Promise<number>

@@ -3,10 +3,10 @@ import type { Setup, StartServer } from "./setup.ts"
 
 export type Framework = "fastify" | "express" | "koa"
 
-/** Starts the server, or tells the CPU time that the process has used, in microseconds. */
+/** A task that starts the server, or else returns the CPU time of the process in microseconds. */
 export type Task = ({ readonly start: Framework } & Setup) | { readonly start?: never }
 
-// Only the framework that is measured is loaded.
+// Load only the framework that is measured.
 const SERVERS: Readonly<Record<Framework, () => Promise<{ readonly start: StartServer }>>> = {
   fastify: () => import("./servers/fastify.ts"),
   express: () => import("./servers/express.ts"),

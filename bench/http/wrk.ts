@@ -5,26 +5,26 @@ import { promisify } from "node:util"
 const SCRIPT = fileURLToPath(new URL("./report.lua", import.meta.url))
 const run = promisify(execFile)
 
-/** What wrk saw in one round. */
+/** The results of wrk in one round. */
 export interface Load {
   readonly requests: number
   readonly durationUs: number
   readonly p99Us: number
-  /** Answers with a status of 400 or above. */
+  /** Responses with a status of 400 or above. */
   readonly status: number
-  /** Requests without an answer. */
+  /** Requests without a response. */
   readonly failed: number
 }
 
-/** For which a load that ends with a signal would go on without it. */
+/** Extra seconds of a load that a signal ends, so that it does not end by itself. */
 const LONG_ENOUGH_S = 10
 
-/** For whom it is not. */
+/** The error message if wrk is missing. */
 export const NO_WRK = "wrk is not on PATH. Debian and Ubuntu: apt-get install wrk. macOS: brew install wrk."
 
-/** Whether wrk is there. */
+/** Whether wrk is on the PATH. */
 export async function hasWrk(): Promise<boolean> {
-  // It ends with 1 when it prints its version.
+  // wrk exits with 1 after it has printed its version.
   return run("wrk", ["-v"]).then(
     () => true,
     (error: NodeJS.ErrnoException) => error.code !== "ENOENT",
@@ -32,8 +32,9 @@ export async function hasWrk(): Promise<boolean> {
 }
 
 /**
- * Loads the server from so many connections, in one thread: the server has the other core. `script` ends as report.lua. wrk
- * counts whole seconds; less than that ends with a signal, which it looks for every tenth of a second.
+ * Loads the server over `connections` connections from one thread, so that the server has the other core. `script` must
+ * print the result of report.lua. wrk accepts only whole seconds. Another duration ends with a signal, which wrk checks
+ * every 100 ms.
  */
 export async function load(
   port: number,
@@ -48,6 +49,6 @@ export async function load(
   if (!isWhole) setTimeout(() => running.child.kill("SIGINT"), seconds * 1000)
   const { stdout } = await running
   const line = stdout.split("\n").find((one) => one.startsWith("{"))
-  if (line === undefined) throw new Error(`wrk told nothing: ${stdout}`)
+  if (line === undefined) throw new Error(`wrk printed no result: ${stdout}`)
   return JSON.parse(line)
 }
