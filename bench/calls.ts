@@ -6,8 +6,8 @@ import { type Calls, WAYS, type Way } from "./calls/ways.ts"
 import { Worktree } from "./compare/worktree.ts"
 import { printTable } from "./report/table.ts"
 
-// How many functions of how many files of Sluice one admitted request calls: `bench:calls [COMMIT] [--files]`. With a commit the sources of
-// that commit are counted, too. bench/README.md says how to read it.
+// Counts the functions of Sluice that one admitted request calls, and their files: `bench:calls [COMMIT] [--files]`.
+// With a commit, it also counts those in the sources of that commit. bench/README.md explains the output.
 
 const here = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "")
 

@@ -8,7 +8,7 @@ import { Worktree } from "./compare/worktree.ts"
 import { startServer } from "./redis/server.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 
-// Compares the CPU time of this tree's build with that of another commit's. bench/README.md says how to read it.
+// Compares the CPU time of this tree's build with the build of another commit. bench/README.md explains the output.
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
 
@@ -47,7 +47,7 @@ async function measureRound(jobs: readonly Job[]): Promise<Round> {
   return { before, now }
 }
 
-/** Ends the process with one line when the command line is wrong. */
+/** Reads the command line and creates the worktree. Prints one line and ends the process if either fails. */
 function prepare(): { readonly command: CompareCommand; readonly worktree: Worktree } {
   try {
     const command = readCompareCommand(process.argv.slice(2))

@@ -12,9 +12,9 @@ import fastify from "fastify"
 import KoaApp from "koa"
 import type { Calls, Way } from "./ways.ts"
 
-// Sends requests in one way, and prints which functions of Sluice the last one called.
+// Sends requests in one way, and prints the functions of Sluice that the last request called.
 
-/** Requests before the one that is counted: some things are made at the first one. */
+/** Number of requests before the counted one, because the first request initializes some things. */
 const BEFORE = 5
 const RULE = { limit: 100, window: "1 minute" } as const
 
@@ -59,7 +59,7 @@ const session = new Session()
 session.connect()
 await session.post("Profiler.enable")
 await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false })
-// What is read is counted anew from here.
+// Reset the counts.
 await session.post("Profiler.takePreciseCoverage")
 await send()
 const { result } = await session.post("Profiler.takePreciseCoverage")
@@ -71,7 +71,7 @@ for (const { url, functions } of result) {
   if (!path.startsWith(`${root}/packages/`)) continue
   for (const { functionName, ranges } of functions) {
     const count = ranges[0]?.count ?? 0
-    // The transpiler names functions by one of its own.
+    // `__name` is a helper of the transpiler.
     if (count === 0 || functionName === "__name") continue
     const file = path.slice(root.length + 1)
     calls[file] ??= {}

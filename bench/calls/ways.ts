@@ -2,5 +2,5 @@
 export const WAYS = ["decide", "express", "fastify", "koa"] as const
 export type Way = (typeof WAYS)[number]
 
-/** How often each function of each file was called; a function without a name is "". */
+/** The number of calls of each function in each file. An anonymous function has the name "". */
 export type Calls = Readonly<Record<string, Readonly<Record<string, number>>>>

@@ -1,20 +1,20 @@
 import { pathToFileURL } from "node:url"
 import type { ContenderOptions } from "../contender-process.ts"
 
-/** The environment variable that names the build to a measured process. */
+/** The environment variable from which a measured process reads the build to use. */
 export const BUILD = "SLUICE_BENCH_BUILD"
 
 const USE_BUILD = new URL("./use-build.ts", import.meta.url).href
 
 /**
- * The young generation has its largest size from the start. V8 would let it grow by chance: of two equal processes one collected
- * garbage half as often again as the other, and used 8 % more CPU.
+ * Gives the young generation its largest size from the start. Otherwise its growth depends on chance. Of two equal
+ * processes, one had 1.5 times as many garbage collections as the other, and used 8 % more CPU.
  */
 export const FLAGS: readonly string[] = ["--min-semi-space-size=16", "--max-semi-space-size=16"]
 
-/** Returns the options of a process in which `@sluice/core` and the adapters are those of the tree. */
+/** Returns the options of a process that loads `@sluice/core` and the adapters from the given tree. */
 export function withBuild(root: string): ContenderOptions {
-  // The packages are what the folder of the benchmark depends on.
+  // The hooks resolve the packages as dependencies of the tree's bench folder.
   const bench = pathToFileURL(`${root}/bench/package.json`).href
   return { imports: [USE_BUILD], env: { [BUILD]: bench }, flags: FLAGS }
 }

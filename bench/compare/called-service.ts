@@ -23,9 +23,9 @@ const POST = [
   BODY,
 ].join("\r\n")
 
-/** The decision service of a tree, and a client of both its doors. */
+/** The decision service of a tree, with a client for gRPC and HTTP. */
 export interface CalledService extends Pick<ServiceProgram, "usage" | "stop"> {
-  /** Has it make this number of decisions. Rejects when a call fails or is refused. */
+  /** Asks the service for this number of decisions. Rejects if a call fails or is refused. */
   call(how: Calling, decisions: number): Promise<void>
 }
 

@@ -5,9 +5,9 @@ export interface CompareCommand {
   /** The commit to compare with, as git understands it. */
   readonly commit: string
   readonly groups: readonly Group[]
-  /** How often each build is measured. */
+  /** Number of rounds in which each build is measured. */
   readonly rounds: number
-  /** The file that gets every sample. */
+  /** The file to write every sample to. */
   readonly json: string | undefined
 }
 
@@ -17,7 +17,7 @@ const MOST_ROUNDS = 999
 
 const ACCEPTED = `bench:compare COMMIT [--only ${GROUPS.join(",")}] [--rounds NUMBER] [--quick] [--json FILE]`
 
-/** Returns what the command line asks for; throws an Error whose one line says what is wrong and what is accepted. */
+/** Reads the command line. Throws an Error whose one-line message contains the problem and the usage. */
 export function readCompareCommand(args: readonly string[]): CompareCommand {
   try {
     const { values, positionals } = parseArgs({

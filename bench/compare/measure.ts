@@ -10,12 +10,12 @@ import { withBuild } from "./build.ts"
 import { type CalledService, startCalledService } from "./called-service.ts"
 import { type Job, OF_REDIS } from "./measurements.ts"
 
-/** CPU microseconds by the request, by the name of what was measured. */
+/** CPU microseconds per request, by the name of the measurement. */
 export type Figures = ReadonlyMap<string, number>
 
 /**
- * Slices of a measurement, in which the builds take turns: what else runs on the machine changes within seconds, and
- * so meets both alike. An even number, so that each build is first as often as the other.
+ * The number of slices of a measurement, in which the builds take turns. Other load on the machine changes within
+ * seconds, so it affects both builds equally. The number is even, so that each build is first equally often.
  */
 const SLICES = 6
 const FILLED_IN_FLIGHT = 64
@@ -49,8 +49,8 @@ async function measureCounting(
   redis: RedisServer,
 ): Promise<readonly Figures[]> {
   await redis.command("FLUSHALL", "SYNC")
-  // Builds that name counters alike share them. Without these requests the first build would create each counter, and
-  // the second one would find it, which is another path of the script.
+  // Builds that use the same counter names share the counters. Without these requests the first build would create each
+  // counter and the second would find it, which is another path of the script.
   const fill: Task = {
     port: redis.port,
     workload,
@@ -129,7 +129,7 @@ async function measureCalling(
   }
 }
 
-/** Calls `measure` for each worker in each slice, one after the other, and begins with another worker each time. */
+/** Calls `measure` for each worker in each slice, one after the other. Each slice starts with another worker. */
 async function takeTurns<Worker>(
   workers: readonly Worker[],
   measure: (worker: Worker, index: number, slice: number) => Promise<void>,

@@ -8,23 +8,23 @@ export function isGroup(name: string): name is Group {
   return GROUPS.some((group) => group === name)
 }
 
-/** Ends the name of a figure that is the CPU time of the Redis server. */
+/** The suffix of figures that are the CPU time of the Redis server. */
 export const OF_REDIS = ": Redis server"
 
 interface Amount {
-  /** Requests that come first, so that the code is compiled. */
+  /** Number of requests before the measurement, so that the code is compiled. */
   readonly warmUp: number
-  /** Requests that are measured, in equal slices. */
+  /** Number of requests that are measured, in equal slices. */
   readonly measured: number
 }
 
-/** How a contender of `bench/load` is loaded. */
+/** A load for a contender of `bench/load`. */
 interface Counting extends Amount {
   readonly measurement: string
   readonly inFlight: number
 }
 
-/** How the decision service is called; the figure is for one decision. */
+/** A load for the decision service. The figure is for one decision. */
 export interface Calling extends Amount {
   readonly measurement: string
   readonly over: "grpc" | "http"
@@ -32,7 +32,7 @@ export interface Calling extends Amount {
   readonly each: number
 }
 
-/** What one process measures; both builds get a new process for it in each round. */
+/** The measurements of one process. Both builds get a new process for each job in each round. */
 export type Job = { readonly group: Group } & (
   | {
       readonly kind: "counting"
@@ -46,8 +46,8 @@ export type Job = { readonly group: Group } & (
 )
 
 /**
- * Lists what is measured. The load is a number of requests and not a time, so that the compiler sees the same requests
- * on a busy machine. A measurement takes less than two seconds on a quiet one.
+ * All jobs. The load is a number of requests and not a time, so that the compiler sees the same requests on a busy
+ * machine. A measurement takes less than two seconds on an idle machine.
  */
 export const JOBS: readonly Job[] = [
   {

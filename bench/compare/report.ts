@@ -9,7 +9,7 @@ export interface Round {
   readonly now: Figures
 }
 
-/** CPU microseconds by the request in each round, and the ratios of this tree to the commit. */
+/** CPU microseconds per request in each round, and the ratios of this tree to the commit. */
 export interface Compared {
   readonly name: string
   readonly before: readonly number[]
@@ -22,7 +22,7 @@ export interface Compared {
 /** The largest ratio that is not a regression. */
 const MOST_TIMES = 1.05
 
-/** Compares what was measured within each round. */
+/** Compares the figures of both builds within each round. */
 export function compareFigures(rounds: readonly Round[]): readonly Compared[] {
   return [...(rounds[0]?.now.keys() ?? [])].map((name) => {
     const figuresOf = (build: keyof Round) => rounds.map((round) => round[build].get(name) ?? Number.NaN)
@@ -40,7 +40,7 @@ export function compareFigures(rounds: readonly Round[]): readonly Compared[] {
   })
 }
 
-/** Prints the ratios, and whether each measurement stays within what a change may cost. */
+/** Prints the ratios, and whether each one stays within the bound. */
 export function printComparison(comparison: readonly Compared[], commit: string): void {
   const rounds = comparison[0]?.now.length ?? 0
   printTable(
@@ -54,7 +54,7 @@ export function printComparison(comparison: readonly Compared[], commit: string)
   )
   console.log()
   for (const { name, median: ratio } of comparison) {
-    // The Redis server's own share is shown for whoever changes a script.
+    // Figures of the Redis server have no bound. They show the effect of changes to a script.
     if (name.endsWith(OF_REDIS)) continue
     printWanted(`${name}, times ${commit}`, ratio, ratio <= MOST_TIMES, `at most ${MOST_TIMES}`)
   }

@@ -66,7 +66,7 @@ it.each([
   if (pid !== undefined) await until("the program has ended", () => !isRunning(pid))
 })
 
-/** A process with a worktree, in which a program of a program runs while it waits. */
+/** Starts a process that owns a worktree. If it waits, a child of its child runs in the worktree. */
 async function startOwner(
   how: "ends" | "throws" | "waits",
 ): Promise<{ child: ChildProcess; root: string; pid: number | undefined }> {
@@ -85,7 +85,7 @@ async function startOwner(
   return { child, root, pid: Number(readFileSync(file, "utf8")) }
 }
 
-/** Whether the process runs. A dead one that its parent has not waited for, a zombie, does not. */
+/** Whether the process runs. A zombie, which has ended but was not reaped by its parent, does not run. */
 function isRunning(pid: number): boolean {
   const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" })
   return stdout.trim() !== "" && !stdout.startsWith("Z")

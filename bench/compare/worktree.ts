@@ -6,9 +6,9 @@ import { join } from "node:path"
 import type { Writable } from "node:stream"
 
 /**
- * Removes the worktree when its input ends: when `remove` says so, and when this process ends in any way, SIGKILL
- * included. An exit handler is not enough, since tsx kills a process that a signal does not end at once.
- * Each line of the input is the process group that works in the worktree, or empty.
+ * Removes the worktree when its standard input ends. That happens when `remove` closes it, and when this process ends
+ * in any way, including SIGKILL. An exit handler is not enough, because tsx kills a process that a signal does not end
+ * at once. Each line of the input is the process group that works in the worktree, or empty.
  */
 const REMOVE_AT_END = `
 while read -r line; do group=$line; done
@@ -25,14 +25,14 @@ export class Worktree {
 
   /**
    * Checks out a commit of the repository.
-   * @throws Error of one line when git does not know the commit.
+   * @throws Error with a one-line message if git does not know the commit.
    */
   constructor(repository: string, revision: string) {
     this.commit = commitOf(repository, revision)
-    // By its real path, as git records it.
+    // Use the real path, as git records it.
     const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-compare-")))
     this.root = join(folder, "tree")
-    // A process group of its own, which Ctrl-C does not reach.
+    // Detached, so that it has its own process group and Ctrl-C does not end it.
     this.#watchdog = spawn("/bin/sh", ["-c", REMOVE_AT_END, "sh", repository, this.root, folder], {
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
@@ -41,7 +41,10 @@ export class Worktree {
     git(repository, "worktree", "add", "--quiet", "--detach", this.root, this.commit)
   }
 
-  /** Installs what the commit's lockfile says and builds what is measured. Rejects with the output of what fails. */
+  /**
+   * Installs the dependencies in the commit's lockfile and builds the measured packages. Rejects with the output on
+   * failure.
+   */
   async build(): Promise<void> {
     const { packageManager } = JSON.parse(readFileSync(join(this.root, "package.json"), "utf8"))
     const pnpm = ["-y", packageManager as string]
@@ -50,7 +53,7 @@ export class Worktree {
     await this.run("npx", [...pnpm, "exec", "turbo", "run", "build", ...packages])
   }
 
-  /** Runs a program in the worktree; rejects with its output when it fails. */
+  /** Runs a program in the worktree. Rejects with its output if it fails. */
   async run(program: string, args: readonly string[]): Promise<void> {
     const child = spawn(program, args, { cwd: this.root, detached: true, stdio: ["ignore", "pipe", "pipe"] })
     this.#watchdog.stdin.write(`${child.pid}\n`)
@@ -61,7 +64,7 @@ export class Worktree {
     if (code !== 0) throw new Error(`\`${program} ${args.join(" ")}\` failed in ${this.commit}:\n${output}`)
   }
 
-  /** Ends what runs in the worktree, and resolves once the worktree is removed. Idempotent. */
+  /** Kills the processes that run in the worktree, and resolves when the worktree is removed. Idempotent. */
   async remove(): Promise<void> {
     if (this.#watchdog.exitCode !== null) return
     this.#watchdog.ref()
