@@ -1,10 +1,10 @@
 declare module "koa-ratelimit" {
   import type { Context, Middleware } from "koa"
 
-  /** All that index.js and the limiters of both drivers read; the package has no types of its own. */
+  /** The options that index.js and the limiters of both drivers read. The package does not include types. */
   interface Options {
     readonly driver?: "redis" | "memory"
-    /** A client of ioredis, or for the memory driver a Map. */
+    /** An ioredis client, or a Map for the memory driver. */
     readonly db?: object
     readonly duration?: number
     readonly max?: number

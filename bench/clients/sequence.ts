@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1, the same for the same seed (a 32-bit xorshift generator). */
+/** Returns a 32-bit xorshift generator of numbers from 0 to 1, which is the same for the same seed. */
 export function random(seed: number): () => number {
   let state = seed | 1
   return () => {
@@ -9,13 +9,13 @@ export function random(seed: number): () => number {
   }
 }
 
-/** `length` numbers below `count`, each as likely as any other. */
+/** Returns `length` numbers below `count`, all equally likely. */
 export function uniformSequence(count: number, length: number, seed: number): Uint32Array {
   const next = random(seed)
   return new Uint32Array(length).map(() => Math.floor(next() * count))
 }
 
-/** `length` numbers below `count`, one of them as often as the k-th most frequent is with probability 1 / k. */
+/** Returns `length` numbers below `count`. The k-th most frequent number has a probability proportional to 1 / k. */
 export function zipfSequence(count: number, length: number, seed: number): Uint32Array {
   const next = random(seed)
   const upTo = new Float64Array(count)
@@ -24,7 +24,7 @@ export function zipfSequence(count: number, length: number, seed: number): Uint3
     sum += 1 / (rank + 1)
     upTo[rank] = sum
   }
-  // A prime sets neighbours in frequency apart, so that the frequent ones are not the oldest.
+  // Multiplying by a prime spreads numbers of similar frequency, so that the frequent ones are not the oldest.
   return new Uint32Array(length).map(() => (firstAbove(upTo, next() * sum) * 7919) % count)
 }
 

@@ -8,7 +8,7 @@ import { FastifyLocalStore, incremented, KoaMemoryLimiter } from "../load/peer-s
 const FAILED = (): Outcome => "failed"
 const judgeTruth = (isGranted: boolean): Outcome => (isGranted ? "granted" : "refused")
 
-/** Each contender in the memory of its process, with what it does for one limit without a framework around it. */
+/** Each contender that counts in the memory of its process. It decides one limit, without a framework. */
 export const IN_PROCESS: Readonly<Record<string, ContenderKind>> = {
   "sluice take, in process": {
     sends: [],
@@ -48,10 +48,10 @@ export const IN_PROCESS: Readonly<Record<string, ContenderKind>> = {
     async create(setup) {
       const { limit, windowMs } = onlyLimit(setup)
       const store = new MemoryStore()
-      // The middleware gives the store all of its options; the store reads this one.
+      // The middleware passes all of its options to the store, which reads only this one.
       store.init({ windowMs } as Parameters<MemoryStore["init"]>[0])
       return {
-        // The middleware compares what the store has counted.
+        // The middleware compares the store's count with the limit.
         count: async (key) => (await store.increment(key)).totalHits <= limit,
         judge: judgeTruth,
         judgeError: FAILED,

@@ -1,24 +1,27 @@
-/** Failed: no decision of the store that is measured, such as one by the fallback. */
+/**
+ * The outcome of a request. "failed" means that the measured store did not decide, for example because the fallback
+ * did.
+ */
 export type Outcome = "granted" | "refused" | "failed"
 
-/** What decides one request of a client. */
+/** A limiter that decides one request of a client at a time. */
 export interface Contender<Decided = unknown> {
   count(key: string): Decided | Promise<Decided>
   judge(decided: Decided): Outcome
-  /** Of what it rejects with. */
+  /** Returns the outcome for an error that `count` rejected with. */
   judgeError(error: unknown): Outcome
 }
 
 export interface Setup {
-  /** Of the Redis to count in. */
+  /** Port of the Redis that holds the counters. */
   readonly port: number
-  /** The limits on a request: units in so many milliseconds. */
+  /** The limits that apply to each request. */
   readonly limits: readonly { readonly limit: number; readonly windowMs: number }[]
 }
 
-/** How a contender is set up, as its own page says. */
+/** A kind of contender, set up as its documentation recommends. */
 export interface ContenderKind {
-  /** The commands that it sends by itself; what its scripts call is not among them. */
+  /** The Redis commands that it sends, without the commands that its scripts call. */
   readonly sends: readonly string[]
   create(setup: Setup): Promise<Contender>
 }

@@ -3,7 +3,7 @@ import { ON_REDIS } from "../redis/contenders.ts"
 import type { ContenderKind } from "./contender.ts"
 import { NOBODY } from "./names.ts"
 
-/** Whoever can be driven, by name. */
+/** All contenders by name. */
 export const CONTENDERS: Readonly<Record<string, ContenderKind>> = {
   ...IN_PROCESS,
   ...ON_REDIS,

@@ -5,23 +5,25 @@ export interface Driven {
   readonly decisions: number
   readonly refused: number
   readonly failed: number
-  /** What the first one failed with; undefined when it was a decision without Redis. */
+  /** The error of the first failed decision. Undefined if it was a decision without Redis. */
   readonly firstError: unknown
   readonly wallMs: number
-  /** CPU of the whole process: the load's own and garbage collection included. */
+  /** CPU time of the whole process, including the load generator and garbage collection. */
   readonly cpuUs: number
-  /** Of every 16th decision, in milliseconds, sorted: of the last ones when there are many. */
+  /** The sorted latencies of every 16th decision in milliseconds. If there are too many, only the last ones. */
   readonly latenciesMs: Float64Array
 }
 
-/** Decisions after which a request waits for a turn of the event loop, as requests from the network do. */
+/**
+ * Number of decisions after which the next request waits for a turn of the event loop, as requests from the network do.
+ */
 const DECISIONS_A_TURN = 256
 const TIMED_EVERY = 16
 const MOST_TIMED = 2 ** 16
 
 /**
- * Keeps so many requests in flight: each one that is decided starts another. Once through the sequence, or over and
- * over for some time.
+ * Keeps `inFlight` requests in flight: each decision starts the next request. Goes once through the sequence, or
+ * repeats it for `forMs`.
  */
 export async function drive(
   contender: Contender,
@@ -30,7 +32,7 @@ export async function drive(
   forMs?: number,
 ): Promise<Driven> {
   const latencies = new Float64Array(MOST_TIMED)
-  // Counted one by one: a table by outcome is looked up by its text.
+  // Separate variables, because a table by outcome would need a string lookup for each decision.
   let granted = 0
   let refused = 0
   let failed = 0
@@ -110,7 +112,7 @@ export async function drive(
   }
 }
 
-/** CPU microseconds of making one key, which is in what `drive` tells. */
+/** Returns the CPU microseconds for making one key. The CPU time that `drive` returns includes them. */
 export function costOfKeys(sequence: Uint32Array): number {
   const before = process.cpuUsage()
   let characters = 0
@@ -120,7 +122,7 @@ export function costOfKeys(sequence: Uint32Array): number {
   return (user + system) / sequence.length
 }
 
-/** The value that the part of the sorted ones is not above; NaN of none. */
+/** Returns the quantile (`part` from 0 to 1) of sorted values, or NaN without values. */
 export function quantile(sorted: Float64Array, part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
 }

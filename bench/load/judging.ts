@@ -2,18 +2,18 @@ import type { Decision, Policy } from "@sluice/core"
 import { RateLimiterRes } from "rate-limiter-flexible"
 import type { Outcome, Setup } from "./contender.ts"
 
-/** Degraded is a decision without the store. */
+/** Returns the outcome of a decision. A degraded decision was made without the store, so it has failed. */
 export function judgeDecision({ allowed, degraded }: Decision): Outcome {
   if (degraded) return "failed"
   return allowed ? "granted" : "refused"
 }
 
-/** rate-limiter-flexible rejects with the result where it refuses, and with an Error where something broke. */
+/** Returns the outcome of a rejection by rate-limiter-flexible: a result is a refusal, and an Error is a failure. */
 export function judgeRejection(reason: unknown): Outcome {
   return reason instanceof RateLimiterRes ? "refused" : "failed"
 }
 
-/** The policy of a limit, the n-th of its kind. */
+/** Returns the policy of the n-th limit. */
 export function policyOf({ limit, windowMs }: Setup["limits"][number], nth: number): Policy {
   return {
     name: `ip-${windowMs}`,

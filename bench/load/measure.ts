@@ -6,26 +6,26 @@ import { NOBODY } from "./names.ts"
 import type { Sample as NodeSample, Task } from "./worker.ts"
 import { WORKLOADS, type Workload } from "./workloads.ts"
 
-/** A workload with so many requests in flight, and who is measured in it. */
+/** A workload, the number of requests in flight, and the contenders. */
 export interface Case {
   readonly workload: Workload
   readonly inFlight: number
   readonly names: readonly string[]
 }
 
-/** One round of a contender; Redis' figures are by the decision too. */
+/** One round of a contender. All figures of Redis are per decision. */
 export interface Sample extends NodeSample {
   readonly redisUs: number
-  /** Commands that it sent. */
+  /** Commands that the contender sent. */
   readonly calls: number
-  /** Commands that Redis ran, by whatever script or connection. */
+  /** Commands that Redis ran, from scripts and from all connections. */
   readonly commands: number
 }
 
-/** What was measured in a case, by contender; a list has the rounds in order, the same for all. */
+/** The samples of a case by contender. Each list contains the same rounds in the same order. */
 export type Measured = ReadonlyMap<string, readonly Sample[]>
 
-/** New processes for each case; a round that is not kept comes first. */
+/** Measures a case in new processes. The first round is a warm-up. */
 export async function measureCase(
   server: RedisServer,
   { workload, inFlight, names }: Case,
@@ -39,7 +39,7 @@ export async function measureCase(
   try {
     for (let round = 0; round <= rounds; round++) {
       for (const contender of rotated(processes, round)) {
-        // Each client uses up what it has, and is known to be refused.
+        // Each client uses up its limit, and is then refused once, so that caches know the refusal.
         for (let time = 0; refuses === "all" && time < 2; time++)
           await contender.ask({ port, workload, inFlight, fill: [0, clients] } satisfies Task)
         const before = await usageOf(server)
@@ -66,7 +66,7 @@ export async function measureCase(
   return samples
 }
 
-/** A figure of one contender in comparison with another's, round by round. */
+/** Returns the ratios of a figure of one contender to the figure of another, round by round. */
 export function compare(
   measured: Measured,
   name: string,
@@ -78,7 +78,7 @@ export function compare(
   )
 }
 
-/** Decisions a second where Redis has no part in them: less what making the keys took. */
+/** Returns the decisions per second without the time for making the keys. Meaningful if no decision waits for Redis. */
 export function netPerSecond({ perSecond, keyUs }: Sample): number {
   return 1e6 / (1e6 / perSecond - keyUs)
 }

@@ -1,2 +1,2 @@
-/** What the load itself costs; it is in every other figure. */
+/** The load generator without a limiter. Every other figure includes its cost. */
 export const NOBODY = "nobody: the load alone"

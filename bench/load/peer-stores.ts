@@ -1,10 +1,10 @@
 import { createRequire } from "node:module"
 
-// What two peers count with, which they keep behind their middleware.
+// The internal stores of two peers, which their public middleware uses.
 
 const require = createRequire(import.meta.url)
 
-/** What a store of @fastify/rate-limit calls when it has counted. */
+/** The callback that a store of @fastify/rate-limit calls after counting. */
 export type Counted = (error: unknown, entry: { readonly current: number } | null) => void
 
 /** A store of @fastify/rate-limit. */
@@ -12,17 +12,17 @@ export interface FastifyStore {
   incr(key: string, counted: Counted, windowMs: number, limit: number): void
 }
 
-/** The one that it makes unless it is given a client. */
+/** The store that the plugin uses without a Redis client. */
 export const FastifyLocalStore: new () => FastifyStore = require("@fastify/rate-limit/store/LocalStore.js")
 
-/** The one that it makes where it is given a client. */
+/** The store that the plugin uses with a Redis client. */
 export const FastifyRedisStore: new (
   continueExceeding: boolean,
   exponentialBackoff: boolean,
   client: unknown,
 ) => FastifyStore = require("@fastify/rate-limit/store/RedisStore.js")
 
-/** Counts one request as the plugin does it; resolves with whether it is within the limit. */
+/** Counts one request as the plugin does. Resolves with whether the request is within the limit. */
 export function incremented(
   store: FastifyStore,
   key: string,
@@ -36,7 +36,7 @@ export function incremented(
   })
 }
 
-/** What koa-ratelimit makes for each request. */
+/** The object that koa-ratelimit creates for each request. */
 interface KoaLimiter {
   get(): Promise<{ readonly remaining: number }>
 }
@@ -47,8 +47,8 @@ type KoaLimiterClass = new (options: {
   readonly duration: number
 }) => KoaLimiter
 
-/** With `driver: "memory"`; `db` is a Map. */
+/** The limiter of the driver "memory". `db` is a Map. */
 export const KoaMemoryLimiter: KoaLimiterClass = require("koa-ratelimit/limiter/memory.js")
 
-/** With `driver: "redis"`; `db` is a client by ioredis. */
+/** The limiter of the driver "redis". `db` is an ioredis client. */
 export const KoaRedisLimiter: KoaLimiterClass = require("koa-ratelimit/limiter/redis.js")

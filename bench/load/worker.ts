@@ -4,25 +4,27 @@ import { CONTENDERS } from "./contenders.ts"
 import { costOfKeys, drive, quantile } from "./drive.ts"
 import { sequenceOf, WORKLOADS, type Workload } from "./workloads.ts"
 
-/** The first task makes the contender, for its workload. */
+/** A round of load. The first task creates the contender for its workload. */
 export interface Task {
   readonly port: number
   readonly workload: Workload
   readonly inFlight: number
-  /** Counts the clients from the first number to the second, each once. */
+  /** Counts each client once, from the first number up to but not including the second. */
   readonly fill?: readonly [number, number]
-  /** Without `fill`: milliseconds of load or, if given, requests; and which of its clients come. */
+  /** Milliseconds of load, unless `fill` or `requests` is given. */
   readonly forMs?: number
+  /** Number of requests, unless `fill` is given. */
   readonly requests?: number
+  /** Seed for the sequence of clients. */
   readonly seed?: number
 }
 
-/** What a contender did, by the decision. */
+/** The result of a round. CPU times are per decision. */
 export interface Sample {
   readonly decisions: number
   readonly wallMs: number
   readonly perSecond: number
-  /** Node's CPU, less that of making the key. */
+  /** CPU time of the process, without the time for making the key. */
   readonly nodeUs: number
   readonly keyUs: number
   readonly p50Ms: number
@@ -46,7 +48,7 @@ answerTasks<Task>(
     const isTimed = fill === undefined && requests === undefined
     const driven = await drive(contender, sequence, inFlight, isTimed ? forMs : undefined)
     const { decisions, wallMs, cpuUs, latenciesMs, refused, failed, firstError } = driven
-    // Now and then one is late on a busy machine, and not worth a word.
+    // On a busy machine a few decisions are late. Ignore them up to one percent.
     if (failed > decisions / 100)
       throw new Error(`${failed} of ${decisions} decisions failed: ${firstError ?? "made without Redis"}`)
     return {
@@ -65,7 +67,7 @@ answerTasks<Task>(
 
 async function create(port: number, workload: Workload): Promise<Contender> {
   const kind = CONTENDERS[process.argv[2] ?? ""]
-  if (kind === undefined) throw new Error(`${process.argv[2]} is no contender`)
+  if (kind === undefined) throw new Error(`unknown contender: ${process.argv[2]}`)
   const { limit, windowMs, isStacked } = WORKLOADS[workload]
   const windows = isStacked ? [1_000, 60_000, windowMs] : [windowMs]
   return kind.create({ port, limits: windows.map((ms) => ({ limit, windowMs: ms })) })

@@ -2,19 +2,19 @@ import { uniformSequence, zipfSequence } from "../clients/sequence.ts"
 
 const HOUR_MS = 3_600_000
 
-/** A limit that is never reached in a round, and that is no larger than one in use would be. */
+/** A limit that is never reached in a round, and is still as small as a realistic limit. */
 const NO_LIMIT = 1_000_000
 
-/** Of a workload: what happens, the limit on every client, and which of how many clients come. */
+/** A workload: its description, the limit of every client, the number of clients and their distribution. */
 interface Described {
   readonly says: string
   readonly limit: number
   readonly windowMs: number
   readonly clients: number
   readonly spread: "uniform" | "zipf"
-  /** Whether no request is refused, all are, or some: a round that sees otherwise is wrong. */
+  /** Whether none, all or some of the requests must be refused. A round with another result fails. */
   readonly refuses: "none" | "all" | "some"
-  /** Whether each request has three limits: a second's, a minute's and an hour's. */
+  /** Whether each request has three limits: per second, per minute and per hour. */
   readonly isStacked: boolean
 }
 
@@ -34,7 +34,8 @@ export const WORKLOADS = {
     clients: 1_000_000,
     spread: "zipf",
   },
-  // Ten million a second, and not above a million, from where on counters in Redis take the wide layout.
+  // The window allows ten million requests per second. A limit above a million would use the wide layout of counters in
+  // Redis.
   hot: { ...USUAL, says: "one client, a limit that is never reached", clients: 1, windowMs: 100 },
   "hot, limited": {
     ...USUAL,
@@ -49,11 +50,11 @@ export const WORKLOADS = {
     says: "a thousand clients that are over their limit of 1",
     clients: 1_000,
     limit: 1,
-    // Whose end hardly ever comes in the middle of a run: each client would be granted one more.
+    // A week hardly ever ends during a run. If it did, each client would be admitted once more.
     windowMs: 7 * 24 * HOUR_MS,
     refuses: "all",
   },
-  // For memory: each of them once, or once in each of two windows.
+  // The workloads of the memory benchmark: each client once, or once in each of two windows.
   tracked: { ...USUAL, says: "100,000 clients, each once", clients: 100_000 },
   "tracked, two windows": {
     ...USUAL,
@@ -71,7 +72,7 @@ export const WORKLOADS = {
 
 export type Workload = keyof typeof WORKLOADS
 
-/** Which clients make the calls of a round, over and over. */
+/** Returns the sequence of clients in a round, which is repeated. */
 export function sequenceOf(workload: Workload, length: number, seed: number): Uint32Array {
   const { clients, spread } = WORKLOADS[workload]
   return spread === "zipf" ? zipfSequence(clients, length, seed) : uniformSequence(clients, length, seed)
