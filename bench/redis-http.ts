@@ -10,8 +10,8 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { pairedRatios, rotated, type Spread, spreadOf } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// Fastify bare, with Sluice and with @fastify/rate-limit, both counting in one Redis, under the load of wrk.
-// bench/README.md says how to read it.
+// Measures Fastify under the load of wrk: bare, with Sluice and with @fastify/rate-limit. Both limiters count in one
+// Redis. bench/README.md explains the output.
 
 const CONNECTIONS = 64
 const WARM_AFTER = 20_000
@@ -29,8 +29,9 @@ const CONTENDERS: readonly { readonly name: string; readonly protection: Protect
 interface Sample {
   readonly perSecond: number
   readonly p99Ms: number
-  /** CPU time by the request: of the server's process, and of Redis. */
+  /** CPU time of the server's process per request. */
   readonly cpuUs: number
+  /** CPU time of Redis per request. */
   readonly redisUs: number
 }
 

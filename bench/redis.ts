@@ -9,8 +9,8 @@ import { startServer, versionOf } from "./redis/server.ts"
 import { printWantedOf } from "./redis/wanted.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 
-// What counting one request costs in Redis: the store's take and decide, the peers' own store calls, and what one
-// would write by hand. bench/README.md says how to read it.
+// Measures the cost of counting one request in Redis: the store's take, decide, the peers' own store calls, and
+// handwritten alternatives. bench/README.md explains the output.
 
 const PACKAGES = [
   "@sluice/core",

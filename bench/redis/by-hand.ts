@@ -4,11 +4,11 @@ import type { Redis } from "ioredis"
 import type { Contender, Setup } from "../load/contender.ts"
 import { connect } from "./connect.ts"
 
-/** After which a lock is free although nobody gave it back. */
+/** The TTL of a lock, after which it is free even if it was not released. */
 const LOCK_MS = 1_000
 const RETRY_MS = 1
 
-/** Read, decide, write, under a lock: SET NX PX, GET, SET, and the lock is deleted. */
+/** Creates a contender that reads, decides and writes under a lock: SET NX PX, GET, SET, and DEL of the lock. */
 export async function byLock({ port, limits: [first] }: Setup): Promise<Contender<boolean>> {
   const client = await connect(port)
   const { limit, windowMs } = first as Setup["limits"][number]
@@ -31,7 +31,10 @@ export async function byLock({ port, limits: [first] }: Setup): Promise<Contende
   }
 }
 
-/** Read, decide, write unless somebody else wrote, again if so. It takes a connection for each request in flight. */
+/**
+ * Creates a contender that reads, decides and writes in a WATCH transaction. If another client has written, it tries
+ * again. It needs a connection for each request in flight.
+ */
 export async function byWatch({ port, limits: [first] }: Setup): Promise<Contender<boolean>> {
   const idle: Redis[] = []
   const { limit, windowMs } = first as Setup["limits"][number]

@@ -1,4 +1,5 @@
--- Requests of 10,000 clients in a random order, made before the load begins; what is told at the end is report.lua's.
+-- Sends requests of 10,000 clients in a random order. The requests are prepared before the load begins.
+-- report.lua prints the result.
 dofile(debug.getinfo(1, "S").source:match("^@(.*/)") .. "../http/report.lua")
 
 local CLIENTS = 10000

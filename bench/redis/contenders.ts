@@ -9,13 +9,13 @@ import { byLock, byWatch } from "./by-hand.ts"
 import { connect } from "./connect.ts"
 import { upstash } from "./upstash.ts"
 
-/** No peer has a deadline; with the default of 50 ms a machine that others use would end a round now and then. */
+/** The timeout. Peers have none. With the default of 50 ms, a busy machine would sometimes end a round. */
 const PATIENCE_MS = 2_000
 const SILENT: Logger = { warn() {}, error() {} }
 const SCRIPTS = ["evalsha", "eval"]
 const FAILED = (): Outcome => "failed"
 
-/** Each contender as its own page sets it up, all on a client by ioredis with one connection. */
+/** Each contender, set up as its documentation recommends, on an ioredis client with one connection. */
 export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
   "sluice take": {
     sends: SCRIPTS,
@@ -59,7 +59,7 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
       if (limiters.length === 1 && only !== undefined)
         return { count: (key) => only.consume(key), judge: () => "granted", judgeError: judgeRejection }
       return {
-        // As middleware that stands one behind the other.
+        // As in consecutive middlewares.
         async count(key) {
           for (const limiter of limiters) await limiter.consume(key)
         },
@@ -98,13 +98,13 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
             sendCommand: (command: string, ...args: string[]) =>
               client.call(command, ...args) as Promise<RedisReply>,
           })
-          // The middleware gives the store all of its options; the store reads this one.
+          // The middleware passes all of its options to the store, which reads only this one.
           await store.init({ windowMs } as Parameters<RedisStore["init"]>[0])
           return { store, limit }
         }),
       )
       return {
-        // The middleware compares what the store counted, and goes on to the next one.
+        // Each middleware compares the store's count with the limit, and then calls the next one.
         async count(key) {
           for (const { store, limit } of stores)
             if ((await store.increment(key)).totalHits > limit) return false
@@ -135,7 +135,7 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
       const { limit: max, windowMs: duration } = first
       const db = await connect(port)
       return {
-        // It makes one for each request.
+        // koa-ratelimit creates a limiter for each request.
         count: async (id) => (await new KoaRedisLimiter({ id, db, max, duration }).get()).remaining > 0,
         judge: (granted) => (granted ? "granted" : "refused"),
         judgeError: FAILED,
@@ -161,7 +161,7 @@ async function flexible(
       new RateLimiterRedis({
         storeClient,
         points: limit,
-        // Whole seconds, as it counts in them.
+        // It accepts only whole seconds.
         duration: Math.ceil(windowMs / 1_000),
         ...(limits.length === 1 ? {} : { keyPrefix: `rlflx${windowMs}` }),
         ...(blocks ? { inMemoryBlockOnConsumed: limit } : {}),

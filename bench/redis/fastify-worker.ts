@@ -7,10 +7,10 @@ import { answerTasks } from "../contender-process.ts"
 import { BODY, type Protection, WINDOW_MS } from "../http/setup.ts"
 import { connect } from "./connect.ts"
 
-/** Starts the server, or tells the CPU time that the process has used, in microseconds. */
+/** A task that starts the server, or else returns the CPU time of the process in microseconds. */
 export type HttpTask = { readonly start: Protection; readonly redisPort: number } | { readonly start?: never }
 
-/** Never reached, and no larger than one in use would be. */
+/** A limit that is never reached, and is still as small as a realistic limit. */
 const LIMIT = 1_000_000
 
 answerTasks<HttpTask>(async (task) => {
@@ -24,7 +24,7 @@ async function start(protection: Protection, redisPort: number): Promise<number>
   if (protection === "sluice") {
     const store = redisStore({ client: await connect(redisPort) })
     const fields = { client: (request: FastifyRequest) => clientOf(request) }
-    // As in bench:redis: a decision without Redis would be in its favour.
+    // As in bench:redis. A short timeout would lead to decisions without Redis, which are faster.
     const storeTimeoutMs = 2_000
     await app.register(rateLimit, {
       limit: LIMIT,

@@ -8,17 +8,20 @@ import { quantile } from "../load/drive.ts"
 import { connect } from "./connect.ts"
 
 export interface FrozenTask {
-  /** Of the Redis to use; undefined is the memory store. */
+  /** Port of the Redis to use. Undefined selects the memory store. */
   readonly port: number | undefined
   readonly forMs: number
-  /** Decisions that begin this many milliseconds after the start, or later, are those of an open breaker. */
+  /**
+   * Milliseconds after the start from which the circuit breaker is open. Decisions that begin later are counted
+   * separately.
+   */
   readonly openAfterMs: number
 }
 
 export interface FrozenSample {
   readonly decisions: number
   readonly degraded: number
-  /** The longest of all decisions. */
+  /** Duration of the longest decision. */
   readonly worstMs: number
   readonly afterOpen: number
   readonly degradedAfterOpen: number
@@ -60,7 +63,7 @@ answerTasks<FrozenTask>(async ({ port, forMs, openAfterMs }): Promise<FrozenSamp
         latencies[afterOpen++ % MOST_TIMED] = tookMs
         if (decision.degraded) degradedAfterOpen++
       }
-      // The next request comes from the network.
+      // Wait for a turn of the event loop, as requests from the network do.
       await setImmediate()
     }
   }

@@ -18,7 +18,9 @@ export interface FrozenResult {
   readonly memory: readonly FrozenSample[]
 }
 
-/** Freezes Redis under load: how late decisions come, and what they take once nobody waits for it any more. */
+/**
+ * Freezes Redis under load. Measures how late decisions are, and how long they take while the circuit breaker is open.
+ */
 export async function measureFrozen(server: RedisServer, rounds: number): Promise<FrozenResult> {
   const frozen: FrozenSample[] = []
   const memory: FrozenSample[] = []
@@ -36,7 +38,7 @@ export async function measureFrozen(server: RedisServer, rounds: number): Promis
     ]
   }
   printTable(
-    `Redis frozen after ${FREEZES_AFTER_MS} ms under 64 in flight, decide; the memory store beside it, ${rounds} rounds`,
+    `decide with 64 in flight, Redis frozen after ${FREEZES_AFTER_MS} ms, and on the memory store; ${rounds} rounds`,
     ["", "degraded", "longest ms", "most", "p50 us, open", "p99.9 us, open", "from", "to"],
     [row("sluice decide, frozen", frozen), row("sluice decide, memory", memory)],
   )
@@ -60,7 +62,7 @@ async function measure(server: RedisServer | undefined): Promise<FrozenSample> {
   const contender = startContender(new URL("./frozen-worker.ts", import.meta.url), name)
   try {
     const task: FrozenTask = { port: server?.port, forMs: 200, openAfterMs: 0 }
-    // The compiler learns first, with a Redis that answers.
+    // Warm up while Redis still answers.
     await contender.ask<FrozenSample>(task)
     const pending = contender.ask<FrozenSample>({ ...task, forMs: FOR_MS, openAfterMs: OPEN_AFTER_MS })
     await setTimeout(FREEZES_AFTER_MS)

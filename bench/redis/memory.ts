@@ -21,13 +21,13 @@ const TRACKED: readonly { readonly name: string; readonly workload: Workload }[]
 
 export interface MemoryResult {
   readonly name: string
-  /** What Redis uses more than before, by the client. */
+  /** Growth of Redis' memory per client. */
   readonly bytes: number
-  /** What `MEMORY USAGE` says of a key, without its expiry. */
+  /** The result of `MEMORY USAGE` for a key, which does not include the expiry. */
   readonly keyBytes: number
 }
 
-/** Bytes in Redis for each client that is tracked. */
+/** Measures the bytes in Redis per tracked client. */
 export async function measureMemory(server: RedisServer, clients: number): Promise<readonly MemoryResult[]> {
   const results: MemoryResult[] = []
   for (const { name, workload } of TRACKED) results.push(await measure(server, clients, name, workload))
@@ -59,7 +59,7 @@ async function measure(
   // Windows begin at whole multiples of their length since 1970.
   const nextWindow = () => setTimeout(windowMs - (Date.now() % windowMs) + 10)
   try {
-    // Connections, buffers and scripts are there before.
+    // Create connections, buffers and scripts before the memory is measured.
     await fill(1_000)
     await server.command("FLUSHALL", "SYNC")
     const before = await usedMemory(server)

@@ -8,17 +8,17 @@ import type { RedisServer } from "./server.ts"
 const BATCH = 10_000
 const BATCHES = 10
 const IN_FLIGHT = 256
-/** Batches that are compared with the last ones; before them the compiler learns. */
+/** The batches that are compared with the last ones. The batches before them are a warm-up. */
 const FIRST = [1, 4] as const
 const MOST_TIMES = 1.5
 
 export interface NewlyRefused {
   readonly name: string
-  /** CPU of Node for a client that is refused for the first time, batch by batch: more and more are refused already. */
+  /** Node's CPU time for a client's first refusal, for each batch. Each batch adds more refused clients. */
   readonly nodeUs: readonly number[]
 }
 
-/** Whether a refusal costs more where 100,000 other clients are being refused. */
+/** Measures whether a client's first refusal becomes more expensive when 100,000 other clients are refused. */
 export async function measureNewlyRefused(
   server: RedisServer,
   only: string,
@@ -61,7 +61,7 @@ async function measure(server: RedisServer, name: string): Promise<NewlyRefused>
       const refused = await contender.ask<Sample>(task)
       if (admitted.refused !== 0 || refused.refused + refused.failed !== BATCH)
         throw new Error(`${name}: ${admitted.refused}, then ${refused.refused} of ${BATCH} were refused`)
-      // The block begins with the last request that is admitted, not with the first that is refused.
+      // This contender blocks a client at its last admitted request, not at its first refused one.
       nodeUs.push(name === BLOCK ? admitted.nodeUs : refused.nodeUs)
     }
     return { name, nodeUs }

@@ -2,7 +2,7 @@ import { type RedisServer, startRedis } from "../../test/servers/redis-server.ts
 
 export type { RedisServer } from "../../test/servers/redis-server.ts"
 
-/** A Redis of the benchmark's own; ends the process with one line that says how to get one when there is none. */
+/** Starts a Redis for the benchmark. If there is none, prints how to install it and ends the process. */
 export async function startServer(): Promise<RedisServer> {
   try {
     return await startRedis()
@@ -12,11 +12,11 @@ export async function startServer(): Promise<RedisServer> {
   }
 }
 
-/** What the server has done since it started. */
+/** The work of the server since its start. */
 export interface Usage {
-  /** CPU of the thread that runs commands, in microseconds. */
+  /** CPU time of the thread that runs commands, in microseconds. */
   readonly cpuUs: number
-  /** Calls by the name of the command, those that a script makes included. */
+  /** Number of calls by the name of the command, including calls from scripts. */
   readonly calls: ReadonlyMap<string, number>
 }
 
@@ -26,14 +26,14 @@ export async function usageOf(server: RedisServer): Promise<Usage> {
   const stats = await infoOf(server, "commandstats")
   const calls = new Map<string, number>()
   for (const [name, text] of stats) {
-    // The questions of the benchmark itself.
+    // Skip the commands of the benchmark itself.
     if (name === "cmdstat_info" || name === "cmdstat_flushall" || name === "cmdstat_memory|usage") continue
     calls.set(name.slice("cmdstat_".length), Number(/calls=(\d+)/.exec(text)?.[1]))
   }
   return { cpuUs: seconds * 1e6, calls }
 }
 
-/** Calls that a usage has more than an earlier one: of the commands that are named, or of all. */
+/** Returns the number of calls between two usages, of the given commands or of all. */
 export function callsSince(before: Usage, after: Usage, names?: readonly string[]): number {
   let sum = 0
   for (const [name, calls] of after.calls) {
@@ -62,6 +62,6 @@ async function infoOf(server: RedisServer, section: string): Promise<Map<string,
 
 function number(info: ReadonlyMap<string, string>, name: string): number {
   const value = Number(info.get(name))
-  if (!Number.isFinite(value)) throw new Error(`This Redis does not tell ${name}: it is older than 7.0`)
+  if (!Number.isFinite(value)) throw new Error(`INFO has no ${name}; use Redis 7.0 or later`)
   return value
 }

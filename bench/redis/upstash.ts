@@ -5,9 +5,9 @@ import type { ContenderKind } from "../load/contender.ts"
 import { connect } from "./connect.ts"
 
 /**
- * The sliding window of @upstash/ratelimit. Its client speaks HTTP with a service; here its scripts are sent to a plain Redis,
- * without their first line, which asks for a flag that only that service knows. Its cache of those who are blocked is on, as
- * it is unless one says otherwise.
+ * The sliding window of @upstash/ratelimit. Its client calls a service over HTTP. Here its scripts run on a plain
+ * Redis, without their first line, which sets a flag that only that service supports. The cache of blocked clients is
+ * on, as it is by default.
  */
 export const upstash: ContenderKind = {
   sends: ["evalsha", "eval"],
@@ -28,13 +28,13 @@ export const upstash: ContenderKind = {
 
 type Client = ConstructorParameters<typeof Ratelimit>[0]["redis"]
 
-/** The two calls that its limiters make. */
+/** Returns a client with the two methods that the limiters call. */
 function overRedis(client: Redis): Client {
   const sent = new Map<string, string>()
   const calls = {
     async evalsha(hash: string, keys: string[], args: unknown[]) {
       const ours = sent.get(hash)
-      // What a server says that does not know the script: the limiter sends it then.
+      // The error of a server that does not have the script. The limiter then sends it with `eval`.
       if (ours === undefined) throw new Error("NOSCRIPT")
       return client.evalsha(ours, keys.length, ...keys, ...args.map(String))
     },

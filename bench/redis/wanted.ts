@@ -2,14 +2,16 @@ import { type Case, compare, type Measured, netPerSecond, type Sample } from "..
 import { printWanted } from "../report/table.ts"
 import { BLOCK, DECIDE, OURS, PEER, UNION } from "./cases.ts"
 
-/** A figure that is wanted of a case: a ratio, ours over theirs or, of what should be small, theirs over ours. */
+/**
+ * A target for a case: the least ratio of our figure to the peer's. For a cost it is the ratio of the peer's to ours.
+ */
 interface Wanted {
   readonly of: string
   readonly name: string
   readonly peer: string
   readonly what: string
   readonly figure: (sample: Sample) => number
-  /** Whether less of the figure is better. */
+  /** Whether a smaller figure is better. */
   readonly isCost: boolean
   readonly least: number
 }
@@ -57,7 +59,7 @@ const WANTED: readonly Wanted[] = [
 
 const MOST_LATENCY = 1.15
 
-/** What is wanted of a case, line by line, beside what was measured. */
+/** Prints the targets of a case with the measured figures, one per line. */
 export function printWantedOf({ workload, inFlight }: Case, measured: Measured): void {
   const which = `${workload}, ${inFlight}`
   for (const { of, name, peer, what, figure, isCost, least } of WANTED) {
