@@ -7,8 +7,8 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { median, rotated } from "./report/statistics.ts"
 import { printTable, printWanted } from "./report/table.ts"
 
-// What a million clients take of memory, and how long a single insert or sweep holds the event loop.
-// bench/README.md says how to read it.
+// Measures the memory of a million clients, and how long a single insert or sweep blocks the event loop.
+// bench/README.md explains the output.
 
 const OURS = "sluice memory store"
 const MAP = "Map of objects"
@@ -41,7 +41,7 @@ const results = names.map((name) => {
     name,
     bytesAKey: taken.atAll,
     mostBytesAKey: taken.atMost,
-    // What the structure itself does it does in every run: the longest hold of the calmest run is nearest to it.
+    // The structure does the same work in every run. The run with the shortest maximum has the least noise.
     insertMs: Math.min(...inserts),
     medianInsertMs: median(inserts),
     sweepMs: Math.min(...sweeps),

@@ -7,7 +7,7 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { median, rotated, spreadOf } from "./report/statistics.ts"
 import { printTable } from "./report/table.ts"
 
-// What it costs a decision on the memory store to be measured. bench/README.md says how to read it.
+// Measures the cost of metrics for a decision on the memory store. bench/README.md explains the output.
 
 const RULES = [1, 3]
 
@@ -21,7 +21,7 @@ printMachine(machine)
 const names = Object.keys(CONTENDERS).filter((name) => name === "nobody" || name.includes(only))
 const processes = names.map((name) => startContender(new URL("metrics/worker.ts", import.meta.url), name))
 const samples = new Map<string, number[]>()
-// The first round compiles, and does not count.
+// The first round is a warm-up, and does not count.
 for (let round = -1; round < rounds; round++) {
   for (const { name, ask } of rotated(processes, round + 1)) {
     for (const rules of RULES) {
@@ -39,8 +39,8 @@ const us = (ns: number): string => (ns / 1_000).toFixed(2)
 for (const rules of RULES) {
   const nobody = taken("nobody", rules)
   printTable(
-    `CPU of one decision under ${rules === 1 ? "one rule" : `${rules} rules`}, in microseconds`,
-    ["who listens", "median", "least", "most", "over nobody"],
+    `CPU time of a decision with ${rules === 1 ? "one rule" : `${rules} rules`}, in microseconds`,
+    ["listener", "median", "least", "most", "over nobody"],
     names.map((name) => {
       const all = taken(name, rules)
       const spread = spreadOf(all)

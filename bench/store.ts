@@ -8,8 +8,8 @@ import { CONTENDERS } from "./store/contenders.ts"
 import type { Round, Sample } from "./store/worker.ts"
 import { WORKLOADS, type Workload } from "./store/workloads.ts"
 
-// What counting one request costs in memory: the store's take, decide and guard.check, the peers' own store calls and
-// a Map of objects. bench/README.md says how to read it.
+// Measures the cost of counting one request in memory: the store's take, decide, guard.check, the peers' own store
+// calls and a Map of objects. bench/README.md explains the output.
 
 const OURS = "sluice take"
 const WANTED = [
@@ -17,7 +17,7 @@ const WANTED = [
   { peer: "express-rate-limit increment", times: 1.8 },
 ]
 
-/** The figures are wanted over a million keys. */
+/** The workloads with a million keys, for which there are targets. */
 const OVER_A_MILLION: readonly Workload[] = ["fill", "uniform", "zipf"]
 
 const { quick, json, only } = readCommandLine()
@@ -52,12 +52,12 @@ if (json !== undefined) {
   writeFileSync(json, `${JSON.stringify({ machine, keys, calls, results, samples: all }, null, 2)}\n`)
 }
 
-/** New processes for all, which is also a new layout of memory and a new start for the optimizing compiler. */
+/** Measures all contenders in new processes, which have a new memory layout and newly compiled code. */
 async function measureGeneration(generation: number): Promise<void> {
   const processes = names.map((name) => startContender(new URL("./store/worker.ts", import.meta.url), name))
   try {
     for (const workload of workloads) {
-      // A process can be filled but once; the first round of the others is to warm up.
+      // A process can be filled only once. For the other workloads the first round is a warm-up.
       const last = workload === "fill" ? 1 : rounds
       for (let round = workload === "fill" ? 1 : 0; round <= last; round++) {
         await measureRound(processes, { workload, keys, calls, seed: 1 + generation * 97 + round }, round > 0)
@@ -106,7 +106,7 @@ function report(workload: Workload) {
   return { workload, keyNs, contenders }
 }
 
-/** CPU of the call alone: with its key, less the key. */
+/** Returns the CPU time of the call alone, without the time for making its key. */
 function netOf(workload: Workload, name: string): number[] {
   return samplesOf(workload, name).map(({ cpuNs, keyNs }) => cpuNs - keyNs)
 }

@@ -4,19 +4,21 @@ import { RateLimiterMemory } from "rate-limiter-flexible"
 
 export const WINDOW_MS = 60_000
 
-/** What keeps a counter for each client. The time is given, so that a window passes without being waited for. */
+/**
+ * A data structure with a counter for each client. The time is an argument, so that windows can pass without waiting.
+ */
 export interface Contender {
-  /** Counts one request of a client at that time. */
+  /** Counts one request of a client at `nowMs`. */
   count(key: string, nowMs: number): void
-  /** Removes what has expired at that time, where that is an act of its own and not part of `count`. */
+  /** Removes the counters that have expired at `nowMs`. Absent if `count` removes them itself. */
   sweep?(nowMs: number): void
-  /** Counters kept now, where the contender tells. */
+  /** Returns the number of counters. Absent if the contender does not expose it. */
   size?(): number
 }
 
 const LIMIT = 100
 
-/** Each contender with room for so many counters, where it has a bound. */
+/** Creates each contender with room for `maxKeys` counters, if it has a bound. */
 export const CONTENDERS: Readonly<Record<string, (maxKeys: number) => Contender>> = {
   "sluice memory store": (maxKeys) => {
     let nowMs = 0
@@ -52,7 +54,7 @@ export const CONTENDERS: Readonly<Record<string, (maxKeys: number) => Contender>
       size: () => map.size,
     }
   },
-  // The peers keep the wall clock's time: their windows do not pass here, so only their growth is measured.
+  // The peers use the wall clock, so their windows do not pass here. Only their growth is measured.
   "rate-limiter-flexible": () => {
     const limiter = new RateLimiterMemory({ points: LIMIT, duration: 3600 })
     return { count: (key) => void limiter.consume(key) }

@@ -1,27 +1,27 @@
 import { PerformanceObserver } from "node:perf_hooks"
 import { setTimeout } from "node:timers/promises"
 
-/** Shorter ones are not kept: nobody looks for the longest among them. */
+/** Shorter spans are not recorded, because none of them can be the longest. */
 const SHORTEST_KEPT_MS = 0.02
 
 interface Span {
   readonly startMs: number
   readonly endMs: number
-  /** What the process computed meanwhile. */
+  /** CPU time of the process during the span. */
   readonly cpuMs: number
 }
 
-/** Watches single acts of a data structure for the longest time that one keeps the event loop from turning. */
+/** A watch that finds the longest time for which a single operation of a data structure blocks the event loop. */
 export interface HoldWatch {
   measure(act: () => void): void
-  /** The longest hold since the last call, in milliseconds, without garbage collection and without preemption. */
+  /** Returns the longest hold since the last call, in milliseconds, without garbage collection and preemption. */
   longest(): Promise<number>
 }
 
 /**
- * A hold is the time of one act, less what other programs had of the core meanwhile (it is at most the CPU time that
- * the process used), less the garbage collections that fell into it: these are noise here, and they are longer for
- * who keeps more objects.
+ * Creates a watch. A hold is the time of one operation, without preemption and without garbage collections. Preemption
+ * is removed by taking at most the CPU time that the process used. Garbage collections are noise here, and take longer
+ * in a contender with more objects.
  */
 export function watchHolds(): HoldWatch {
   let spans: Span[] = []
@@ -43,7 +43,7 @@ export function watchHolds(): HoldWatch {
       spans.push({ startMs, endMs, cpuMs: (user + system) / 1e3 })
     },
     async longest() {
-      // Collections are told in a later turn of the event loop.
+      // Node reports garbage collections in a later turn of the event loop.
       await setTimeout(10)
       const holds = spans.map((span) => {
         const collected = collections.reduce((sum, gc) => sum + overlapMs(span, gc), 0)

@@ -1,6 +1,9 @@
 import { setImmediate } from "node:timers/promises"
 
-/** Heap and what is held outside it; array buffers are in `external`. Promises have settled, garbage is collected. */
+/**
+ * Returns the bytes in the heap and outside it, after promises have settled and garbage is collected. `external`
+ * includes array buffers.
+ */
 export async function memoryInUse(): Promise<number> {
   await setImmediate()
   globalThis.gc?.()

@@ -10,17 +10,17 @@ export interface Task {
   readonly keys: number
 }
 
-/** Bytes a key at `keys` keys, and the most at any number of them from a tenth up. */
+/** Bytes per key at the full number of keys, and the most at any measured number from a tenth of them. */
 export interface Bytes {
   readonly atAll: number
   readonly atMost: number
 }
 
-/** Milliseconds; the sweep only where the contender can be told the time. */
+/** The longest holds in milliseconds. A sweep is measured only if the contender's time can be simulated. */
 export interface Holds {
   readonly insertMs: number
   readonly sweepMs?: number
-  /** Counters that the sweep left of those that had expired. */
+  /** Number of expired counters that the sweep has not removed. */
   readonly left?: number
 }
 
@@ -31,7 +31,7 @@ answerTasks<Task>(({ measure, keys }) => (measure === "bytes" ? measureBytes(key
 
 function create(maxKeys: number): Contender {
   const contender = CONTENDERS[process.argv[2] ?? ""]?.(maxKeys)
-  if (contender === undefined) throw new Error(`${process.argv[2]} is no contender`)
+  if (contender === undefined) throw new Error(`unknown contender: ${process.argv[2]}`)
   return contender
 }
 
@@ -47,21 +47,21 @@ async function measureBytes(keys: number): Promise<Bytes> {
     atAll = ((await memoryInUse()) - before) / filled
     if (step >= STEPS / 10) atMost = Math.max(atMost, atAll)
   }
-  // Used once more, so that it is not garbage before the last look.
+  // Use the contender after the last measurement, so that it cannot be collected as garbage before it.
   contender.count(freshAddress(0), START_MS)
   return { atAll, atMost }
 }
 
 async function measureHolds(keys: number): Promise<Holds> {
   const watch = watchHolds()
-  // Compiled before it is measured.
+  // Let V8 compile the code before it is measured.
   await fill(create(keys), 0, 50_000, START_MS, watch.measure)
   await watch.longest()
 
   await fill(create(keys), 0, keys, START_MS, watch.measure)
   const insertMs = await watch.longest()
 
-  // Room for twice as many, so that expired counters go by sweeping and not to make room.
+  // Twice the room, so that expired counters are removed by sweeping and not by eviction.
   const expiring = create(2 * keys)
   const { sweep, size } = expiring
   if (size === undefined) return { insertMs }
@@ -71,12 +71,15 @@ async function measureHolds(keys: number): Promise<Holds> {
     watch.measure(() => sweep(laterMs))
     return { insertMs, sweepMs: await watch.longest(), left: size() }
   }
-  // It sweeps as other clients are counted: as many as had expired.
+  // The store sweeps while other clients are counted. Count as many as have expired.
   await fill(expiring, keys, 2 * keys, laterMs, watch.measure)
   return { insertMs, sweepMs: await watch.longest(), left: size() - keys }
 }
 
-/** One turn of the event loop for every thousand requests, so that promises of the peers do not pile up. */
+/**
+ * Counts a range of clients. After every thousand it waits for a turn of the event loop, so that promises do not pile
+ * up.
+ */
 async function fill(
   contender: Contender,
   from: number,

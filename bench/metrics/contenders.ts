@@ -7,10 +7,10 @@ import {
 import { createLimiter, type Limiter } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
 
-/** Far beyond the benchmark, which collects when a round has ended. */
+/** Never, because the benchmark collects the metrics itself at the end of a round. */
 const NEVER_MS = 2 ** 31 - 1
 
-/** What listens to the decisions of a limiter; each yields what collects what has been counted. */
+/** Adds a listener to the decisions of a limiter. Returns a function that collects the metrics. */
 export const CONTENDERS: Readonly<Record<string, (limiter: Limiter<object>) => () => Promise<void>>> = {
   nobody: () => nothing,
   "an empty listener": (limiter) => {
@@ -32,7 +32,7 @@ export const CONTENDERS: Readonly<Record<string, (limiter: Limiter<object>) => (
   },
 }
 
-/** A limiter on a memory store of its own, which refuses nobody. */
+/** Creates a limiter with its own memory store, whose limits are never reached. */
 export function makeLimiter(rules: number): Limiter<object> {
   return createLimiter<object>({
     service: `of ${rules}`,

@@ -12,10 +12,10 @@ const CLIENTS = Array.from({ length: 10_000 }, (_, index) => `10.0.${index >> 8}
 
 const measured = new Map<number, ReturnType<typeof setUp>>()
 
-/** Nanoseconds of CPU a decision, with the collection of what has been counted. */
+/** Returns the CPU nanoseconds per decision, including the collection of the metrics. */
 answerTasks<Round>(async ({ rules, calls }): Promise<number> => {
   const { guard, collect } = measured.get(rules) ?? setUp(rules)
-  // A server is put together in a turn of its own, before it gets requests.
+  // As in a server, which is set up in an earlier turn of the event loop than its first request.
   await setImmediate()
   const before = process.cpuUsage()
   for (let call = 0; call < calls; call++) {
@@ -28,7 +28,7 @@ answerTasks<Round>(async ({ rules, calls }): Promise<number> => {
 
 function setUp(rules: number) {
   const listen = CONTENDERS[process.argv[2] ?? ""]
-  if (listen === undefined) throw new Error(`${process.argv[2]} is no contender`)
+  if (listen === undefined) throw new Error(`unknown contender: ${process.argv[2]}`)
   const limiter = makeLimiter(rules)
   const made = { guard: createGuard({ limiter }), collect: listen(limiter) }
   measured.set(rules, made)

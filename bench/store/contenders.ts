@@ -4,12 +4,12 @@ import { RateLimiterMemory } from "rate-limiter-flexible"
 
 const WINDOW_MS = 3_600_000
 
-/** What counts one request of a client: at once, or as a promise that is awaited before the next. */
+/** A limiter that counts one request of a client. It answers synchronously, or with a promise that is awaited. */
 export type Contender =
   | { readonly answers: "at-once"; readonly count: (key: string) => unknown }
   | { readonly answers: "later"; readonly count: (key: string) => Promise<unknown> }
 
-/** Each contender with a limit of so many requests an hour, as its own documentation sets it up. */
+/** Creates each contender with a limit of requests per hour, set up as its documentation recommends. */
 export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> = {
   "sluice take": (limit) => {
     const store = memoryStore()
@@ -45,7 +45,7 @@ export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> 
   },
   "express-rate-limit increment": () => {
     const store = new MemoryStore()
-    // The middleware gives the store all of its options; the store reads this one.
+    // The middleware passes all of its options to the store, which reads only this one.
     store.init({ windowMs: WINDOW_MS } as Parameters<MemoryStore["init"]>[0])
     return { answers: "later", count: (key) => store.increment(key) }
   },

@@ -11,12 +11,12 @@ export interface Round {
   readonly seed: number
 }
 
-/** Nanoseconds a call, its key included. */
+/** Nanoseconds per call, including the time for making its key. */
 export interface Sample {
-  /** CPU of the whole process: garbage collection and compiling in other threads too. */
+  /** CPU time of the whole process, including garbage collection and compilation in other threads. */
   readonly cpuNs: number
   readonly wallNs: number
-  /** CPU of making the key alone. */
+  /** CPU time for making the key. */
   readonly keyNs: number
 }
 
@@ -39,18 +39,20 @@ answerTasks<Round>(async ({ workload, keys, calls, seed }): Promise<Sample> => {
   }
 })
 
-/** The filled one for every workload with known keys, and one each for the others. */
+/**
+ * Returns the contender for a workload. Workloads with a million keys share one, and each other workload has its own.
+ */
 async function contenderFor(workload: Workload): Promise<Contender> {
   const name = workload === "hot" || workload === "refused" ? workload : "filled"
   const known = contenders.get(name)
   if (known !== undefined) return known
   const create = CONTENDERS[process.argv[2] ?? ""]
-  if (create === undefined) throw new Error(`${process.argv[2]} is no contender`)
+  if (create === undefined) throw new Error(`unknown contender: ${process.argv[2]}`)
   const contender = create(name === "refused" ? 1 : NO_LIMIT)
   contenders.set(name, contender)
-  // A server is put together in a turn of its own, before it gets requests.
+  // As in a server, which is set up in an earlier turn of the event loop than its first request.
   await setImmediate()
-  // Each client takes its one unit before anything is measured.
+  // Use up the limit of each client before the measurement.
   if (name === "refused")
     await countLater(
       contender,
@@ -68,7 +70,7 @@ async function countLater({ count }: Contender, sequence: Uint32Array): Promise<
     try {
       await count(freshAddress(index))
     } catch {
-      // A refusal: rate-limiter-flexible rejects.
+      // rate-limiter-flexible rejects when it refuses.
     }
   }
 }
