@@ -13,7 +13,8 @@ import { startServer, versionOf } from "./redis/server.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
 import { Steadiness } from "./report/steadiness.ts"
 
-// Sluice beside its peers in one run: a table, a JSON file and a page of plots. bench/README.md says how to read them.
+// Compares Sluice with its peers in one run. Prints tables, and writes a JSON file and a page of plots. bench/README.md
+// explains them.
 
 const PACKAGES = [
   "@sluice/core",

@@ -3,7 +3,10 @@ import { findWorst } from "../algorithms/bound.ts"
 import { exactly, type Measurement } from "./measurement.ts"
 import type { Run } from "./settings.ts"
 
-/** The most that each algorithm has let in within one window, however it was looked for, beside what is promised. */
+/**
+ * Measures the most units that each algorithm admits in any window by all search methods, and compares with the
+ * promise.
+ */
 export async function measureBounds({ settings: { steps } }: Run): Promise<Measurement[]> {
   const { found } = await findWorst({ steps, strictSteps: steps, windows: 6 })
   return found.map(({ kind, all, random, live }): Measurement => {
@@ -23,7 +26,7 @@ export async function measureBounds({ settings: { steps } }: Run): Promise<Measu
   })
 }
 
-/** What each algorithm admits of random traffic, beside an exact log. */
+/** Measures each algorithm's admissions of random traffic as a share of an exact log's. */
 export function measureShares({ settings: { windows } }: Run): Measurement[] {
   return judgeAll(windows).map(({ name, traffic, share }): Measurement => {
     const quantity = "share of what an exact log admits"

@@ -3,19 +3,19 @@ import { PARTS, type Part } from "./measurement.ts"
 
 export interface OverviewCommand {
   readonly quick: boolean
-  /** Which parts to measure. */
+  /** The parts to measure. */
   readonly parts: readonly Part[]
-  /** The folder for the JSON and the page. */
+  /** The folder for the JSON file and the page. */
   readonly into: string
 }
 
 const ACCEPTED = `--quick, --into FOLDER, --only PART (${PARTS.join(", ")}), more than once; --behaviour; --help`
 
-/** What was asked for; throws an Error that says what is accepted. */
+/** Reads the command line. Throws an Error that lists the accepted options. */
 export function readOverviewCommand(args: readonly string[], into: string): OverviewCommand {
   try {
     const { values } = parseArgs({
-      // pnpm hands on the dashes that end its own options.
+      // pnpm passes on the dashes that end its own options.
       args: args.filter((argument) => argument !== "--"),
       options: {
         quick: { type: "boolean", default: false },
@@ -24,7 +24,7 @@ export function readOverviewCommand(args: readonly string[], into: string): Over
       },
     })
     const unknown = values.only.find((part) => !PARTS.includes(part as Part))
-    if (unknown !== undefined) throw new Error(`--only ${unknown} is no part`)
+    if (unknown !== undefined) throw new Error(`--only ${unknown} is not a part`)
     return {
       quick: values.quick,
       parts: PARTS.filter((part) => values.only.includes(part)),

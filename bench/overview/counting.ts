@@ -23,14 +23,14 @@ const ON_REDIS = [
   "@upstash/ratelimit, sliding window",
 ]
 const BLOCK = "rate-limiter-flexible, block"
-/** Requests at a time, of 10,000 clients. */
+/** Numbers of requests in flight, from 10,000 clients. */
 const IN_FLIGHT = [1, 16, 64, 256]
-/** The other ways in which clients come, at 64 in flight. */
+/** The other workloads, with 64 requests in flight. */
 const OTHERS: readonly Workload[] = ["hot", "zipf", "refused"]
 
 type Figures = readonly (readonly [Quantity, (sample: Sample) => number])[]
 
-/** In process nobody waits for anything: latency is the throughput again. */
+/** The figures of each part. In process no request waits, so latency is only the inverse of throughput. */
 const FIGURES: Readonly<Record<"in-process" | "redis", Figures>> = {
   "in-process": [
     ["decisions a second", ({ perSecond }) => perSecond],
@@ -45,12 +45,12 @@ const FIGURES: Readonly<Record<"in-process" | "redis", Figures>> = {
   ],
 }
 
-/** What counting one request costs in the memory of a process. */
+/** Measures counting one request in the memory of a process. */
 export function measureInProcess(run: Run): Promise<Measurement[]> {
   return measureAll("in-process", run, casesOf(IN_PROCESS, IN_PROCESS), run.settings.forMs)
 }
 
-/** What it costs through Redis. */
+/** Measures counting one request through Redis. */
 export function measureThroughRedis(run: Run): Promise<Measurement[]> {
   return measureAll("redis", run, casesOf(ON_REDIS, [...ON_REDIS, BLOCK]), 2 * run.settings.forMs)
 }

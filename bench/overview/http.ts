@@ -10,7 +10,7 @@ const FIGURES: readonly (readonly [Quantity, keyof Sample])[] = [
   ["Node CPU us", "cpuUs"],
 ]
 
-/** Whole requests of each framework: bare, with Sluice and with the limiter most used with it. */
+/** Measures whole requests of each framework: bare, with Sluice, and with the limiter most used with it. */
 export async function measureFrameworks({ settings, steadiness }: Run): Promise<Measurement[]> {
   steadiness.look()
   const measured = await measureHttp(
@@ -19,7 +19,8 @@ export async function measureFrameworks({ settings, steadiness }: Run): Promise<
   )
   return [...measured].flatMap(([{ name, framework, protection, refuses, bare }, rounds]) =>
     FIGURES.map(([quantity, member]): Measurement => {
-      // Each has a process of its own, which may be faster or slower than another by chance: the bare framework in it tells.
+      // Each contender has its own process, which may be faster or slower by chance. Scale its figures by the bare
+      // framework in the same process.
       const typical = median(bareRounds(bare).map(({ own }) => own[member]))
       const spread = spreadOf(
         rounds.map(({ own, bare: beside }) =>

@@ -5,7 +5,7 @@ import type { Measurement, Part } from "./measurement.ts"
 import { measureBytes } from "./memory.ts"
 import type { Run } from "./settings.ts"
 
-/** Measures a part. */
+/** The function that measures each part. */
 export const MEASURE: Readonly<Record<Part, (run: Run) => Promise<Measurement[]> | Measurement[]>> = {
   "in-process": measureInProcess,
   redis: measureThroughRedis,

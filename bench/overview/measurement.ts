@@ -1,10 +1,10 @@
 import type { Spread } from "../report/statistics.ts"
 
-/** What is measured, in the order in which it is. */
+/** The parts, in the order in which they are measured. */
 export const PARTS = ["in-process", "redis", "http", "memory", "bound", "accuracy"] as const
 export type Part = (typeof PARTS)[number]
 
-/** What a figure counts, with its unit. */
+/** The quantity of a figure, with its unit. */
 export type Quantity =
   | "decisions a second"
   | "requests a second"
@@ -20,17 +20,17 @@ export type Quantity =
 export interface Measurement extends Spread {
   readonly part: Part
   readonly workload: string
-  /** Requests at a time; absent where that is no matter. */
+  /** Number of requests in flight. Absent if it does not matter. */
   readonly inFlight?: number
   readonly contender: string
   /** Whether the contender is Sluice. */
   readonly isOurs: boolean
   readonly quantity: Quantity
-  /** What is promised of it, where something is. */
+  /** The promised bound, if there is one. */
   readonly promised?: number
 }
 
-/** Of a figure that comes out the same each time. */
+/** Returns the spread of a figure that is the same in each run. */
 export function exactly(value: number): Spread {
   return { median: value, least: value, most: value, samples: 1 }
 }

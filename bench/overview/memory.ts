@@ -7,7 +7,7 @@ import type { Run } from "./settings.ts"
 
 const OURS = "sluice"
 
-/** What a client takes, in the memory of a process and in Redis. */
+/** Measures the bytes per client, in the memory of a process and in Redis. */
 export async function measureBytes({ redis, settings }: Run): Promise<Measurement[]> {
   const { clients, clientsInRedis } = settings
   const measurements: Measurement[] = []

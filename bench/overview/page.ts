@@ -1,14 +1,14 @@
 import type { Machine } from "../report/machine.ts"
 import type { Plot } from "./plots.ts"
 
-/** What stands above the pictures. */
+/** The facts above the pictures. */
 export interface About {
   readonly machine: Machine
-  /** Whether the machine was steady, in a sentence. */
+  /** A sentence on whether the machine was steady. */
   readonly steadiness: string
 }
 
-/** A page of HTML that needs nothing else. */
+/** Returns a self-contained HTML page. */
 export function pageOf({ machine, steadiness }: About, plots: readonly Plot[]): string {
   const { cpu, cores, memoryGb, system, node, versions } = machine
   const packages = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
@@ -20,7 +20,7 @@ export function pageOf({ machine, steadiness }: About, plots: readonly Plot[]): 
 <h1>Sluice beside its peers</h1>
 <p>${escaped(`${cpu}, ${cores} cores, ${memoryGb} GB, ${system}, Node ${node}.`)} ${escaped(steadiness)}</p>
 <p>${escaped(packages.join(", "))}</p>
-<p>Bars are medians of the rounds, in which all run in turn; the lines in them go from the least to the most. Compare within a picture.</p>
+<p>A bar is the median of the rounds, in which all contenders run in turn. The line in it goes from the least to the most. Compare only within a picture.</p>
 ${plots.map(({ title, picture }) => `<h2>${escaped(title)}</h2>\n${picture}`).join("\n")}
 </html>
 `

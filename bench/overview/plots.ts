@@ -3,14 +3,17 @@ import { compile, type TopLevelSpec } from "vega-lite"
 import type { Measurement, Part, Quantity } from "./measurement.ts"
 import { whereOf } from "./print.ts"
 
-/** A picture with what it shows. */
+/** A picture and its title. */
 export interface Plot {
   readonly title: string
   /** SVG. */
   readonly picture: string
 }
 
-/** Bars of a quantity: one small picture for each workload, a bar for each contender, with the least and the most of its rounds. */
+/**
+ * A bar chart of a quantity, with a small picture for each workload and a bar for each contender. A bar also shows the
+ * least and the most of its rounds.
+ */
 interface Wanted {
   readonly title: string
   readonly part: Part
@@ -27,7 +30,7 @@ const BARS: readonly Wanted[] = [
   { title: "Latency over HTTP", part: "http", quantity: "p99 ms" },
   { title: "Memory", part: "memory", quantity: "bytes a client" },
   {
-    title: "The worst case, and a mark for what is promised",
+    title: "The worst case, with a mark at the promised bound",
     part: "bound",
     quantity: "most admitted in any window, times the limit",
   },
@@ -36,11 +39,11 @@ const OURS = "#0969da"
 const THEIRS = "#8c959f"
 const MARK = "#cf222e"
 const COLUMNS = 3
-/** In pixels. */
+/** The largest width of a label, in pixels. */
 const LONGEST_LABEL = 300
 const POISSON = "poisson "
 
-/** A picture of all that was measured, in order. */
+/** Draws a picture for each quantity that was measured, in order. */
 export async function drawPlots(measurements: readonly Measurement[]): Promise<readonly Plot[]> {
   const plots: Plot[] = []
   for (const { title, part, quantity } of BARS) {

@@ -10,10 +10,10 @@ const TITLES: Readonly<Record<Part, string>> = {
   accuracy: "accuracy",
 }
 
-/** Figures of this size and more have no digits after the point. */
+/** Figures from this size are rounded to whole numbers. */
 const WHOLE_FROM = 1_000
 
-/** A table for each thing that is counted of a part: contenders down, workloads across. */
+/** Prints a table for each quantity of a part, with a row for each contender and a column for each workload. */
 export function printPart(part: Part, measurements: readonly Measurement[]): void {
   for (const quantity of new Set(measurements.map((one) => one.quantity)))
     printQuantity(
@@ -38,7 +38,7 @@ function printQuantity(title: string, measurements: readonly Measurement[]): voi
   )
 }
 
-/** The workload and what is in flight, for a reader. */
+/** Returns the workload and the number of requests in flight as a heading. */
 export function whereOf({ workload, inFlight }: Measurement): string {
   return inFlight === undefined ? workload : `${workload}, ${inFlight}`
 }

@@ -1,32 +1,32 @@
 import type { RedisServer } from "../redis/server.ts"
 import type { Steadiness } from "../report/steadiness.ts"
 
-/** What a part measures with. */
+/** The servers and settings that a part measures with. */
 export interface Run {
   readonly redis: RedisServer
   readonly settings: Settings
-  /** To be looked at between the workloads. */
+  /** Checks the machine's speed between the workloads. */
   readonly steadiness: Steadiness
 }
 
-/** How long an overview measures. */
+/** The amount of work in an overview. */
 export interface Settings {
   /** Rounds of each contender in each workload. */
   readonly rounds: number
-  /** Milliseconds of a round in process; through Redis it is twice that. */
+  /** Milliseconds of a round in process. A round through Redis is twice as long. */
   readonly forMs: number
-  /** Rounds of HTTP, of a second each. */
+  /** Rounds of HTTP. */
   readonly httpRounds: number
-  /** Clients in memory, and in Redis. */
+  /** Clients in the memory of a process. */
   readonly clients: number
   readonly clientsInRedis: number
-  /** Requests of the clients that look for the worst case. */
+  /** Requests of the greedy client that searches for the worst case. */
   readonly steps: number
-  /** Windows of traffic that counters are compared in with an exact log. */
+  /** Windows of traffic in the comparison with an exact log. */
   readonly windows: number
 }
 
-/** Some eight minutes on two cores. */
+/** The default settings. A run takes about eight minutes on two cores. */
 export const USUAL: Settings = {
   rounds: 3,
   forMs: 250,
@@ -37,7 +37,7 @@ export const USUAL: Settings = {
   windows: 20,
 }
 
-/** Shows that everything runs, and the order of things. */
+/** The settings of a short run, which shows that everything works and gives rough figures. */
 export const QUICK: Settings = {
   rounds: 1,
   forMs: 100,

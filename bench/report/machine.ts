@@ -12,7 +12,7 @@ const PACKAGES = [
   "koa",
 ]
 
-/** A load below is the system's own. */
+/** A load below this value is normal for an idle system. */
 const IDLE = 0.5
 
 export interface Machine {
@@ -21,12 +21,12 @@ export interface Machine {
   readonly memoryGb: number
   readonly system: string
   readonly node: string
-  /** Load before the run: above 0 somebody else was using the machine. */
+  /** Load average before the run. It shows whether other programs were running. */
   readonly load: number
   readonly versions: Readonly<Record<string, string>>
 }
 
-/** What the figures were measured on and with. */
+/** Returns the machine and the package versions of a run. */
 export function describeMachine(packages: readonly string[] = PACKAGES): Machine {
   return {
     cpu: cpus()[0]?.model ?? "unknown",
@@ -50,7 +50,7 @@ export function printMachine({ cpu, cores, memoryGb, system, node, load, version
   )
   if (load > IDLE)
     console.log(
-      "The machine is busy: trust ratios of CPU time, distrust the wall clock and requests a second.",
+      "The machine is busy: trust ratios of CPU time, but not wall-clock times and requests per second.",
     )
 }
 

@@ -1,11 +1,11 @@
-/** The middle of the sorted values, or the mean of the two in the middle; NaN of none. */
+/** Returns the middle of the sorted values, or the mean of the two in the middle. NaN without values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = sorted.length / 2
   return ((sorted[Math.floor(middle - 0.5)] ?? Number.NaN) + (sorted[Math.floor(middle)] ?? Number.NaN)) / 2
 }
 
-/** The value below which the part (0 to 1) of the values lies, interpolated between its neighbors; NaN of none. */
+/** Returns the percentile (`part` from 0 to 1), interpolated between the neighboring values. NaN without values. */
 export function percentile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   const place = (sorted.length - 1) * part
@@ -30,12 +30,12 @@ export function spreadOf(values: readonly number[]): Spread {
   }
 }
 
-/** Ratios of what was measured in the same round: what slowed the machine down then is in both. */
+/** Returns the ratios of figures from the same round, because a slow machine affects both of them. */
 export function pairedRatios(values: readonly number[], to: readonly number[]): number[] {
   return values.map((value, round) => value / (to[round] ?? Number.NaN))
 }
 
-/** The list begun at another member each round, so that no contender is always first or always after the same one. */
+/** Returns the list, starting at another member in each round, so that no contender is always first. */
 export function rotated<T>(list: readonly T[], round: number): T[] {
   const start = list.length === 0 ? 0 : round % list.length
   return [...list.slice(start), ...list.slice(0, start)]

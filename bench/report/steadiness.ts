@@ -1,16 +1,16 @@
-/** Of two looks, the slower one's time beyond which a machine is told to be busy, times the quicker one's. */
+/** The machine counts as busy if the slowest time exceeds the fastest by this factor. */
 const BUSY = 1.5
 const STEPS = 4_000_000
 
 /**
- * Whether a machine was as fast at one time as at another: a piece of work that is always the same is timed again and again.
- * The load that a system tells leaves out neighbours who share the machine's cores; this does not.
+ * A check for a constant speed of the machine, which times the same piece of work repeatedly. Unlike the system's load
+ * average, it also notices other virtual machines on the same cores.
  */
 export class Steadiness {
   readonly #tookMs: number[] = []
 
   constructor() {
-    // Compiled before it is timed.
+    // Let V8 compile the code before it is timed.
     this.look()
     this.#tookMs.length = 0
   }
@@ -20,20 +20,20 @@ export class Steadiness {
     let state = 1
     for (let step = 0; step < STEPS; step++) state = (Math.imul(state, 0x9e37_79b1) ^ step) >>> 0
     const tookMs = performance.now() - begunMs
-    // The result is used, so that the loop is not taken for dead.
+    // Use the result, so that the compiler does not remove the loop.
     if (state >= 0) this.#tookMs.push(tookMs)
   }
 
-  /** The longest time of the piece of work, times the shortest. */
+  /** The longest time of the work, as a multiple of the shortest. */
   get times(): number {
     return Math.max(...this.#tookMs) / Math.min(...this.#tookMs)
   }
 
-  /** What a reader of the figures has to know. */
+  /** The result in words, for a reader of the figures. */
   get says(): string {
-    const took = `The same piece of work took ${this.times.toFixed(2)} times as long at one time as at another`
+    const took = `The slowest of several equal pieces of work took ${this.times.toFixed(2)} times as long as the fastest`
     return this.times > BUSY
-      ? `${took}: the machine was BUSY. Trust ratios within a workload, distrust the clock, and run it again.`
+      ? `${took}: the machine was BUSY. Trust only ratios within a workload, and run it again.`
       : `${took}: the machine was steady.`
   }
 }

@@ -1,4 +1,4 @@
-/** Prints a table: the first column to the left, the others to the right, as wide as they need to be. */
+/** Prints a table. The first column is aligned to the left, the others to the right. */
 export function printTable(
   title: string,
   header: readonly string[],
@@ -17,7 +17,7 @@ export function printTable(
   for (const row of rows) console.log(line(row))
 }
 
-/** One figure that is wanted, beside the one that was measured. */
+/** Prints a target with the measured figure. */
 export function printWanted(what: string, measured: number, isMet: boolean, wanted: string): void {
   console.log(`${isMet ? "met   " : "MISSED"}  ${what}: ${measured.toFixed(2)}, wanted ${wanted}`)
 }
