@@ -13,11 +13,13 @@ import { changeToEnforcement, type Way } from "./rules/latency.ts"
 import { StoredServices } from "./rules/stored-services.ts"
 import type { Stretches } from "./rules/stretches.ts"
 
-/** Rules from a source: what thousands of services cost, and how soon a change is enforced. */
+// Measures rules from a source: the cost of thousands of services, and the time until a change is enforced.
+// bench/README.md explains the output.
+
 const SERVICES = 5_000
 const INSTANCES = 50
 const POLL_MS = 1_000
-/** Books are loaded again when the benchmark says so. */
+/** Books do not poll, because the benchmark reloads them itself. */
 const NEVER_MS = 3_600_000
 
 const { quick, json } = readCommandLine()
@@ -27,11 +29,11 @@ const collectGarbage = runInNewContext("gc") as () => void
 const machine = describeMachine(["@sluice/core"])
 printMachine(machine)
 
-// Neither a limiter nor a server that is being stopped holds the process.
+// A no-op interval that keeps the process alive, because limiters and stopping servers do not.
 const held = setInterval(() => {}, 60_000)
 const rounds = quick ? 2 : 5
 const source = new StoredServices(SERVICES, NEVER_MS)
-// The first document that a process parses compiles the schema, whoever parses it: that is part of its start.
+// The first document that a process parses compiles the schema. Measure this separately, as a cost of starting.
 const firstMs = timed(() => parseRuleDocument({ rules: [{ limit: 1, window: "1m", match: { path: "/" } }] }))
 const inList = await measureBook(
   {
@@ -62,7 +64,7 @@ function timed(work: () => unknown): number {
 }
 
 const ms = (value: number): string => value.toFixed(1)
-/** What a load does by itself it does in every round, so the longest stretch is that of the calmest one. */
+/** A load does the same work in every round. The round with the shortest maximum has the least noise. */
 const row = (name: string, samples: readonly Stretches[]): readonly string[] => [
   name,
   ms(median(samples.map(({ tookMs }) => tookMs))),
@@ -91,7 +93,7 @@ for (const [name, matchOf] of Object.entries(DIFFERENCES)) {
   large.push([name, await decisionUs(matchOf, 10, rounds), await decisionUs(matchOf, 1_000, rounds)])
 }
 printTable(
-  "CPU of a decision, in us, when one rule of the set is for the request",
+  "CPU time of a decision in us, when one rule of the set matches the request",
   ["", "10 rules", "1,000 rules", "times"],
   large.map(([name, few, many]) => [name, few.toFixed(2), many.toFixed(2), (many / few).toFixed(2)]),
 )
@@ -103,7 +105,7 @@ clearInterval(held)
 const at = (values: readonly number[] = [], share: number): number =>
   values[Math.ceil(values.length * share) - 1] ?? Number.NaN
 printTable(
-  `from a change to the first decision by it, ${INSTANCES} instances that poll each ${POLL_MS} ms`,
+  `ms from a change to the first decision by the new rules; ${INSTANCES} instances that poll every ${POLL_MS} ms`,
   ["", "median", "p99", "most"],
   ways.map((way) => [way, ...[0.5, 0.99, 1].map((share) => ms(at(latencies.get(way), share)))]),
 )
@@ -121,7 +123,7 @@ const work = longest(inList)
 printWanted("longest stretch of parsing, compiling and swapping, in ms", work, work <= 5, "at most 5")
 if (inTable !== undefined) {
   const all = longest(inTable)
-  printWanted("the same with the SDK's unpacking of pages, in ms", all, all <= 10, "at most 10")
+  printWanted("longest stretch including the SDK's decoding of pages, in ms", all, all <= 10, "at most 10")
 }
 for (const [name, few, many] of large) {
   const times = many / few

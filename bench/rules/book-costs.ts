@@ -1,32 +1,32 @@
 import { createLimiter, createRuleBook, type RuleBook, type RuleSource } from "@sluice/core"
 import { longestStretches, type Stretches } from "./stretches.ts"
 
-/** Limiters that have to compile what has changed. */
+/** Number of limiters, which compile the changed rules. */
 export const LIMITERS = 500
 const LOGGER = { warn() {}, error() {} }
 
-/** What a rule book of all services costs its process. */
+/** The cost of a rule book of all services. */
 export interface BookCosts {
-  /** The first load, with nothing warm. */
+  /** Duration of the first load, without a warm-up. */
   readonly loadMs: number
-  /** What the rules take, in MB: of a second book, so that neither compiled code nor the source itself counts. */
+  /** Heap of the rules in MB. Measured with a later book, so that compiled code and the source do not count. */
   readonly heapMb: number
   readonly loads: readonly Stretches[]
-  /** Loading again, when nothing has changed. */
+  /** Reloads when nothing has changed. */
   readonly unchanged: readonly Stretches[]
-  /** Loading again, when everything has. */
+  /** Reloads when all rules have changed. */
   readonly changed: readonly Stretches[]
 }
 
-/** A store whose rules a benchmark may change. */
+/** A rule source whose rules the benchmark can change. */
 export interface Changeable {
-  /** Its pollMs is longer than the benchmark. */
+  /** The source. Its `pollMs` must be longer than the benchmark. */
   readonly source: RuleSource
-  /** Changes the rules of every service, which are called `service-0` and so on. */
+  /** Changes the rules of every service. The services are called `service-0` and so on. */
   change(round: number): void | Promise<void>
 }
 
-/** Measures rule books on a source, so many rounds of each. `collectGarbage` must have collected when it returns. */
+/** Measures rule books on a source. `collectGarbage` must collect garbage synchronously. */
 export async function measureBook(
   { source, change }: Changeable,
   rounds: number,

@@ -4,10 +4,10 @@ import { ENGINES, startDynamoDB } from "../../test/servers/dynamodb.ts"
 import type { Changeable } from "./book-costs.ts"
 import { documentOf } from "./stored-services.ts"
 
-/** Why there is no DynamoDB in a process of its own here; undefined where there is one. */
+/** Why DynamoDB cannot run in its own process on this machine. Undefined if it can. */
 export const missingEngine: string | undefined = ENGINES.find(({ engine }) => engine === "dynoxide")?.missing
 
-/** A table with the rules of so many services, the same as in the list, in a server of its own. */
+/** Starts a DynamoDB server with a table that has the rules of `count` services, equal to those in the list. */
 export async function startDynamoDBServices(
   count: number,
   pollMs: number,

@@ -7,7 +7,7 @@ interface Request {
   readonly tenant: string
 }
 
-/** What the rules of a set differ by; one of them is for each request. */
+/** Ways in which the rules of a set differ. Exactly one rule matches each request. */
 export const DIFFERENCES: Readonly<Record<string, (index: number) => NonNullable<Rule["match"]>>> = {
   "by path": (index) => ({ methods: ["GET"], path: `/api/v1/resource-${index}/:id` }),
   "by the value of a field": (index) => ({ fields: { tenant: [`tenant-${index}`] } }),
@@ -15,7 +15,7 @@ export const DIFFERENCES: Readonly<Record<string, (index: number) => NonNullable
 
 const DECISIONS = 20_000
 
-/** Returns the microseconds of CPU of one decision among so many rules, the median of the rounds. */
+/** Returns the CPU microseconds of a decision among `count` rules, as the median of the rounds. */
 export async function decisionUs(
   matchOf: (index: number) => NonNullable<Rule["match"]>,
   count: number,
@@ -29,7 +29,7 @@ export async function decisionUs(
     store: memoryStore(),
     fields: { tenant: ({ tenant }) => tenant },
   })
-  // Compiles what is hot, and each rule.
+  // Warm up: compile the hot path and each rule.
   await decide(limiter, count)
   const tookUs: number[] = []
   for (let round = 0; round < rounds; round++) {

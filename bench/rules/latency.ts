@@ -2,12 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { createLimiter, type Limiter } from "@sluice/core"
 import { StoredServices } from "./stored-services.ts"
 
-/** How an instance learns of a change: by itself, or because it is told to look. */
+/** How an instance notices a change: by polling, or by a call of `refresh`. */
 export type Way = "poll" | "refresh"
 
 /**
- * Milliseconds from a change in the store until an instance decides by it, for each of so many instances, which poll
- * at their own times, and for each of so many changes.
+ * Measures the time from a change in the source until an instance decides by it. Returns the sorted milliseconds for
+ * each instance and each change. The instances poll at different times.
  */
 export async function changeToEnforcement(
   way: Way,

@@ -1,18 +1,21 @@
 import { type FoundRules, type LoadedRules, parseRuleDocument, type RuleSource } from "@sluice/core"
 
-/** Pages of a list: ten times as large as those in which the table's source reads, so each is more work at a stretch. */
+/**
+ * Services per page: ten times as many as in a page of the DynamoDB source, so that a page is more work without a
+ * pause.
+ */
 const PAGE = 500
-/** How long the source takes to answer for a page, of which nothing is unpacked. */
+/** Time until the source returns a page, which needs no decoding. */
 const ANSWER_MS = 5
 
-/** What is stored for a service. */
+/** The stored document of a service. */
 export interface StoredDocument {
   readonly service_id: string
   readonly version: number
   readonly rules: readonly object[]
 }
 
-/** A document of two or three rules, in turn. */
+/** Returns a document with two rules, or with three if the limit is even. */
 export function documentOf(service: string, version: number, limit: number): StoredDocument {
   const rules: object[] = [
     {
@@ -35,7 +38,7 @@ export function documentOf(service: string, version: number, limit: number): Sto
   return { service_id: service, version, rules }
 }
 
-/** Documents of two to three rules for so many services, in the memory of the process, that can be changed. */
+/** A rule source in memory with a changeable document of two to three rules for each service. */
 export class StoredServices implements RuleSource {
   readonly name = "the stored services"
   readonly pollMs: number
@@ -46,7 +49,7 @@ export class StoredServices implements RuleSource {
     for (let index = 0; index < count; index++) this.write(`service-${index}`, 1, 5 + index)
   }
 
-  /** Stores other rules of a service. */
+  /** Replaces the rules of a service. */
   write(service: string, version: number, limit: number): void {
     this.#documents.set(service, documentOf(service, version, limit))
   }

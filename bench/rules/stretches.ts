@@ -1,7 +1,7 @@
 import { PerformanceObserver } from "node:perf_hooks"
 import { setTimeout } from "node:timers/promises"
 
-/** Shorter ones are not kept: nobody looks for the longest among them. */
+/** Shorter spans are not recorded, because none of them can be the longest. */
 const SHORTEST_KEPT_MS = 0.5
 
 interface Span {
@@ -9,19 +9,19 @@ interface Span {
   readonly endMs: number
 }
 
-/** What a piece of work took, and the longest times for which it has kept the event loop from turning: milliseconds. */
+/** The duration of a piece of work, and the longest time for which it blocked the event loop, in milliseconds. */
 export interface Stretches {
   readonly tookMs: number
   readonly cpuMs: number
-  /** As a request would have felt it. */
+  /** The longest stretch by the clock, which is the delay of a request. */
   readonly wallMs: number
-  /** Without what other programs had of the core meanwhile, and without garbage collections. */
+  /** The longest stretch without preemption and garbage collections. */
   readonly workMs: number
 }
 
 /**
- * Runs the work beside a chain of setImmediate, which has a turn in each turn of the event loop: the time between two
- * of its turns is a stretch. CPU time is that of the whole process, so run it with --single-threaded-gc.
+ * Runs the work next to a chain of setImmediate callbacks, one in each turn of the event loop. A stretch is the time
+ * between two callbacks. CPU time covers the whole process, so run it with --single-threaded-gc.
  */
 export async function longestStretches(work: () => Promise<unknown>): Promise<Stretches> {
   const spans: (Span & { readonly cpuMs: number })[] = []
@@ -54,7 +54,7 @@ export async function longestStretches(work: () => Promise<unknown>): Promise<St
   }
   const tookMs = performance.now() - beganAtMs
   const used = process.cpuUsage(cpuBefore)
-  // Collections are told in a later turn of the event loop.
+  // Node reports garbage collections in a later turn of the event loop.
   await setTimeout(10)
   observer.disconnect()
   const workOf = (span: (typeof spans)[number]): number => {
