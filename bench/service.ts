@@ -9,12 +9,12 @@ import { type GrpcLoad, openGrpcLoad } from "./service/grpc-load.ts"
 import { inBatches, singly, type Workload } from "./service/messages.ts"
 import type { Kind } from "./service/worker.ts"
 
-// Decisions a second of one process of the decision service over gRPC, on the memory store and on Redis, beside
-// @grpc/grpc-js with nothing behind it. bench/README.md says how to read it.
+// Measures the decisions per second of one process of the decision service over gRPC, on the memory store and on Redis,
+// next to @grpc/grpc-js alone. bench/README.md explains the output.
 
 const PACKAGES = ["@sluice/core", "@sluice/service", "@grpc/grpc-js", "ioredis"]
 const BATCH = 100
-/** Each is asked of Redis again every ten seconds, so they are few. */
+/** Few clients, because the service asks Redis about each one again every ten seconds. */
 const REFUSED_CLIENTS = 100
 const LEAST_SINGLY = 10_000
 const LEAST_IN_BATCHES = 100_000
@@ -25,7 +25,7 @@ interface Case {
   readonly kind: Kind
   readonly workload: Workload
   readonly inFlight: number
-  /** Whether every request is refused, after the first round. */
+  /** Whether every request after the warm-up is refused. */
   readonly refused?: boolean
 }
 
@@ -52,11 +52,11 @@ interface Sample {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** CPU of the service's process for a decision. */
+  /** CPU time of the service's process per decision. */
   readonly cpuUs: number
-  /** Commands that Redis ran for a decision, those of the scripts among them. */
+  /** Commands that Redis ran per decision, including those in scripts. */
   readonly commands: number
-  /** Scripts that Redis was sent for a decision. */
+  /** Script calls to Redis per decision. */
   readonly sent: number
 }
 
@@ -71,7 +71,7 @@ try {
   const machine = describeMachine(PACKAGES)
   printMachine(machine)
   console.log(
-    `${rounds} rounds of ${forMs} ms, in turn, one process for each kind, its client beside it, by one connection`,
+    `${rounds} rounds of ${forMs} ms, in turn; one process for each kind, with one connection from this process`,
   )
   for (const { kind } of cases) {
     if (processes.has(kind)) continue
@@ -79,7 +79,7 @@ try {
     const port = await process.ask<number>({ start: kind, redisPort: redis.port })
     processes.set(kind, { process, client: await openGrpcLoad(port) })
   }
-  // What is hot is compiled, and whoever is to be refused has been.
+  // Warm up: compile the hot path, and use up the limits of the clients that are to be refused.
   for (const one of cases) await measure(one, Math.max(forMs, 2_000))
   const samples = new Map<Case, Sample[]>(cases.map((one) => [one, []]))
   for (let round = 0; round < rounds; round++) {
@@ -106,7 +106,7 @@ async function measure({ name, kind, workload, inFlight, refused }: Case, ms: nu
   const after = await usageOf(redis)
   const decisions = load.answers * each
   if (load.answers !== load.tookMs.length) throw new Error(`${name}: calls have failed`)
-  // A client that has never been asked about may still be admitted.
+  // The first request of each client may still be admitted.
   const expected = refused === true ? 0 : load.answers
   if (each === 1 && Math.abs(load.forwarded - expected) > (refused === true ? messages.length : 0)) {
     throw new Error(`${name}: ${load.forwarded} of ${load.answers} were forwarded`)
@@ -128,7 +128,7 @@ function print(samples: ReadonlyMap<Case, readonly Sample[]>): void {
   const spread = (member: keyof Sample, list: readonly Sample[]): Spread => spreadOf(all(member, list))
   const library = [...samples].find(([{ kind }]) => kind === "grpc-js")?.[1] ?? []
   printTable(
-    "Decisions a second, medians, with the least and the most of the rounds; of grpc-js: by CPU for a call",
+    "Medians of decisions per second, with least and most; of grpc-js: ratio of the CPU time per call",
     ["", "decisions/s", "from", "to", "p50 ms", "p99 ms", "CPU us", "of grpc-js", "Redis commands"],
     [...samples].map(([{ name, workload }, list]) => {
       const { median, least, most } = spread("perSecond", list)
@@ -152,7 +152,7 @@ function print(samples: ReadonlyMap<Case, readonly Sample[]>): void {
     const p99 = spread("p99Ms", list).median
     if (inFlight === 32) printWanted(`${name}: p99 in ms`, p99, p99 < MOST_P99_MS, `below ${MOST_P99_MS}`)
     const { median: sent } = spread("sent", list)
-    // A client that is refused for longer is asked about again every ten seconds.
+    // Not exactly 0, because the service asks Redis about a refused client again every ten seconds.
     if (refused) printWanted(`${name}: calls of Redis for a decision`, sent, sent < 0.005, "none")
   }
 }

@@ -13,7 +13,8 @@ import { ATTACKS, HOLDING, OPEN } from "./soak/attacks.ts"
 import { type Heard, Innocent, SHOP } from "./soak/innocent.ts"
 import type { Target } from "./soak/target.ts"
 
-// Asks the decision service 200 times a second while one attacker of each kind is at work. bench/README.md says how to read it.
+// Calls the decision service 200 times per second while one attacker of each kind attacks it. bench/README.md explains
+// the output.
 
 const ATTACKER = new URL("./soak/attacker.ts", import.meta.url)
 const TOKEN = "the-token-of-everybody"
@@ -86,7 +87,7 @@ try {
   const failed = [before, during, after].reduce((sum, heard) => sum + failures(heard), 0)
   printWanted("calls that failed", failed, failed === 0, "0")
   printWanted(
-    "p99 with attackers, times that without",
+    "p99 with attackers, times p99 without",
     times,
     times <= WANTED_TIMES,
     `at most ${WANTED_TIMES}`,

@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net"
 
-// A client of HTTP/2 that costs a tenth of what a real one does, so that what is measured is the server: frames are made once,
-// headers are sent without compression, and of answers only the first bytes of the message are looked at.
+// An HTTP/2 client that uses a tenth of the CPU time of a real one, so that the server is the bottleneck. It prepares
+// frames once, sends headers without compression, and reads only the first bytes of the message in a response.
 
 const DATA = 0
 const HEADERS = 1
@@ -14,38 +14,38 @@ const END_STREAM = 1
 const END_HEADERS = 4
 const ACK = 1
 const HEAD_BYTES = 9
-/** Of a message in gRPC: not compressed, and its length. */
+/** Length of the prefix of a gRPC message: a flag for compression, and the length of the message. */
 const PREFIX_BYTES = 5
 
-/** What came back in a time. */
+/** The responses to one load. */
 export interface Load {
-  /** Answers with a message. */
+  /** Number of responses with a message. */
   readonly answers: number
-  /** Those whose message begins with "yes": field 1 is true. */
+  /** Number of responses whose message begins with field 1 set to true, which means "forward". */
   readonly forwarded: number
   readonly seconds: number
-  /** Milliseconds that each call took, sorted. */
+  /** The sorted durations of the calls in milliseconds. */
   readonly tookMs: readonly number[]
 }
 
-/** How to ask. */
+/** The calls to make. */
 export interface Ask {
   readonly path: string
-  /** Messages as their bytes, sent one after another, again and again. */
+  /** The encoded messages, which are sent in turn and repeated. */
   readonly messages: readonly Uint8Array[]
   readonly inFlight: number
   /** When to stop: after a time, or after a number of calls. */
   readonly until: { readonly ms: number } | { readonly calls: number }
 }
 
-/** A connection that lasts, as a gateway keeps it. */
+/** A long-lived connection, as a gateway has. */
 export interface GrpcLoad {
-  /** Keeps so many calls in flight until it is to stop, and resolves when all have ended. Rejects where a call fails. */
+  /** Keeps `inFlight` calls in flight, and resolves when the last one has ended. Rejects if a call fails. */
   ask(how: Ask): Promise<Load>
   close(): void
 }
 
-/** Connects; rejects where nobody listens. */
+/** Connects to the port. Rejects if the connection fails. */
 export function openGrpcLoad(port: number): Promise<GrpcLoad> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => resolve(loadOver(socket, port)))
@@ -54,13 +54,13 @@ export function openGrpcLoad(port: number): Promise<GrpcLoad> {
   })
 }
 
-/** What has come of one `ask`. */
+/** The state of one `ask`. */
 interface Asking {
   readonly calls: readonly Call[]
   readonly until: Ask["until"]
   readonly startMs: number
   readonly tookMs: number[]
-  /** Calls that have been sent. */
+  /** Number of calls that have been sent. */
   turn: number
   answers: number
   forwarded: number
@@ -92,7 +92,7 @@ function loadOver(socket: Socket, port: number): GrpcLoad {
     }
     socket.write(Buffer.concat(frames))
   }
-  /** Whether a call has ended by this frame. */
+  /** Processes a frame. Returns whether the frame ends a call. */
   const take = (type: number, flags: number, stream: number, payload: Buffer): boolean => {
     if (type === DATA && payload.length >= PREFIX_BYTES && asking !== undefined) {
       asking.answers++
@@ -111,7 +111,7 @@ function loadOver(socket: Socket, port: number): GrpcLoad {
     return true
   }
   socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-  // As much as may be sent on a stream, and on the connection, without being asked for more.
+  // Set the flow-control windows of streams and of the connection to their maximum.
   socket.write(frame(SETTINGS, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])))
   socket.write(frame(WINDOW_UPDATE, 0, 0, uint32(0x7fff_ffff - 65_535)))
   socket.on("data", (chunk: Buffer) => {
@@ -151,13 +151,13 @@ function loadOver(socket: Socket, port: number): GrpcLoad {
   }
 }
 
-/** How many calls may still be sent. */
+/** Returns how many calls may still be sent. */
 function callsLeft({ until, turn }: Asking, tookMs: number): number {
   if ("calls" in until) return until.calls - turn
   return tookMs < until.ms ? Number.POSITIVE_INFINITY : 0
 }
 
-/** A call's two frames in one, for stream 0, and where the second begins. */
+/** The two frames of a call in one buffer, for stream 0, and the offset of the second. */
 interface Call {
   readonly bytes: Buffer
   readonly bodyAt: number
@@ -171,7 +171,7 @@ function callFrames(head: Buffer, message: Uint8Array): Call {
   return { bytes: Buffer.concat([headers, body]), bodyAt: headers.length }
 }
 
-/** Fields without indexing, so that the server's table of headers stays empty (RFC 7541 section 6.2.2). */
+/** Returns header fields without indexing, so that the server's dynamic table stays empty (RFC 7541 section 6.2.2). */
 function headersBlock(port: number, path: string): Buffer {
   const field = (name: string, value: string): Buffer =>
     Buffer.concat([
@@ -180,7 +180,7 @@ function headersBlock(port: number, path: string): Buffer {
       Buffer.from([value.length]),
       Buffer.from(value),
     ])
-  // :method POST and :scheme http of the static table (RFC 7541 appendix A).
+  // The first two bytes are :method POST and :scheme http in the static table (RFC 7541 appendix A).
   return Buffer.concat([
     Buffer.from([0x83, 0x86]),
     field(":path", path),

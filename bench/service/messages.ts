@@ -1,22 +1,22 @@
-/** How many clients there are; every one is asked about in turn. */
+/** Number of clients. The requests are about each client in turn. */
 const CLIENTS = 10_000
 const FORWARD = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
-/** What is asked of the service, again and again. */
+/** The messages that are sent to the service repeatedly. */
 export interface Workload {
   readonly path: string
   readonly messages: readonly Uint8Array[]
-  /** Decisions in a call. */
+  /** Decisions per call. */
   readonly each: number
 }
 
-/** One request a call, of ten thousand clients or so many. */
+/** Returns calls with one request each, one for each of `clients` clients. */
 export function singly(service: number, clients: number = CLIENTS): Workload {
   const messages = Array.from({ length: clients }, (_, index) => request(service, index))
   return { path: FORWARD, messages, each: 1 }
 }
 
-/** The same clients, so many a call, answered in brief. */
+/** Returns calls with `each` requests of ten thousand clients, with the flag for brief responses. */
 export function inBatches(service: number, each: number): Workload {
   const messages = Array.from({ length: CLIENTS / each }, (_, batch) => {
     const requests = Array.from({ length: each }, (_, index) =>
@@ -28,13 +28,13 @@ export function inBatches(service: number, each: number): Workload {
   return { path: `${FORWARD}s`, messages, each }
 }
 
-/** ShouldForwardRequestRequest: service_id = 1, request = 2. */
+/** Encodes a ShouldForwardRequestRequest: service_id = 1, request = 2. */
 function request(service: number, client: number): Buffer {
   const text = Buffer.from(JSON.stringify({ user_id: `client-${String(client).padStart(5, "0")}` }))
   return Buffer.concat([Buffer.from([0x08, service]), tagged(2, text)])
 }
 
-/** A field of bytes; its length takes one byte, as all of them here are short. */
+/** Encodes a length-delimited field. All fields here are short, so the length takes one byte. */
 function tagged(field: number, bytes: Uint8Array): Buffer {
   if (bytes.length > 127) throw new RangeError("A length of one byte is at most 127")
   return Buffer.concat([Buffer.from([(field << 3) | 2, bytes.length]), bytes])

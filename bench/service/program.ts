@@ -11,14 +11,14 @@ const HOST = "127.0.0.1"
 const START_MS = 20_000
 const USAGE = new URL("./usage.ts", import.meta.url).href
 
-/** What a process has used. */
+/** The resources that a process has used. */
 export interface Usage {
   /** CPU time in microseconds. */
   readonly cpuUs: number
   readonly rssBytes: number
 }
 
-/** The decision service of a tree, as its operator runs it. */
+/** The decision service of a tree, started by its command line. */
 export interface ServiceProgram {
   readonly grpcPort: number
   readonly httpPort: number
@@ -26,19 +26,19 @@ export interface ServiceProgram {
   stop(): Promise<void>
 }
 
-/** How to start it. */
+/** The options of {@link startServiceProgram}. */
 export interface ProgramOptions {
-  /** Folder of the repository whose build is started. Default: this one. */
+  /** Folder of the repository whose build is started. Default: this repository. */
   readonly root?: string
-  /** Text of the rules file, or the arguments that say where else the rules are. */
+  /** Text of the rules file, or command-line arguments that select another rule source. */
   readonly rules: string | readonly string[]
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Flags of V8. */
+  /** V8 flags. */
   readonly flags?: readonly string[]
 }
 
-/** Starts it on free ports, with counters in its memory, and resolves when it listens. */
+/** Starts the service on free ports, with counters in its memory. Resolves when it listens. */
 export async function startServiceProgram({
   root = ROOT,
   rules,
@@ -80,7 +80,7 @@ export async function startServiceProgram({
   }
 }
 
-/** Ports that are free now. Another process may take one before the program does; it ends then, and says so. */
+/** Returns free ports. If another process takes one before the program does, the program ends with an error. */
 async function freePorts(count: number): Promise<readonly number[]> {
   const servers = Array.from({ length: count }, () => createServer())
   const ports = servers.map(
@@ -97,7 +97,7 @@ async function freePorts(count: number): Promise<readonly number[]> {
 async function listens(port: number, program: ContenderProcess): Promise<void> {
   const startedAt = performance.now()
   while (!(await answers(port))) {
-    // Rejects when the program has ended.
+    // Rejects if the program has ended.
     await program.ask<Usage>({})
     if (performance.now() - startedAt > START_MS) throw new Error(`sluice-service does not listen on ${port}`)
     await pause(50)

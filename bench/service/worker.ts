@@ -9,9 +9,9 @@ import { auditTo, createDecisionService, tokens } from "@sluice/service"
 import { Redis } from "ioredis"
 import { answerTasks } from "../contender-process.ts"
 
-/** What a process is asked: to start on a port of its own, or for the CPU that it has used. */
+/** A task that starts a server on a free port, or returns the CPU time of the process. */
 export type Task = { readonly start: Kind; readonly redisPort: number } | { readonly usage: true }
-/** "grpc-js" is @grpc/grpc-js alone, with a handler that yields the same bytes each time. */
+/** The kind of server. "grpc-js" is @grpc/grpc-js alone, with a handler that returns constant bytes. */
 export type Kind = "memory" | "redis" | "grpc-js"
 
 const RULES = `
@@ -21,11 +21,11 @@ rules: { name: user, field: user_id, rate: { requests_per_unit: 1000000, unit: d
 service_id: 2
 rules: { name: user, field: user_id, rate: { requests_per_unit: 1, unit: week } }
 `
-/** As long as what the service answers. */
+/** A response as long as the service's. */
 const ANSWER = Buffer.concat([Buffer.from([0x08, 1, 0x12, 118]), Buffer.alloc(118, 0x61)])
 const HOST = "127.0.0.1"
 
-// As the program does, for each kind.
+// The program sets this flag too. Set it for each kind.
 setFlagsFromString("--no-allocation-site-pretenuring")
 
 answerTasks(async (task: Task) => {
@@ -49,7 +49,7 @@ async function startService(store: Store): Promise<number> {
   const service = createDecisionService({
     book,
     registry: undefined,
-    // As the busy machine of a benchmark may be late.
+    // Long, because a machine under benchmark load may be slow.
     shared: { store, storeTimeoutMs: 5_000 },
     unknownServices: "forward",
     tokens: tokens({}),

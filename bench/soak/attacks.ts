@@ -24,7 +24,7 @@ const LARGE = "large"
 /** A service of the attackers, with a rule that admits. */
 export const OPEN = "open"
 
-/** Mean time until an attacker begins again what the service has ended or refused. */
+/** Mean time until an attacker repeats an attack that the service has ended or refused. */
 const AGAIN_MS = 5_000
 /** Mean time until an attacker that sends one call at a time sends the next one. */
 const NEXT_CALL_MS = 500
@@ -37,7 +37,7 @@ const BYTES = 120_000
 
 type Attack = (target: Target, from: string) => Promise<unknown>
 
-/** The kinds of attackers. Each goes on until its process ends. */
+/** The kinds of attackers. Each one attacks until its process ends. */
 export const ATTACKS: Readonly<Record<string, Attack>> = {
   "half handshakes": (target, from) =>
     keep(100, async (index) => {
@@ -96,12 +96,12 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     ),
 }
 
-/** A random time, so that the attacks do not come all at once. */
+/** Waits for a random time, so that the attacks do not all come at once. */
 function untilAgain(meanMs: number): Promise<void> {
   return pause(2 * meanMs * Math.random())
 }
 
-/** Runs `count` attacks at a time, and begins each again some time after it has ended. */
+/** Runs `count` attacks at a time. Repeats each one some time after it has ended. */
 function keep(count: number, attack: (index: number) => Promise<unknown>): Promise<unknown> {
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {

@@ -11,14 +11,14 @@ const TURN_MS = 10
 const PATIENCE_MS = 10_000
 const FROM = "127.0.0.1"
 
-/** What came of the calls. */
+/** The outcome of the calls. */
 export interface Heard {
   readonly tookMs: number[]
-  /** Why calls failed, each reason with its number. */
+  /** The number of failed calls by reason. */
   readonly failed: Map<string, number>
 }
 
-/** Asks 200 times a second, half over gRPC and half over HTTP, on connections that last, and at last closes these. */
+/** A caller that makes 200 calls per second, half over gRPC and half over HTTP, on persistent connections. */
 export class Innocent {
   readonly #target: Target
   #session
@@ -28,7 +28,7 @@ export class Innocent {
     this.#session = openSession(target, FROM)
   }
 
-  /** Asks for this time, and resolves when every call has ended. */
+  /** Makes calls for this time, and resolves when every call has ended. */
   async ask(ms: number): Promise<Heard> {
     const heard: Heard = { tookMs: [], failed: new Map() }
     const startMs = performance.now()
@@ -63,7 +63,7 @@ export class Innocent {
     if (reason !== "") heard.failed.set(reason, (heard.failed.get(reason) ?? 0) + 1)
   }
 
-  /** Resolves with why the call failed, "" if it did not. */
+  /** Resolves with the reason for which the call failed, or "" if it succeeded. */
   #byGrpc(user: string): Promise<string> {
     if (this.#session.closed || this.#session.destroyed) this.#session = openSession(this.#target, FROM)
     const stream = beginCall(this.#session, SINGLE)

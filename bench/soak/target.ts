@@ -9,7 +9,7 @@ import {
   ShouldForwardRequestsRequestSchema,
 } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
 
-/** Where the service is, and the token with which rules are registered. */
+/** The ports of the service, and the token for registering rules. */
 export interface Target {
   readonly grpcPort: number
   readonly httpPort: number
@@ -23,10 +23,10 @@ export const REGISTER = "/sluice.v1.RateLimiter/RegisterService"
 
 const file = (name: string): Buffer =>
   readFileSync(new URL(`../../test/fixtures/tls/${name}`, import.meta.url))
-/** What a client needs to trust the service. */
+/** The TLS options with which a client trusts the service. */
 export const TRUST = { ca: file("ca.pem"), servername: "localhost" }
 
-/** A message as gRPC frames it. */
+/** Returns a message with the gRPC prefix. */
 export function framed(message: Uint8Array): Buffer {
   const prefix = Buffer.alloc(5)
   prefix.writeUInt32BE(message.length, 1)
@@ -61,7 +61,7 @@ export function beginCall(session: ClientHttp2Session, path: string, token?: str
 
 const asked = (service: string, user: string) => ({ service, request: JSON.stringify({ user }) })
 
-/** A request about a service, as a message. */
+/** Encodes a request about a service. */
 export function single(service: string, user: string): Uint8Array {
   return toBinary(
     ShouldForwardRequestRequestSchema,
@@ -69,14 +69,14 @@ export function single(service: string, user: string): Uint8Array {
   )
 }
 
-/** A batch of requests about a service, as a message. */
+/** Encodes a batch of requests about a service. */
 export function batch(service: string, count: number): Uint8Array {
   const requests = Array.from({ length: count }, (_, index) => asked(service, `user-${index % 1_000}`))
   const message = create(ShouldForwardRequestsRequestSchema, { requests, brief: true })
   return toBinary(ShouldForwardRequestsRequestSchema, message)
 }
 
-/** The registration of many rules, as a message. */
+/** Encodes the registration of many rules. */
 export function manyRules(service: string, count: number, limit: number): Uint8Array {
   const rules = Array.from({ length: count }, (_, index) => ({
     name: `rule-${index}`,
