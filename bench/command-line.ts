@@ -1,13 +1,13 @@
 import { parseArgs } from "node:util"
 
 export interface CommandLine {
-  /** Fewer rounds: shows that everything runs, and roughly where the figures are. */
+  /** Whether to run fewer rounds, which show that everything works and give rough figures. */
   readonly quick: boolean
-  /** The file that gets every sample and figure. */
+  /** The file to write every sample and figure to. */
   readonly json: string | undefined
-  /** Only contenders whose name contains this. */
+  /** Measures only contenders whose name contains this text. */
   readonly only: string
-  /** Processes to start for each contender; undefined when nothing is asked. */
+  /** Number of processes to start for each contender. Undefined if the option is absent. */
   readonly starts: number | undefined
 }
 
@@ -17,11 +17,11 @@ const OPTIONS = {
   only: { type: "string", default: "" },
 } as const
 
-/** What was asked for on the command line; a wrong option ends the process with what is accepted. */
+/** Reads the command line. An invalid option prints the accepted ones and ends the process. */
 export function readCommandLine({ takesStarts = false } = {}): CommandLine {
   try {
     const { values } = parseArgs({
-      // pnpm hands on the dashes that end its own options.
+      // pnpm passes on the dashes that end its own options.
       args: process.argv.slice(2).filter((argument) => argument !== "--"),
       options: takesStarts ? { ...OPTIONS, starts: { type: "string" } } : OPTIONS,
     })
@@ -36,6 +36,6 @@ export function readCommandLine({ takesStarts = false } = {}): CommandLine {
 }
 
 function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,2}$/.test(text)) throw new Error(`${text} is no number of starts from 1 to 999`)
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new Error(`--starts ${text} is invalid; use a number from 1 to 999`)
   return Number(text)
 }

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
 
-/** A contender in a process of its own: its heap, its timers and its garbage are nobody else's. */
+/** A contender in its own process, so that it shares no heap, timers or garbage with another contender. */
 export interface ContenderProcess {
   readonly name: string
-  /** Sends a task and yields the answer; rejects when the process fails instead. */
+  /** Sends a task and resolves with the answer. Rejects if the task fails or the process ends. */
   ask<Answer>(task: object): Promise<Answer>
   stop(): Promise<void>
 }
@@ -12,19 +12,19 @@ export interface ContenderProcess {
 type Reply = { readonly answer: unknown } | { readonly error: string }
 
 export interface ContenderOptions {
-  /** More of its environment. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>
-  /** What it gets as its arguments. Default: its name. */
+  /** Command-line arguments. Default: the contender's name. */
   readonly args?: readonly string[]
-  /** Modules that are imported before the contender's own. */
+  /** Modules to import before the contender's own. */
   readonly imports?: readonly string[]
-  /** Flags of V8. */
+  /** V8 flags. */
   readonly flags?: readonly string[]
-  /** Whether what it prints goes nowhere. */
+  /** Whether to discard its output. */
   readonly isQuiet?: boolean
 }
 
-/** Starts `module`; the process is ready when it has answered the first task. */
+/** Starts `module` in a new process, which is ready when it has answered the first task. */
 export function startContender(
   module: URL,
   name: string,
@@ -35,7 +35,7 @@ export function startContender(
     env: { ...process.env, NODE_ENV: "production", ...env },
     silent: isQuiet,
   })
-  // A pipe that nobody reads would stop it when it is full.
+  // Drain the pipes, because the process would block on a full one.
   child.stdout?.resume()
   child.stderr?.resume()
   return {
@@ -50,7 +50,7 @@ export function startContender(
   }
 }
 
-/** In the contender's process: answers each task with what `work` yields. */
+/** Answers each task with the result of `work`. Called in the contender's process. */
 export function answerTasks<Task>(work: (task: Task) => unknown): void {
   process.on("message", async (task: Task) => {
     let reply: Reply

@@ -1,19 +1,22 @@
 import { PARTS } from "./overview/measurement.ts"
 
-/** What `bench --help` prints. */
+/** The output of `bench --help`. */
 export const HELP = `bench [--only PART]... [--quick] [--into FOLDER]
-  Throughput, latency, memory, worst case and accuracy of Sluice and its peers: tables, and
-  bench.json and bench.html, a page of plots, in bench/results. Some eight minutes; http needs wrk.
+  Compares throughput, latency, memory, worst case and accuracy of Sluice and its peers. Prints
+  tables, and writes bench.json and bench.html (plots) to bench/results. Takes about eight minutes.
+  The part "http" needs wrk.
 
-  --only PART    ${PARTS.join(", ")}; more than once. Default: all
-  --quick        fewer rounds, which show the order of things
-  --into FOLDER  where the files are written
+  --only PART    measure only this part; repeatable. Default: all
+                 Parts: ${PARTS.join(", ")}
+  --quick        run fewer rounds, which give rough figures
+  --into FOLDER  write the files to this folder
 
 bench --behaviour [--only NAME] [--quick] [--json FILE]
-  Thirteen drills over HTTP and Redis: who does what is wanted. Some three minutes.
+  Checks the behavior of Sluice and its peers in thirteen drills over HTTP and Redis. Takes about
+  three minutes.
 
-  --only NAME    drills, else contenders, whose name contains this
-  --quick        Sluice on Express alone, beside its peers
-  --json FILE    every finding
+  --only NAME    run only drills whose name contains this; if none does, only such contenders
+  --quick        run Sluice on Express only, and its peers
+  --json FILE    write every finding to this file
 
-Redis servers are started on ports of their own. How to read what is printed: bench/README.md`
+The command starts its own Redis servers. bench/README.md explains the output.`

@@ -6,10 +6,10 @@ import { describeMachine, printMachine } from "./report/machine.ts"
 import { rotated, spreadOf } from "./report/statistics.ts"
 import { printTable } from "./report/table.ts"
 
-// What it takes to import each package in a process of its own, beside the peers and the frameworks. bench/README.md says how to
-// read it.
+// Measures the import of each package in its own process, next to the peers and the frameworks. bench/README.md
+// explains the output.
 
-/** What comes of `node:http` alone is in all of them. */
+/** An import of a built-in module, whose cost is part of every other import. */
 const NOTHING = "node:http"
 const PACKAGES = [
   NOTHING,
@@ -18,10 +18,10 @@ const PACKAGES = [
   ...["express", "fastify", "koa"],
 ]
 
-/** What one import took, in milliseconds. */
+/** The duration of one import in milliseconds. */
 interface Sample {
   readonly wallMs: number
-  /** Of all threads, those that collect garbage and compile too. */
+  /** CPU time of all threads, including garbage collection and compilation. */
   readonly cpuMs: number
 }
 
@@ -35,7 +35,7 @@ process.exit()
 
 function importOnce(name: string): Sample {
   const args = ["--input-type=module", "--eval", PROGRAM, name]
-  // Names are looked up from where a process runs that has no file.
+  // A program from --eval resolves packages from its working directory.
   const cwd = fileURLToPath(new URL(".", import.meta.url))
   return JSON.parse(execFileSync(process.execPath, args, { cwd, encoding: "utf8" }))
 }
@@ -47,7 +47,7 @@ const names = PACKAGES.filter((name) => name === NOTHING || name.includes(only))
 const machine = describeMachine(PACKAGES.filter((name) => name !== NOTHING && name !== "@sluice/core/redis"))
 printMachine(machine)
 const samples = new Map<string, Sample[]>(names.map((name) => [name, []]))
-// The first round has the disk read what the others find in memory, and does not count.
+// The first round reads the files from the disk into memory, and does not count.
 for (let round = -1; round < rounds; round++) {
   for (const name of rotated(names, round + 1)) {
     const sample = importOnce(name)

@@ -1,8 +1,9 @@
-// `bench`: what it costs, beside the peers; with --behaviour, who does what is wanted. Both read the rest of the command line.
+// Runs `bench`, which compares costs with the peers, or the drills with --behaviour. Each of them reads the other
+// options.
 
 import { HELP } from "./help.ts"
 
-/** In both spellings of the word. */
+/** The option in both spellings. */
 const BEHAVIOUR = ["--behaviour", "--behavior"]
 const args = process.argv.slice(2)
 if (args.includes("--help") || args.includes("-h")) {
