@@ -2,7 +2,7 @@ import { createLimiter, type Limiter } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { type ClientChoice, openClient } from "./open-client.ts"
 
-/** What all instances of an app have in common: one rule for the whole service, on one Redis. */
+/** The settings that all instances of an app share: one rule for the whole service, on one Redis. */
 export interface App {
   readonly client: ClientChoice
   readonly prefix: string
@@ -10,17 +10,20 @@ export interface App {
   readonly windowMs: number
 }
 
-/** What one instance is told to do. */
+/** An order for one instance. */
 export type Order =
-  /** Asks for all of these costs at once. */
+  /** Sends requests with all of these costs at once. */
   | { readonly do: "burst"; readonly costs: readonly number[] }
-  /** Asks for single units again and again, a few at once, until it is refused or has so many; tells of each admission. */
+  /**
+   * Repeats requests of one unit, a few at a time, until one is refused or `most` units are admitted. Reports each
+   * admission.
+   */
   | { readonly do: "load"; readonly most: number }
-  /** The same, but kills itself when it has so many: nobody else knows that moment in time. */
+  /** Like `load`, but the instance kills itself after `after` units. Only the instance can choose that moment. */
   | { readonly do: "fall"; readonly after: number }
   | { readonly do: "leave" }
 
-/** What an instance tells: that it is ready, what it was admitted meanwhile, and at the end of an order all of it. */
+/** A message of an instance: it is ready, it was admitted some units during an order, or an order is done. */
 export type Told =
   | { readonly told: "ready"; readonly nowMs: number }
   | { readonly told: "admitted"; readonly units: number }
@@ -31,15 +34,17 @@ export interface Tally {
   readonly admitted: number
   readonly refused: number
   readonly degraded: number
-  /** Of the last refusal; 0 when there was none. */
+  /** The wait of the last refusal; 0 when there was none. */
   readonly retryAfterMs: number
 }
 
-/** So many at once, as a server that is busy; and a pause, so that instances come and go while there is quota left. */
+/** Concurrent requests, as on a busy server. The pause lets instances come and go while there is quota left. */
 const AT_ONCE = 8
 const PAUSE_MS = 2
 
-/** One instance of an app, which asks its limiter in place of clients. An order is for after the last one is done. */
+/**
+ * Starts one instance of an app, which calls its limiter as if for clients. Send an order only after the last is done.
+ */
 export async function askingInstance(app: App, tell: (told: Told) => void): Promise<(order: Order) => void> {
   const { client, close } = await openClient(app.client)
   const limiter = createLimiter({
@@ -48,7 +53,7 @@ export async function askingInstance(app: App, tell: (told: Told) => void): Prom
     limit: app.limit,
     window: app.windowMs,
     field: "service",
-    // A machine under test may be slow; what is shown is the count, and no decision without Redis counts.
+    // A machine under test may be slow. Only the count matters here, and decisions without Redis do not count.
     storeTimeoutMs: 20_000,
   })
   tell({ told: "ready", nowMs: Date.now() })
@@ -62,7 +67,7 @@ export async function askingInstance(app: App, tell: (told: Told) => void): Prom
         return
       case "fall":
         load(limiter, order.after, tell).then(() => {
-          // In the middle of more.
+          // More requests are pending when the process dies.
           void ask(limiter, Array(AT_ONCE).fill(1))
           setImmediate(() => process.kill(process.pid, "SIGKILL"))
         })

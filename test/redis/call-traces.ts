@@ -5,13 +5,13 @@ import { tracedPolicies } from "./traced-policies.ts"
 
 export type Requests = readonly (readonly Check[])[]
 
-/** What is done with a store, some time after the step before; the clock may have gone back. */
+/** A step with a store, `afterMs` after the step before. The clock may go back. */
 export type CallStep = { readonly afterMs: number } & (
   | { readonly kind: "take" | "peek"; readonly requests: Requests }
   /**
-   * Of what was asked for and granted so far, the nth ones, so many units more or fewer than were taken, or the most that is
-   * ever charged; as the counter
-   * was then or, where it is `moved`, as that stands when they are given back.
+   * Refunds checks that were granted before, counted from the latest. `more` is added to the units that were taken.
+   * `MOST_CHARGED` charges the largest amount that is ever charged. If `moved`, the counter's state is first brought to
+   * the time of the refund.
    */
   | {
       readonly kind: "refund"
@@ -22,30 +22,31 @@ export type CallStep = { readonly afterMs: number } & (
   | { readonly kind: "reset"; readonly keys: readonly CounterKey[] }
 )
 
-/** A few counters, the instant at which their story begins, and what happens to them. */
+/** A trace: a few counters, the instant at which it begins, and its steps. */
 export interface CallTrace {
   readonly counters: readonly CounterKey[]
-  /** All policies that each of the counters is counted under, by its name. */
+  /** All policies under which the counters are counted. A policy has the name of its counter. */
   readonly policies: readonly Policy[]
   readonly startMs: number
   readonly steps: readonly CallStep[]
 }
 
-/** In place of a cost: all that remains when the step begins, or one unit more. */
+/** As a cost: all units that remain when the step begins, or one unit more. */
 export const ALL_THAT_REMAINS: number = -1
 export const ONE_TOO_MANY: number = -2
-/** In place of a number of units: a year's quota. */
+/** As a number of units: a year's quota. */
 export const MOST_CHARGED = "most"
 
 const PARTITIONS = ["", "alice"]
 
 /**
- * Calls of several requests on a few keys: each of one to four checks, equal ones among them, so that they are merged;
- * counters of one or two limits; time that moves by milliseconds, to the edges of windows, over many of them, and back.
+ * Generates calls of several requests on a few keys. Each request has one to four checks, some of them equal, so that
+ * they are merged. A counter has one or two limits. Time moves by milliseconds, to the edges of windows, over many
+ * windows, and back.
  */
 export function callTraces(): fc.Arbitrary<CallTrace> {
   return fc.array(tracedPolicies(), { minLength: 1, maxLength: 3 }).chain((limits) => {
-    // By its place: no two of a trace are one counter.
+    // Name counters by their index, so that no two of a trace are the same.
     const policies = limits.flatMap((some, i) =>
       some.map((policy) => ({ ...policy, counter: `counter${i}` })),
     )
@@ -95,7 +96,7 @@ function steps(policies: readonly Policy[]): fc.Arbitrary<CallStep> {
   )
 }
 
-/** Up to 24 requests, of which many are equal: single checks mostly, and in between any of them again. */
+/** Generates up to 24 requests, many of them equal. Most have a single check; any other request may come in between. */
 function calls(request: fc.Arbitrary<readonly Check[]>): fc.Arbitrary<Requests> {
   const single = request.map(([check]) => [check as Check])
   return fc
@@ -131,8 +132,9 @@ function costs(limit: number): fc.Arbitrary<number> {
 }
 
 /**
- * Milliseconds that go by: mostly few, often to the edge of a window, now and then many windows, or back. Back by 50 of
- * the shortest windows at the most: a packed value tells a window from a past one when it lies up to 2,038 ahead.
+ * Generates steps in time, in milliseconds: mostly short, often to a window's edge, sometimes over many windows, or
+ * back. A step goes back by at most 50 of the shortest windows. A packed value distinguishes a window from a past one
+ * only if it is at most 2,038 windows ahead.
  */
 function moves(windowMs: number, shortestMs: number): fc.Arbitrary<number> {
   const edges = [1, windowMs - 1, windowMs, windowMs + 1, 2 * windowMs - 1, 2 * windowMs, 2 * windowMs + 1]

@@ -14,7 +14,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
-/** Counts how often it ran. */
+/** Counts how often the script ran. */
 const COUNT = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
 const SHA = createHash("sha1").update(COUNT).digest("hex")
 
@@ -150,7 +150,7 @@ describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
       await connect()
       await commands.eval(COUNT, ["warm"], ["1"])
       proxy.dropReplies = true
-      // Several, as ioredis looks at each by its place in the queue.
+      // Several calls, because ioredis handles each by its position in the queue.
       const calls = ["a", "b", "c"].map((key) => commands.evalsha(SHA, [key], ["1"]))
       calls.push(commands.eval(COUNT, ["d"], ["1"]))
       const outcomes = Promise.allSettled(calls)
@@ -182,7 +182,7 @@ type MakeIoredis = (port: number, options: object) => Redis
 
 const IOREDIS: readonly (readonly [string, MakeIoredis])[] = [
   ["ioredis 6", (port, options) => new Redis(port, options)],
-  // What is used of either is the same.
+  // The tests use only what both versions share.
   ["ioredis 5", (port, options) => new Redis5(port, options) as unknown as Redis],
 ]
 
@@ -275,7 +275,7 @@ function throwing(): never {
   throw new Error("not ioredis' own")
 }
 
-/** As an app does that keeps bytes in Redis. */
+/** The setting of an app that keeps bytes in Redis. */
 const IN_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
 describe.each([
@@ -309,7 +309,7 @@ describe.each([
 type Address = { host: string; port: number }
 interface ClusterOptions extends Options {
   readonly lazy?: boolean
-  /** Address of a node by its own "host:port". */
+  /** The address of each node, by its own "host:port". */
   readonly map?: Record<string, Address>
 }
 type MakeCluster = (ports: readonly number[], options?: ClusterOptions) => Made
@@ -442,7 +442,7 @@ describe("commandsOf a client of a cluster", () => {
   })
 
   it.each(CLUSTER.filter(([name]) => name !== "node-redis 5"))("asks the prefix too: %s", async (_, make) => {
-    // The prefix has the hash tag, so all keys are in its slot.
+    // The prefix contains the hash tag, so all keys are in its slot.
     const { commands, connect } = make(ports(), { keyPrefix: "{app}" })
     await connect()
     expect(await commands.eval(COUNT, ["a"], ["1"])).toBe(1)
@@ -476,7 +476,7 @@ describe("commandsOf a client of a cluster", () => {
     proxy.dropReplies = false
     expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"])
     await until("it can be asked again", () => commands.isReady("b"))
-    // Later than ioredis' delay before it tries another node.
+    // Wait longer than ioredis delays before it tries another node.
     await sleep(150)
     expect(await commands.eval(COUNT, ["b"], ["1"])).toBe(4)
     expect(ready).toBeGreaterThan(readyBefore)

@@ -1,4 +1,4 @@
-// Imported before everything else: this process' wall clock is ahead by so much, for all that is loaded later.
+// Import this module first. It sets the wall clock of this process ahead for all modules that are loaded later.
 const aheadMs = Number(process.env.CLOCK_AHEAD_MS ?? 0)
 
 if (aheadMs !== 0) {

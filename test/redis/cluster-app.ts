@@ -1,4 +1,5 @@
-// An app under node:cluster: Express in several processes that share one port. Its primary tells the port.
+// An app under node:cluster: Express in several processes that share one port. The primary sends the port to its
+// parent.
 import cluster from "node:cluster"
 import type { App } from "./asking-instance.ts"
 
@@ -13,7 +14,7 @@ if (cluster.isPrimary) {
   })
   for (let i = 0; i < WORKERS; i++) cluster.fork()
 } else {
-  // Not in the primary, which answers nobody.
+  // Not in the primary, which serves no requests.
   const { redisStore } = await import("@sluice/core/redis")
   const { rateLimit } = await import("@sluice/express")
   const { default: express } = await import("express")
@@ -31,6 +32,6 @@ if (cluster.isPrimary) {
       }),
     )
     .get("/", (_request, response) => void response.set("x-process", `${process.pid}`).send("hello"))
-    // One free port for all of them.
+    // The primary picks one free port for all workers.
     .listen(0, "127.0.0.1")
 }

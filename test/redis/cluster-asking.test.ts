@@ -24,7 +24,7 @@ afterAll(async () => {
   await cluster?.stop()
 })
 
-/** How often a node has sent clients to the one that a slot is moving to. */
+/** Returns how often a node has redirected clients to the node that a slot is moving to. */
 async function asksBy(node: RedisServer): Promise<number> {
   return Number(/errorstat_ASK:count=(\d+)/.exec(String(await node.command("INFO", "errorstats")))?.[1] ?? 0)
 }
@@ -43,7 +43,7 @@ it("a node that dies while a slot is moving to it fails the requests on their wa
   to.freeze()
   const asked = Promise.allSettled(stores.map(take))
   await until("all have been sent there", async () => (await asksBy(from)) === before + stores.length)
-  // What they send to it then is what is lost with it.
+  // Requests that are sent to it from here on are lost with it.
   await new Promise((resolve) => setTimeout(resolve, 50))
   await to.kill()
   const codes = (await asked).map((outcome) => outcome.status === "rejected" && outcome.reason.code)

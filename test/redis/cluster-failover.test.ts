@@ -31,7 +31,7 @@ function open(storeTimeoutMs: number) {
 const USERS = Array.from({ length: 12 }, (_, i) => `user-${i}`)
 const LIMIT = 500
 const ALL = USERS.length * LIMIT
-/** What can be on its way to one primary at once: calls a client, requests a call. */
+/** The most units that can be in flight to one primary: calls per client times requests per call. */
 const IN_FLIGHT = LIBRARIES.length * 4 * 64
 
 it("counts exactly through a failover that the nodes agree on", async () => {
@@ -39,7 +39,7 @@ it("counts exactly through a failover that the nodes agree on", async () => {
   const users = [...USERS]
   const load = loadOn(limiters, users)
   await until("it is under load", () => admittedIn(load.ledger) > ALL / 10)
-  // Somebody has units left until it is over, however long that takes.
+  // Keep adding users, so that some have units left until the failover is over, however long it takes.
   const more = setInterval(() => {
     if (admittedIn(load.ledger) > (users.length - 3) * LIMIT) users.push(`user-${users.length}`)
   }, 5)
@@ -74,7 +74,7 @@ it("throws nothing when a primary dies, comes back, and admits no more than the 
   )
   await cluster.settled()
   await until("all is used", async () => (await unitsInCluster(cluster, prefix)) === ALL)
-  // The circuit breakers are closed again; on a busy machine one may open now and then without an outage.
+  // The circuit breakers have closed again. On a busy machine, one may open occasionally without an outage.
   let { degraded, decisions } = ledger
   await until("of 500 decisions fewer than 50 are degraded", () => {
     if (ledger.decisions < decisions + 500) return false
@@ -85,7 +85,7 @@ it("throws nothing when a primary dies, comes back, and admits no more than the 
   })
   await load.stop()
   expect(ledger.thrown).toEqual([])
-  // Redis acknowledges a write before its replicas have it; what it had not sent on yet is admitted again.
+  // Redis acknowledges a write before its replicas have it. Units that were not replicated yet are admitted again.
   const lost = admittedIn(ledger) - ALL
   expect(lost).toBeLessThanOrEqual(IN_FLIGHT)
   for (const units of ledger.admitted.values()) expect(units).toBeLessThanOrEqual(LIMIT + IN_FLIGHT)

@@ -3,18 +3,18 @@ import type { RedisCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { keysWithoutTtl, unitsIn } from "./counted.ts"
 
-/** Decisions without Redis say so, and their admissions are not counted there. */
+/** A record of decisions. Decisions without Redis are marked as degraded, and their admissions are not counted here. */
 export interface Ledger {
   readonly admitted: Map<string, number>
   degraded: number
-  /** Decisions that threw: none may. */
+  /** Errors that decisions threw. There must be none. */
   readonly thrown: unknown[]
   decisions: number
 }
 
 export interface Load {
   readonly ledger: Ledger
-  /** Ends it, and waits for the last answers. */
+  /** Stops the load and waits for the last answers. */
   stop(): Promise<void>
 }
 
@@ -33,7 +33,9 @@ export function limiterOn(store: Store, limit: number, storeTimeoutMs: number): 
   })
 }
 
-/** Asks each limiter for each user, also for those that are added meanwhile, again and again, a pause between. */
+/**
+ * Calls each limiter for each user again and again, with a pause in between. Users that are added later are included.
+ */
 export function loadOn(limiters: readonly Limiter<{ user: string }>[], users: readonly string[]): Load {
   const ledger: Ledger = { admitted: new Map(), degraded: 0, thrown: [], decisions: 0 }
   let isStopped = false
@@ -69,7 +71,7 @@ export function admittedIn({ admitted }: Ledger): number {
   return [...admitted.values()].reduce((all, some) => all + some, 0)
 }
 
-/** The nodes that serve slots now. */
+/** Returns the nodes that serve slots now. */
 export async function primariesOf(cluster: RedisCluster): Promise<RedisServer[]> {
   const running = cluster.nodes.filter((node) => node.running)
   const infos = await Promise.all(running.map((node) => node.command("INFO", "replication")))

@@ -21,10 +21,10 @@ afterAll(async () => {
 })
 
 const MINUTE = 60_000
-/** Where a window begins, and a sub-window. */
+/** The start of a window, and of a sub-window. */
 const EDGE_MS = Date.UTC(2024, 0, 1)
 const PER_USER: Rule = { name: "per-user", field: "user", limit: 10, window: MINUTE }
-/** In another slot, and asked after it. */
+/** Its counter is in another slot, which the store asks second. */
 const OVERALL: Rule = { name: "overall", field: "service", limit: 1_000, window: MINUTE }
 const REQUEST = { user: "ann" }
 type Request = typeof REQUEST
@@ -41,7 +41,10 @@ const EACH: readonly Partial<Rule>[] = [
   { algorithm: "leaky-bucket", throttle: "hard" },
 ]
 
-/** A limiter on the cluster, with a clock that may go on by a millisecond each time a slot is asked, and one in memory. */
+/**
+ * Creates a limiter on the cluster and one in memory. The cluster's clock can advance by 1 ms each time a slot is
+ * asked.
+ */
 function open(more: Partial<Rule>) {
   const rules = [{ ...PER_USER, ...more }, OVERALL]
   const [clock, twinClock] = [manualClock(), manualClock()]
@@ -59,13 +62,15 @@ function open(more: Partial<Rule>) {
   const store = redisStore({ client, prefix, clock: { now }, denyCacheMs: 0, timeoutMs: 20_000 })
   const limiter = createLimiter<Request>({ ...options, store, storeTimeoutMs: 20_000 })
   const twin = createLimiter<Request>({ ...options, store: memoryStore({ clock: twinClock }) })
-  /** Does the same with both at one instant. */
+  /** Runs `work` with both limiters at the same instant. */
   const both = async <Value>(atMs: number, work: (one: Limiter<Request>, i: 0 | 1) => Promise<Value>) => {
     clock.set(atMs)
     twinClock.set(atMs)
     return { here: await work(limiter, 0), there: await work(twin, 1) }
   }
-  /** Takes five units of both; on the cluster the second slot is asked a millisecond later. Yields how many were asked. */
+  /**
+   * Takes five units from both. On the cluster, the second slot is asked 1 ms later. Returns how many slots were asked.
+   */
   const takeInTurn = async (atMs: number) => {
     asked = 0
     goesOn = true
@@ -82,7 +87,7 @@ function countsOf({ allowed, checks }: Decision): unknown {
 }
 
 describe("units that were taken in the last millisecond of a window, and the next slot's in the next one", () => {
-  /** What is done with the first decision when somebody else has taken five units more. */
+  /** Ways to end the first decision after another client has taken five more units. */
   const LATER: readonly { readonly what: string; readonly used?: number }[] = [
     { what: "are given back to it" },
     { what: "are settled there when fewer were used", used: 2 },
@@ -92,7 +97,7 @@ describe("units that were taken in the last millisecond of a window, and the nex
   for (const { what, used } of LATER) {
     it.each(EACH)(`${what}: $algorithm $buckets $align $refill`, async (more) => {
       const { both, takeInTurn, close } = open(more)
-      // The first answer makes the limiter read whether the service has blocked clients: not a part of what is counted here.
+      // The first answer makes the limiter read the blocks of the service. Those reads must not be counted here.
       for (let i = 0; i < 2; i++) await both(EDGE_MS - 1, (one) => one.peek(REQUEST))
       const first = await takeInTurn(EDGE_MS - 1)
       expect([first.asked, first.here.allowed, first.there.allowed]).toEqual([2, true, true])
@@ -120,7 +125,7 @@ describe("units that were taken in the last millisecond of a window, and the nex
     }
     const commands = commandsOf(opened.client)
     const prefix = `h${made++}:`
-    // Apps that give a clock have it kept in a text.
+    // With an app's own clock, the redisStore function would keep the counter in a text.
     const store = new RedisStore({
       commands,
       prefix,
@@ -165,7 +170,7 @@ describe("units that were taken in the last millisecond of a window, and the nex
   it("leave the strict window as strict: 10 a minute are never 15", async () => {
     const { both, takeInTurn, close } = open({ algorithm: "sliding-window-strict" })
     const { here, there } = await takeInTurn(EDGE_MS - 1)
-    // One decision has one time, the later one: to whom it is told it is the next sub-window already.
+    // A decision has a single time, the later one. By that time, the next sub-window has begun.
     expect(here.checks.map(({ counts }) => counts?.startMs)).toEqual([EDGE_MS, EDGE_MS])
     await takeInTurn(EDGE_MS + 1)
     await both(EDGE_MS + 3, (one, i) => one.refund([here, there][i] as Decision))

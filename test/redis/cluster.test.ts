@@ -26,7 +26,7 @@ afterAll(async () => {
   await cluster?.stop()
 })
 
-/** A store on each client, as different processes have them. */
+/** Creates a store on each client, as separate processes would. */
 function open(denyCacheMs = 0): { prefix: string; stores: readonly [Store, ...Store[]] } {
   const prefix = `c${made++}:`
   const [first, ...others] = clients.map(({ client }) =>
@@ -47,7 +47,7 @@ const PER_USER = policy("per-user", 40)
 const PER_DEVICE = policy("per-devi", 40)
 const OVERALL = policy("over-all", 500)
 
-/** Units of one counter, once nobody asks any more. */
+/** Returns the units of one counter. Call it when no request is pending. */
 async function countOf(store: Store, key: Check): Promise<number> {
   const [answer] = await store.peek([[{ ...key, cost: 0 }]])
   return answer?.checks[0]?.state.current ?? Number.NaN
@@ -80,14 +80,14 @@ describe("a request whose counters are in different slots", () => {
     )
     const granted = (await Promise.all(asked.map((ask) => ask()))).filter(Boolean)
     expect(granted).toHaveLength(500)
-    // A refused request's units come back after its answer.
+    // The units of a refused request are given back after its answer.
     await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 1_000)
     expect(await countOf(stores[0], check(OVERALL, ""))).toBe(500)
   })
 
   it("gives back what it took although Redis is too busy to answer within the usual deadline", async () => {
     const prefix = `c${made++}:`
-    // The deadline of what nobody waits for; requests come with one of their own.
+    // This is the timeout for background calls. Requests bring their own timeout.
     const stores = clients.map(({ client }) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 5 }))
     const narrow = policy("narrow--", 10)
     const answers = await Promise.all(
@@ -130,7 +130,7 @@ it("remembers each key's refusal by itself, whichever node it is on", async () =
   const one = policy("just-one", 1)
   const users = Array.from({ length: 60 }, (_, i) => `user-${i}`)
   const isGranted = async (user: string) => (await store.take([[check(one, user)]]))[0]?.granted
-  // The last ones are never refused.
+  // The last users are never refused.
   for (const user of users.slice(0, 50)) {
     expect([await isGranted(user), await isGranted(user)]).toEqual([true, false])
   }
@@ -188,11 +188,11 @@ it("counts exactly while one of five nodes hands its slots over and leaves", asy
   await load.stop()
   expect(load.ledger.thrown).toEqual([])
   expect(cluster.nodes).toHaveLength(4)
-  // Each decision that was made without Redis is one that may have been counted there all the same.
+  // A decision that was made without Redis may have been counted in Redis all the same.
   const counted = await unitsInCluster(cluster, prefix)
   expect(counted).toBeGreaterThanOrEqual(admittedIn(load.ledger))
   expect(counted).toBeLessThanOrEqual(admittedIn(load.ledger) + load.ledger.degraded)
-  // Those who were counted by the node that left are counted elsewhere now, by every client.
+  // Users whose counters were on the removed node are now counted elsewhere, by every client.
   for (const limiter of limiters) {
     for (const user of users) {
       await until(`${user} is counted`, async () => !(await limiter.decide({ user })).degraded)
@@ -212,7 +212,7 @@ describe("a slot that is moving to another node", () => {
       const [answer] = await store.take([checks])
       return answer?.granted ? answer.checks.map((counted) => counted?.state.current) : "refused"
     }
-    // Both nodes know the scripts, and the store knows their time.
+    // Both nodes have loaded the scripts, and the store knows their time.
     expect(await counts(...both)).toEqual([1, 1])
     const keys = both.map((each) => keyNamer(prefix)(each))
     return { store, prefix, counts, keys, ...(await startSlotMove(cluster, keys[0] as string)) }
@@ -222,7 +222,7 @@ describe("a slot that is moving to another node", () => {
     const { store, prefix, counts, keys, to, move, finish } = await startMove(library)
     expect(await counts(...both)).toEqual([2, 2])
     await move(keys[0])
-    // ASK: for a key that has gone, and for one that never was.
+    // ASK redirects, for a key that has moved and for a key that never existed.
     expect(await counts(check(PER_USER, "ann"))).toEqual([3])
     expect(await counts(check(OVERALL, "ann"))).toEqual([1])
     await move(keys[1])

@@ -13,7 +13,10 @@ const LAZY = { lazyConnect: true } as const
 const AT = "127.0.0.1:1"
 const USUAL = "localhost:6379"
 
-/** None of them connects by itself. That they are in this list proves that their types are accepted. With what the server is called. */
+/**
+ * Clients that do not connect by themselves, with the name that their server gets. This list also proves that their
+ * types are accepted.
+ */
 const SINGLE: readonly (readonly [string, () => RedisClient, string])[] = [
   ["Redis of ioredis 6", () => new Redis({ ...NODE, ...LAZY }), AT],
   [
@@ -52,7 +55,7 @@ describe("commandsOf", () => {
   it.each(CLUSTER)("takes %s for a cluster", (_, make) => {
     const commands = commandsOf(make())
     expect(commands.isCluster).toBe(true)
-    // It knows no node yet.
+    // It has not discovered any node yet.
     expect(commands.nodeOf("a")).toBe("")
   })
 

@@ -7,7 +7,7 @@ import { startCluster } from "../servers/redis-cluster.ts"
 import { startRedis } from "../servers/redis-server.ts"
 import { type Library, type OpenedClient, openClient } from "./open-client.ts"
 
-/** What holds of one server and not of a cluster. */
+/** Behaviors that one server has and a cluster does not. */
 const OF_A_CLUSTER: readonly Deviation[] = [
   {
     behaviour: "any trace: agrees with the naive reference, to every count of every answer",
@@ -19,7 +19,7 @@ const OF_A_CLUSTER: readonly Deviation[] = [
 
 let made = 0
 
-/** By a prefix of its own. Refusals are asked of Redis anew, so that every count is told. */
+/** Returns options with an unused prefix. Refusals are not cached, so that every answer has its counts. */
 export function emptyOne() {
   return { prefix: `${made++}:`, denyCacheMs: 0, timeoutMs: 20_000 }
 }
@@ -36,13 +36,13 @@ async function startOne(): Promise<Servers> {
 
 async function startSeveral(): Promise<Servers> {
   const cluster = await startCluster({ primaries: 3 })
-  // Nobody waits until a request that is refused has given back what it took in other slots. Where the node knows the
-  // script it is done before the client's next question; the very first time it may be after it.
+  // No call waits until a refused request has given back its units in other slots. If the node has loaded the script,
+  // the refund is done before the client's next request. Otherwise it may come later.
   for (const node of cluster.nodes) await node.command("SCRIPT", "LOAD", REFUND.text)
   return { ports: cluster.nodes.map(({ port }) => port), stop: () => cluster.stop() }
 }
 
-/** The contract of stores, of one with each of these clients. */
+/** Registers the store contract for a store on each of these clients. */
 export function contractOn(
   libraries: readonly Library[],
   { isCluster }: { readonly isCluster: boolean },
@@ -64,7 +64,7 @@ export function contractOn(
       const behaviours = storeContract({
         create: (clock) => redisStore({ client: opened.client, clock, ...emptyOne() }),
         deviations: isCluster ? OF_A_CLUSTER : [],
-        // The scripts are the same behind every client; a cluster only divides calls.
+        // The scripts are the same for every client. A cluster only divides the calls.
         effort: library !== "ioredis 6" ? 0.1 : isCluster ? 0.5 : 1,
       })
       runContract("the Redis store", behaviours)

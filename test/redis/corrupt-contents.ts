@@ -7,13 +7,13 @@ const HOUR_MS = 3_600_000
 const LARGEST = Number.MAX_SAFE_INTEGER
 const LIMIT = 5
 
-/** The value of a key: a text, the fields of a hash, or another type, by the command that creates it. */
+/** The value of a key: a text, the fields of a hash, or another type that `command` creates. */
 export type Content =
   | { readonly text: string }
   | { readonly hash: Readonly<Record<string, string | undefined>> }
   | { readonly command: string }
 
-/** Replaces what a key holds. A key without `ttlMs` has no time to live. */
+/** Replaces the value of a key. Without `ttlMs`, the key has no TTL. */
 export async function write(client: Redis, key: string, content: Content, ttlMs?: number): Promise<void> {
   await client.del(key)
   if ("text" in content) await client.set(key, content.text)
@@ -25,7 +25,7 @@ export async function write(client: Redis, key: string, content: Content, ttlMs?
   if (ttlMs !== undefined) await client.pexpire(key, ttlMs)
 }
 
-/** Generates contents of a key: counters, values that are nearly counters, and values of another shape. */
+/** Generates values of a key: counters, values that are nearly counters, and values of another shape. */
 export function contents(nowMs: number, policies: readonly Policy[]): fc.Arbitrary<Content> {
   const alignedMs = nowMs - (nowMs % HOUR_MS)
   const windows = fc.integer({ min: -3, max: 3 }).map((n) => alignedMs + n * HOUR_MS)
@@ -59,7 +59,7 @@ export function contents(nowMs: number, policies: readonly Policy[]): fc.Arbitra
       const value = `w:${start}:${previous}:${current}`
       return text === undefined ? value : `${value}:${text}`
     })
-  // Sub-windows and logs whose numbers mostly agree with each other.
+  // Sub-windows and logs whose numbers mostly agree.
   const deltas = fc.constantFrom(0, 0, 0, 0, 1, -1, LIMIT)
   const listed = fc.array(fc.nat(2), { maxLength: 70 })
   const subWindows = fc
@@ -78,7 +78,7 @@ export function contents(nowMs: number, policies: readonly Policy[]): fc.Arbitra
       const current = sumOf(entries.map(([, units]) => units)) + delta
       return `w:${start}:0:${current}${entries.length === 0 ? "" : `:1${texts.join("")}`}`
     })
-  // A window's code, and counts as wide as their places.
+  // The code of a window, and counts that fill their bits.
   const packed = fc
     .tuple(fc.integer({ min: -2, max: 2 }), fc.nat(2 ** 21 - 1), fc.nat(2 ** 21 - 1), fc.boolean())
     .map(([ahead, previous, current, isHigh]) => {
@@ -141,7 +141,7 @@ function textOf(units: readonly number[]): string {
   return units.length === 0 ? "" : `:1${units.map((some) => packedDigits(some, 1)).join("")}`
 }
 
-/** The instant of a log's entry, in the four digits that the milliseconds of an hour need. */
+/** Returns the time of a log entry as the four digits that the milliseconds of an hour need. */
 function logTime(ms: number): string {
   const turnMs = 64 ** 4
   return packedDigits(((ms % turnMs) + turnMs) % turnMs, 4)

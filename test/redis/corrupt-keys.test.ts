@@ -20,14 +20,14 @@ import { loadScripts } from "./play.ts"
 const HOUR_MS = 3_600_000
 const LARGEST = Number.MAX_SAFE_INTEGER
 const LIMIT = 5
-/** Half of a window, and of a sub-window, has passed. */
+/** Half of a window has passed, and half of a sub-window. */
 const NOW_MS = Date.UTC(2024, 0, 1) + 1_830_500
 const SEED = 22_001
 const RUNS = 20
 
 type Request = { readonly who: string }
 
-/** Each kind of counter, and the rule whose counter it is. */
+/** Each kind of counter, with the rule that uses it. */
 const KINDS: readonly (readonly [name: string, members: Partial<Rule>])[] = [
   ...KINDS_OF_RULE.map(([name, members]) => [name, withHard(members)] as const),
   ["sliding-window that counts refusals", { countRejected: true }],
@@ -57,7 +57,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** A limiter whose counters of ann, one or two with a penalty, are known by their keys. */
+/** Creates a limiter and the key names of ann's counters. With a penalty, ann has two counters. */
 async function open(members: Partial<Rule>, clock?: Clock) {
   const prefix = `${made++}:`
   const inner = redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 20_000, ...(clock && { clock }) })
@@ -88,7 +88,7 @@ async function open(members: Partial<Rule>, clock?: Clock) {
   return { limiter, prefix, keys, policies, close: () => limiter.close() }
 }
 
-/** No number of a decision is one that a header could not show, and none promises what the rule does not have. */
+/** Expects that a header could show every number of a decision, and that none exceeds the rule. */
 function expectSound(decision: Decision): void {
   const numbers: number[] = [
     decision.remaining,
@@ -105,7 +105,7 @@ function expectSound(decision: Decision): void {
   expect(decision.remaining).toBeLessThanOrEqual(2 * LIMIT)
 }
 
-/** Everything that a limiter does with counters, and for somebody else in the same call. */
+/** Calls everything that a limiter does with counters, together with requests of another client. */
 async function useAll(limiter: Limiter<Request>): Promise<void> {
   for (const costs of [[1], [1, 1, 1], [LIMIT, 1]]) {
     const [innocent, ...decisions] = await Promise.all([
@@ -128,7 +128,7 @@ async function useAll(limiter: Limiter<Request>): Promise<void> {
   expectSound(await limiter.peek({ who: "ann" }))
 }
 
-/** How many of so many requests at the same time are admitted, and whether any was decided without Redis. */
+/** Sends concurrent requests. Returns how many were admitted, and whether any was decided without Redis. */
 async function burst(limiter: Limiter<Request>) {
   const decisions = await Promise.all(Array.from({ length: 4 * LIMIT }, () => limiter.decide({ who: "ann" })))
   for (const decision of decisions) expectSound(decision)
@@ -138,10 +138,10 @@ async function burst(limiter: Limiter<Request>) {
   }
 }
 
-/** The longest time for which a counter of the policy can matter: the time to live of a key is never longer. */
+/** Returns the longest time that a counter of the policy can matter. The TTL of a key is never longer. */
 function longestMs({ algorithm, windowMs, penalty }: Policy): number {
   if (algorithm === "token-bucket" || algorithm === "leaky-bucket") return YEAR_MS + 3 * windowMs
-  // Whatever the penalty, an operator may block a client for a leap year.
+  // Regardless of the penalty, an operator may block a client for a leap year.
   return penalty === undefined ? 2 * windowMs : YEAR_MS
 }
 
@@ -170,7 +170,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
         await useAll(limiter)
         for (const key of keys) {
           const leftMs = await client.pttl(key)
-          // A key that was there without a time to live is its writer's, unless the store writes it.
+          // A key that another program wrote without a TTL stays without one unless the store writes the key.
           if (ttlMs !== undefined) expect(leftMs).not.toBe(-1)
           expect(leftMs).toBeLessThanOrEqual(Math.max(ttlMs ?? 0, mostMs))
         }
@@ -188,9 +188,9 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
     const property = fc.asyncProperty(contents(NOW_MS, policies), async (content) => {
       const clock = manualClock(NOW_MS)
       const { limiter, keys, close } = await open(members, clock)
-      // Without a time to live, so that a key expires only if the store has given it one.
+      // Write without a TTL, so that a key expires only if the store sets a TTL.
       for (const key of keys) await write(client, key, content)
-      // Some may be admitted by Redis, and as many without it.
+      // Redis may admit `most`, and the fallback may admit as many.
       expect((await burst(limiter)).admitted).toBeLessThanOrEqual(2 * most)
       clock.advance(mostMs + 1)
       for (const key of keys) if ((await client.pttl(key)) >= 0) await client.del(key)
@@ -208,7 +208,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
   })
 })
 
-/** The server's time. */
+/** Returns the server's time in milliseconds. */
 async function timeOf(server: Redis): Promise<number> {
   const [seconds] = await server.time()
   return Number(seconds) * 1_000

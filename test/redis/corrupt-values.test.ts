@@ -10,7 +10,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 const MINUTE_MS = 60_000
 const INVALID = { kind: "invalid-answer" }
-/** A minute begins, and half of its third sub-window of six has passed. */
+/** The start of a minute. At `NOW_MS`, half of its third sub-window of six has passed. */
 const START_MS = Date.UTC(2024, 0, 1)
 const NOW_MS = START_MS + 25_000
 const SUB_MS = START_MS + 20_000
@@ -59,13 +59,13 @@ function check(policy: Policy, cost: number): Check {
   return { policy, partition: "ann", cost, shadow: false }
 }
 
-/** The integer of the present window, or of a window so many before it. */
+/** Returns the integer of the present window, or of a window `back` windows ago. */
 function packed(previous: number, current: number, back = 0): string {
   const code = BigInt(((START_MS / MINUTE_MS - back) % 2_047) + 1)
   return String(code * 2n ** 42n + BigInt(previous) * 2n ** 21n + BigInt(current))
 }
 
-/** The hash of a strict window that was counted in last in this sub-window, or so many before it. */
+/** Returns the hash of a strict window that was last counted in this sub-window, or `back` sub-windows ago. */
 function strict(back: number, sum: number, current: number, parts: string) {
   const code = BigInt(((SUB_MS / 10_000 - back) % 511) + 1)
   const count = BigInt(Math.max(0, parts.length - 1))
@@ -73,7 +73,7 @@ function strict(back: number, sum: number, current: number, parts: string) {
   return { n: String(n), ...(parts !== "" && { 1: parts }) }
 }
 
-/** A log of entries: how long ago, and their units. */
+/** Returns a log with these entries, by their age and units. */
 function log(current: number, ...entries: readonly (readonly [agoMs: number, units: number])[]): string {
   const texts = entries.map(([agoMs, units]) => digits((NOW_MS - agoMs) % 64 ** 3, 3) + digits(units, 1))
   return `w:${NOW_MS}:0:${current}${texts.length === 0 ? "" : `:1${texts.join("")}`}`
@@ -167,7 +167,7 @@ describe("a key that holds the state of", () => {
     }
   })
 
-  // Only a clock that went back leaves such a state under a key that expires.
+  // Under a key with a TTL, only a clock that went back leaves such a state.
   it.each([
     ["two windows", SLIDING, packed(0, 5, 20)],
     ["a strict window", STRICT, strict(20, 0, 5, "")],

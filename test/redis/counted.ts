@@ -1,15 +1,15 @@
 import type { RedisServer } from "../servers/redis-server.ts"
 
-/** Layout of a packed value: previous and current count have 21 bits each. */
+/** The factor between the counts of a packed value. The previous and the current count have 21 bits each. */
 const COUNTS = 2n ** 21n
 
-/** Units that a server holds under keys with this prefix, in the present and the previous window of each. */
+/** Returns the units under keys with this prefix on one server, in the present and the previous window. */
 export async function unitsIn(server: RedisServer, prefix: string): Promise<number> {
   const units = await unitsByKey(server, prefix)
   return [...units.values()].reduce((all, some) => all + some, 0)
 }
 
-/** The same, of each key. */
+/** Returns these units by key. */
 export async function unitsByKey(server: RedisServer, prefix: string): Promise<Map<string, number>> {
   const keys = await keysOf(server, prefix)
   const values = await Promise.all(keys.map(async (key) => String(await server.command("GET", key))))
@@ -22,12 +22,12 @@ function unitsOf(value: string): number {
   return Number((BigInt(value) / COUNTS) % COUNTS) + Number(BigInt(value) % COUNTS)
 }
 
-/** Keys with this prefix that have been counted more than once, where each is asked for once. */
+/** Returns the keys with this prefix that were counted more than once, for tests that request each key once. */
 export async function keysCountedTwice(server: RedisServer, prefix: string): Promise<string[]> {
   return [...(await unitsByKey(server, prefix))].filter(([, units]) => units > 1).map(([key]) => key)
 }
 
-/** Keys that would stay for ever. */
+/** Returns the keys without a TTL. */
 export async function keysWithoutTtl(server: RedisServer): Promise<string[]> {
   const keys = await keysOf(server, "")
   const ttls = await Promise.all(keys.map((key) => server.command("PTTL", key)))
@@ -38,13 +38,13 @@ async function keysOf(server: RedisServer, prefix: string): Promise<string[]> {
   return ((await server.command("KEYS", `${prefix}*`)) as string[]).sort()
 }
 
-/** The time of a server, in epoch milliseconds. */
+/** Returns the server's time in epoch milliseconds. */
 export async function timeOf(server: RedisServer): Promise<number> {
   const [seconds, microseconds] = (await server.command("TIME")) as [string, string]
   return Math.floor(Number(seconds) * 1_000 + Number(microseconds) / 1_000)
 }
 
-/** Calls of each command that a server has run since it started or its statistics were reset, by the name of the command. */
+/** Returns how often a server has run each command since it started or its statistics were reset. */
 export async function callsOf(server: RedisServer): Promise<Map<string, number>> {
   const calls = new Map<string, number>()
   for (const [, name = "", count] of String(await server.command("INFO", "commandstats")).matchAll(
@@ -55,7 +55,7 @@ export async function callsOf(server: RedisServer): Promise<Map<string, number>>
   return calls
 }
 
-/** What was called between two looks, without the looks themselves. */
+/** Returns the calls between two results of `callsOf`, without the calls that read the statistics. */
 export function callsBetween(
   before: ReadonlyMap<string, number>,
   after: ReadonlyMap<string, number>,

@@ -1,4 +1,4 @@
-// An app in a process of its own that asks for one decision, closes its client and is done: nothing may hold it.
+// An app in its own process that makes one decision and closes its client. Nothing may keep the process alive.
 import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { type ClientChoice, openClient } from "./open-client.ts"
@@ -19,7 +19,7 @@ if (isFrozen !== "") process.kill(Number(isFrozen), "SIGSTOP")
 const decisions = await Promise.all(
   Array.from({ length: isFrozen === "" ? 1 : 10 }, () => limiter.decide({})),
 )
-// Open the breaker, if there is no answer, so that it asks in the background.
+// Without an answer, these open the circuit breaker, which then probes in the background.
 for (let i = 0; isFrozen !== "" && i < 10; i++) decisions.push(await limiter.decide({}))
 close()
 process.stdout.write(decisions.some(({ degraded }) => degraded) ? "degraded" : "decided")

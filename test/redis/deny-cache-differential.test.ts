@@ -42,14 +42,14 @@ describe("the deny cache", () => {
     calls = { on: 0, off: 0 }
     const property = fc.asyncProperty(limiterTraces(), (trace) => play(trace, isCluster))
     await fc.assert(property, { seed: SEED, numRuns: TRACES })
-    // The test means something only if the cache has answered: with it the same traces ask Redis less often.
+    // The test is meaningful only if the cache has answered. With the cache, the same traces need fewer Redis calls.
     expect(calls.on).toBeLessThan(0.8 * calls.off)
   })
 })
 
 /**
- * Plays a trace with the deny cache on and off, and expects the same of both after each step. As a cluster, the server is
- * asked for the counters of each slot in a call of their own.
+ * Plays a trace with the deny cache on and off, and expects equal results after each step. With `isCluster`, the
+ * counters of each slot are sent in a separate call.
  */
 async function play({ rules, startMs, steps }: LimiterTrace, isCluster: boolean): Promise<void> {
   const clock = manualClock(startMs)
@@ -134,7 +134,7 @@ async function carryOut(
   }
 }
 
-/** Waits until Redis has answered everything, also the refunds to earlier slots, which no decision waits for. */
+/** Waits until Redis has answered every call, including refunds in earlier slots, which no decision waits for. */
 async function settled(keys: KeysOnAClock): Promise<void> {
   for (let calls = Number.NaN; calls !== keys.calls; ) {
     calls = keys.calls

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
 
-/** A request of a trace: `who` is counted, and `method` chooses which rules apply to it. */
+/** A request of a trace. It is counted by `who`, and `method` selects the rules that apply. */
 export interface TracedRequest {
   readonly who: string
   readonly method: "GET" | "POST"
@@ -12,12 +12,12 @@ export type LimiterStep = { readonly afterMs: number; readonly request: TracedRe
   | { readonly kind: "decide"; readonly cost: number; readonly times: number }
   | { readonly kind: "peek" | "takeUpTo"; readonly cost: number }
   | { readonly kind: "reset"; readonly policies: readonly string[] | undefined }
-  /** Of the decisions so far, counted from the latest. */
+  /** `nth` is an index of the decisions so far, counted from the latest. */
   | { readonly kind: "refund"; readonly nth: number }
   | { readonly kind: "settle"; readonly nth: number; readonly units: number }
 )
 
-/** The rules of a limiter, the instant at which its story begins, and what it is asked. */
+/** The rules of a limiter, the instant at which the trace begins, and the calls. */
 export interface LimiterTrace {
   readonly rules: readonly Rule[]
   readonly startMs: number
@@ -26,7 +26,10 @@ export interface LimiterTrace {
 
 const WINDOWS_MS = [1_000, 2_000, 60_000, 3_600_000]
 
-/** One to four rules of any algorithm, and up to 40 calls of a few clients, most of which ask for more than is left. */
+/**
+ * Generates one to four rules of any algorithm and up to 40 calls of a few clients. Most calls exceed the remaining
+ * quota.
+ */
 export function limiterTraces(): fc.Arbitrary<LimiterTrace> {
   return fc
     .array(rules(), { minLength: 1, maxLength: 4, size: "max" })
@@ -73,7 +76,7 @@ function rules(): fc.Arbitrary<Unnamed> {
       ...(is.isShadow && { shadow: true }),
       ...(is.isForGet && { match: { methods: ["GET"] } }),
       ...(is.countsRejected && { countRejected: true }),
-      // A penalty blocks a client, and a shadow rule refuses nobody.
+      // Penalties block clients, and a shadow rule must not refuse any.
       ...(penalty !== undefined && !isShared && !is.isShadow && { penalty }),
     }))
 }
@@ -131,7 +134,9 @@ function requests(): fc.Arbitrary<TracedRequest> {
   })
 }
 
-/** Mostly nothing or a part of a window, now and then to its edge or far beyond it, and rarely back. */
+/**
+ * Generates steps in time: mostly nothing or part of a window, sometimes to its edge or far beyond it, and rarely back.
+ */
 function moves({ window }: Rule): fc.Arbitrary<number> {
   const windowMs = window as number
   return fc.oneof(

@@ -31,7 +31,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Two processes' stores on the same counters. */
+/** Creates the stores of two processes on the same counters. */
 function open(denyCacheMs = 60_000): [Store, Store] {
   const prefix = `${made++}:`
   const [one, other] = clients.map((client) => redisStore({ client, prefix, denyCacheMs, timeoutMs: 20_000 }))
@@ -52,13 +52,13 @@ async function isGranted(store: Store, ...checks: Check[]): Promise<boolean> {
   return (await ask(store, ...checks)).granted
 }
 
-/** What the one counter of an answer holds. */
+/** Returns the state of the only counter of an answer. */
 function stateOf({ checks: [counted] }: StoreResult): CounterState {
   if (counted === undefined) throw new Error("the answer does not say what was counted")
   return counted.state
 }
 
-/** What a refusal says: at which instant of the server's time the same request would be admitted. */
+/** Returns the server time at which a refusal would admit the same request. */
 function releaseOf({ nowMs, checks: [counted] }: StoreResult, { policy, cost }: Check): number {
   if (counted === undefined) throw new Error("the refusal does not say what was counted")
   return nowMs + algorithmOf(policy).retryAfterMs(counted.state, policy, cost, nowMs)
@@ -114,7 +114,7 @@ describe("a client that is refused", () => {
     const refusedAt = performance.now()
     await other.reset([{ policy: MONTH, partition: "ann" }])
     await new Promise((resolve) => setTimeout(resolve, refusedAt + denyCacheMs - performance.now()))
-    // A timer may be early by a part of a millisecond.
+    // A timer may fire a fraction of a millisecond early.
     while (performance.now() < refusedAt + denyCacheMs) await new Promise(setImmediate)
     expect(await isGranted(store, check("ann"))).toBe(true)
   })
@@ -129,7 +129,7 @@ describe("clients that never stop knocking", () => {
     const waiting = new Map<string, number>()
     const tooEarly: string[] = []
     const tooLate: string[] = []
-    /** Those that only Redis can answer: the one that is let in, and those that follow until one is refused. */
+    /** Knocks that only Redis can answer: the one that is let in, and the next ones until one is refused. */
     let forRedis = 0
     let releases = 0
     const knock = async (name: string, release: number, earliestMs: number): Promise<void> => {
@@ -138,7 +138,7 @@ describe("clients that never stop knocking", () => {
       if (answer.granted) {
         if (answer.nowMs < release) tooEarly.push(name)
         releases++
-        // Until it is refused again.
+        // Knock until it is refused again.
         let next = answer
         for (forRedis++; next.granted; forRedis++) next = await ask(store, asked)
         waiting.set(name, releaseOf(next, asked))
@@ -147,15 +147,15 @@ describe("clients that never stop knocking", () => {
     for (let i = 0; i < clientCount; i++) waiting.set(`client-${i}`, 0)
     const before = await callsOf(server)
     while (releases < 1_200) {
-      // Whoever knocks from here on does so at this time of the server's or later.
+      // Every knock from here on happens at this server time or later.
       const earliestMs = await timeOf(server)
       await Promise.all([...waiting].map(([name, release]) => knock(name, release, earliestMs)))
     }
     const { incrby = 0 } = callsBetween(before, await callsOf(server))
     expect(tooEarly).toEqual([])
     expect(tooLate).toEqual([])
-    // Knocks in vain were answered without Redis, which counts each that it sees by one command; but for one that comes a
-    // moment before its release, which is believed no longer by then.
+    // Redis runs one INCRBY for each knock that it sees. The deny cache answers refused knocks, except one that may
+    // come just before a release. At that moment the cached refusal no longer applies.
     expect(incrby).toBeLessThanOrEqual(forRedis + releases)
   })
 
@@ -165,14 +165,14 @@ describe("clients that never stop knocking", () => {
     const store = redisStore({ client, prefix: `${made++}:`, timeoutMs: 20_000 })
     const asked = check("ann")
     await ask(store, check("ann", 5))
-    // The refusal is 30 ms old when it has arrived, and was asked for 30 ms before it was made.
+    // The request reaches Redis after 30 ms, and its refusal is 30 ms old when it arrives.
     proxy.delayMs = 30
     const refused = await ask(store, asked)
     proxy.delayMs = 0
     const release = releaseOf(refused, asked)
     const cached = await ask(store, asked)
     const answeredAt = await timeOf(server)
-    // By the server's time the client has waited to the end.
+    // By the server's time, the client has waited long enough.
     const { nowMs } = cached
     expect(answeredAt + (releaseOf(cached, asked) - nowMs)).toBeGreaterThanOrEqual(release)
     client.disconnect()

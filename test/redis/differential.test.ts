@@ -18,7 +18,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** Together: 300 traces in each layout. Several are played at once, so that none waits for the other's replies. */
+/** In all, 300 traces for each layout. Traces run concurrently, so that none waits for the replies of another. */
 const SEEDS = [7_001, 7_002, 7_003, 7_004]
 const TRACES_A_SEED = 75
 

@@ -73,7 +73,7 @@ describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
           message,
         ) ?? []
       expect([Number(late) >= 20, Number(timeoutMs)], message).toEqual([true, 50])
-      // A busy machine adds to it.
+      // A busy machine adds to the median.
       expect(Number(medianMs)).toBeGreaterThanOrEqual(ROUND_TRIP_MS)
       expect(Number(suggestedMs)).toBeGreaterThanOrEqual(2 * Number(medianMs) - 2)
       const patient = watchedLimiter(`${how}, patient:`, Number(suggestedMs))
@@ -87,7 +87,7 @@ it("a Redis that stops to answer is an outage, and no reason to raise the timeou
   await until("it answers", async () => !(await limiter.decide(ALICE)).degraded)
   proxy.pause()
   for (let i = 0; i < 100; i++) await limiter.decide(ALICE)
-  // Longer than the warning waits for replies that are late.
+  // Wait longer than the warning waits for late replies.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   expect(timeouts()).toEqual([])
 })

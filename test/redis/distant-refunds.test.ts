@@ -16,7 +16,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../servers/tcp-proxy.ts"
 import { until } from "../servers/until.ts"
 
-/** Each direction takes half of it. */
+/** Each direction takes half of this time. */
 const ROUND_TRIP_MS = 120
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }
@@ -170,7 +170,7 @@ describe("a refund that nobody waits for", () => {
     const limits = rateLimit({ limiter: limiter as never })
     app.use(limits)
     app.get("/", (_request, response) => {
-      // The response is sent, and its refund meets a Redis that is slower than any decision may be.
+      // The response is sent. Its refund now meets a Redis that is slower than the timeout of decisions.
       proxy.delayMs = 150
       response.end()
     })
@@ -201,7 +201,7 @@ describe("a refund that nobody waits for", () => {
     })
     await request(app).get("/")
     await until("the refund was sent", () => proxy.connections > 0)
-    // A connection that breaks ends the wait: nobody knows whether Redis had the refund.
+    // A broken connection ends the wait, because it is unknown whether Redis received the refund.
     setTimeout(() => proxy.cut(), 100)
     await until("the loss is reported", () => lost.length > 0)
     expect(warnings.map(({ code }) => code)).toContain("SLUICE_REFUND_LOST")

@@ -28,7 +28,7 @@ const ALGORITHMS = [
 ] as const
 const ALICE = { remoteAddress: "192.0.2.1" }
 
-/** Limiters of so many processes on one counter of 3 in 30 days, each with its own capacity. */
+/** Creates limiters of `count` processes on one counter of 3 in 30 days. Each has its own capacity. */
 function processes(count: number, algorithm: (typeof ALGORITHMS)[number], ceiling?: number) {
   const prefix = `e${made++}:`
   return Array.from({ length: count }, () => {
@@ -66,7 +66,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
       "admit",
       "refuse",
     ])
-    // The refusal is remembered: no command is sent for it.
+    // The refusal is cached, so no command is sent.
     const before = await callsOf(server)
     expect([await ask(), await ask()]).toEqual(["refuse", "refuse"])
     expect(callsBetween(before, await callsOf(server))).toEqual({})
@@ -76,7 +76,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
     expect(await ask()).toBe("refuse")
     capacity.isSpare = true
     expect([await ask(), await ask()]).toEqual(["admit over", "refuse"])
-    // What was refused at the ceiling is refused at the limit too, without a command.
+    // A request that was refused at the ceiling is also refused at the limit, without a command.
     const atCeiling = await callsOf(server)
     capacity.isSpare = false
     expect([await ask(), await ask()]).toEqual(["refuse", "refuse"])
@@ -100,7 +100,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
       "admit over",
       "refuse",
     ])
-    // There are two hands on one counter up to one ceiling.
+    // Two processes share one counter up to one ceiling.
     busy.capacity.isSpare = true
     expect([await busy.ask(), await idle.ask(), await busy.ask()]).toEqual(["admit over", "refuse", "refuse"])
   })
@@ -117,10 +117,10 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
     capacity.isSpare = false
     const refused = await limiter.decide(ALICE)
     const peeked = await limiter.peek(ALICE)
-    // A bucket flows from one to the other.
+    // Buckets refill between the two calls.
     if (!algorithm.endsWith("bucket"))
       expect(refused.checks[0]?.counts?.current).toBe(peeked.checks[0]?.counts?.current)
-    // Told a moment earlier, so it may be a little longer.
+    // The refusal was a moment earlier, so its wait may be slightly longer.
     expect(refused.retryAfterMs).toBeGreaterThanOrEqual(peeked.retryAfterMs)
     expect(refused.retryAfterMs).toBeLessThan(peeked.retryAfterMs + 60_000)
   })

@@ -33,7 +33,7 @@ interface Options {
   readonly retryStrategy?: () => number
 }
 
-/** Reconnects at once, so that what could be sent again would be sent in time to count. */
+/** Reconnects immediately, so that a resent call would still be in time to count. */
 const AT_ONCE: Options = { retryStrategy: () => 0 }
 
 function ioredis(port: number, options: Options = {}): Redis {
@@ -44,8 +44,8 @@ function ioredis(port: number, options: Options = {}): Redis {
 }
 
 function nodeRedis(port: number, socketTimeout = 1_000) {
-  // Without socketTimeout a client whose connection is reset under load now and then waits for ever for the answers to
-  // its first commands on the next one, as those went to commands of before (node-redis 6.3.1).
+  // A client whose connection is reset under load may wait forever for the replies to its first commands on the next
+  // connection. Those replies went to earlier commands. `socketTimeout` prevents this (node-redis 6.3.1).
   const socket = { host: "127.0.0.1", port, reconnectStrategy: () => 0, socketTimeout }
   const client = createClient({ socket })
   client.on("error", () => {})
@@ -81,7 +81,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await server.start()
     await until("it counts again", () => app.granted() > granted + 100)
     await stop()
-    // What was granted before went with the server.
+    // Units that were granted before the kill were lost with the server.
     await until(
       "it has counted what was granted",
       async () => (await unitsIn(server, "")) === app.granted() - granted,
@@ -140,7 +140,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     expect(asked.every(({ degraded }) => degraded)).toBe(true)
     const calls = async () => (await callsOf(server)).get("evalsha") ?? 0
     const before = await calls()
-    // Nobody who could give the units back is told of them.
+    // The replies are dropped, so the store cannot know about these units and give them back.
     proxy.dropReplies = true
     proxy.resume()
     await until("the server has got them", async () => (await calls()) > before)
@@ -164,7 +164,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     const verdicts = await Promise.all(Array.from({ length: 100 }, () => patient.ask("192.0.2.1")))
     expect(verdicts.filter(({ degraded }) => degraded)).toEqual([])
     expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(50)
-    // Nothing was counted for the hasty ones, whose time was over when Redis got their calls.
+    // Redis counted nothing for the hasty limiter, because its calls arrived after their deadlines.
     proxy.delayMs = 0
     const granted = hasty.granted() + patient.granted()
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === granted)
@@ -175,7 +175,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await app.askUntil(false)
     proxy.delayMs = 100
     await until("nobody waits any more", () => app.decidesAtOnce())
-    // Its answers, of which there are some meanwhile, come too late for anybody.
+    // Some replies arrive in this time, but too late for any request.
     for (let i = 0; i < 30; i++) {
       await new Promise((resolve) => setTimeout(resolve, 20))
       expect(await app.decidesAtOnce()).toBe(true)
@@ -199,7 +199,8 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
   it("a server that is slow to answer, but gives back in time, is waited for by nobody either", async () => {
     const app = asker(await connected(proxy.port))
     await app.askUntil(false)
-    // In 35 ms it has been counted, in 70 it is too late: it is given back, in 70 ms.
+    // A call is counted after 35 ms. Its reply arrives after 70 ms, which is too late. Giving it back takes another 70
+    // ms.
     proxy.delayMs = 35
     const stop = app.load()
     await until("nobody waits any more", () => app.decidesAtOnce())
@@ -281,7 +282,7 @@ describe("a client that", () => {
     }
   })
 
-  /** The first line that is logged when a decision is asked for. */
+  /** Returns the first line that is logged when a decision is requested. */
   function loggedFirst(store: Store): Promise<string | undefined> {
     return new Promise((resolve) => {
       const logger = {

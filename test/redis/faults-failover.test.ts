@@ -33,7 +33,7 @@ describe("a primary that becomes a replica", () => {
     return store
   }
 
-  /** Of nobody who answers, so that it keeps its data. */
+  /** Makes the server a replica of an address where nothing answers, so that it keeps its data. */
   async function demote(): Promise<void> {
     await server.command("REPLICAOF", "127.0.0.1", await freePort())
   }
@@ -55,7 +55,7 @@ describe("a primary that becomes a replica", () => {
       await until("the load is on", () => app.granted() > 100)
       await demote()
       const granted = app.granted()
-      // node-redis has no way to connect anew; ioredis does so, to find the primary.
+      // ioredis reconnects to find the primary. node-redis has no way to do so.
       const isFound = library.startsWith("ioredis") ? async () => (await connections()) > 1 : foundReplica
       await until("a request has found a replica", isFound)
       await new Promise((resolve) => setTimeout(resolve, 300))
@@ -90,7 +90,7 @@ describe("a primary that becomes a replica", () => {
     const overAtMs = performance.now() + 300
     const refused = expect(store.take([[check]], 300)).rejects.toMatchObject({ kind: "timeout" })
     await until("it has found a replica", foundReplica)
-    // A stall of this process: what comes meanwhile is read before the deadline is looked at.
+    // Stall this process. Replies that arrive now are read before the deadline is checked.
     while (performance.now() < overAtMs + 10);
     proxy.resume("replies")
     await refused
@@ -113,7 +113,7 @@ describe("a primary that becomes a replica", () => {
     await demote()
     await until("nobody waits any more", () => app.decidesAtOnce())
     await new Promise((resolve) => setTimeout(resolve, 500))
-    // It answers, but as long as it is no primary it is not back.
+    // The server answers, but it is not back as long as it is a replica.
     expect(await app.decidesAtOnce()).toBe(true)
     expect(await connections()).toBeLessThan(20)
     await server.command("REPLICAOF", "NO", "ONE")
@@ -164,7 +164,7 @@ describe.each<[string, typeof Redis]>([
   async function replaceByOrder({ primary, replica, sentinel, name }: RedisSentinel): Promise<void> {
     await sentinel.command("SENTINEL", "FAILOVER", name)
     await until("the replica is a primary", async () => (await roleOf(replica)) === "master")
-    // Sentinel does this by itself, but takes more than ten seconds.
+    // Sentinel does this by itself, but only after more than ten seconds.
     await primary.command("REPLICAOF", replica.host, replica.port)
   }
 

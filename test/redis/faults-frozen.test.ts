@@ -50,7 +50,7 @@ describe.each(LIBRARIES)("with %s, a server that is frozen under load", (library
     await stop()
     await app.askUntilRecovered()
     expect(app.late).toBe(0)
-    // What Redis had counted when it froze, and told of after it thawed, has been given back.
+    // Units that Redis had counted when it froze, but reported only after it thawed, have been given back.
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
     expect(await keysWithoutTtl(server)).toEqual([])
   })
@@ -67,7 +67,7 @@ describe.each(LIBRARIES)("with %s, a server that is frozen under load", (library
     await until("many have been decided", () => app.decisions.length > opened + 100)
     await stop()
     server.thaw()
-    // What was sent while it was frozen has been read by the time that it answers what is sent now.
+    // Calls that were sent while it was frozen have been read before it answers this one.
     await app.askUntil(false)
     const calls = await callsOf(server)
     expect(calls.get("evalsha")).toBeLessThan(20)
@@ -82,7 +82,7 @@ describe("a server that is frozen from the start", () => {
     const app = asker(store)
     const first = await Promise.all([app.ask(), app.ask("192.0.2.2")])
     expect(first.map(({ degraded }) => degraded)).toEqual([true, true])
-    // The question for the time, which is the first of all, was asked by then, and is asked again.
+    // The store's first call asks for the server's time. That call was sent by now, and is sent again.
     expect((await app.ask()).degraded).toBe(true)
     server.thaw()
     await app.askUntil(false)

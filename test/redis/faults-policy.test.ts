@@ -24,7 +24,7 @@ beforeEach(async () => {
 })
 afterAll(() => server?.stop())
 
-/** A store that has counted already. */
+/** Creates a store that has already counted. */
 async function openStore() {
   const client = new Redis(server.port, server.host, { retryStrategy: () => 20 })
   client.on("error", () => {})
@@ -53,7 +53,7 @@ function appOf(limiter: Limiter<Request>) {
   return app
 }
 
-/** Statuses of so many requests, one after the other. */
+/** Returns the statuses of `count` sequential requests. */
 async function statuses(app: Parameters<typeof request>[0], count: number): Promise<number[]> {
   const all: number[] = []
   for (let i = 0; i < count; i++) all.push((await request(app).get("/")).status)
@@ -85,7 +85,7 @@ describe("over HTTP, while Redis is gone", () => {
         if (allowed && !degraded) granted++
       })
       const app = appOf(limiter)
-      // On a busy machine it may miss the deadline: until it does not, another client asks.
+      // On a busy machine, a request may miss the deadline. Repeat it as another client until Redis counts.
       await until("Redis counts", async () => {
         const { status } = await request(app).get("/").set("x-forwarded-for", "192.0.2.9")
         return granted > 0 && status === 200
@@ -99,7 +99,7 @@ describe("over HTTP, while Redis is gone", () => {
         await request(app).get("/")
         return granted > 0 && (await unitsIn(server, "")) === granted
       })
-      // It counts from nothing: what was decided without it was not told to it.
+      // Redis counts from zero, because decisions without it were not sent to it.
       await limiter.close()
       const patient = appOf(createLimiter({ ...options, storeTimeoutMs: 20_000 }))
       const left = 4 - granted
@@ -152,7 +152,7 @@ describe("a strict window with an outage", () => {
     }
     let admitted = await admittedOf(LIMIT, false)
     expect(admitted).toBe(LIMIT)
-    // An outage that keeps the counters: Redis refuses to write.
+    // Simulate an outage that keeps the counters: Redis refuses to write.
     afterwards(() => server.command("CONFIG", "SET", "maxmemory", 0))
     await server.command("CONFIG", "SET", "maxmemory", 1)
     admitted += await admittedOf(3 * LIMIT, true)
@@ -204,7 +204,7 @@ describe("in the process, while Redis is gone", () => {
     expect(idle.every(({ degraded, remaining }) => degraded && remaining === 1)).toBe(true)
     for (let i = 0; i < 2; i++) await askEach(100, 100)
     expect((await askEach(100, 100)).some(({ allowed }) => allowed)).toBe(false)
-    // 100,000 have room.
+    // The fallback has room for 100,000 clients.
     for (let first = 200; first < 300_000; first += 1_000) await askEach(first, 1_000)
     expect((await askEach(100, 100)).some(({ allowed }) => allowed)).toBe(false)
     const remembered = (await askEach(0, 100)).filter(({ remaining }) => remaining === 0)

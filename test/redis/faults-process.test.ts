@@ -20,10 +20,10 @@ beforeAll(async () => {
 afterAll(() => server?.stop())
 
 describe("a process that is done", () => {
-  /** What it printed; rejects when it did not end by itself. */
+  /** Resolves with the output. Rejects if the process did not end by itself. */
   function run(choice: ClientChoice, ...args: string[]): Promise<string> {
     const script = fileURLToPath(new URL("decides-once.ts", import.meta.url))
-    // The packages as they are built; `pnpm test` and `pnpm check` build them first.
+    // Use the packages as built; `pnpm test` and `pnpm check` build them first.
     const env = {
       ...process.env,
       TSX_TSCONFIG_PATH: fileURLToPath(new URL("../../tsconfig.base.json", import.meta.url)),
@@ -56,7 +56,9 @@ describe("what a request has in an AsyncLocalStorage", () => {
   const collect = runInNewContext("gc") as () => void
   const storage = new AsyncLocalStorage<object>()
 
-  /** Does the work in a request; yields whether what that had is still there. */
+  /**
+   * Runs `work` in an async context. Returns a function that collects garbage and is true if the context still exists.
+   */
   async function afterRequest(work: () => Promise<unknown>): Promise<() => boolean> {
     const context = {}
     const seen = new WeakRef(context)

@@ -33,13 +33,13 @@ describe("a server that is out of memory", () => {
     const counted = async () => (await unitsIn(server, "")) === app.granted()
     await until("it has counted what was granted", counted)
     await server.command("CONFIG", "SET", "maxmemory", 1)
-    // Of keys that are there, and of others.
+    // One key that exists, and one that does not.
     for (const partition of ["192.0.2.1", "192.0.2.3"]) expect((await app.ask(partition)).degraded).toBe(true)
     await until("nobody waits any more", () => app.decidesAtOnce())
     expect(await counted()).toBe(true)
     expect(await keysWithoutTtl(server)).toEqual([])
     const told = app.events.length
-    // It answers, but it could not count: that is not being back.
+    // It answers but cannot count, so it is not back.
     await new Promise((resolve) => setTimeout(resolve, 400))
     expect(await app.decidesAtOnce()).toBe(true)
     expect(app.events).toHaveLength(told)
@@ -90,7 +90,7 @@ const RUBBISH: readonly [string, string][] = [
   ["another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"],
 ]
 
-// node-redis 5 takes a reply of its next connection's handshake for one that it still waits for, and is never ready again.
+// node-redis 5 mistakes a reply to its next handshake for a pending one, and is then never ready again.
 describe.each<Library>(["ioredis 6", "node-redis 6", "ioredis 5"])(
   "a server that answers rubbish to %s",
   (library) => {
@@ -105,14 +105,14 @@ describe.each<Library>(["ioredis 6", "node-redis 6", "ioredis 5"])(
         proxy.answerWith(bytes)
         const { degraded, allowed } = await app.ask()
         expect({ degraded, allowed }).toEqual({ degraded: true, allowed: true })
-        // Again, and to a store that knows nothing of the server yet.
+        // Ask again, also with a store that knows nothing about the server yet.
         for (const one of [app, app, fresh]) expect((await one.ask()).degraded).toBe(true)
         proxy.answerWith(undefined)
-        // A client that was told rubbish may be out of step with the server; a new connection is not.
+        // A client that received rubbish may be out of step with the server. A new connection is not.
         proxy.cut()
         await app.askUntil(false)
         expect(app.late).toBe(0)
-        // The reply to what was under way when the connection was cut may be lost.
+        // A reply that was pending when the connection was cut may be lost.
         expect(await unitsIn(server, "")).toBeGreaterThanOrEqual(app.granted())
         expect(await unitsIn(server, "")).toBeLessThanOrEqual(app.decisions.length)
       },

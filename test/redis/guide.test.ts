@@ -28,13 +28,13 @@ beforeAll(async () => {
 afterAll(() => server?.stop())
 
 type Algorithm = (typeof ALGORITHMS)[number]
-/** The one that is counted in an integer, one of those in a text, and the one in a hash. */
+/** One algorithm for each kind of value: an integer, a text, and a hash. */
 const ALGORITHMS = ["sliding-window", "token-bucket", "sliding-window-strict"] as const
 
-/** Long enough for a machine that has other things to do: what is wrong here is an error, not slow. */
+/** Long enough for a busy machine. A mistake shows as an error here, and not as a slow answer. */
 const storeTimeoutMs = 20_000
 
-/** What a limiter does with a store, all of it. */
+/** Calls everything that a limiter does with a store. */
 async function useAll(store: Store, algorithm: Algorithm): Promise<readonly Decision[]> {
   const limiter = createLimiter({
     store,
@@ -54,7 +54,7 @@ async function useAll(store: Store, algorithm: Algorithm): Promise<readonly Deci
   return [admitted, refused, again]
 }
 
-/** How many decisions were degraded while three windows began, each on the counts of the one before. */
+/** Returns how many decisions were degraded while three windows began, each with the counts of the previous one. */
 async function degradedOverWindows(store: Store, algorithm: Algorithm): Promise<number> {
   const limiter = createLimiter({
     store,
@@ -75,7 +75,9 @@ async function degradedOverWindows(store: Store, algorithm: Algorithm): Promise<
   return degraded
 }
 
-/** Why the store has failed to answer any of what a limiter can ask it of a client, with a rule of these members. */
+/**
+ * Returns why the store failed, for everything that a limiter can call for a client under a rule with these members.
+ */
 async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonly string[]> {
   const limiter = createLimiter({
     ...{ store, storeTimeoutMs, service: "everything", logger: { warn() {}, error() {} } },
@@ -95,7 +97,7 @@ async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonl
 }
 
 describe("what the guide sets of a client", () => {
-  /** What it sets, with times that are over sooner. */
+  /** Returns the client options that the guide recommends, with shorter times. */
   const setOf = (library: string): { readonly socket?: object } => {
     const [, text = ""] = new RegExp(`^\\| ${library} .*? Set \`(.+?)\``, "m").exec(guide) ?? []
     return runInNewContext(`({ ${text.replace("5_000", "200").replace("1_000", "20")} })`) as {
@@ -121,7 +123,7 @@ describe("what the guide sets of a client", () => {
       try {
         const store = redisStore({ client, timeoutMs: storeTimeoutMs })
         await store.take([[MONTHLY_CHECK]])
-        // A quiet time, longer than a silent connection has.
+        // Be idle for longer than the timeout of a silent connection.
         await sleep(400)
         await store.peek([[MONTHLY_CHECK]])
         proxy.pause()
@@ -279,10 +281,11 @@ describe("the examples with REDIS_URL", () => {
       while (counted < 6) {
         const response = await fetch(`http://127.0.0.1:${ports[counted % 2]}/`)
         expect(response.status).toBe(200)
-        // On a machine that is busy a decision may be made without Redis, and then no quota is told.
+        // On a busy machine, a decision may be made without Redis. Its response has no RateLimit header.
         if (response.headers.has("ratelimit")) counted++
       }
-      // One client, so one counter, whichever instance it asks; in the previous window too, should a minute have ended.
+      // One client has one counter, whichever instance it asks. A minute may have ended, so the previous window counts
+      // too.
       expect(await server.command("DBSIZE")).toBe(1)
       expect(await unitsIn(server, "sl2:")).toBeGreaterThanOrEqual(6)
     } finally {

@@ -9,24 +9,24 @@ const PROCESS = fileURLToPath(new URL("./worker-process.ts", import.meta.url))
 const THREAD = new URL("./worker-thread.ts", import.meta.url)
 const CLUSTER_APP = fileURLToPath(new URL("./cluster-app.ts", import.meta.url))
 
-/** TypeScript with the packages as they are built: without the paths by which the tests run on their sources. */
+/** Runs TypeScript with the packages as built, without the paths that let the tests run on their sources. */
 const EXEC_ARGV = ["--import", "tsx"]
 const ENV = { ...process.env, TSX_TSCONFIG_PATH: `${ROOT}/tsconfig.base.json` }
 
 const children = new Set<ChildProcess>()
 
-/** Kills whatever instance is left, and yields once it is gone. */
+/** Kills the remaining instances. Resolves when they have exited. */
 export async function killInstances(): Promise<void> {
   await Promise.all([...children].map(killed))
 }
 
-/** One instance of an app, elsewhere. */
+/** One instance of an app, in a process or thread. */
 export class Instance {
-  /** Its wall clock when it was ready. */
+  /** Its wall clock when it became ready. */
   startedMs = 0
-  /** Units that it has said it was admitted. */
+  /** Units that it reported as admitted. */
   admitted = 0
-  /** Resolves with the exit code when it is gone. */
+  /** Resolves with the exit code when it has exited. */
   readonly gone: Promise<number | null>
   readonly #send: (order: Order) => void
   readonly #done: ((tally: Tally) => void)[] = []
@@ -52,17 +52,17 @@ export class Instance {
     return this.#ask({ do: "burst", costs })
   }
 
-  /** Yields when it is refused, or has been admitted so many units, or a few more. */
+  /** Resolves when it is refused, or has been admitted `most` units or a few more. */
   load(most: number = Number.MAX_SAFE_INTEGER): Promise<Tally> {
     return this.#ask({ do: "load", most })
   }
 
-  /** Rejects when it has killed itself, which it does when it has been admitted so many units, or a few more. */
+  /** Makes the instance kill itself after `after` admitted units or a few more. Rejects when it has. */
   fall(after: number): Promise<Tally> {
     return this.#ask({ do: "fall", after })
   }
 
-  /** Closes its limiter and its client, and yields its exit code once it has ended by itself. */
+  /** Closes its limiter and its client. Resolves with the exit code once it has ended by itself. */
   leave(): Promise<number | null> {
     this.#send({ do: "leave" })
     return this.gone
@@ -78,7 +78,7 @@ export class Instance {
   }
 }
 
-/** Starts an instance in a process of its own, whose wall clock is ahead by so many milliseconds. */
+/** Starts an instance in its own process, with its wall clock ahead by `aheadMs` milliseconds. */
 export async function startProcess(app: App, aheadMs = 0): Promise<Instance> {
   const child = forked(PROCESS, app, { CLOCK_AHEAD_MS: `${aheadMs}` })
   const instance = new Instance(
@@ -90,7 +90,7 @@ export async function startProcess(app: App, aheadMs = 0): Promise<Instance> {
   return instance
 }
 
-/** Starts an instance in a worker thread of this process. There `--import tsx` has no effect, so it is told by code. */
+/** Starts an instance in a worker thread of this process. There `--import tsx` has no effect, so code registers tsx. */
 export async function startThread(app: App): Promise<Instance> {
   const worker = new Worker(
     `import("tsx/esm/api").then(({ register }) => register()).then(() => import("${THREAD}"))`,
@@ -109,7 +109,7 @@ export async function startThread(app: App): Promise<Instance> {
   return instance
 }
 
-/** Starts an app under node:cluster and yields the port of it. */
+/** Starts an app under node:cluster. Resolves with its port. */
 export async function startClusterApp(app: App): Promise<number> {
   const [{ port }] = (await once(forked(CLUSTER_APP, app, {}), "message")) as [{ port: number }]
   return port

@@ -3,20 +3,20 @@ import { Redis as Redis5 } from "ioredis5"
 import { describe, expect, it } from "vitest"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 
-/** What is used of either is the same. */
+/** The tests use only what both versions share. */
 const VERSIONS: readonly (readonly [string, typeof Redis])[] = [
   ["ioredis 6", Redis],
   ["ioredis 5", Redis5 as unknown as typeof Redis],
 ]
 
-/** What ioredis would write for a command. */
+/** A command as ioredis would write it. */
 interface Written {
   readonly name: string
   readonly args: readonly string[]
   readonly pipelineIndex?: number
 }
 
-/** What a client that is not connected would send: it answers at once. */
+/** Returns the commands that a disconnected client would send. It answers immediately. */
 function writtenBy(client: Redis): readonly Written[] {
   const written: Written[] = []
   client.sendCommand = (command) => {

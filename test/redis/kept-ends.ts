@@ -7,23 +7,24 @@ import type { MemoryStore } from "../../packages/core/src/stores/memory/memory-s
 import type { CounterKey } from "../../packages/core/src/stores/store.ts"
 import { type KeysOnAClock, moreMs } from "./keys-on-a-clock.ts"
 
-/** What a request, or a refund, did to a counter. */
+/** The effect of a request, or of a refund, on a counter. */
 export interface Looked extends CounterKey {
-  /** Units that it took: a key is written then, and lives by that policy. */
+  /** Units that it took. If there are any, the key is written and its TTL follows this policy. */
   readonly taken: number
 }
 
-/** What a counter holds under one of its policies, and until when that means anything. */
+/** The state of a counter under one of its policies, and when that state expires. */
 interface End {
   readonly policy: Policy
   readonly state: CounterState
-  /** Epoch milliseconds; undefined when it holds nothing. */
+  /** Epoch milliseconds; undefined when the state is empty. */
   readonly atMs: number | undefined
 }
 
 /**
- * When keys should expire, told by the TypeScript twin: to the millisecond where all policies of a counter agree. Where they
- * do not, by the one that wrote it last; or by another that looked at it since, when that one's end was later.
+ * The expiry that each key should have, computed by the memory store as a twin. If all policies of a counter agree, it
+ * is exact to the millisecond. If they differ, it follows the last policy that wrote the key. It may also follow a
+ * policy that read the key later, if the end by that policy is later.
  */
 export class KeptEnds {
   readonly #keys: KeysOnAClock
@@ -31,9 +32,9 @@ export class KeptEnds {
   readonly #twin: MemoryStore
   readonly #nameOf: (counter: CounterKey) => string
   readonly #policies: readonly Policy[]
-  /** By key when it may expire; undefined is that it may not be there. */
+  /** The instants at which a key may expire, by key. If undefined is one of them, the key may be absent. */
   #ends = new Map<string, ReadonlySet<number | undefined>>()
-  /** By key what it holds by the policy that looked at it last: another look may change it when the clock has gone back. */
+  /** The state by the policy that last read the key. Another read may change it when the clock has gone back. */
   readonly #last = new Map<string, End>()
 
   constructor(
@@ -50,7 +51,7 @@ export class KeptEnds {
     this.#policies = policies
   }
 
-  /** Before a step: keys end when they ended after the one before. */
+  /** Prepares a step: each key ends when it ended after the step before. */
   begin(counters: readonly CounterKey[]): void {
     this.#ends = new Map(
       counters.map((counter) => {
@@ -60,7 +61,7 @@ export class KeptEnds {
     )
   }
 
-  /** After each request, or refund, of a step: the twin has done it. */
+  /** Records the effects of a request or refund. Call this after the twin has executed it. */
   looked(all: readonly Looked[]): void {
     for (const name of new Set(all.map(this.#nameOf))) {
       const looks = all.filter((one) => this.#nameOf(one) === name)
@@ -75,7 +76,10 @@ export class KeptEnds {
     }
   }
 
-  /** Nothing, or a refusal that counts, or what was given back; what ends too soon is made to last. */
+  /**
+   * Returns the possible ends after effects that took nothing: a peek, a counted refusal or a refund. The previous end
+   * remains possible unless one of `ends` is later. In that case the script extends the TTL.
+   */
   #unlessWritten(name: string, ends: readonly (number | undefined)[]): ReadonlySet<number | undefined> {
     const next = new Set(ends)
     for (const before of this.#ends.get(name) ?? []) {
@@ -85,7 +89,7 @@ export class KeptEnds {
     return next
   }
 
-  /** Expects a key to end when it should, and notes when that is. Yields what it should hold. */
+  /** Expects that a key ends when it should, and records that instant. Returns the expected state. */
   expectEnd(counter: CounterKey): End {
     const name = this.#nameOf(counter)
     const seen = this.#keys.at(name)
@@ -98,7 +102,7 @@ export class KeptEnds {
         expect(seen?.expiresMs[1]).toBeGreaterThanOrEqual(end.atMs)
         this.#keys.pin(name, end.atMs)
       } else if (seen !== undefined) {
-        // What ends in this very millisecond is there still; nothing else is, and nothing new.
+        // A key that ends in this very millisecond still exists. No other key does, and none was written.
         expect(seen.isWritten).toBe(false)
         expect(seen.expiresMs).toEqual([this.#clock.now(), this.#clock.now()])
       }
@@ -115,7 +119,7 @@ export class KeptEnds {
     return end
   }
 
-  /** All that the counter is counted under. */
+  /** Returns all policies of the counter. */
   policiesOf({ policy }: CounterKey): readonly Policy[] {
     return this.#policies.filter(({ counter }) => counter === policy.counter)
   }
@@ -130,7 +134,7 @@ export class KeptEnds {
   }
 }
 
-/** Whether what a counter holds ends at the same instant under both policies. */
+/** True if the state of a counter ends at the same instant under both policies. */
 function endsAlike(one: Policy, other: Policy): boolean {
   if (algorithmOf(one).endsByRule !== true) return true
   return (

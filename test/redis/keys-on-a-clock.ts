@@ -6,34 +6,43 @@ import type { RedisCommands } from "../../packages/core/src/stores/redis/command
 /** A key as the last call left it. */
 export interface SeenKey {
   readonly value: string
-  /** By the clock, when it expires: between two milliseconds, which are equal once it has been pinned, and mostly before. */
+  /**
+   * When the key expires by the clock, as the earliest and the latest millisecond. After `pin` both are equal, and
+   * mostly also before.
+   */
   readonly expiresMs: readonly [number, number]
-  /** Whether its time to live was set by the last call. */
+  /** True if the last call set its TTL. */
   readonly isWritten: boolean
 }
 
-/** When keys expire between calls: never. */
+/** The expiry of keys between calls: practically never. */
 const HELD_MS = 7_000_000_000_000
 
-/** A script may begin so long after its transaction, and is to find all keys: none is given less. */
+/** A script may start this long after its transaction and must still find all keys. No key gets a shorter TTL. */
 const LEAST_MS = 2_000
-/** What a key is given beside what it has left, where that is little: more than any script sets one on by. */
+/** Added to the TTL of a key that has little left. It is longer than any extension by a script. */
 const MORE_MS = 100_000
 
-/** So much longer than it has left does a key live when a script begins: what ends too soon by less it does not see. */
+/**
+ * Returns how much longer than `leftMs` a key lives when a script begins. A script cannot detect that a key ends too
+ * soon by less than this.
+ */
 export function moreMs(leftMs: number): number {
   return leftMs < LEAST_MS ? MORE_MS : 0
 }
 
 /**
- * Keys that live by a clock of the test's own. Each call of the store is one transaction, with a look at the keys after
- * it: a script finds the time to live that is left by the clock, or more; the one that it sets is kept here, by the
- * clock, and the key is held in Redis until `expire` deletes it as a server of that time would.
+ * Keys that expire by a test clock. Each call of the store is one transaction that also reads the keys afterwards. A
+ * script finds the TTL that is left by the clock, or more. The TTL that a script sets is recorded here by the clock. In
+ * Redis the key is held until `expire` deletes it, as a server of that time would.
  */
 export class KeysOnAClock {
-  /** The port that the store is made with, for who calls `expire` between its calls. */
+  /** The port for the store, for tests that call `expire` between its calls. */
   readonly commands: RedisCommands
-  /** The same for who does not: what has expired is deleted before each call, and calls are made one after the other. */
+  /**
+   * The port for tests that do not call `expire`. Expired keys are deleted before each call, and calls run one after
+   * the other.
+   */
   readonly expiring: RedisCommands
   readonly #client: Redis
   readonly #clock: Clock
@@ -42,7 +51,7 @@ export class KeysOnAClock {
   #calls = 0
   readonly #seen = new Map<string, SeenKey>()
 
-  /** `names` are keys that are looked at after each call, beside those that it is for. */
+  /** `names` are keys that are read after each call, in addition to the keys of the call. */
   constructor(client: Redis, clock: Clock, names: readonly string[] = []) {
     this.#client = client
     this.#clock = clock
@@ -64,23 +73,26 @@ export class KeysOnAClock {
     }
   }
 
-  /** How many times the store has called. */
+  /** Number of calls of the store. */
   get calls(): number {
     return this.#calls
   }
 
-  /** What is under a key. */
+  /** Returns the value and expiry of a key. */
   at(name: string): SeenKey | undefined {
     return this.#seen.get(name)
   }
 
-  /** Says in which millisecond, of those that it may be, a key expires. */
+  /** Sets the exact millisecond at which a key expires, within its possible range. */
   pin(name: string, expiresMs: number): void {
     const seen = this.#seen.get(name)
     if (seen !== undefined) this.#seen.set(name, { ...seen, expiresMs: [expiresMs, expiresMs] })
   }
 
-  /** Deletes what has expired by now, and yields its names. Redis keeps a key through the millisecond it expires at. */
+  /**
+   * Deletes the keys that have expired and returns their names. Redis keeps a key through the millisecond at which it
+   * expires.
+   */
   async expire(): Promise<readonly string[]> {
     const gone = [...this.#seen].filter(([, { expiresMs }]) => expiresMs[1] < this.#clock.now())
     const names = gone.map(([name]) => name)
@@ -111,11 +123,11 @@ export class KeysOnAClock {
       .time()
       .mget(...names)
     for (const name of names) call.pexpiretime(name)
-    // Commands and no script: those of one transaction see what had not expired at its start.
+    // Use commands instead of a script: all commands of a transaction see the keys that had not expired at its start.
     for (const name of names) call.pexpireat(name, HELD_MS)
     for (const name of names) call.hgetall(name)
     const replies = (await call.exec()) ?? []
-    // What is a text is no hash, and the other way round: one of the two failed.
+    // A text is not a hash and a hash is not a text, so one of the two reads fails.
     const hashes = replies.splice(-names.length, names.length)
     for (const [error] of replies) if (error) throw error
     const seen = replies.map(([, reply]) => reply).slice(names.length)
@@ -138,7 +150,10 @@ export class KeysOnAClock {
     return leftMs + moreMs(leftMs)
   }
 
-  /** `given` is when the keys expired as the script found them, `kept` as it left them. Throws when one has no time to live. */
+  /**
+   * Records the keys. `given` has their expiries as the script found them, and `kept` as it left them. Throws when a
+   * key has no TTL.
+   */
   #note(
     names: readonly string[],
     beforeMs: number,
@@ -161,7 +176,7 @@ export class KeysOnAClock {
       if (!isWritten) {
         const kept = this.#seen.get(name)?.expiresMs
         if (kept === undefined) throw new Error(`${name} was deleted and is there again`)
-        // Unless it was given more, one that was set anew to nearly the same instant looks as if it had not been.
+        // If the key did not get extra time, a new expiry near the old one cannot be distinguished from the old one.
         range = moreMs(kept[1] - nowMs) > 0 ? kept : [Math.min(range[0], kept[0]), kept[1]]
       }
       this.#seen.set(name, { value, isWritten, expiresMs: range })
@@ -169,14 +184,14 @@ export class KeysOnAClock {
   }
 }
 
-/** The fields of a hash as one text. */
+/** Returns the fields of a hash as one text. */
 function hashText(reply: unknown): string | undefined {
   return reply instanceof Error || Object.keys(reply as object).length === 0
     ? undefined
     : JSON.stringify(reply)
 }
 
-/** Milliseconds of a reply to TIME. */
+/** Returns the milliseconds of a reply to TIME. */
 function msOf(reply: unknown): number {
   const [seconds, microseconds] = (reply as readonly unknown[]).map(Number)
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)

@@ -13,9 +13,12 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 
 const guide = await readFile(new URL("../../docs/guides/redis.md", import.meta.url), "utf8")
-/** What the guide says that a user has to be allowed to do. */
+/** The permissions that the guide says a user needs. */
 const [, ...ALLOWED] = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
-/** Those by which the scripts read and write. A user without the others cannot run a script, or connect. */
+/**
+ * The commands that the scripts use to read and write. A user without the other commands cannot run a script, or
+ * connect.
+ */
 const COMMANDS = ALLOWED.filter((rule) => /^\+(?!eval|time|info|ping)/.test(rule)).map((rule) =>
   rule.slice(1),
 )
@@ -55,15 +58,16 @@ afterAll(async () => {
 
 beforeEach(() => all.flushall())
 
-/** By the server's own time or, to go on in it, by a clock; keys are as they are by the server's time. */
+/** Creates a store on the server's time, or on a clock that can advance. Both use the layout for the server's time. */
 function open(client: Redis, clock?: ManualClock): RedisStore {
   const commands = commandsOf(client)
   return new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
 }
 
 /**
- * All that a store does, where a user may do everything and where it may not. Yields how much of the latter failed: each by
- * a store that has not failed before. Every key has a time to live afterwards.
+ * Calls all operations of a store, with a full user and with the restricted user. Returns how many calls of the
+ * restricted user failed. Each of those calls uses a store that has not failed before. Expects that every key has a TTL
+ * afterwards.
  */
 async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
   let failed = 0
@@ -87,7 +91,7 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await take([one("b")], [one("c", 2)], [one("c", 9)])
     await take([one("d"), check(SLIDING, 1, { partition: "d" })])
     await take([check(SLIDING, 1, { partition: "e" }), one("e")])
-    // The one that comes last refuses, and the others go back.
+    // The last check refuses, so the others are given back.
     await take([one("f"), check(SLIDING, 1, { partition: "f" }), check(FULL)])
     await take([one("g"), one("full")])
     await take([one("g", 2), one("g", 9)])
@@ -106,13 +110,13 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await attempt((store) => store.peek([[one("full")], [one("there")]]))
     await take([one("k")], [one("there")], [one("full"), one("k")])
     await attempt((store) => store.reset([one("there")]))
-    // Another sub-window begins, with parts of those before.
+    // Another sub-window begins, with parts of earlier ones.
     for (let part = 0; part < 2; part++) {
       await mayAll.take([[one("next")]])
       clock?.advance(MINUTE / 12)
     }
     await take([one("next")])
-    // Somebody else's hash, which ends.
+    // Another program's hash, which has a TTL.
     const name = keyNamer("")(one("other"))
     await all.multi().del(name).hset(name, "owner", "somebody").pexpire(name, MINUTE).exec()
     await take([one("other")])
@@ -123,7 +127,7 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
   return failed
 }
 
-/** Whether a user asked for this command, which was not allowed. */
+/** True if a user was denied this command. */
 async function wasDenied(command: string): Promise<boolean> {
   const entries = (await server.command("ACL", "LOG")) as readonly (readonly unknown[])[]
   return entries.some((entry) => entry[entry.indexOf("object") + 1] === command)
@@ -133,7 +137,7 @@ describe("a user who may do all but one thing never leaves a key without a time 
   it("and one who may do all can count", async () => {
     for (const policy of POLICIES) {
       await all.flushall()
-      // It cannot count in somebody else's hash.
+      // It cannot count in another program's hash.
       expect(await useAll(policy, manualClock())).toBe(1)
     }
   })
@@ -148,7 +152,8 @@ describe("a user who may do all but one thing never leaves a key without a time 
           await useAll(policy, clock)
         }
       }
-      // A counter of the window before is told from one of a later one by its time to live, beside one that begins.
+      // The script uses the TTL to distinguish a counter of the previous window from one of a later window. In the same
+      // call, another counter begins.
       const minute = Math.floor((await timeOf(server)) / MINUTE)
       const before = String((((minute - 1) % 2_047) + 1) * 2 ** 42 + 1)
       const there = check(SLIDING, 1, { partition: "there" })

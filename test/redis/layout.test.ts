@@ -8,8 +8,8 @@ import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
-// What is written here is read by other versions that run beside this one, for as long as the digit in the key is the same:
-// a layout that is no longer this one needs another digit, and counters start anew.
+// While the digit in the key is the same, other versions that run beside this one read these values. A change of the
+// layout needs a new digit, and counters then start from zero.
 const LAYOUT = "sl2:"
 
 let server: RedisServer
@@ -24,7 +24,7 @@ afterAll(async () => {
   client?.disconnect()
   await server?.stop()
 })
-/** The 28,401,120th minute. */
+/** The start of minute 28,401,120. */
 const START_MS = Date.UTC(2024, 0, 1)
 beforeEach(async () => {
   await client.flushall()
@@ -50,7 +50,7 @@ describe("a key of the first layout", () => {
     readonly last?: number
     readonly holds: unknown
   }>([
-    // Code of the minute * 2^42 + 3 * 2^21 + 4.
+    // The code of the minute * 2^42 + 3 * 2^21 + 4.
     { what: "two windows", policy: SLIDING, holds: packed(28_401_121, 3, 4) },
     { what: "a fixed window", policy: FIXED, holds: packed(28_401_121, 0, 4) },
     {
@@ -61,7 +61,7 @@ describe("a key of the first layout", () => {
     },
     { what: "a window from the first hit", policy: FIRST_HIT, holds: "w:1704067260000:0:4" },
     { what: "sub-windows", policy: { ...SLIDING, buckets: 12 }, holds: "w:1704067260000:3:4:1000000000003" },
-    // Code of the second * 2^44 + 60 parts * 2^35 + 3 * 2^18 + 4.
+    // The code of the second * 2^44 + 60 parts * 2^35 + 3 * 2^18 + 4.
     {
       what: "a strict window",
       policy: STRICT,
@@ -72,7 +72,7 @@ describe("a key of the first layout", () => {
       policy: { ...STRICT, limit: LARGE },
       holds: `w:1704067260000:3:4:1${"0".repeat(59)}3`,
     },
-    // By instant, modulo 64^3, and units.
+    // Entries have their instant, modulo 64^3, and their units.
     { what: "a log", policy: LOG, holds: "w:1704067260000:0:7:1O@03]iP4" },
     {
       what: "a bucket",
@@ -118,17 +118,17 @@ function strict(second: number, count: number, sum: number, current: number, par
   return { n, ...Object.fromEntries(pieces.map((piece, i) => [`${i + 1}`, piece])) }
 }
 
-// The number of a strict window is taken apart in three places: formulas.lua, which the quick ways use, strict-number.lua and
+// Three places decode the number of a strict window: formulas.lua, which the fast paths use, strict-number.lua and
 // script-reply.ts.
 describe("the number of a strict window is the same number to", () => {
   const [sum, current] = [1_000, 70]
   const other = check(FIXED, 1, { partition: "another" })
 
-  /** With so much room for more. */
+  /** Writes a counter with `room` units left. Returns its policy. */
   async function put(room: number): Promise<Policy> {
     const key = keyNamer("")(check(STRICT))
     await client.del(key)
-    // A thousand units, 15 * 64 + 40, in the second before.
+    // A thousand units, 15 * 64 + 40, in the previous second.
     await client.hset(key, strict(START_MS / 1_000, 1, sum, current, "2?X"))
     await client.pexpire(key, MINUTE)
     return { ...STRICT, limit: sum + current + room }
@@ -155,7 +155,7 @@ describe("the number of a strict window is the same number to", () => {
     const policy = await put(1)
     const [look] = await store.peek([[check(policy, 0)]])
     expect(look?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
-    // Two seconds later there is one between them of nothing.
+    // Two seconds later, there is an empty second in between.
     clock.advance(2_000)
     await store.take([[check(policy)]])
     expect(await client.hgetall(keyNamer("")(check(STRICT)))).toEqual(

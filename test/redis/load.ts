@@ -10,15 +10,21 @@ import { endsWithin } from "../servers/ends-within.ts"
 import { until } from "../servers/until.ts"
 
 const DEADLINE_MS = 50
-/** When this process is busy, a healthy Redis answers too late. Giving those units back may meet the fault. */
+/**
+ * Warnings that a busy process may cause: a healthy Redis then answers too late. Refunds of those units may meet the
+ * fault.
+ */
 const OF_A_BUSY_PROCESS = ["SLUICE_STORE_TIMEOUTS", "SLUICE_REFUND_LOST"]
 
 const unhandled: unknown[] = []
 const closers: (() => unknown)[] = []
-/** What each asker of a test was told of outages, as events and as codes of what is logged. */
+/** The outages that each asker of a test saw, as events and as codes of log lines. */
 const told: { readonly events: readonly string[]; readonly lines: readonly string[] }[] = []
 process.on("unhandledRejection", (reason) => unhandled.push(reason))
-/** Ends what a test of this file has opened, and looks at what it was told. A worker imports this module once, for many files. */
+/**
+ * Closes what each test has opened, and checks its events and log lines. A worker imports this module once for many
+ * files.
+ */
 export function checkEachTest(): void {
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close()
@@ -30,35 +36,40 @@ export function checkEachTest(): void {
   })
 }
 
-/** Is called after the test, the last first. */
+/** Registers a function to call after the test. The last one is called first. */
 export function afterwards(close: () => unknown): void {
   closers.push(close)
 }
 
 export interface Asker {
-  /** "degraded" and "recovered", as they are told of, and logged: in turn, which is looked at after each test. */
+  /**
+   * "degraded" and "recovered" events. They must alternate and be logged; `checkEachTest` checks this after each test.
+   */
   readonly events: readonly string[]
   /** Decisions so far. */
   readonly decisions: readonly Decision[]
-  /** How many came later than the deadline. */
+  /** Number of decisions that were later than the deadline. */
   late: number
   ask(partition?: string, cost?: number): Promise<Decision>
   /**
-   * Asks for the same again and again, each time as soon as the answer is there, until one is (not) degraded; yields it. On a
-   * busy machine a Redis that is well may miss the deadline, too.
+   * Repeats a request until its decision is (or is not) degraded, and returns that decision. On a busy machine, even a
+   * healthy Redis may miss the deadline.
    */
   askUntil(degraded: boolean, partition?: string): Promise<Decision>
-  /** Asks until the end of the outage is told. */
+  /** Repeats requests until the end of the outage is reported. */
   askUntilRecovered(): Promise<void>
-  /** Whether the next decision comes without waiting for anything outside of this process. */
+  /** True if the next decision does not wait for anything outside of this process. */
   decidesAtOnce(): Promise<boolean>
-  /** Asks some 2,000 times a second, for four partitions in turn or others, until it is stopped; then waits for all. */
+  /**
+   * Sends about 2,000 requests per second, by default for four partitions in turn. The result stops the load and waits
+   * for all requests.
+   */
   load(partitionOf?: (nth: number) => string): () => Promise<void>
-  /** Units that were granted and counted in the store, as far as the decisions tell. */
+  /** Units that were granted and counted in the store, according to the decisions. */
   granted(): number
 }
 
-/** A limiter on a store, and somebody who asks it. */
+/** Creates a limiter on a store, with functions that send requests to it. */
 export function asker(
   store: Store,
   { limit = 1_000_000, window = "1 day", ...options }: LimiterSettings<RequestFacts> = {},
@@ -111,9 +122,9 @@ export function asker(
     async askUntilRecovered() {
       let nth = 0
       await until("the end of the outage is told", async () => {
-        // An outage ends after ten seconds without a failure, and a minute passes before another one is logged.
+        // An outage ends after ten seconds without a failure. The next one is logged only after a minute.
         aheadMs += 60_000
-        // Of another partition each time: what is remembered of one tells nothing.
+        // Use a new partition each time, because a cached refusal would prove nothing.
         await self.ask(oneEach(nth++))
         return events.at(-1) !== "degraded"
       })
@@ -135,7 +146,7 @@ export function asker(
         clearInterval(timer)
         await Promise.all(asked)
       }
-      // Of a test that failed, too.
+      // Also stop the load when a test fails.
       afterwards(stop)
       return stop
     },
@@ -145,7 +156,7 @@ export function asker(
   return self
 }
 
-/** Another partition for each request: a key that has more than one unit has been counted twice. */
+/** Returns a different partition for each request. A key with more than one unit was counted twice. */
 export function oneEach(nth: number): string {
   return `10.${nth >> 16}.${(nth >> 8) & 255}.${nth & 255}`
 }

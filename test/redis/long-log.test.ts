@@ -63,7 +63,7 @@ describe("a log of 1,000 entries in Redis", () => {
 
 const STEPS = "steps"
 
-/** The script of a digest, that counts how many digits it has read. */
+/** Returns the script with this digest, changed to count the digits that it reads. */
 function countingText(sha: string): string {
   const script = [TAKE, PEEK, REFUND].find((each) => each.sha === sha)
   return `

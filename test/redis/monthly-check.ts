@@ -1,6 +1,6 @@
 import type { Check } from "../../packages/core/src/stores/store.ts"
 
-/** One unit of Ann's 40 in 30 days, of which no test meets the end. */
+/** One unit of Ann's 40 in 30 days. No test reaches the end of that window. */
 export const MONTHLY_CHECK: Check = {
   policy: {
     name: "user",

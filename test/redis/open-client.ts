@@ -1,13 +1,13 @@
 import type { RedisStoreOptions } from "../../packages/core/src/stores/redis/options.ts"
 
-/** The clients that the store is for, by library and major version. */
+/** The clients that the store supports, by library and major version. */
 export const LIBRARIES = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"] as const
 export type Library = (typeof LIBRARIES)[number]
 
-/** Which client to open, and to what; plain data, so that it can be told to another process. */
+/** The client to open and its servers. It is plain data, so that it can be sent to another process. */
 export interface ClientChoice {
   readonly library: Library
-  /** Of 127.0.0.1: one of a server, or some of a cluster. */
+  /** Ports on 127.0.0.1: one server, or some nodes of a cluster. */
   readonly ports: readonly number[]
   readonly isCluster: boolean
 }
@@ -20,8 +20,8 @@ export interface OpenedClient {
 const host = "127.0.0.1"
 
 /**
- * Yields a client that is connected. Its errors are dropped: what they do to decisions is what tests look at. Loads no
- * other library, since a process that starts has to wait for each.
+ * Resolves with a connected client. Its errors are ignored, because the tests check their effect on decisions. Loads
+ * only the chosen library, since a starting process has to wait for each.
  */
 export async function openClient({ library, ports, isCluster }: ClientChoice): Promise<OpenedClient> {
   const [port = 0] = ports

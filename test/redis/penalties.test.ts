@@ -36,7 +36,7 @@ afterAll(async () => {
 
 type Three = readonly [Limiter<RequestFacts>, Limiter<RequestFacts>, Limiter<RequestFacts>]
 
-/** Three instances of a service, each with a client and a store of its own, on one Redis. */
+/** Creates three instances of a service on one Redis. Each has its own client and store. */
 function three(options: LimiterOptions<RequestFacts>): { clock: ManualClock; limiters: Three } {
   const clock = manualClock()
   const prefix = `penalties${made++}:`
@@ -111,7 +111,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect((await second.decide(ALICE)).refusal).toBe("penalty")
     await first.reset(ALICE)
     expect((await first.decide(ALICE)).allowed).toBe(true)
-    // This one has not been asked, and has nothing to remember.
+    // This limiter has made no decision yet, so it has nothing cached.
     expect((await third.decide(ALICE)).allowed).toBe(true)
     clock.advance(DENY_CACHE_MS - 1)
     expect((await second.decide(ALICE)).refusal).toBe("penalty")
@@ -130,7 +130,8 @@ describe("a penalty on a Redis that three instances share", () => {
       return [evalsha, get, set, Object.keys(others)]
     }
     for (let i = 0; i < 2; i++) {
-      // The rule's own counter is written, and the penalty's is only looked at; refused, it is the other way round.
+      // A granted request writes the rule's own counter and only reads the penalty's. A refused request does the
+      // opposite.
       expect(await calls(() => limiter.decide(ALICE))).toEqual([1, 2, 1, []])
     }
     for (let i = 0; i < 3; i++) expect(await calls(() => limiter.decide(ALICE))).toEqual([1, 2, 1, []])
@@ -168,7 +169,7 @@ describe("a rule under which refused requests count, on Redis", () => {
       waits.push((await (limiters[i % 3] as Three[0]).decide(ALICE)).retryAfterMs)
       clock.advance(10_000)
     }
-    // Five in the first 40 s; from then on the newest five are of the last 40 s.
+    // Five requests came in the first 40 s. After that, the newest five always span the last 40 s.
     expect(waits).toEqual([0, 0, 0, 0, 0, 20_001, 20_001, 20_001, 20_001])
     expect((await limiters[0].decide(ALICE)).retryAfterMs).toBe(20_001)
     clock.advance(20_001)

@@ -21,14 +21,14 @@ import { MOST_PACKED } from "./traced-policies.ts"
 const EARLIEST_MS = Date.UTC(2000, 0, 1)
 let made = 0
 
-/** Has the server learn the scripts, so that each call is one command. */
+/** Loads the scripts into the server, so that each call is one command. */
 export async function loadScripts(client: Redis): Promise<void> {
   for (const { text } of [TAKE, PEEK, REFUND]) await client.script("LOAD", text)
 }
 
 /**
- * Plays a trace on the memory store and, in one of the two layouts, on Redis, and expects the same of both after each step: every
- * answer, every key and its time to live. The server has learnt the scripts.
+ * Plays a trace on the memory store and on Redis, in one of the two layouts. Expects the same answers, keys and TTLs
+ * after each step. The server must have loaded the scripts.
  */
 export async function play(
   client: Redis,
@@ -51,14 +51,14 @@ export async function play(
       const toMs = Math.max(clock.now() + step.afterMs, latestMs - furthestBackMs)
       latestMs = Math.max(latestMs, toMs)
       if (toMs > EARLIEST_MS && toMs < LATEST_MS) clock.set(toMs)
-      // A state that has passed may be forgotten: then both forget it, should the clock go back to it later.
+      // Redis may delete an expired state. The twin deletes it too, in case the clock goes back to it later.
       const gone = await keys.expire()
       twin.reset(gone.map((name) => byName.get(name) as CounterKey))
       const present = new Set([...byName.keys()].filter((name) => keys.at(name) !== undefined))
       const calls = keys.calls
       ends.begin(counters)
       const touched = await compare(step, store, twin, taken, ends, policies)
-      // However many requests: it is the script that decides between them.
+      // One call for any number of requests: the script decides between them.
       if (step.kind === "take") expect(keys.calls).toBe(calls + 1)
       for (const [name, counter] of byName) {
         const isTouched = touched.some((one) => keyNamer(prefix)(one) === name)
@@ -77,15 +77,15 @@ export async function play(
 }
 
 /**
- * Milliseconds that a clock may go back. The number of a strict window tells 511 sub-windows apart, and beyond that it is a key's
- * time to live by the server's own clock that tells, which a clock of the test's cannot stand for.
+ * Returns how many milliseconds a clock may go back. The number of a strict window distinguishes 511 sub-windows.
+ * Beyond that, a script uses the key's TTL by the server's own clock, which a test clock cannot replace.
  */
 function furthestBack(policies: readonly Policy[]): number {
   const strict = policies.filter(({ algorithm }) => algorithm === "sliding-window-strict")
   return Math.min(...strict.map((policy) => (500 - bucketsOf(policy)) * bucketMsOf(policy)))
 }
 
-/** Does the same with both stores, expects the same of both, and yields the counters that were looked at. */
+/** Runs the step on both stores and expects equal results. Returns the counters that the step used. */
 async function compare(
   step: CallStep,
   store: Store,
@@ -143,13 +143,15 @@ function refundOf(
   }
 }
 
-/** A year's quota, by the lowest limit of the counter: what is charged has to come back before time ends. */
+/**
+ * Returns a year's quota by the lowest limit of the counter. Units that are charged must come back before time ends.
+ */
 function yearOf({ counter }: Policy, policies: readonly Policy[]): number {
   const some = policies.filter((policy) => policy.counter === counter && policy.limit > 0)
   return some.length === 0 ? 0 : Math.min(...some.map(mostCharged))
 }
 
-/** The requests with the costs that depend on what there is. */
+/** Returns the requests after replacing the costs that depend on the remaining units. */
 function inUnits(requests: Requests, twin: MemoryStore): Requests {
   return requests.map((checks) =>
     checks.map((check) => {
@@ -165,7 +167,7 @@ function inUnits(requests: Requests, twin: MemoryStore): Requests {
   )
 }
 
-/** What may be given back of each check, or charged on top: of one that asked for nothing, too. */
+/** Returns the refunds that are possible for each granted check, including checks of no units. */
 function unitsOf(requests: Requests, answers: readonly StoreResult[]): Refund[] {
   return requests.flatMap((checks, i) =>
     checks.flatMap(({ policy, partition, cost }, j) => {
@@ -177,8 +179,9 @@ function unitsOf(requests: Requests, answers: readonly StoreResult[]): Refund[] 
 }
 
 /**
- * The answers with what may be absent: parts that are empty, and those of a strict window that has granted, in place of which
- * stands what is told of them. A log is what is in it: its number of digits means nothing.
+ * Returns the answers in a comparable form. Absent parts become empty. For a strict window that granted, the parts are
+ * replaced by the durations that follow from them. A log is compared by its entries, because its number of digits has
+ * no meaning.
  */
 function alike(requests: Requests, answers: readonly StoreResult[]): unknown {
   return answers.map((answer, i) => ({
@@ -204,7 +207,7 @@ function meant(state: CounterState, policy: Policy): CounterState {
   return { ...state, parts: JSON.stringify(entriesOf(state, policy)) }
 }
 
-/** Expects the key to live exactly as long as the state means anything, in the layout that is written. */
+/** Expects that the key lives exactly as long as its state matters, in the layout that the store writes. */
 function expectKept(
   keys: KeysOnAClock,
   name: string,
@@ -221,7 +224,7 @@ function expectKept(
     const ceilings = ends.policiesOf(counter).map(ceilingOf)
     if (fitsHash && ceilings.every((ceiling) => ceiling < 2 ** 17)) expect(seen.value).toMatch(HASH)
     else if (!fitsHash || ceilings.every((ceiling) => ceiling >= 2 ** 17)) expect(seen.value).toMatch(TEXT)
-    // Written under one limit or the other.
+    // The key was written under one of the two limits.
     else expect(seen.value).toMatch(seen.value.startsWith("w") ? TEXT : HASH)
     return
   }

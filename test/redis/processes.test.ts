@@ -6,10 +6,10 @@ import { keysWithoutTtl, timeOf, unitsIn } from "./counted.ts"
 import { type Instance, killInstances, startClusterApp, startProcess, startThread } from "./instances.ts"
 import type { Library } from "./open-client.ts"
 
-// Instances use the packages as they are built; `pnpm test` and `pnpm check` build them first.
+// Instances use the packages as built; `pnpm test` and `pnpm check` build them first.
 
 const HOUR = 3_600_000
-/** No test lasts into the next window but once in a month. */
+/** A test reaches the next window only once in a month. */
 const MONTH = 30 * 24 * HOUR
 
 let server: RedisServer
@@ -47,12 +47,12 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
   it("of 3,000 requests at once admit exactly 500 units, through node-redis", async () => {
     const app = appOf(500, "node-redis 6")
     const processes = await startProcesses(app, 3)
-    // Whatever is left in the end, one of those that ask for a single unit takes it.
+    // A request for a single unit takes whatever is left at the end.
     const tallies = await Promise.all(processes.map((instance) => instance.burst(thousand(7, 1, 5, 2, 3))))
     expect(sum(tallies, "admitted")).toBe(500)
     expect(sum(tallies, "degraded")).toBe(0)
     expect(await unitsIn(server, app.prefix)).toBe(500)
-    // Each ends by itself, once it has closed what it opened.
+    // Each process ends by itself once it has closed what it opened.
     expect(await Promise.all(processes.map((instance) => instance.leave()))).toEqual([0, 0, 0])
   })
 
@@ -60,7 +60,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
     const app = appOf(500)
     const processes = await startProcesses(app, 3)
     const [victim, ...others] = processes as [Instance, ...Instance[]]
-    // Not all of it before the victim has fallen, however slow that is.
+    // The others do not use all of it before the victim dies, however slow that is.
     const before = others.map((instance) => instance.load(150))
     await expect(victim.fall(40)).rejects.toThrow("in the middle")
     const tallies = await Promise.all(before)
@@ -68,7 +68,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
     expect(counted).toBeLessThan(500)
     tallies.push(...(await Promise.all(others.map((instance) => instance.load()))))
     expect(await unitsIn(server, app.prefix)).toBe(500)
-    // What the dead one was admitted and could not tell any more is counted all the same.
+    // Units that the killed instance was admitted but could not report are counted all the same.
     const reported = sum(tallies, "admitted") + victim.admitted
     expect(reported).toBeLessThanOrEqual(500)
     expect(reported).toBeGreaterThan(500 - 64)
@@ -78,7 +78,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
   it("use all of the limit and no more while they come and go", async () => {
     const app = appOf(3_000)
     const [one, two, three] = (await startProcesses(app, 3)) as [Instance, Instance, Instance]
-    // Nobody uses all that there is before one of them has gone, however slow that is.
+    // The others cannot use all of it before one of them has left, however slow that is.
     const loads = [one.load(1_000)]
     await until("one alone was admitted some", () => one.admitted >= 500)
     loads.push(two.load(900), three.load(900))
@@ -111,7 +111,7 @@ describe("one app in several threads or processes", { timeout: 300_000 }, () => 
     let left = 600
     const client = async () => {
       while (left-- > 0) {
-        // A connection of its own, which goes to the next process.
+        // A separate connection, which goes to the next process.
         const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } })
         const name = response.headers.get("x-process") ?? ""
         await response.arrayBuffer()
@@ -128,7 +128,7 @@ describe("one app in several threads or processes", { timeout: 300_000 }, () => 
 })
 
 describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, () => {
-  /** A window of about an hour, of which a tenth to a half has passed: one hour on it is another window. */
+  /** Returns a window of about an hour, of which 10 to 50 % has passed. One hour later is another window. */
   async function window(): Promise<number> {
     const nowMs = await timeOf(server)
     for (let windowMs = HOUR; ; windowMs -= 60_001) {
@@ -143,7 +143,7 @@ describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, (
     expect(Math.abs(ahead.startedMs - punctual.startedMs - HOUR)).toBeLessThan(60_000)
     const tallies = await Promise.all([punctual, ahead].map((instance) => instance.burst(thousand(1))))
     expect(sum(tallies, "admitted")).toBe(500)
-    // A window that is full is one unit short again a millisecond after its end.
+    // A full window has room again one millisecond after its end.
     const releaseMs = Math.ceil((await timeOf(server)) / app.windowMs) * app.windowMs + 1
     for (const instance of [punctual, ahead]) {
       const beforeMs = await timeOf(server)
@@ -151,7 +151,7 @@ describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, (
       const afterMs = await timeOf(server)
       expect(admitted).toBe(0)
       const asked = releaseMs - retryAfterMs
-      // A remembered refusal is told by the time of its answer, which is a little behind and never ahead.
+      // A cached refusal uses the time of its answer, which is slightly behind and never ahead.
       expect([asked >= beforeMs - 5_000, asked <= afterMs + 1]).toEqual([true, true])
     }
   })

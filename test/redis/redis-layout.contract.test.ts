@@ -19,7 +19,7 @@ describe("by a server's own time", () => {
     await server?.stop()
   })
 
-  // The layout is the one that counters have without a clock of the app's: integers and hashes, which expire by the clock.
+  // This is the layout of counters without an app's clock: integers and hashes. Here they expire by the test clock.
   const behaviours = storeContract({
     create: (clock) => {
       const { expiring: commands } = new KeysOnAClock(client, clock)

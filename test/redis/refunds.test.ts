@@ -61,7 +61,7 @@ it("travel together: 8,000 at once take few calls, and each comes off its own co
   expect(await counted(store, MONTH, "ann")).toBe(1_000)
   expect(await counted(store, FIXED, "ann")).toBe(1_500)
   const left = await Promise.all(others.map((_, i) => counted(store, MONTH, `${i}`)))
-  // Every tenth of those that are 3 more than a multiple of 4: the odd ones.
+  // Indexes that are 3 more than a multiple of 4 are odd, so only odd counters were refunded.
   expect(left).toEqual([400, 0, 400, 0, 400, 0, 400, 0, 400, 0])
   store.close()
 })
@@ -88,7 +88,7 @@ it("that wait for their turn fail by their deadline, unsent, and what comes late
   const outcomes = await givenBack
   expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(["rejected"]))
   expect(isInTime).toBe(true)
-  // Two calls had been sent, with a time after which they count nothing; none of the others ever is.
+  // At most two calls were sent, with a deadline after which they count nothing. The other calls are never sent.
   const patient = redisStore({ client, prefix: "late:", timeoutMs: 20_000 })
   const left = (await counted(patient, MONTH, "ann")) ?? 0
   expect([1_000, 1_000 - 64, 1_000 - 128]).toContain(left)

@@ -28,12 +28,12 @@ const KEY = "key"
 const NOW_MS = Date.UTC(2024, 0, 1)
 const STRICT: Policy = { ...SLIDING, algorithm: "sliding-window-strict", buckets: 60 }
 
-/** Three units, by the script's own list of numbers. */
+/** Takes three units with the script's own list of numbers. */
 async function take(time: Partial<CallTime>, policy: Policy = SLIDING): Promise<number[]> {
   return run(TAKE.text, time, policy, (number) => [1, 1, 1, number, 3])
 }
 
-/** The same, by the quick way of a call with one check. */
+/** Takes three units with the fast path for a call with one check. */
 async function takeOne(untilMs: number, policy: Policy): Promise<number[]> {
   const numbers = [
     untilMs,

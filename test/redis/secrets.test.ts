@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** A client that is given a user and a password, and what ends it. */
+/** A client with a user and a password, and a function that closes it. */
 interface Opened {
   readonly client: RedisClient
   end(): unknown
@@ -55,14 +55,14 @@ function openNodeRedis(made: unknown): Opened {
   return { client: made as RedisClient, end }
 }
 
-/** User and password as they are, and as a URL has them. */
+/** A user and a password, in plain form and as part of a URL. */
 interface Login {
   readonly user: string
   readonly password: string
   readonly inUrl: string
 }
 
-/** Each way to give a client a login: rightly, and so that the library takes the URL for a host or a path. */
+/** Ways to give a client a login: correct ones, and URLs that the library mistakes for a host or a path. */
 const WAYS: readonly (readonly [string, (login: Login) => Opened])[] = [
   ...[Redis, Redis5].flatMap((Class, index) => {
     const lib = `ioredis ${index === 0 ? 6 : 5}`
@@ -112,7 +112,10 @@ const WAYS: readonly (readonly [string, (login: Login) => Opened])[] = [
   ],
 ]
 
-/** A user or a password that cannot be met by chance, with what a URL has to escape in it, or may have unescaped. */
+/**
+ * Generates a user or a password that cannot appear by chance. It contains characters that a URL must escape, or may
+ * leave unescaped.
+ */
 const word = fc
   .string({ unit: fc.constantFrom(..."abXY09:@/#?% &=+'._-"), maxLength: 12 })
   .map((text) => `S3cr${text}eT`)
@@ -121,7 +124,7 @@ const login: fc.Arbitrary<Login> = fc.record({ user: word, password: word }).map
   inUrl: `${encodeURIComponent(given.user)}:${encodeURIComponent(given.password)}`,
 }))
 
-/** Everything that a limiter logs, emits and rejects with while its client cannot be used. */
+/** Returns everything that a limiter logs, emits and rejects with while its client cannot be used. */
 async function saidWith({ client, end }: Opened): Promise<string> {
   const said: unknown[] = []
   const logger = {

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([server?.stop(), cluster?.stop()]))
 
-/** How many listeners the client has for each event, and those of its nodes. */
+/** Returns how many listeners the client and its nodes have for each event. */
 function listenersOf({ client }: OpenedClient, library: Library, isCluster: boolean): number[] {
   const count = (emitter: object, ...events: readonly string[]): number =>
     events.reduce((sum, event) => sum + (emitter as EventEmitter).listenerCount(event), 0)
@@ -50,7 +50,7 @@ it.each<[Library, boolean]>([
     for (const [i, count] of during.entries()) expect(count).toBeGreaterThan(before[i] as number)
     expect(Math.max(...during.map((count, i) => count - (before[i] as number)))).toBeLessThan(4)
     for (const store of stores.slice(1)) store.close()
-    // Of one the others' end is none.
+    // Closing the other stores changes nothing while one store is open.
     expect(listenersOf(opened, library, isCluster)).toEqual(during)
     stores[0]?.close()
     stores[0]?.close()

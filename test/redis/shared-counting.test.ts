@@ -9,7 +9,7 @@ import type { Check, Counted, Store, StoreResult } from "../../packages/core/src
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { MOST_PACKED } from "./traced-policies.ts"
 
-// By the server's own time, so nothing here crosses a window: it has 30 days.
+// The tests use the server's own time. A window of 30 days ensures that they do not cross into the next one.
 const WINDOW_MS = 30 * 86_400_000
 const SLIDING: Policy = {
   name: "shared",
@@ -40,7 +40,7 @@ beforeAll(async () => {
   server = await startRedis()
   const connect = () => new Redis(server.port, server.host)
   clients = [connect(), connect(), connect()]
-  // Afterwards the server knows the script.
+  // Make the server load the script.
   await open().stores[0].take([[check(SLIDING, "first")]])
 })
 afterAll(async () => {
@@ -50,7 +50,7 @@ afterAll(async () => {
 
 afterEach(closeAll)
 
-/** Stores that stay open go on listening to their clients. */
+/** Closes all stores. An open store keeps listening to its client. */
 function closeAll(): void {
   for (const store of opened) void store.close()
   opened = []
@@ -60,7 +60,7 @@ function check(policy: Policy, partition: string, cost = 1, shadow = false): Che
   return { policy, partition, cost, shadow }
 }
 
-/** Stores of one prefix that nobody has used, one for each client. */
+/** Creates a store on each client. All of them share an unused prefix. */
 function open(): { readonly prefix: string; readonly stores: readonly [Store, ...Store[]] } {
   const prefix = `${made++}:`
   const openOn = (client: Redis) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 10_000 })
@@ -101,7 +101,7 @@ describe("concurrent takes of random costs", () => {
         const units = granted.reduce((sum, cost) => sum + cost, 0)
         const refused = costs.filter((_, i) => !answers[i]?.granted)
         expect(units).toBeLessThanOrEqual(policy.limit)
-        // Whoever was refused did not fit, whatever was taken before.
+        // A refused request did not fit, in any order of the requests.
         for (const cost of refused) expect(units + cost).toBeGreaterThan(policy.limit)
         const { startMs, current } = (await look(stores[0], check(policy, "alice", 0))).state
         expect(current).toBe(units)
@@ -219,7 +219,7 @@ describe("a key that holds what is no counter", () => {
 
 const ERROR = "StoreUnavailableError: no counter"
 
-/** The units in use that the last check of an answer tells, or that its key holds what is no counter. */
+/** Returns the units in use by the last check of an answer, or the error for a key without a valid counter. */
 function told(result: PromiseSettledResult<StoreResult>, policy: Policy): number | string | undefined {
   if (result.status === "fulfilled") {
     const { nowMs, checks } = result.value
@@ -230,13 +230,13 @@ function told(result: PromiseSettledResult<StoreResult>, policy: Policy): number
   return message.includes("does not contain a valid counter") ? `${name}: no counter` : message
 }
 
-/** What a counter holds. */
+/** Returns the state of a counter. */
 async function look(store: Store, one: Check): Promise<Counted> {
   const [answer] = await store.peek([[one]])
   return answer?.checks[0] as Counted
 }
 
-/** How often the server has run a command since it started. */
+/** Returns how often the server has run a command since it started. */
 async function callsOf(command: string): Promise<number> {
   const stats = await clients[0].info("commandstats")
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
@@ -245,7 +245,10 @@ async function callsOf(command: string): Promise<number> {
 describe("a clock that was set back by so many windows that their codes are those of the last ones", () => {
   const dayMs = 86_400_000
 
-  /** A key that was written so many windows ahead of the present one, full, and lives so much longer than that. */
+  /**
+   * Writes a full key of the window that is `windowsAhead` of the present one. Its TTL ends `longerMs` after the
+   * present window. True if a request on it is then granted.
+   */
   async function grantedAfter(
     windowsAhead: number,
     longerMs: number,
@@ -258,7 +261,7 @@ describe("a clock that was set back by so many windows that their codes are thos
     const [seconds] = await client.time()
     const code = ((Math.floor(Number(seconds) / 86_400) + windowsAhead) % 2047) + 1
     const key = keyNamer(prefix)(check(policy, "ann"))
-    // Of the present window, whatever time of the day it is.
+    // The rest of the present window, at any time of the day.
     const leftMs = dayMs - ((Number(seconds) * 1_000) % dayMs)
     await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", leftMs + longerMs)
     const others = Array.from({ length: beside }, (_, i) => check(FIXED, `${i}`))
@@ -270,9 +273,9 @@ describe("a clock that was set back by so many windows that their codes are thos
     "is told from the window before by how long the key still lives, beside %i others",
     async (beside) => {
       expect(await grantedAfter(2_046, 2_047 * dayMs, beside)).toBe(false)
-      // A full window admits again in the first millisecond of the next one, with which its key ends.
+      // A full window admits again in the first millisecond of the next window, when its key expires.
       expect(await grantedAfter(-1, 0, beside)).toBe(true)
-      // Also one that got its time to live late, from a server that was busy for a window.
+      // Also a key whose TTL was set late, by a server that was busy for a whole window.
       expect(await grantedAfter(-1, dayMs, beside)).toBe(true)
       expect(await grantedAfter(-1, dayMs, beside, "peek")).toBe(true)
     },
@@ -280,7 +283,7 @@ describe("a clock that was set back by so many windows that their codes are thos
 
   it("is told by how long the keys still live, and admits nothing twice", async () => {
     expect(await grantedAfter(2_042, 2_043 * dayMs)).toBe(false)
-    // Five windows ago: a key that should be gone, and is about to be.
+    // Five windows ago: a key that should already have expired and is about to.
     expect(await grantedAfter(-5, 0)).toBe(true)
     expect(await grantedAfter(3, 4 * dayMs)).toBe(false)
   })

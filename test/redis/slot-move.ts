@@ -2,16 +2,16 @@ import type { RedisCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 
-/** A slot that is between two nodes until the move is finished. */
+/** A slot between two nodes, until the move is finished. */
 export interface SlotMove {
   readonly to: RedisServer
-  /** Moves one key; the others stay where they are. */
+  /** Moves one key. The others stay where they are. */
   move(key: string | undefined): Promise<void>
-  /** Moves whatever is left, and tells all nodes who serves the slot now. */
+  /** Moves the remaining keys and informs all nodes which node serves the slot now. */
   finish(): Promise<void>
 }
 
-/** Begins to move the slot of a key to another node, as `redis-cli --cluster reshard` does it. */
+/** Starts to move the slot of a key to another node, as `redis-cli --cluster reshard` does. */
 export async function startSlotMove(cluster: RedisCluster, key: string): Promise<SlotMove> {
   const from = await cluster.primaryOf(key)
   const to = cluster.nodes.find((node) => node !== from)
@@ -39,9 +39,9 @@ export async function startSlotMove(cluster: RedisCluster, key: string): Promise
 }
 
 /**
- * Gives a node an epoch above that of every other primary, and waits until all have heard of it. Where two claim slots in one
- * epoch, or the old owner gets a new one while the slot moves, a late word of it could win: each would send clients to the
- * other for ever.
+ * Gives a node a config epoch above every other primary, and waits until all nodes know it. A late message could win if
+ * two nodes claimed slots in one epoch, or if the old owner got a new epoch during the move. Then each node would
+ * redirect clients to the other forever.
  */
 async function leadAlone(leader: RedisServer, { nodes }: RedisCluster): Promise<void> {
   const others = nodes.filter((node) => node !== leader)

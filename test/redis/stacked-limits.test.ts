@@ -27,7 +27,7 @@ function policy(counter: string, limit: number, windowMs: number): Policy {
   return { name: counter, counter, algorithm: "sliding-window", limit, windowMs, align: "epoch" }
 }
 
-/** A number from 0 up to `below`, the same each time (Marsaglia's xorshift32). */
+/** Returns a function that returns numbers from 0 up to `below`, the same in each run (Marsaglia's xorshift32). */
 function dice(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -38,7 +38,10 @@ function dice(seed: number): (below: number) => number {
   }
 }
 
-/** What was taken, by counter and window: the plain definition of the sliding window, and of all or nothing. */
+/**
+ * The units that were taken, by counter and window. It is a plain definition of the sliding window and of
+ * all-or-nothing.
+ */
 class Book {
   readonly #taken = new Map<string, number>()
 
@@ -78,7 +81,7 @@ const STEPS_A_CALL = 50
 
 interface Stack {
   readonly name: string
-  /** Milliseconds between two calls, at most. */
+  /** The longest time between two calls, in milliseconds. */
   readonly pauseMs: number
   checksOf(roll: (below: number) => number): readonly Check[]
 }
@@ -114,7 +117,7 @@ describe.each(STACKS)("$name", ({ name, pauseMs, checksOf }) => {
     const store = redisStore({ client, clock, prefix: `${name.length}:`, denyCacheMs: 0, timeoutMs: 20_000 })
     const book = new Book()
     const roll = dice(2_024)
-    /** Refusals by the limit that stands first alone, by the second alone, and by both. */
+    /** Refusals by the first limit alone, by the second alone, and by both. */
     const refusals = { first: 0, second: 0, both: 0 }
     let granted = 0
     for (let step = 0; step < STEPS; step += STEPS_A_CALL) {
@@ -136,7 +139,7 @@ describe.each(STACKS)("$name", ({ name, pauseMs, checksOf }) => {
       expect(wrong).toEqual([])
     }
     await store.close()
-    // Enough of each for the steps to show something.
+    // Enough of each for the steps to be meaningful.
     expect(Math.min(granted, refusals.first, refusals.second, refusals.both)).toBeGreaterThan(200)
   })
 })
@@ -149,7 +152,7 @@ describe("a request of several limits", () => {
     { name: "all", field: "service", limit: 1_000, window: month },
   ]
 
-  /** A limiter whose script the server knows already, and what each question to it has Redis do. */
+  /** Creates a limiter whose script the server has loaded, and a function that returns the Redis commands of a call. */
   async function open(denyCacheMs: number) {
     const store = redisStore({ client, prefix: `c${denyCacheMs}:`, denyCacheMs })
     const limiter = createLimiter<{ user: string }>({

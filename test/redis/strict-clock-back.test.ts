@@ -23,13 +23,13 @@ afterAll(async () => {
 })
 beforeEach(() => client.flushall())
 
-/** By the server's own time, or by a clock, in the layout of the former. */
+/** Creates a store on the server's time or on a clock. Both use the layout for the server's time. */
 function open(clock?: ManualClock): RedisStore {
   const commands = commandsOf(client)
   return new RedisStore({ commands, prefix: "", denyCacheMs: 0, timeoutMs: 20_000, clock, isWide: false })
 }
 
-/** So many sub-windows of about a day, in the middle of one of which the server is now. */
+/** Returns a policy with this many sub-windows of about a day. The server is now in the middle of one of them. */
 async function policyOf(buckets: number): Promise<Policy> {
   const bucketMs = Math.floor((await timeOf(server)) / 20_000.5)
   return {
@@ -45,7 +45,10 @@ async function policyOf(buckets: number): Promise<Policy> {
 
 type Taken = readonly (readonly [subWindowsAgo: number, units: number])[]
 
-/** Takes so many units so many sub-windows before the clock's time; where those of the present one are `returned` they go back. */
+/**
+ * Takes units in sub-windows before the clock's time. If `returned`, the units of the present sub-window are given
+ * back.
+ */
 async function fill(
   store: Store,
   clock: ManualClock,
@@ -64,7 +67,10 @@ async function fill(
   clock.set(nowMs)
 }
 
-/** What is left of it after the clock has gone back by so many sub-windows, and what a look, or a unit more, makes of that. */
+/**
+ * Returns the state after the clock has gone back by `back` sub-windows. Then there is only a peek, or a take of `cost`
+ * units first.
+ */
 async function leftAfter(
   back: number,
   policy: Policy,
@@ -80,7 +86,7 @@ async function leftAfter(
   try {
     await fill(ahead, clock, policy, taken, returned)
     await fill(twin, clock, policy, taken, returned)
-    // It ends at the same instant as ever, which has become a later one.
+    // The key ends at the same instant as before, which is now further away.
     const key = keyNamer("")(check)
     const restMs = await client.pttl(key)
     expect(restMs).toBeGreaterThan(0)
@@ -96,7 +102,7 @@ async function leftAfter(
 }
 
 describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
-  // Of those before the present one.
+  // The index of the oldest sub-window before the present one.
   const last = buckets
   it.each([
     {

@@ -36,7 +36,10 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** The code of a sub-window that is half a round away: with the present code, units are counted without a look at the parts. */
+/**
+ * Returns the code of a sub-window half a round away. With the present code, units are counted without reading the
+ * parts.
+ */
 function farCode(): bigint {
   return BigInt(((Math.floor(Date.now() / SECOND_MS) + 255) % 511) + 1)
 }
@@ -47,7 +50,7 @@ afterEach(() => {
   for (const store of opened.splice(0)) store.close()
 })
 
-/** A store that keeps the strict window's counter in a hash, by the server's clock or by one of the test's own. */
+/** Creates a store that keeps the strict window's counter in a hash, on the server's clock or on a test clock. */
 function open(clock?: { now(): number }): RedisStore {
   const commands = commandsOf(client)
   const store = new RedisStore({
@@ -73,7 +76,7 @@ async function theKey(): Promise<string> {
   return key as string
 }
 
-/** Takes so many units in each second, as many seconds as there are numbers, and compares what two stores keep, and until when. */
+/** Takes the given units in consecutive seconds. Compares the states and expiries in two stores. */
 async function follow(units: readonly number[], policy = POLICY): Promise<void> {
   const clock = manualClock(START_MS)
   const [store, twin] = [open(clock), memoryStore({ clock })]
@@ -87,7 +90,7 @@ async function follow(units: readonly number[], policy = POLICY): Promise<void> 
         expect((await take(store, cost, policy)).granted).toBe(expected?.granted)
         const after = await timeOf(server)
         const endsMs = await client.pexpiretime(await theKey())
-        // What is refused writes nothing.
+        // A refusal writes nothing.
         if (expected?.granted) {
           expect(endsMs).toBeGreaterThanOrEqual(before + livesMs)
           expect(endsMs).toBeLessThanOrEqual(after + livesMs)
@@ -252,7 +255,7 @@ describe("the hash of a strict window", () => {
       [large, 1_000, "string"],
       [POLICY, 70, "hash"],
       [large, 1_000_000, "string"],
-      // Room is what the lower limit leaves: none, and nothing is written.
+      // The lower limit leaves no room, so nothing is written.
       [POLICY, 1, "string"],
     ] as const) {
       clock.advance(SECOND_MS)
@@ -274,14 +277,14 @@ describe("the hash of a strict window", () => {
       await take(store, 5, minutes)
       const key = await theKey()
       const code = BigInt((await client.hget(key, "n")) as string) / 2n ** 44n - 1n
-      // By its code it is of the third sub-window before this one, by its time to live of the 508th after it.
+      // By its code, the third sub-window before this one. By its TTL, the 508th sub-window after it.
       const number = (((code + 508n) % 511n) + 1n) * 2n ** 44n + count * 2n ** 35n + sum * 2n ** 18n + 5n
       await client.hset(key, { n: `${number}`, ...parts })
       await client.pexpire(key, (508 + 61) * 60_000)
       const answer = await take(store, 1, minutes)
       expect(answer.granted).toBe(true)
       const [look] = await store.peek([[{ ...CLIENT, policy: minutes, cost: 0, shadow: false }]])
-      // All of them count from now on.
+      // All units count from now on.
       expect(look?.checks[0]?.state).toMatchObject({ current: 6 + Number(sum), previous: 0 })
       expect(await client.pttl(key)).toBeLessThanOrEqual(61 * 60_000)
     },

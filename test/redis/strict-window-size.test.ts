@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const START_MS = Date.UTC(2024, 0, 1)
 
-/** Takes so many units in each of so many seconds of a minute in 60 parts, and yields what Redis keeps of it. */
+/** Takes `units` in each of several seconds of a minute in 60 parts. Returns what Redis then holds. */
 async function kept(
   limit: number,
   units: number,
@@ -66,6 +66,6 @@ it.each([
 it("a client that has just come takes little, and parts widen for what a digit or two do not hold", async () => {
   expect((await kept(1_000, 5, 2)).value.length).toBeLessThanOrEqual(30)
   const { value } = await kept(600_000_000, 9_000_000, 61)
-  // Four digits each: 64 ** 4 is above nine million.
+  // Four digits each, because 64 ** 4 is above nine million.
   expect(value).toMatch(/:4[0-o]{240}$/)
 })

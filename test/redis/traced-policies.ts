@@ -2,23 +2,23 @@ import fc from "fast-check"
 import { ALGORITHMS, type AlgorithmName } from "../../packages/core/src/algorithms/kinds.ts"
 import { ceilingOf, type Penalty, type Policy } from "../../packages/core/src/ground/policy.ts"
 
-/** As Redis keeps them packed: a count of at most 2^20 - 1. */
+/** The largest count that Redis keeps in packed form: 2^20 - 1. */
 export const MOST_PACKED: number = 2 ** 20 - 1
 const DAY_MS = 86_400_000
 const WINDOWS_MS = [10, 1_000, 60_000, DAY_MS, 30 * DAY_MS]
 const LIMITS = [1, 2, 5, 10, 100, MOST_PACKED, MOST_PACKED + 1]
 
-/** What may change of a policy while its counter stays: null where it does not. */
+/** Changes to a policy that keep its counter. A null member does not change. */
 const CHANGES = fc.record({
   limit: fc.constantFrom(null, 0, 3, 7, MOST_PACKED),
   burst: fc.constantFrom(null, 1, 9, 30, 1_000),
   extra: fc.constantFrom(null, 0, 2, 40),
 })
 
-/** One counter, under one policy or two. */
+/** Generates one counter, under one policy or two. */
 export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
   const usual = fc.record({ windowMs: fc.constantFrom(...WINDOWS_MS), limit: fc.constantFrom(...LIMITS) })
-  // Five million a month, which is counted in whole seconds.
+  // Five million per month, which are counted in whole seconds.
   const monthly = fc.record({
     windowMs: fc.constant(30 * DAY_MS),
     limit: fc.constantFrom(5_000_000, 5_000_017),
@@ -38,7 +38,7 @@ export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
       kind: kinds(),
       extra: fc.option(fc.constantFrom(1, 3, 40), { freq: 3 }),
       change: fc.option(CHANGES, { freq: 2 }),
-      // A limit may be told to count what it refuses, and the next one not: their counts are the same.
+      // One policy may count refusals while the other does not. Their counts are the same.
       countRejected: fc.constantFrom(NONE, NONE, [true, true], [true, false], [false, true]),
     })
     .map(({ amounts, kind, extra, change, countRejected }) => {
@@ -47,7 +47,8 @@ export function tracedPolicies(): fc.Arbitrary<readonly Policy[]> {
       const some = extra === null || isVast(policy) ? policy : { ...policy, extra }
       const exact = isVast(some) ? { ...some, ...largestOf(some) } : some
       const other = change === null || isEndless(exact) ? exact : changed(exact, change)
-      // Under another limit the parts of a unit may be others too, and then the reading of one moves the other's.
+      // Under another limit, a unit may have other fractions. Then reading by one policy would shift the value of the
+      // other.
       const both = other === exact || isCoarse(exact) || isCoarse(other) ? [exact] : [exact, other]
       return both.map((one, i) => (countRejected[i] === true ? { ...one, countRejected: true } : one))
     })
@@ -69,7 +70,7 @@ function changed(
   }
 }
 
-/** A counter of refusals, and the penalties that it is for: the rule is changed now and then. */
+/** A counter of refusals and its penalties. A second penalty stands for a changed rule. */
 interface Penalties {
   readonly penalties: readonly Penalty[]
 }
@@ -93,7 +94,7 @@ function penaltyOf(penalty: Penalty): Policy {
 
 type Kind = Pick<Policy, "algorithm"> & Partial<Policy>
 
-/** What tells one way to count from another. */
+/** Generates the members that distinguish one way to count from another. */
 function kinds(): fc.Arbitrary<Kind | Penalties> {
   const buckets = fc.constantFrom(2, 3, 7, 12, 60, 360)
   const burst = fc.option(fc.constantFrom(1, 4, 30, 1_000), { nil: undefined })
@@ -131,7 +132,7 @@ function withoutAbsent<Kind extends { readonly burst: number | undefined }>({
   return burst === undefined ? kind : { ...kind, burst }
 }
 
-/** Whether units are counted in parts. */
+/** True if units are counted in fractions. */
 function isLevel({ algorithm, refill }: Policy): boolean {
   return (algorithm === "token-bucket" && refill !== "periodic") || algorithm === "leaky-bucket"
 }
@@ -141,7 +142,7 @@ function isCoarse(policy: Policy): boolean {
   return isLevel(policy) && most * policy.windowMs > Number.MAX_SAFE_INTEGER
 }
 
-/** Whether what a bucket holds would come back in longer than time is counted, were the limit a small one. */
+/** True if a bucket's content would take longer to come back under a small limit than time can be counted. */
 function isEndless({ algorithm, limit }: Policy): boolean {
   return (algorithm === "token-bucket" || algorithm === "leaky-bucket") && limit > 2 ** 30
 }
@@ -151,7 +152,7 @@ function isVast({ limit }: Policy): boolean {
 }
 
 function largestOf(policy: Policy): Partial<Policy> {
-  // Of a month so many can be counted in parts of a second.
+  // In a month, this many units can be counted in fractions of a second.
   if (isLevel(policy)) return { limit: 2 ** 31 + 1, windowMs: 30 * DAY_MS }
   const { mostUnits } = ALGORITHMS[policy.algorithm as AlgorithmName]
   return mostUnits === undefined ? {} : { limit: mostUnits }

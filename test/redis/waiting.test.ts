@@ -26,7 +26,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Limiters of one service in several processes, as far as Redis can tell, on one clock. */
+/** Creates limiters of one service on one clock. To Redis they look like separate processes. */
 function instances(rule: Partial<Rule>, count = 1) {
   const clock = manualClock()
   const prefix = `waiting${made++}:`
@@ -46,8 +46,8 @@ function instances(rule: Partial<Rule>, count = 1) {
 }
 
 /**
- * Whoever has lost to another instance has been told so and waits again. Redis answers one connection in order: an
- * answer to a question of this turn has come when the one to a ping after it has. A refusal may lead to another question.
+ * Waits until each waiter that lost to another instance was refused and waits again. Redis answers a connection in
+ * order, so earlier answers have arrived when the reply to a ping has. A refusal may cause another request.
  */
 async function allRefusalsHeard(): Promise<void> {
   for (let questions = 0; questions < 20; questions++) {
@@ -80,7 +80,7 @@ describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
     const granted = decisions.reduce((sum, { cost }) => sum + cost, 0)
     const left = await remainingOf(limiters[0] as Limiter)
     expect(granted + left).toBe(100)
-    // Two of them find 40 for sure, and others what is left or a single one.
+    // Two of them certainly take 40. The others take what is left, or a single unit.
     expect(granted).toBeGreaterThan(80)
   })
 

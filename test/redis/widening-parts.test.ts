@@ -27,7 +27,7 @@ const POLICY: Omit<Policy, "algorithm"> = {
   buckets: 4,
 }
 
-/** The units of one minute after the other: a number of base 64 gets another digit at 64, at 4,096 and at 262,144. */
+/** The units of consecutive minutes. A base-64 number gets another digit at 64, 4,096 and 262,144. */
 it.each([
   [[1, 63, 1, 1, 1, 1, 1]],
   [[1, 64, 1, 1, 1, 1, 1]],
