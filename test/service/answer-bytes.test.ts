@@ -9,7 +9,7 @@ import {
 import { answerBytes, answersBytes } from "../../packages/service/src/wire/answer-bytes.ts"
 
 const LARGEST = BigInt(Number.MAX_SAFE_INTEGER)
-/** Every length of a varint has its ends. */
+/** The largest and smallest values for each length of a varint. */
 const edges = Array.from({ length: 8 }, (_, index) => 1n << BigInt(7 * (index + 1))).filter(
   (edge) => edge <= LARGEST,
 )
@@ -21,7 +21,7 @@ const text = fc.oneof(
   fc.constantFrom("", "\ud800", "half of a pair: \udc00!"),
   fc.string({ unit: "grapheme-ascii", maxLength: 40 }),
   fc.string({ unit: "binary", maxLength: 200 }),
-  // Around the lengths whose own length takes a byte more, in one to three bytes a character.
+  // Lengths near the points where the length itself needs one more byte, with characters of one to three bytes.
   fc
     .tuple(
       fc.constantFrom(42, 43, 63, 64, 126, 127, 128, 5461, 8192, 16_383, 16_384),

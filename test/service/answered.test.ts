@@ -10,7 +10,7 @@ import { openStranger } from "./stranger.ts"
 type MessageInit = MessageInitShape<typeof ShouldForwardRequestRequestSchema>
 
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
-/** Asks over gRPC with a time to wait for the answer, as one who leaves it to the service to end the call. */
+/** Sends a request over gRPC with a timeout in its headers. The caller relies on the service to end the call. */
 async function askUntilLate(address: string, request: MessageInit): Promise<void> {
   const session = openRaw(address)
   const stream = beginCall(session, PATH, { "grpc-timeout": "200m" })
@@ -40,7 +40,7 @@ it("how a call was answered is told by door, method and code, each once", async 
   const next = async (action: () => Promise<unknown>): Promise<unknown> => {
     const before = told.length
     await action()
-    // A caller may know before we do.
+    // The caller may get its answer before the event is emitted.
     await until("it is told", () => told.length > before)
     return told.slice(before)
   }

@@ -45,7 +45,7 @@ async function clientOf(server: Server, handle: Handle): Promise<Client> {
   return client
 }
 
-/** The answer, or the code of the error. */
+/** Resolves with the answer, or with the code of the error. */
 function say(client: Client, text: string): Promise<string | number> {
   return new Promise((resolve) => {
     client.makeUnaryRequest(PATH, same, same, Buffer.from(text), (error, answer) =>
@@ -54,7 +54,7 @@ function say(client: Client, text: string): Promise<string | number> {
   })
 }
 
-/** A server that counts arrivals, and what it has refused for them. */
+/** Creates a server that counts arrivals, and a list of the refusals because of them. */
 function arrivalsOf(arrivalMs: number) {
   const overloads: string[] = []
   const bounds = { mostArriving: 1, mostBytes: 1_000_000, arrivalMs }
@@ -75,7 +75,7 @@ describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
     })
     const first = say(client, "hold")
     await expect.poll(() => held.length, WAIT).toBe(1)
-    // Were it still arriving it would be ended when a second one that began later is.
+    // If the first call were still arriving, it would end when a second call that began later ends.
     const half = client.makeClientStreamRequest(PATH, same, same, () => undefined)
     const ended = new Promise((resolve) => half.on("status", ({ code }) => resolve(code)))
     half.on("error", () => undefined)
@@ -110,7 +110,7 @@ describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
       const half = beginCall(session, PATH)
       half.write(Buffer.from([0]))
       half.close()
-      // Frames are read in order.
+      // The server reads frames in order.
       await new Promise((resolve) => session.ping(resolve))
     }
     expect(await say(client, "last")).toBe("answer")

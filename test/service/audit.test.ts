@@ -4,7 +4,7 @@ import { expect, it } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"
 import { startService } from "./started.ts"
 
-/** A log that keeps what it is told, as pino writes it. */
+/** Creates a log that keeps its lines as pino would write them. */
 function keptLog() {
   const lines: { level: string; fields: Record<string, unknown>; message: string }[] = []
   const at = (level: string) => (fields: object, message: string) => {
@@ -49,7 +49,7 @@ it.each(DOORS)(
     ]
     await call("RegisterService", { rules: [{ name: "plain", rate }] })
     await call("RegisterService", { rules: [lists], version: 1 })
-    // None of these is a change.
+    // None of these calls changes the rules.
     await call("RegisterService", { rules: [lists] })
     await call("RegisterService", { rules: [], version: 7 })
     await call("RegisterService", { rules: [{}], version: 2 })

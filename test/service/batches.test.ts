@@ -8,7 +8,7 @@ const MANY = 10_000
 const SINGLE = "ShouldForwardRequest"
 const BATCH = "ShouldForwardRequests"
 
-/** Counts the decisions of a service, overall and by turn of the event loop. */
+/** A counter of a service's decisions, in all and by turn of the event loop. */
 class Decisions {
   count = 0
   mostInTurn = 0
@@ -58,7 +58,7 @@ describe("a batch of many requests", () => {
       onLimiter: (limiter) => limiter.on("decision", decisions.made),
     })
     stranger = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
-    // Makes the service's limiter, and connects.
+    // Make the service create its limiter, and connect.
     await Promise.all([single.gRPC("first"), single.HTTP("first")])
     decisions.count = 0
   })
@@ -125,7 +125,7 @@ describe("a batch of many requests", () => {
     const begun = decisions.next()
     const large = batch.gRPC(MANY, "large")
     await begun
-    // Over the other door, which has bounds of its own.
+    // Send the small batch over the other door, which has its own bounds.
     const { responses } = await batch.HTTP(100, "small")
     expect(responses).toHaveLength(100)
     expect(decisions.count).toBeLessThan(MANY / 2)

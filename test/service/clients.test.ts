@@ -136,7 +136,7 @@ describe.each(DOORS)("over %s", (_, open) => {
   ])("%s is refused", async (_what, request, code, violations) => {
     const { call, lines, stop } = await start()
     expect(await call("Block", { for: "1 hour", ...request })).toMatchObject({ code, violations })
-    // Nothing was changed, so nothing is written down, least of all what the caller has made up.
+    // Nothing was changed, so nothing is logged, in particular no value that the caller made up.
     expect(lines).toEqual([])
     await stop()
   })

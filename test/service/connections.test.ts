@@ -32,7 +32,7 @@ afterEach(() => {
 const placeOf = ({ grpc, http }: Started, door: "grpc" | "http"): URL =>
   new URL(door === "grpc" ? `http://${grpc}` : http)
 
-/** A connection by which `bytes` have been sent. One that does not read does not notice either that the other side has closed. */
+/** Opens a connection and sends `bytes`. If `reads` is false, it does not notice when the other side closes. */
 async function open(started: Started, door: "grpc" | "http", bytes = "", reads = true): Promise<Socket> {
   const { hostname, port } = placeOf(started, door)
   const socket = connect(Number(port), hostname.replace(/^\[|\]$/g, "")).on("error", () => undefined)
@@ -42,7 +42,7 @@ async function open(started: Started, door: "grpc" | "http", bytes = "", reads =
   if (bytes !== "") await new Promise((resolve) => socket.write(bytes, resolve))
   return socket
 }
-/** Whether the other side closes it. */
+/** Resolves when the other side has closed the connection. */
 const isClosed = (socket: Socket): Promise<true> =>
   new Promise((resolve) => (socket.closed ? resolve(true) : socket.once("close", () => resolve(true))))
 
@@ -84,7 +84,7 @@ describe("a service that goes down", () => {
     const head = HEAD.replace(PATH, `${PATH}s`)
     const socket = await open(started, "http", `${head}content-length: ${body.length}\r\n\r\n{`, false)
     const answer = new Promise<string>((resolve) => socket.once("data", (chunk) => resolve(String(chunk))))
-    // Connections are accepted in order, and what came by the first is read before the next is answered.
+    // Connections are accepted in order. The data of the first has been read when the next is answered.
     await fetch(`${started.http}/nothing`)
     const ended = started.end(5_000)
     socket.write(body.slice(1))
@@ -123,7 +123,7 @@ describe("a service that goes down", () => {
     const stream = session.request({ ":method": "POST", ":path": PATH, "content-type": "application/grpc" })
     stream.on("error", () => undefined)
     await new Promise((resolve) => stream.write(Buffer.from([0, 0, 0, 0, 9, 8]), resolve))
-    // Once this has been answered the frames before it have come.
+    // When the ping is answered, the server has received the frames before it.
     await new Promise((resolve) => session.ping(resolve))
     const socket = await open(started, "http", `${HEAD}content-length: 9\r\n\r\n{`)
     expect(await started.end(50)).toBe(false)
@@ -138,7 +138,7 @@ describe("the port of gRPC", () => {
     const servers = await listenOnEach("localhost", 0, () => createGrpcListener(undefined, () => {}))
     const bound = servers.map((server) => server.address() as AddressInfo)
     for (const server of servers) server.close()
-    // A machine may have a name for an address that it has not.
+    // A machine may know a name for an address that it does not have.
     expect(addresses).toEqual(expect.arrayContaining(bound.map(({ address }) => address)))
     expect(bound.map(({ address }) => address)).toContain("127.0.0.1")
     expect(new Set(bound.map(({ port }) => port)).size).toBe(1)
@@ -214,7 +214,7 @@ describe("connections", () => {
       const socket = await open(started, "http", half, false)
       halves.push(socket)
       answers.push(new Promise((resolve) => socket.once("data", (chunk) => resolve(String(chunk)))))
-      // Frames of different connections are read in any order: an answer on a third one comes after them.
+      // Frames of different connections are read in any order. An answer on a third connection comes after both.
       await fetch(`${started.http}/nothing`)
     }
     const asked = { method: "POST", headers: { "content-type": "application/json" } }

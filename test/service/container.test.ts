@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url))
 const FOLDER = `${ROOT}packages/service`
 const read = (path: string): string => readFileSync(path, "utf8")
 
-/** Instructions of a Dockerfile, each in one line, by stage. */
+/** Returns the instructions of a Dockerfile by stage, each joined into one line. */
 function stagesOf(text: string): string[][] {
   const stages: string[][] = []
   const joined = text.replace(/^#.*\n/gm, "").replace(/\s*\\\n\s*/g, " ")
@@ -139,7 +139,7 @@ describe("the compose file", () => {
       const hosts = [environment.REDIS_URL, environment.SLUICE_DYNAMODB_ENDPOINT]
       for (const url of hosts) expect(services).toHaveProperty(new URL(url as string).hostname)
       expect(environment.SLUICE_INSTANCES).toBe(`${own.length}`)
-      // No token of ours that everybody knows.
+      // The file must not contain a token of ours, which would be public.
       expect(environment.SLUICE_TOKENS).toMatch(/\$\{SLUICE_TOKEN:\?/)
     }
   })

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis?.stop())
 
-/** A log that keeps what it says. */
+/** Creates a log that keeps its messages. */
 function listeningLog() {
   const said: string[] = []
   return { said, log: createLog("info", { write: (line) => void said.push(JSON.parse(line).msg) }) }
@@ -70,7 +70,7 @@ it("giving back has as long as --store-timeout says, and not what the store has 
     if (after === undefined) throw new Error("Redis has not counted")
     redis.freeze()
     const refunding = store.refund([{ policy, partition: "a", units: 3, after }])
-    // Several times what the store has by itself: by then it would have been rejected.
+    // Several times the store's own timeout, after which the refund would have been rejected.
     await sleep(300)
     redis.thaw()
     await refunding

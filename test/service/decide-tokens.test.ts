@@ -38,7 +38,7 @@ describe.each(DOORS)("tokens for decisions over %s", (name, open) => {
     ["nobody-registered-it", "token-for-every-service", OK],
     ["shop", undefined, UNAUTHENTICATED],
     ["shop", "token-of-search", PERMISSION_DENIED],
-    // The token that changes rules is another one.
+    // The token for changing rules does not allow decisions.
     ["shop", "token-of-the-rules", PERMISSION_DENIED],
     ["nobody-registered-it", "token-of-the-shop", PERMISSION_DENIED],
   ])("service %s with the token %s: %i", async (service, token, code) => {

@@ -6,9 +6,9 @@ import { StatusSchema } from "../../packages/service/src/gen/google/rpc/status_p
 import type { Started } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
-/** What a call came to, whichever door it went in by: members in snake_case, numbers of 64 bits as numbers. */
+/** The result of a call, the same for both doors. Members are in snake_case, and 64-bit numbers are numbers. */
 export interface Answered {
-  /** Of gRPC; 0 where it succeeded. */
+  /** The gRPC status; 0 for success. */
   readonly code: number
   readonly message: string
   /** What is wrong with the request, by field. */
@@ -16,13 +16,13 @@ export interface Answered {
   readonly value: Readonly<Record<string, unknown>>
 }
 
-/** One of the service's two doors, from outside. */
+/** A client of one of the service's two doors. */
 export interface Door {
   call(method: string, request: object, token?: string): Promise<Answered>
   close(): void
 }
 
-/** The doors by their names. */
+/** The doors, by name. */
 export const DOORS: readonly (readonly [name: string, open: (started: Started) => Door])[] = [
   ["gRPC", openGrpc],
   ["HTTP", openHttp],
@@ -46,7 +46,7 @@ function openGrpc({ grpc }: Started): Door {
   }
 }
 
-/** The codes of Connect that are answered here: https://connectrpc.com/docs/protocol#error-codes */
+/** The Connect error codes that the service returns: https://connectrpc.com/docs/protocol#error-codes */
 const CODES: Readonly<Record<string, number>> = {
   invalid_argument: 3,
   not_found: 5,
@@ -95,7 +95,7 @@ function byField(violations: readonly Violation[]): Record<string, string> {
   return Object.fromEntries(violations.map(({ field, description }) => [field, description]))
 }
 
-/** Members in the names of the proto file, and numbers that JSON has as text as numbers. */
+/** Returns the value with the names of the proto file. Numbers that JSON has as text become numbers. */
 function snake(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(snake)
   if (typeof value === "string") return /^\d+$/.test(value) ? Number(value) : value

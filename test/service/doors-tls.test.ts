@@ -12,7 +12,7 @@ import { startService, TWO_SERVICES } from "./started.ts"
 const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
-/** The status of a POST over TLS, or why there is none. */
+/** Resolves with the status of a POST over TLS, or with the reason why there is none. */
 function post(url: string, client: object): Promise<number | string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(url)

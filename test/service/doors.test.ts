@@ -17,7 +17,7 @@ import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
-/** What every connection of HTTP/2 begins with, and an empty frame of settings (RFC 9113 section 3.4). */
+/** The HTTP/2 connection preface and an empty SETTINGS frame (RFC 9113 section 3.4). */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0", "latin1")
 
 const open = (started: Started): Stranger =>
@@ -101,7 +101,7 @@ describe("the door of gRPC", () => {
     expect(await ask(3, "late")).toMatchObject({ value: { should_forward: true } })
     const called = await ask(3, "late", {}, { deadline: Date.now() + 200 })
     expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
-    // Were it still in line, there would be no room for another one, and that be refused.
+    // If the late call were still in line, the next one would find no room and be refused.
     await until(async () => codeOf(await ask(3, "late", {}, { deadline: Date.now() + 1_000 })) === 4)
   })
 
@@ -161,7 +161,7 @@ describe("the door of gRPC", () => {
       socket.on("close", resolve).on("error", () => undefined)
       socket.on("data", (chunk) => {
         read = Buffer.concat([read, chunk])
-        // Of its frames, GOAWAY or RST_STREAM.
+        // Wait for a GOAWAY or RST_STREAM frame.
         for (let at = 0; at + 9 <= read.length; at += 9 + read.readUIntBE(at, 3)) {
           if ([3, 7].includes(read[at + 3] as number)) resolve()
         }
@@ -411,7 +411,7 @@ describe("the door of HTTP", () => {
   it("waits as long as the caller says, and no call stays in line", async () => {
     await post(asked(3, "late"))
     const late = () => post(asked(3, "late"), { "connect-timeout-ms": "50" })
-    // Were one still in line, there would be no room for the next, and that be refused.
+    // If a late call were still in line, the next one would find no room and be refused.
     for (let round = 0; round < 5; round++) {
       expect(await late()).toMatchObject({ status: 504, body: { code: "deadline_exceeded" } })
     }
@@ -448,7 +448,7 @@ describe("the door of HTTP", () => {
       ...methodsOf(memory),
       take: (requests) => opened.then(() => memory.take(requests)),
     }
-    // One caller gets two of three places.
+    // One caller may take two of the three places.
     const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }
     const slow = await startService(WAITING, { bounds, shared: { store, storeTimeoutMs: 600_000 } })
     let retryAfter: string | null = null

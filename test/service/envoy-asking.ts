@@ -1,30 +1,30 @@
 import { type Called, openStranger } from "./stranger.ts"
 
-/** A descriptor by its entries, in order; or with all that the protocol has for it. */
+/** A descriptor: its entries in order, or the whole message of the protocol. */
 export type Descriptor =
   | Readonly<Record<string, string>>
   | { readonly entries: readonly { readonly key: string; readonly value: string }[] }
 
-/** The answer of ShouldRateLimit, with what is not told left out. */
+/** The answer of ShouldRateLimit, without absent members. */
 export interface EnvoyAnswer {
   readonly overall: string
-  /** A line for each descriptor: "OK", or with a limit "OK per-user 5/MINUTE 4 left 60 s". */
+  /** One line for each descriptor: "OK", or with a limit "OK per-user 5/MINUTE 4 left 60 s". */
   readonly statuses: readonly string[]
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** A gateway that asks as Envoy does, knowing the protocol's files alone. */
+/** A gateway that calls the service as Envoy does. It uses only the proto files. */
 export interface EnvoyAsking {
-  /** The answer; throws gRPC's error. */
+  /** Resolves with the answer. Rejects with the gRPC error. */
   ask(domain: string, descriptors: readonly Descriptor[], hits?: number): Promise<EnvoyAnswer>
-  /** What comes of any request at all. */
+  /** Sends any request. Resolves with its value or error. */
   call(request: object, options?: { readonly deadline?: number }): Promise<Called>
   close(): void
 }
 
-/** Opens one to "host:port". */
+/** Opens a gateway for the service at "host:port". */
 export function openEnvoy(address: string): EnvoyAsking {
   const stranger = openStranger(
     address,
@@ -52,7 +52,7 @@ function descriptorOf(descriptor: Descriptor): object {
   return { entries: Object.entries(descriptor).map(([key, value]) => ({ key, value })) }
 }
 
-/** As the proto files have it. */
+/** An answer as the proto files define it. */
 interface Answer {
   readonly overall_code: string
   readonly statuses: readonly {
@@ -70,7 +70,7 @@ interface Answer {
   readonly dynamic_metadata: { readonly fields: Readonly<Record<string, Value>> } | null
 }
 
-/** With the one member that is set. */
+/** A value, with the one member that is set. */
 type Value = Readonly<Record<string, unknown>>
 
 function told(answer: Answer): EnvoyAnswer {

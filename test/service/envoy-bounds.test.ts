@@ -80,7 +80,7 @@ describe("a request that is no good", () => {
 })
 
 describe("what is no message", () => {
-  /** The status of gRPC that a frame with this payload gets. */
+  /** Resolves with the gRPC status of a frame with this payload. */
   const statusOf = (payload: Buffer): Promise<string | undefined> =>
     new Promise((resolve, reject) => {
       const session = connect(`http://${started.grpc}`)
@@ -119,7 +119,7 @@ describe("what is no message", () => {
   })
 
   it("is read where a value is no UTF-8, which a client may choose, and counted by what can be read of it", async () => {
-    // domain "1", a descriptor whose user_id is "a" and one byte.
+    // The bytes are domain "1" and a descriptor whose user_id is "a" and one more byte.
     for (const byte of ["ff", "fe"]) {
       const payload = Buffer.from(`0a0131120f0a0d0a07757365725f6964120261${byte}`, "hex")
       expect(await statusOf(payload)).toBe("0")
@@ -128,7 +128,8 @@ describe("what is no message", () => {
   })
 
   it("is read where it has more than is known here", async () => {
-    // domain "1", a descriptor with user_id "eve" and an unknown field 15, and an unknown field 14 of the request.
+    // The bytes are domain "1", a descriptor with user_id "eve" and an unknown field 15, and an unknown request field
+    // 14.
     const payload = Buffer.from("0a013112130a0e0a07757365725f69641203657665780a7201ff", "hex")
     expect(await statusOf(payload)).toBe("0")
   })

@@ -11,7 +11,7 @@ const [rules, config] = blocksTestedBy("test/service/envoy-guide.test.ts", "docs
   Block,
 ]
 
-/** What of Envoy's configuration decides about descriptors. */
+/** The parts of Envoy's configuration that determine the descriptors. */
 interface Action {
   readonly remote_address?: object
   readonly generic_key?: { readonly descriptor_value: string; readonly descriptor_key?: string }
@@ -22,7 +22,7 @@ interface Route {
   readonly route: { readonly rate_limits: readonly { readonly actions: readonly Action[] }[] }
 }
 
-/** The value of a member, however deep it is; the first of that name. */
+/** Returns the first member with this name, at any depth. */
 function found(holder: unknown, name: string): unknown {
   if (typeof holder !== "object" || holder === null) return undefined
   if (Object.hasOwn(holder, name)) return (holder as Readonly<Record<string, unknown>>)[name]
@@ -35,7 +35,10 @@ const envoyConfig: unknown = parse(config.text)
 const routes = found(envoyConfig, "routes") as readonly Route[]
 const domain = found(envoyConfig, "domain") as string
 
-/** The descriptors that Envoy would send of a request: none of an item whose action finds no header. */
+/**
+ * Returns the descriptors that Envoy would send for a request. An item is skipped when one of its actions finds no
+ * header.
+ */
 function descriptorsOf(address: string, headers: Readonly<Record<string, string>>): Descriptor[] {
   const { route } = routes.find(({ match }) => headers[":path"]?.startsWith(match.prefix)) as Route
   return route.rate_limits.flatMap(({ actions }) => {
@@ -74,7 +77,7 @@ describe("the configuration of the guide", () => {
     expect(started.faults).toEqual([])
   })
 
-  /** Of so many requests, how many are admitted, and by which rule the next is refused. */
+  /** Returns how many requests are admitted, and which rule refuses the next one. */
   const admitted = async (address: string, headers: Readonly<Record<string, string>>): Promise<string> => {
     for (let count = 0; count < 200; count++) {
       const { overall, metadata } = await envoy.ask(domain, descriptorsOf(address, headers))

@@ -8,7 +8,7 @@ import { until } from "../servers/until.ts"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
 import { type Started, startService } from "./started.ts"
 
-/** Windows that do not end while a test runs. */
+/** Rules whose windows do not end while a test runs. */
 const RULES = `
 service_id: shop
 rules:
@@ -62,7 +62,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     }
   })
 
-  /** How many of so many requests at once are admitted, turn by turn of the instances. */
+  /** Returns how many of `count` concurrent requests are admitted. They are spread over the instances in turn. */
   const admitted = async (count: number, ...asked: Parameters<EnvoyAsking["ask"]>): Promise<number> => {
     const answers = await Promise.all(
       Array.from({ length: count }, (_, turn) => (envoys[turn % envoys.length] as EnvoyAsking).ask(...asked)),
@@ -84,7 +84,8 @@ describe("asked by Envoys over a Redis that two instances share", () => {
   it("never more than the smallest limit of several descriptors, and refusals take nothing", async () => {
     const both = [{ user_id: "ada" }, { remote_address: "192.0.2.1" }]
     expect(await admitted(60, "shop", both)).toBeLessThanOrEqual(7)
-    // Those that came while others' units were out may have been refused in vain; there is room for them now.
+    // Some requests may have been refused only because of units that were later given back. Those units are available
+    // now.
     for (let asked = 0; asked < 7; asked++) await envoys[0]?.ask("shop", both)
     expect(await admitted(10, "shop", both)).toBe(0)
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(13)
@@ -106,7 +107,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
       { domain: "2", descriptors: [{ entries: [{ key: "generic_key", value: "x" }] }], hits_addend: 10 },
       { deadline: Date.now() + 200 },
     )
-    // The service finds out a little later than the caller: it counts from the arrival of the call.
+    // The service times out slightly later than the caller, because it counts from the arrival of the call.
     await sleep(500)
     server.thaw()
     expect(late).toMatchObject({ error: { code: 4 } })

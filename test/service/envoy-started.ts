@@ -4,10 +4,10 @@ import { expect, onTestFinished } from "vitest"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
 import { type Started, startService } from "./started.ts"
 
-/** A field that is missing, and its address too, is warned of once. */
+/** A logger without output. A missing field, or a missing address, would log one warning. */
 const QUIET = { warn() {}, error() {} }
 
-/** A service with these rules, on a clock of its own, and a gateway that asks it; both for one test. */
+/** Starts a service with these rules on a manual clock, and a gateway that calls it. Both end with the test. */
 export async function startEnvoy(
   rules: string,
   parts: Partial<DecisionServiceParts> = {},

@@ -80,7 +80,7 @@ describe("descriptors", () => {
     expect((await envoy.ask("shop", [order])).statuses).toEqual(["OK writes 1/HOUR 0 left 3601 s"])
     expect(await overalls(envoy, 1, "shop", [{ ...order, method: "GET" }])).toBe("OK")
     expect(await overalls(envoy, 1, "shop", [{ ...order, path: "/carts/7" }])).toBe("OK")
-    // Not in one descriptor.
+    // The values must be in one descriptor.
     expect(
       (await envoy.ask("shop", [{ tenant: "t1" }, { method: "POST", path: "/orders/7" }])).statuses,
     ).toEqual(["OK", "OK"])
@@ -157,7 +157,7 @@ rules:
     expect(refused.overall).toBe("OVER_LIMIT")
     expect(refused.statuses).toEqual([
       "OVER_LIMIT all 3/DAY 0 left 86401 s",
-      // One is left, since this one is given back; the time is that of before.
+      // One is left, because this request was given back. The time is from before.
       "OK per-user 2/DAY 1 left 129601 s",
     ])
   })

@@ -11,7 +11,7 @@ import { until } from "../servers/until.ts"
 
 const ADDRESSES = ["127.0.0.1", "127.0.0.2"]
 
-// Not each machine has a host of two addresses, as localhost is on most.
+// On most machines localhost has two addresses, but not on all.
 const { lookup } = dns
 beforeAll(() => setLookup(async () => ADDRESSES.map((address) => ({ address, family: 4 }))))
 afterAll(() => setLookup(lookup))

@@ -13,10 +13,10 @@ import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, framed } from "./raw-call.ts"
 import { type Started, startService } from "./started.ts"
 
-// Attacks on the room for calls: an attacker takes all that it can get, and innocent callers are answered as before.
+// Attacks on the room for calls. An attacker takes all that it can get, and innocent callers are still answered.
 
 const MOST = 20
-/** What one peer, or one service, can have of it. */
+/** The largest part of it that one peer, or one service, can use. */
 const SHARE = 15
 const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: MOST, maxRequests: 200, arrivalMs: 60_000 }
 const ATTACKER = "127.0.0.2"
@@ -41,7 +41,7 @@ rules:
   throttle: { kind: queue, max_waiting: 100000, max_wait_ms: 2147483647 }
 `
 type DoorName = "grpc" | "http"
-/** What an answer says, in words of both doors. */
+/** The result of a call, in words that fit both doors. */
 type Said = "answered" | "overloaded" | "late"
 const SAID: Readonly<Record<string, Said>> = {
   "grpc 0": "answered",
@@ -69,15 +69,15 @@ async function start(parts: Parameters<typeof startService>[1] = {}) {
 }
 
 interface Caller {
-  /** Asks, and resolves with what the answer says. */
+  /** Sends a request. Resolves with the result. */
   ask(service: number, user: string, timeoutMs?: number): Promise<Said>
-  /** Asks the same as often in a batch. */
+  /** Sends a batch of this many requests. */
   askMany(service: number, user: string, requests: number, timeoutMs?: number): Promise<Said>
-  /** Resolves when the service has read all that was asked before. */
+  /** Resolves when the service has read all earlier requests. */
   flushed(): Promise<void>
 }
 
-/** A caller from an address of its own. */
+/** Creates a caller with its own address. */
 function caller({ grpc, http }: Started, door: DoorName, from = "127.0.0.1"): Caller {
   if (door === "grpc") {
     const session = open(grpc, from)
@@ -134,7 +134,7 @@ function open(address: string, from: string): ClientHttp2Session {
   return session
 }
 
-/** How often each thing was said. */
+/** Returns how often each result occurred. */
 function counted(said: readonly Said[]): Partial<Record<Said, number>> {
   const counts: Partial<Record<Said, number>> = {}
   for (const each of said) counts[each] = (counts[each] ?? 0) + 1
@@ -153,7 +153,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(counted(said)).toEqual({ overloaded: 3 * MOST - SHARE })
     expect(new Set(overloads)).toEqual(new Set([`held ${ATTACKER}`]))
     for (let i = 0; i < MOST; i++) expect(await innocent.ask(1, `user ${i}`)).toBe("answered")
-    // The same service still answers what it need not hold, and another service can still hold.
+    // The same service still answers calls that it need not hold. Another service can still hold calls.
     expect(await innocent.ask(2, "b")).toBe("answered")
     expect(await innocent.ask(3, "a")).toBe("answered")
     expect(await innocent.ask(3, "a", 300)).toBe("late")
@@ -236,7 +236,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
     const attacker = caller(started, door, ATTACKER)
     const said: Said[] = []
     const asked = Array.from({ length: 2 * MOST }, (_, i) =>
-      // About several services, so that only its address tells who asks.
+      // Use several services, so that only the address identifies the attacker.
       attacker.ask((i % 3) + 1, `attacker ${i}`).then((each) => said.push(each)),
     )
     await until("the rest is refused", () => said.length === 2 * MOST - SHARE)
@@ -253,7 +253,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
   it("the calls about one service leave room for those about another service", async () => {
     const { started, proxy } = await startSilent()
     const said: Said[] = []
-    // From many addresses, so that only the service tells what they have in common.
+    // Use many addresses, so that the calls have only the service in common.
     const asked = Array.from({ length: 2 * MOST }, (_, i) =>
       caller(started, door, `127.0.0.${i + 10}`)
         .ask(1, `attacker ${i}`)

@@ -24,7 +24,7 @@ it("a client that was made of the first contract registers a rule, and is answer
     expect(await client.call("ShouldForwardRequest", asked)).toEqual({ value: { shouldForward } })
   }
 
-  // What was stored is what it said, as a client of now reads it.
+  // The service stored what the request contained, as a current client reads it.
   const now = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
   const { rules } = ((await now.call("GetService", { service_id: 7 })) as { value: { rules: object[] } })
     .value

@@ -11,9 +11,9 @@ import { type Program, startProgram } from "./program.ts"
 import { type Called, openStranger, type Stranger } from "./stranger.ts"
 
 const LIMIT = 500
-/** Callers pause between calls: they show what fails, not how much a machine can do. */
+/** Callers pause between calls. They test for failures and not for throughput. */
 const PAUSE_MS = 10
-/** No window ends meanwhile. */
+/** Windows that do not end during a test. */
 const RULES = `
 service_id: 1
 rules: { name: all, algorithm: fixed-window, align: first-hit, limit: ${LIMIT}, window: 1 week }
@@ -38,7 +38,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** An instance that waits for Redis as long as a busy machine may need. */
+/** Starts an instance that waits for Redis as long as a busy machine may need. */
 async function start(prefix: string, args: readonly string[] = []): Promise<Program> {
   const program = await startProgram(
     ["--rules", join(folder, "rules.yaml"), "--redis-prefix", prefix, "--store-timeout", "20s", ...args],
@@ -73,7 +73,8 @@ describe("three instances on one Redis", { timeout: 300_000 }, () => {
     )
     const answers = await Promise.all(asked)
     expect(await ended).toEqual({ code: null, signal: "SIGKILL" })
-    // What is left has seen all that was counted; of what the killed one has taken, some was told to nobody.
+    // The remaining instances have seen everything that was counted. Some units of the killed instance were never
+    // reported.
     const told = answers.filter(isForwarded).length
     expect(told).toBeLessThanOrEqual(LIMIT)
     expect(answers.slice(LIMIT).every((called) => "value" in called)).toBe(true)
@@ -88,7 +89,7 @@ describe("three instances on one Redis", { timeout: 300_000 }, () => {
     const instances: Program[] = []
     for (const port of ports) instances.push(await startOn(port))
     const all = `ipv4:${ports.map((port) => `127.0.0.1:${port}`).join(",")}`
-    // By turns, as a load balancer: else all calls go to one of them.
+    // Call the instances in turn, as a load balancer would. Otherwise all calls would go to one of them.
     const client = openStranger(all, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter", {
       "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
     })

@@ -9,23 +9,23 @@ const ACK = 1
 const END_HEADERS = 4
 const HEAD_BYTES = 9
 
-/** A peer of HTTP/2 that sends what no client would: frame by frame, each when it is told to. */
+/** An HTTP/2 peer that can send what no client would, one frame at a time. */
 export interface Frames {
-  /** Begins a request by POST. */
+  /** Begins a POST request. */
   headers(stream: number, fields: Readonly<Record<string, string>>): void
-  /** Sends a piece of its body, which does not end by it. */
+  /** Sends a part of its body, without the end. */
   data(stream: number, bytes: Uint8Array): void
   reset(stream: number, code: number): void
-  /** Sends bytes as they are. */
+  /** Sends these bytes unchanged. */
   raw(bytes: Uint8Array): void
-  /** Resolves when the connection has ended, whoever ended it. */
+  /** Resolves when either side has ended the connection. */
   readonly closed: Promise<void>
-  /** Resolves when the server has read all that was sent. */
+  /** Resolves when the server has read everything that was sent. */
   answered(): Promise<void>
   close(): void
 }
 
-/** Connects, and sends what each connection of HTTP/2 begins with (RFC 9113 section 3.4). */
+/** Connects, and sends the HTTP/2 connection preface (RFC 9113 section 3.4). */
 export function openFrames(address: string): Frames {
   const [host, port] = address.split(":")
   const socket = connect(Number(port), host)
@@ -65,7 +65,7 @@ export function openFrames(address: string): Frames {
   }
 }
 
-/** Fields without indexing, names and values below 128 bytes (RFC 7541 section 6.2.2). */
+/** Returns the fields without indexing. Names and values must be shorter than 128 bytes (RFC 7541 section 6.2.2). */
 function headersBlock(fields: Readonly<Record<string, string>>): Buffer {
   const all = Object.entries({ ":method": "POST", ":scheme": "http", ":authority": "localhost", ...fields })
   return Buffer.concat(

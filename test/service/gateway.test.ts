@@ -175,7 +175,7 @@ describe("the gateway of the examples", () => {
     await until("it is missed", statusIs(503))
     await proxy.accept()
     await until("it is asked again", statusIs(200))
-    // Of each outage a line, however many requests there were, and however often it was tried.
+    // One line for each outage, regardless of the number of requests and retries.
     const gone = expect.stringMatching(/^The decision service at 127\.0\.0\.1:\d+ does not answer: \d+ \w+/)
     const back = `The decision service at ${proxy.host}:${proxy.port} answers again`
     expect(said).toEqual([gone, back, gone, back])

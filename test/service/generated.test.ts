@@ -9,7 +9,7 @@ const SERVICE = fileURLToPath(new URL("../../packages/service", import.meta.url)
 const folder = mkdtempSync(join(tmpdir(), "sluice-generated-"))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** The files in a folder, by their paths in it. */
+/** Returns the files in a folder, by their relative paths. */
 function filesIn(root: string): Record<string, string> {
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return Object.fromEntries(

@@ -19,7 +19,7 @@ it("the guide has every flag with its variable and its default, and no other", (
   expect(found.map(([flag, variable]) => [flag, variable])).toEqual(
     expected.map(([flag, variable]) => [flag, variable]),
   )
-  // Defaults that are words are said in other words.
+  // The guide rephrases defaults that are words.
   for (const [i, [flag, , value]] of expected.entries()) {
     if (value !== undefined && /^[\w.:-]+$/.test(value)) expect([flag, found[i]?.[2]]).toEqual([flag, value])
   }

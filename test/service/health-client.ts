@@ -1,15 +1,18 @@
 import { Client, type ClientReadableStream, credentials, type ServiceError } from "@grpc/grpc-js"
 
-/** Statuses of grpc.health.v1 by their numbers. */
+/** The statuses of grpc.health.v1, by number. */
 const STATUSES = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"] as const
 
-/** A status, or the code of the error that came in its place. */
+/** A status, or the code of an error. */
 export type Said = (typeof STATUSES)[number] | number
 
-/** A client of gRPC's health service that knows no more than its bytes: service = 1 in the request, status = 1 in the answer. */
+/**
+ * A client of the gRPC health service that encodes its bytes by hand. Field 1 is the service in requests and the status
+ * in answers.
+ */
 export interface HealthClient {
   check(service: string): Promise<Said>
-  /** What is told as it is told; ended is when the server ends it. */
+  /** Collects the statuses as they come. `ended` resolves when the server ends the stream. */
   watch(service: string): { readonly said: Said[]; readonly ended: Promise<void> }
   close(): void
 }

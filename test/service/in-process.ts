@@ -6,9 +6,9 @@ import { start } from "../../packages/service/src/program/running.ts"
 import { until } from "../servers/until.ts"
 import type { LogLine, Program } from "./program.ts"
 
-// The program without a process of its own: a process takes a second or two of processor time to start.
+// Runs the program in this process. Starting a separate process takes one or two seconds of CPU time.
 
-/** Measures nothing. */
+/** Metrics that record nothing. */
 export const NO_METRICS: Metrics = {
   onLimiter() {},
   onUnknownService() {},
@@ -22,9 +22,9 @@ export const NO_METRICS: Metrics = {
   close: async () => undefined,
 }
 
-/** The program in this process, which cannot be sent a signal. */
+/** The program in this process. It cannot receive signals. */
 export interface RunningHere extends Omit<Program, "ended" | "signal" | "stop"> {
-  /** Drains it, and resolves with whether all that was in flight has been answered in time. */
+  /** Drains the program. Resolves with true if everything in flight was answered in time. */
   stop(): Promise<boolean>
 }
 

@@ -105,7 +105,7 @@ it("metrics are sent where a variable of OpenTelemetry says", async () => {
     collector.listen(0, "127.0.0.1", resolve)
   })
   const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/only/metrics`
-  // Its exporter reads it by itself.
+  // The exporter reads this variable itself.
   vi.stubEnv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", endpoint)
   const metrics = createMetrics(process.env)
   metrics.onUnknownService()
@@ -117,7 +117,7 @@ it("metrics are sent where a variable of OpenTelemetry says", async () => {
   collector.close()
 })
 
-/** A log that keeps what it is told. */
+/** Creates a log that keeps its messages. */
 function keptLog() {
   const lines: string[] = []
   return { lines, log: { warn: (message: string) => void lines.push(message) } }

@@ -26,7 +26,7 @@ interface Asked {
   readonly cancels?: boolean
 }
 
-/** What a client of @grpc/grpc-js sees of a call. */
+/** The parts of a call that a client of @grpc/grpc-js sees. */
 interface Seen {
   readonly code: number
   readonly details: string
@@ -34,7 +34,7 @@ interface Seen {
   readonly message: string | undefined
 }
 
-/** A service with plain calls on or off, and a client of it. */
+/** A service with plain calls on or off, and its client. */
 class Side {
   readonly readers = new Map<unknown, number>()
   readonly #started: Started

@@ -15,7 +15,7 @@ import { type Started, startService, WAITING } from "./started.ts"
 const { NGHTTP2_CANCEL: CANCEL } = constants
 const MOST_BYTES = 1_000
 
-/** A message of exactly so many bytes. */
+/** Returns a message of exactly `length` bytes. */
 function questionOf(length: number): Uint8Array {
   const least = question("", 1, { request: JSON.stringify({ user: "x".repeat(200) }) }).length
   const message = question("", 1, { request: JSON.stringify({ user: "x".repeat(200 + length - least) }) })
@@ -149,7 +149,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     const user = `late-${way}`
     await ask(question(user, 3))
     for (let turn = 0; turn < 2; turn++) {
-      // Were the first still in line the second would be refused: there is room for one.
+      // There is room for one call. If the first were still in line, the second would be refused.
       const answer = ask(question(user, 3), { "grpc-timeout": "150m" })
       const [late] = await Promise.all([answer, answeredWith(status.DEADLINE_EXCEEDED)])
       expect(late).toMatchObject({ status: status.DEADLINE_EXCEEDED, bytes: Buffer.alloc(0) })
@@ -175,7 +175,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
       const answer = await ask(question(user, 3), { "grpc-timeout": "50m" })
       return answer.status === status.OK
     }
-    // One who finds no room is refused at once.
+    // A call that finds no room is refused immediately.
     await until("it is in line", inLine)
     const gone = answeredWith(status.CANCELLED)
     stream.close(CANCEL)
@@ -205,14 +205,14 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     await ask(question(user, 3))
     await ask(question(`${user}-2`, 3))
     await ask(question(`${user}-3`, 3))
-    // One caller gets two of three places.
+    // One caller may take two of the three places.
     const held = [user, `${user}-2`].map((each) => {
       const stream = beginCall(session, FORWARD, other)
       const answer = answerTo(stream)
       stream.end(framed(question(each, 3)))
       return { stream, answer }
     })
-    // Calls that are read the same way are read in order.
+    // Calls that are read in the same way are read in order.
     const later = beginCall(session, FORWARD, other)
     const answer = answerTo(later)
     later.end(framed(question("later")))
@@ -238,7 +238,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
       return { stream, answer }
     })
     const responses = half.map(({ stream }) => once(stream, "response"))
-    // One that arrives at once needs no room, and one more that does not ends the oldest.
+    // A call that arrives at once needs no room. Another call that does not arrive ends the oldest.
     expect(await ask(question("one-more"))).toMatchObject({ status: status.OK })
     const more = begin()
     more.write(Buffer.from([0]))
@@ -258,7 +258,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     for (let round = 0; round < 10; round++) {
       const stream = begin()
       stream.write(Buffer.from([0, 0]))
-      // Both have reached the server when an answer to a later one has come.
+      // When a later call is answered, both writes have reached the server.
       expect(await ask(question("meanwhile"))).toMatchObject({ status: status.OK })
       stream.close(CANCEL)
     }

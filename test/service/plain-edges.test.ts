@@ -65,7 +65,7 @@ describe("what the door leaves to @grpc/grpc-js", () => {
       return { stream, answer }
     }
     expect((await held({}).answer).status).toBe(status.OK)
-    // Some eleven thousand years.
+    // About eleven thousand years.
     const patient = held({ "grpc-timeout": "99999999H" })
     let hasEnded = false
     patient.stream.on("response", () => {
@@ -102,7 +102,7 @@ it("a call whose caller goes when its message has come, and not the end of its r
     [9, 11, 13, 15],
   ] as const
   for (const stream of first) begin(stream)
-  // Those have been read before they are reset, the others come with it.
+  // The first streams have been read before they are reset. The others arrive together with their resets.
   await caller.answered()
   for (const stream of first) reset(stream)
   for (const stream of second) {
@@ -134,11 +134,11 @@ it.each([
     const session = openRaw(started.grpc)
     const stream = beginCall(session, FORWARD)
     const answer = answerTo(stream)
-    // And then no more of it, nor its end, as clients do whose upload is under way: Connect's for one.
+    // Send no more of the body and no end, as clients do during an upload, for example Connect's.
     stream.write(bytes)
     expect(await answer).toMatchObject({ status: code })
     expect(stream.rstCode).toBe(NO_ERROR)
-    // So the service can go down while its client stays.
+    // The service can then drain while its client stays connected.
     expect(await started.end(5_000)).toBe(true)
     session.destroy()
     expect(started.faults).toEqual([])

@@ -11,7 +11,7 @@ import { type RunningHere, startHere } from "./in-process.ts"
 import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, framed } from "./raw-call.ts"
 
-// What an operator learns of callers that are refused: a line for each reason, with a peer, and the number of all in metrics.
+// What an operator sees of refused callers: one log line for each reason, with a peer. The metrics have the total.
 
 const TOKEN = "token-of-service-1"
 const OTHER_TOKEN = "token-of-service-2"
@@ -54,7 +54,7 @@ async function connectFrom(from: string): Promise<Socket> {
   return socket
 }
 
-/** Waits until a metric has a value. */
+/** Waits until the metrics contain this line. */
 async function counted(line: string): Promise<void> {
   await until(`the metrics have ${line}`, async () => {
     const text = await (await fetch(`${program.operations}/metrics`)).text()
@@ -62,7 +62,7 @@ async function counted(line: string): Promise<void> {
   })
 }
 
-/** The lines of the log with this message, without time and level. */
+/** Returns the log lines with this message, without time and level. */
 function told(message: string): object[] {
   const lines = program.lines().filter(({ msg }) => msg === message)
   return lines.map(({ time: _time, level: _level, msg: _msg, ...rest }) => rest)
@@ -84,7 +84,7 @@ describe("callers that are refused are logged once a minute and counted", () => 
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${FORWARD.slice(1)}"} 5`)
     const many = `${FORWARD}s`
     expect(await post(many, "token-of-nobody-at-all", { requests: [{ serviceId: 1 }] })).toBe(403)
-    // The token is right for one request and wrong for two, which have the error in their own answers.
+    // The token is right for one request and wrong for two. Those two have the error in their own answers.
     const requests = [{ serviceId: 1 }, { serviceId: 2 }, { serviceId: 1 }]
     expect(await post(many, OTHER_TOKEN, { requests })).toBe(200)
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${many.slice(1)}"} 2`)

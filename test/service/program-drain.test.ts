@@ -16,12 +16,12 @@ import { openStranger, type Stranger } from "./stranger.ts"
 const RULES = "service_id: 1\nrules: { name: all, limit: 1000000, window: 1 day }\n"
 const SERVICE = "sluice.v1.RateLimiter"
 const ASKED = { service_id: 1 }
-/** Callers pause between calls: they show what fails, not how much a machine can do. */
+/** Callers pause between calls. They test for failures and not for throughput. */
 const PAUSE_MS = 10
 
 let folder: string
 let rules: string
-/** What is to be closed after a test. */
+/** The objects to close after a test. */
 const opened: { close(): unknown }[] = []
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
@@ -49,7 +49,7 @@ function health(address: string): HealthClient {
   return client
 }
 
-/** Asks over HTTP by a connection that is kept. Resolves with the status and whether the connection is to end. */
+/** Sends a request over a keep-alive HTTP connection. Resolves with the status and whether the connection will end. */
 function post(
   program: Program,
   agent: Agent,
@@ -152,7 +152,7 @@ describe("the end", () => {
         await sleep(PAUSE_MS)
       }
     }
-    /** As a load balancer does: it leaves with the last answer of its connection. */
+    /** Acts like a load balancer: it leaves with the last answer of its connection. */
     const overHttp = async (): Promise<void> => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 })
       let to = leaving
@@ -187,7 +187,7 @@ describe("the end", () => {
     })
     afterAll(() => redis.stop())
 
-    /** A program with one call over gRPC and one over HTTP that wait for Redis. */
+    /** Starts a program with one gRPC call and one HTTP call that wait for Redis. */
     async function startBusy(args: readonly string[]) {
       proxy = await startProxy(redis)
       opened.push(proxy)
@@ -202,7 +202,7 @@ describe("the end", () => {
       proxy.pause()
       const overGrpc = client.call("ShouldForwardRequest", ASKED)
       const overHttp = post(program, agent).catch((error: Error) => error)
-      // Both have arrived when a call that came after them is answered.
+      // When a later call is answered, both have arrived.
       await client.call("GetService", ASKED)
       await fetch(`${program.http}/nothing`)
       return { program, overGrpc, overHttp }
@@ -234,7 +234,7 @@ describe("the end", () => {
       expect(await program.ended).toEqual({ code: 1, signal: null })
       expect(await program.said(/cut off/)).toMatchObject({ level: "error" })
       await program.said("the service has ended")
-      // That it has closed its own store is no outage of Redis.
+      // Closing its own store is not an outage of Redis.
       expect(program.lines().filter(({ code }) => code !== undefined)).toEqual([])
     })
   })

@@ -9,7 +9,7 @@ import { freePort } from "../servers/free-port.ts"
 import { until } from "../servers/until.ts"
 
 const BIN = fileURLToPath(new URL("../../packages/service/bin/sluice-service.js", import.meta.url))
-/** Linux has a device that is a full disk. */
+/** The Linux device that behaves like a full disk. */
 const FULL = "/dev/full"
 
 it.runIf(existsSync(FULL))(
@@ -57,7 +57,7 @@ it.runIf(existsSync(FULL))(
         version,
         rules: [{ name: "s", field: "user_id", rate: { requestsPerUnit: 1, unit: "minute" } }],
       })
-    // Each is a line of the log.
+    // Each call writes one line to the log.
     for (const version of ["0", "1", "2"]) expect(await register(version)).toMatchObject({ error: "" })
     const asked = []
     for (let i = 0; i < 2; i++) {

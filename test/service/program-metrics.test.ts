@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { until } from "../servers/until.ts"
 import { type Program, startProgram } from "./program.ts"
 
-/** No window of a log ends, so that it does not matter when the test runs. */
+/** A log has no window that could end, so the test can run at any time. */
 const RULES = `
 service_id: 1
 version: 7
@@ -63,7 +63,7 @@ describe("the metrics of the program", () => {
     expect(valuesOf("sluice_service_unknown_total").map(([, count]) => count)).toEqual([2])
     expect(valuesOf("sluice_rule_set_version").map(([, version]) => version)).toEqual([7])
     expect(text).not.toContain("ada")
-    // Nobody who asks for decisions reads them.
+    // Callers that ask for decisions cannot read the metrics.
     expect((await fetch(`${program.http}/metrics`)).status).not.toBe(200)
   })
 

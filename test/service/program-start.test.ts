@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { type Program, runProgram, runUnread, startProgram } from "./program.ts"
 
-/** No window of a log ends, so that it does not matter when the test runs. */
+/** A log has no window that could end, so the test can run at any time. */
 const RULES = `
 service_id: 1
 rules: { name: per-user, field: user_id, algorithm: sliding-log, limit: 5, window: 1 day }
@@ -57,7 +57,7 @@ describe("the program", () => {
       shouldForward: false,
       statusCode: 429,
     })
-    // A flag goes before its variable, and a variable before the default.
+    // A flag has priority over its variable, and a variable over the default.
     const { settings } = await program.said("sluice-service listens")
     expect(settings).toMatchObject({
       maxInFlight: 9,
@@ -71,7 +71,7 @@ describe("the program", () => {
       maxRequests: 7,
       drain: { pauseMs: 0, timeMs: 20_000 },
     })
-    // Not of those that Kubernetes sets.
+    // Variables that Kubernetes sets are not listed.
     expect(await program.said("these variables mean nothing here")).toMatchObject({
       level: "warn",
       variables: ["SLUICE_HTP_ADDRESS"],
@@ -94,7 +94,7 @@ describe("the program", () => {
     const secrets = ["token-of-one-service", "token-of-all-services", "hidden-pass", "hidden-param"]
     const env = {
       SLUICE_TOKENS: JSON.stringify({ 1: secrets[0], "*": secrets[1] }),
-      // Nobody is there: what Redis' client says of it is logged.
+      // Nothing listens there, so errors of the Redis client are logged.
       REDIS_URL: `redis://user:${secrets[2]}@127.0.0.1:1/0?keyPrefix=${secrets[3]}`,
       SLUICE_LOG_LEVEL: "trace",
     }

@@ -18,7 +18,7 @@ service_id: 1
 rules: { name: per-user, field: user_id, algorithm: sliding-log, limit: 3, window: 1 day }
 `
 const TOKEN = "token-of-all-services"
-/** A busy machine is not a Redis that is gone. */
+/** A timeout that a busy machine does not exceed. */
 const PATIENT = ["--store-timeout", "20s"]
 
 let folder: string
@@ -42,7 +42,7 @@ afterEach(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** A program, wherever it runs. */
+/** A program, in this process or in another one. */
 type Asked = Pick<RunningHere, "http" | "readyz">
 
 async function call(
@@ -132,7 +132,7 @@ describe("the program with Redis", () => {
     await program.said(/Rules decide by their onStoreFailure until it answers again/)
     await proxy.accept()
     const told = (code: string) => program.lines().filter((line) => line.code === code).length
-    // A limiter believes that its store is back after a second of answers.
+    // A limiter considers its store recovered after one second of answers.
     const isBack = async () =>
       (await isDegraded(false)) &&
       told("SLUICE_RECOVERED") > 0 &&
@@ -197,7 +197,7 @@ describe("the program with a table", () => {
       const program = await start(["--table", "slow", "--endpoint", proxy.endpoint])
       await program.said("the service is ready")
       expect(program.lines().filter(({ level }) => level !== "info")).toEqual([])
-      // Each line of it is of the log.
+      // Every line of the output belongs to the log.
       expect(program.output().trimEnd().split("\n")).toHaveLength(program.lines().length)
     } finally {
       await proxy.stop()

@@ -23,7 +23,7 @@ beforeAll(() => {
 afterEach(() => program?.stop())
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** The status over HTTP, or the error; as `who` of the fixtures, where one is named. */
+/** Resolves with the HTTP status, or the error. `who` selects a client certificate of the fixtures. */
 function overHttp({ http }: RunningHere, who?: string): Promise<number | Error> {
   return new Promise((resolve) => {
     const own = who === undefined ? {} : { cert: pem(`${who}.pem`), key: pem(`${who}.key`) }
@@ -45,7 +45,7 @@ function overHttp({ http }: RunningHere, who?: string): Promise<number | Error> 
   })
 }
 
-/** The same over gRPC: 0, or the code of the error. */
+/** Resolves with 0 for a successful gRPC call, or with the code of the error. */
 function overGrpc({ grpc }: RunningHere, who?: string): Promise<number> {
   const own = who === undefined ? [] : [pem(`${who}.key`), pem(`${who}.pem`)]
   const client = new Client(grpc, credentials.createSsl(pem("ca.pem"), ...own), {

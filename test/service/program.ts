@@ -3,39 +3,39 @@ import { tmpdir } from "node:os"
 import { fileURLToPath } from "node:url"
 import { until } from "../servers/until.ts"
 
-// What is built, as its operator runs it: `pnpm test` builds it first.
+// Runs the built program, as an operator does. `pnpm test` builds it first.
 
 const BIN = fileURLToPath(new URL("../../packages/service/bin/sluice-service.js", import.meta.url))
-/** Of the machine's own settings only what Node needs. */
+/** The only settings of the machine that Node needs. */
 const ENV = { PATH: process.env.PATH ?? "", HOME: tmpdir() }
 const START_MS = 60_000
 
-/** A line of its log. */
+/** One line of the program's log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: string }
 
-/** How it ended: an exit code or a signal. */
+/** How the program ended: an exit code or a signal. */
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }
 
-/** The program as a process of its own, on free ports unless `args` say otherwise. */
+/** The program in its own process, on free ports unless `args` sets others. */
 export interface Program {
   readonly grpc: string
-  /** As an URL: "http://127.0.0.1:1234". */
+  /** A URL: "http://127.0.0.1:1234". */
   readonly http: string
   readonly operations: string
   readonly ended: Promise<Ended>
-  /** All that it has written. */
+  /** Returns all output so far. */
   output(): string
-  /** Of its log. */
+  /** Returns the lines of its log. */
   lines(): LogLine[]
   /** Waits for a line of its log. */
   said(msg: string | RegExp): Promise<LogLine>
   signal(signal: NodeJS.Signals): void
-  /** Status and body of /readyz. */
+  /** Resolves with the status and body of /readyz. */
   readyz(): Promise<{ readonly status: number; readonly body: unknown }>
-  /** Ends it at once, if it runs. */
+  /** Kills the program if it runs. */
   stop(): Promise<void>
 }
 
@@ -46,7 +46,7 @@ process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL")
 })
 
-/** Starts it, and resolves when it listens. Rejects with what it wrote where it ends before. */
+/** Starts the program. Resolves when it listens. If it ends before, rejects with its output. */
 export async function startProgram(
   args: readonly string[],
   env: Env = {},
@@ -97,7 +97,7 @@ export async function startProgram(
   }
 }
 
-/** Runs it to its end. */
+/** Runs the program to its end. */
 export async function runProgram(
   args: readonly string[],
   env: Env = {},
@@ -106,7 +106,7 @@ export async function runProgram(
   return { ...(await ended), out: out(), err: err() }
 }
 
-/** The same, but nobody reads its standard output. */
+/** Runs the program to its end with its standard output closed. */
 export async function runUnread(args: readonly string[]): Promise<Ended & { readonly err: string }> {
   const { child, ended, err } = launch(args, {})
   child.stdout.destroy()

@@ -20,17 +20,17 @@ export const WAYS = [
 
 type Asked = MessageInitShape<typeof ShouldForwardRequestRequestSchema>
 
-/** A request of a user, about a service of `WAITING`. */
+/** Returns a request of a user, about a service of `WAITING`. */
 export function question(user: string, serviceId = 1, more: Asked = {}): Uint8Array {
   return bytesOf({ serviceId, request: JSON.stringify({ user }), ...more })
 }
 
-/** Any request, as its bytes. */
+/** Returns the bytes of any request. */
 export function bytesOf(asked: Asked): Uint8Array {
   return toBinary(ShouldForwardRequestRequestSchema, create(ShouldForwardRequestRequestSchema, asked))
 }
 
-/** The decision that an answer has. */
+/** Returns the decision in an answer. */
 export function decisionOf({ bytes }: RawAnswer): ShouldForwardRequestResponse {
   return fromBinary(ShouldForwardRequestResponseSchema, bytes.subarray(5))
 }

@@ -5,21 +5,21 @@ import {
   type IncomingHttpHeaders,
 } from "node:http2"
 
-/** What came of a call, frame by frame. */
+/** The result of a call, frame by frame. */
 export interface RawAnswer {
   /** The first headers. */
   readonly headers: IncomingHttpHeaders
-  /** Of gRPC; NaN where the call ended without one. */
+  /** The gRPC status; NaN when the call ended without a status. */
   readonly status: number
-  /** As it is on the wire: percent-encoded. */
+  /** The message as sent: percent-encoded. */
   readonly message: string | undefined
-  /** google.rpc.Status, in base64. */
+  /** The google.rpc.Status, in base64. */
   readonly details: string | undefined
-  /** Messages, each behind its prefix. */
+  /** The messages, each after its prefix. */
   readonly bytes: Buffer
 }
 
-/** A message as gRPC frames it, in full bytes or with another prefix than is true. */
+/** Returns a message in a gRPC frame. `flag` and `length` can make the prefix wrong. */
 export function framed(message: Uint8Array, { flag = 0, length = message.length } = {}): Buffer {
   const prefix = Buffer.alloc(5)
   prefix[0] = flag
@@ -27,7 +27,7 @@ export function framed(message: Uint8Array, { flag = 0, length = message.length 
   return Buffer.concat([prefix, message])
 }
 
-/** Begins a call of which nothing has been sent but its headers. */
+/** Begins a call and sends only its headers. */
 export function beginCall(
   session: ClientHttp2Session,
   path: string,
@@ -44,7 +44,7 @@ export function beginCall(
   return stream
 }
 
-/** Resolves when the stream has closed, however it did. */
+/** Resolves when the stream has closed, for any reason. */
 export function answerTo(stream: ClientHttp2Stream): Promise<RawAnswer> {
   let first: IncomingHttpHeaders = {}
   let last: IncomingHttpHeaders = {}
@@ -70,7 +70,7 @@ export function answerTo(stream: ClientHttp2Stream): Promise<RawAnswer> {
   })
 }
 
-/** Connects by HTTP/2, without a client of gRPC. */
+/** Connects by HTTP/2, without a gRPC client. */
 export function openRaw(address: string): ClientHttp2Session {
   const session = connect(`http://${address}`)
   session.on("error", () => undefined)

@@ -18,7 +18,7 @@ it.each(DOORS)(
   async (_, open) => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-"))
     const path = join(folder, "rules.yaml")
-    // JSON is YAML. As editors do it, so that nobody reads half a file.
+    // JSON is valid YAML. Rename a new file as editors do, so that a half-written file is never read.
     const write = async (text: string): Promise<void> => {
       await writeFile(`${path}.new`, text)
       await rename(`${path}.new`, path)
@@ -38,7 +38,7 @@ it.each(DOORS)(
       for (const [method, more] of [
         ["RegisterService", { rule: rule(9) }],
         ["RegisterService", { rules: [rule(9)], overwrite: true }],
-        // Also what the file says already: who is told that it is registered would expect to change it.
+        // Also rules that the file already has. A caller that gets success would expect that it can change them.
         ["RegisterService", { rules: [rule(5)] }],
         ["GetService", {}],
         ["RemoveService", { overwrite: true }],
@@ -59,7 +59,7 @@ it.each(DOORS)(
       expect(taken.code).toBe(FAILED_PRECONDITION)
 
       await write("[")
-      // A load that has begun before may have read what was there.
+      // A load that began before may have read the old content.
       const isUnavailable = async (): Promise<boolean> =>
         (await door.call("RegisterService", { service_id: 1, rules: [rule(8)] })).code === UNAVAILABLE
       await until("the file cannot be read", isUnavailable)

@@ -13,7 +13,8 @@ it.each(cases)("decisions are made while %i rules are registered over %s", async
   let decided = 0
   const during = new Map<string, number[]>()
   const note = (service: string) => during.set(service, [...(during.get(service) ?? []), decided])
-  // The first thing that is asked when a registration is handled, and the last before its rules come into force.
+  // Handling a registration starts with the check of its token. `audit.changed` is the last call before the rules are
+  // in force.
   const tokens: Tokens = {
     isEmpty: false,
     allows(_token, service) {
@@ -51,7 +52,7 @@ it.each(cases)("decisions are made while %i rules are registered over %s", async
     const [before = 0, after = 0] = during.get(name) ?? []
     expect(after - before).toBeGreaterThan(3)
   }
-  // The rules are in force as a whole.
+  // All of the rules are in force.
   const request = JSON.stringify({ user: "eve", method: "GET", url: "/resource-999/1" })
   const { value } = await door.call("ShouldForwardRequest", { service: names[0], request })
   expect(value).toMatchObject({ policy: "rule-999", remaining: 4 })

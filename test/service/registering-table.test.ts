@@ -9,7 +9,7 @@ import { until } from "../servers/until.ts"
 import { DOORS, type Door } from "./door-clients.ts"
 import { type Started, startService } from "./started.ts"
 
-// Two instances whose rules are in one table, each with what a process has of its own.
+// Two instances with rules in the same table. Each has its own copy of everything that belongs to a process.
 
 const NOT_FOUND = 5
 const ABORTED = 10
@@ -61,7 +61,7 @@ it("are in force at once where they were registered, and on the other when it as
 })
 
 it("are in force at once for who registers what the other has registered already", async () => {
-  // The other would ask again tomorrow.
+  // The other instance would read the table again only tomorrow.
   const slow = rulesInTable({ client: dynamoDB.client(), tableName, timeoutMs: 20_000, pollMs: 86_400_000 })
   const late = await startService(slow)
   instances.push(late)
@@ -100,9 +100,9 @@ it("that others have stored wrongly are told, and what is right is not taken for
     const { value: read } = await one.call("GetService", { service_id: 1 })
     return (read as { rule_problems: readonly { rule: string; effect: string }[] }).rule_problems
   }
-  // The first rules of the service: the invalid one alone is out of force.
+  // These are the first rules of the service, so only the invalid one is not in force.
   expect(await effectOf()).toMatchObject([{ rule: "wrong", effect: "EFFECT_RULE" }])
-  // Neither as what was to be registered, nor as what a client of the first contract has written.
+  // Neither with the rules to register, nor with the single rule of a client of the first contract.
   for (const request of [{ rules: [rule(5)] }, { rule: rule(6) }])
     expect((await one.call("RegisterService", { service_id: 1, ...request })).code).toBe(ABORTED)
   const mended = await one.call("RegisterService", { service_id: 1, rules: [rule(5)], version: 3 })

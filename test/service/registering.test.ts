@@ -179,7 +179,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     ]
     expect(await register({ rules })).toMatchObject({ code: OK })
     expect((await get()).value).toMatchObject({ version: 1, rules, problems: [] })
-    // What is read may be registered as it is.
+    // The rules can be registered again exactly as they were read.
     const again = await register({ rules: (await get()).value.rules as object[] })
     expect(again).toMatchObject({ code: OK, value: { version: 1 } })
   })

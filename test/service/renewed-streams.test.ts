@@ -15,7 +15,7 @@ type Streams = ReadonlyMap<number, unknown>
 
 afterEach(() => void vi.restoreAllMocks())
 
-/** The sessions of all servers of HTTP/2 that are made from now on. */
+/** Collects the sessions of all HTTP/2 servers that are created from now on. */
 function sessionsFromNow(): ServerHttp2Session[] {
   const sessions: ServerHttp2Session[] = []
   const { createServer } = http2
@@ -27,7 +27,7 @@ function sessionsFromNow(): ServerHttp2Session[] {
   return sessions
 }
 
-/** The streams that are open, as Node has them. */
+/** Returns the open streams from Node's internal state. */
 function streamsOf(session: ServerHttp2Session | undefined): Streams {
   const state = Object.getOwnPropertySymbols(session).find(({ description }) => description === "state")
   return (session as unknown as Record<symbol, { streams: Streams }>)[state as symbol]?.streams as Streams
@@ -36,7 +36,7 @@ function streamsOf(session: ServerHttp2Session | undefined): Streams {
 const open = (client: ClientHttp2Session): ClientHttp2Stream =>
   beginCall(client, "/sluice.v1.RateLimiter/ShouldForwardRequest")
 
-/** What gRPC says of the call at its end. */
+/** Resolves with the gRPC status of the call. */
 async function ask(stream: ClientHttp2Stream): Promise<number> {
   const asked = create(ShouldForwardRequestRequestSchema, { serviceId: 2, request: "{}" })
   const answer = answerTo(stream)
@@ -57,7 +57,7 @@ it.each([
         ? http2.connect(`http://${started.grpc}`)
         : http2.connect(`https://${started.grpc}`, { ca: file("ca.pem"), servername: "localhost" })
     client.on("error", () => undefined)
-    // Their requests have not come yet.
+    // Their requests have not arrived yet.
     const [answered, cutOff] = [open(client), open(client)]
     const lists = new Set<Streams>()
     for (let calls = 0; calls < 2 * STREAMS_A_LIST; calls += AT_ONCE) {
@@ -69,7 +69,7 @@ it.each([
     expect(lists.size).toBe(3)
     expect([...streamsOf(sessions[0]).keys()]).toEqual([answered.id, cutOff.id])
     expect(await ask(answered)).toBe(0)
-    // Who goes down ends what is open, and finds it in that list.
+    // Destroying the session ends the open streams, which it finds in that list.
     const ended = once(cutOff, "close")
     sessions[0]?.destroy()
     await ended

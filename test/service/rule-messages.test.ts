@@ -16,7 +16,7 @@ const overGrpc = (message: RuleMessage): RuleMessage => fromBinary(RuleSchema, t
 const overHttp = (message: RuleMessage): RuleMessage =>
   fromJson(RuleSchema, JSON.parse(JSON.stringify(toJson(RuleSchema, message))))
 
-/** A list of nobody is the same as none, and a message has no empty lists. */
+/** Removes empty lists: they mean the same as absent ones, and a message cannot contain them. */
 const withoutEmpty = ({ allow, deny, match, ...rule }: Rule): Rule => ({
   ...rule,
   ...(allow?.length !== 0 && { allow }),
@@ -29,7 +29,7 @@ const withoutEmpty = ({ allow, deny, match, ...rule }: Rule): Rule => ({
   }),
 })
 
-/** What the rules say, however it was written: a message has a window's unit. */
+/** Returns what the rules mean, regardless of how they were written. A message has the unit of a window. */
 const meaningOf = (rules: readonly StorableRule[]) => {
   const { rules: parsed, problems } = parseRules(rules, "rules")
   return { rules: parsed.map(({ lacksUnit: _, ...rule }) => rule), problems }
@@ -52,7 +52,7 @@ test("rules are the same after they were messages, whatever their members and wh
     }),
     { numRuns: 500 },
   )
-  // Else a member that is new would go unnoticed here.
+  // Otherwise this test would miss a new member.
   expect([...seen].sort()).toEqual([...RULE_MEMBERS].sort())
 })
 

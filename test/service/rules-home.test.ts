@@ -17,7 +17,7 @@ import type { RuleSource } from "../../packages/core/src/rules/source.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { until } from "../servers/until.ts"
 
-/** A folder with a file of rules in it. JSON is YAML. */
+/** Creates a rules file in a new folder. JSON is valid YAML. */
 async function rulesFile(documents: readonly object[]) {
   const folder = await mkdtemp(join(tmpdir(), "sluice-"))
   const path = join(folder, "rules.yaml")
@@ -45,13 +45,13 @@ async function all<T>(values: AsyncIterable<T>): Promise<T[]> {
   return list
 }
 
-/** Removes what is registered, but for some services. */
+/** Removes all registered services except some. */
 async function clear({ registry }: RulesHome, but: readonly string[] = []): Promise<void> {
   for (const { service } of await all(registry.list()))
     if (!but.includes(service)) await registry.remove(service, { version: "any" })
 }
 
-/** Registers the good rules of these documents in place of all that is there; what is the same is not written again. */
+/** Replaces all registered rules with the good rules of these documents. Unchanged rules are not written again. */
 async function replaceAll(home: RulesHome, documents: readonly StoredRules[]): Promise<void> {
   const { registry } = home
   for (const { service_id: service, version: wanted = 1, rules: given } of documents) {
@@ -188,7 +188,7 @@ describe("a file before a registry", () => {
 
   it("has nothing for a service that neither has, also where the file has one document alone", async () => {
     expect(await home.source.load("3")).toEqual({ rules: [], problems: [] })
-    // Registered without rules is not the same.
+    // A service that is registered without rules differs from an unregistered one.
     await home.registry.register("3", [])
     expect(await home.source.load("3")).toMatchObject({ rules: [], version: 1 })
   })

@@ -18,7 +18,7 @@ import { openHealth } from "./health-client.ts"
 import { NO_METRICS } from "./in-process.ts"
 import { openStranger } from "./stranger.ts"
 
-// The same as the program does, in this process: what hangs on it can be looked at.
+// Runs the same code as the program, but in this process, so that a test can inspect what it uses.
 
 const FREE = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--operations", "127.0.0.1:0"]
 const pem = (name: string): string => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
@@ -30,7 +30,7 @@ let rules: string
 let running: Running | undefined
 let lines: { readonly msg: string; readonly ports?: Readonly<Record<string, number>> }[]
 let log: Log
-/** What is to be closed after a test, the last one opened first. */
+/** The functions to run after a test, the last one first. */
 const opened: (() => unknown)[] = []
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "sluice-running-"))
@@ -347,7 +347,7 @@ describe("a service that runs", () => {
     const env = { REDIS_URL: `redis://${proxy.host}:${proxy.port}` }
     const { operations } = await run(["--rules", rules, "--redis-prefix", "p:"], NO_METRICS, env)
     const look = async () => (await (await fetch(`${operations}/readyz`)).text()).includes('"reachable"')
-    /** Looks until it is reachable, and yields how often. */
+    /** Repeats the look until Redis is reachable. Returns the number of looks. */
     const looksUntilReachable = async () => {
       let looks = 0
       const isReachable = async () => {
@@ -365,7 +365,7 @@ describe("a service that runs", () => {
     expect(await Promise.all(Array.from({ length: 5 }, look))).toEqual([false, false, false, false, false])
     proxy.resume()
     const looks = await looksUntilReachable()
-    // One for all five; on a busy machine they may not have come together.
+    // One ping serves all five looks. On a busy machine, they may not have come together.
     expect((await pings()) - before - looks).toBeLessThan(5)
     proxy.refuse()
     proxy.cut()
@@ -374,7 +374,7 @@ describe("a service that runs", () => {
     expect([await look(), await look()]).toEqual([false, false])
     await proxy.accept()
     await until("it is back", () => said("connected to Redis again"))
-    // What was asked meanwhile is not sent now.
+    // Pings that were requested during the outage are not sent now.
     expect((await looksUntilReachable()) - ((await pings()) - whenGone)).toBeGreaterThanOrEqual(0)
   })
 
@@ -414,10 +414,10 @@ describe("a service that runs", () => {
       registered: { error: { code: 9 } },
       asked: { value: { policy: "all" } },
     })
-    // Other processes may count in the same Redis, and would not hear of it.
+    // Other processes may count in the same Redis, and they would not learn about the change.
     expect(await register({ REDIS_URL: "redis://127.0.0.1:1" }, "shop")).toMatchObject({
       registered: { error: { code: 9 } },
-      // Nobody has registered it: that is no mistake of the file.
+      // The service was never registered, which is not an error of the file.
       asked: { value: { should_forward: true, policy: "" } },
     })
   })

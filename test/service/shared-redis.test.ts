@@ -14,7 +14,7 @@ service_id: 1
 rules: { name: fifty, field: user, algorithm: fixed-window, rate: { requests_per_unit: 50, unit: week } }
 `
 
-/** An instance with a client of its own. */
+/** An instance with its own client. */
 interface Instance {
   readonly started: Started
   readonly stranger: Stranger
@@ -73,7 +73,7 @@ describe("instances of the service on one Redis", () => {
     await ask(instance, "gone")
     server.freeze()
     const called = await ask(instance, "gone", {}, { deadline: Date.now() + 150 })
-    // The service finds out a little later than the caller: it counts from the arrival of the call.
+    // The service times out slightly later than the caller, because it counts from the arrival of the call.
     await sleep(500)
     server.thaw()
     expect("error" in called && called.error.code).toBe(status.DEADLINE_EXCEEDED)
@@ -81,7 +81,7 @@ describe("instances of the service on one Redis", () => {
       const looked = await ask(instance, "gone", { peek: true })
       return "value" in looked && looked.value.remaining
     }
-    // It was taken when Redis went on, and is given back after that: what a later look sees at first may be either.
+    // The unit was taken when Redis continued, and is given back after that. The first looks may see either state.
     await until("the units are back", async () => (await remaining()) === 49)
   })
 
@@ -105,7 +105,7 @@ describe("instances of the service on one Redis", () => {
         (response) => response.status,
         (error: Error) => error.name,
       )
-      // A connection that is closed is seen a little later on the other side.
+      // The service notices a closed connection slightly later.
       await sleep(500)
       server.thaw()
       expect(status).toBe(signal === null ? 504 : "TimeoutError")
@@ -113,14 +113,14 @@ describe("instances of the service on one Redis", () => {
         const looked = await ask(instance, user, { peek: true })
         return "value" in looked && looked.value.remaining
       }
-      // Both have taken before this one is asked for: without giving back it would stay at 48.
+      // Both requests have taken a unit before this peek. Without the refund, 48 would remain.
       await until("the units are back", async () => (await remaining()) === 49)
     },
   )
 
   it("never swap the answers of requests that are decided at the same time, by whatever door", async () => {
     const round = async ({ started, stranger }: Instance, from: number): Promise<void> => {
-      // Each has a client of its own, and costs another number: what is left tells whose answer it is.
+      // Each request has its own user and a different cost, so what remains identifies its answer.
       const costs = Array.from({ length: 40 }, (_, index) => index + 1)
       const request = (cost: number, way: string) => ({
         service_id: 1,
@@ -227,7 +227,7 @@ async function startInstance(
   const client = new Redis(server.port, server.host, { retryStrategy: () => 50 })
   client.on("error", () => undefined)
   await client.ping()
-  // A minute or a day must not end meanwhile.
+  // A manual clock, because a minute or a day must not end during a test.
   const store = redisStore({ client, clock: manualClock(Date.now()), timeoutMs: 20_000 })
   const logger = { warn() {}, error() {} }
   const started = await startService(rules, { shared: { store, storeTimeoutMs: 20_000, logger, ...options } })

@@ -12,12 +12,12 @@ import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
 import { type Started, startService, TWO_SERVICES } from "./started.ts"
 
-// Attacks that cost their sender almost nothing: connections that never get as far as a request.
+// Attacks that cost their sender almost nothing: connections that never complete a request.
 
 const ARRIVAL_MS = 500
-/** A ping is sent after a second at the earliest, and may be answered within 5 s. */
+/** The service sends a ping after one second or later. The peer has 5 s to answer it. */
 const SILENT_MS = 6_000
-/** What a loaded machine may add to a deadline. */
+/** The time that a loaded machine may add to a deadline. */
 const SLACK_MS = 10_000
 const BOUNDS = {
   maxMessageBytes: 100_000,
@@ -32,7 +32,7 @@ const HALF_CLIENT_HELLO = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00])
 const HALF_PREFACE = "PRI * HTTP/2.0\r\n"
 const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 const EMPTY_SETTINGS = "\0\0\0\x04\0\0\0\0\0"
-/** HEADERS of stream 1 without END_HEADERS: the rest of the block has to follow, and never does. */
+/** HEADERS of stream 1 without END_HEADERS. The rest of the block must follow, but never does. */
 const HALF_HEADER_BLOCK = "\0\0\x01\x01\0\0\0\0\x01\x83"
 const HALF_HEAD = `POST ${FORWARD} HTTP/1.1\r\nhost: a\r\n`
 const file = (name: string): Buffer => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url))
@@ -74,7 +74,10 @@ async function closed(attacking: readonly Socket[], withinMs: number): Promise<n
   return performance.now() - sinceMs
 }
 
-/** A call that an innocent client makes by a connection of its own: "200", the status of gRPC, or why there is no answer. */
+/**
+ * Sends a request as an innocent client, on its own connection. Resolves with "200", the gRPC status, or the reason why
+ * there is no answer.
+ */
 async function ask(to: Started, door: DoorName, tls: boolean): Promise<string> {
   if (door === "grpc") {
     const session = tls
@@ -176,7 +179,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     await until("the others are closed", () => attacking.filter((socket) => socket.closed).length === 75)
     expect(refused).toEqual(Array(75).fill(["peer", "127.0.0.2"]))
     expect(await ask(started, door, false)).toBe(ANSWERED[door])
-    // What it lets go of can be had again.
+    // Connections that it closes become available again.
     for (const socket of attacking) socket.destroy()
     const ofAttacker = (): Promise<boolean> =>
       attack(started as Started, door, "", "127.0.0.2").then(async (socket) => {
@@ -192,7 +195,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     if (door === "http") {
       const socket = await attack(started, door, `GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n`)
       await once(socket, "data")
-      // An empty line before a request is allowed, and switches off the timer that Node has for idle connections.
+      // An empty line is allowed before a request. It also stops Node's timer for idle connections.
       const drip = setInterval(() => socket.write("\r\n"), 100)
       await closed([socket], idleMs + ARRIVAL_MS + SLACK_MS)
       clearInterval(drip)
@@ -211,7 +214,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
       goaway = code
     })
     expect(await call(idle)).toBe(0)
-    // A client that answers pings, and sends its own.
+    // This client answers pings and sends its own.
     const pings = setInterval(() => void (idle.destroyed || idle.ping(() => undefined)), 100)
     const sinceMs = performance.now()
     while (!idle.destroyed && performance.now() - sinceMs < idleMs + SLACK_MS) {

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { createRuleBook, fileRules, manualClock, memoryStore, type RuleSource } from "@sluice/core"
 import { createDecisionService, type DecisionServiceParts, type RulesHome, tokens } from "@sluice/service"
 
-/** The contract's two items: user_id 5 a minute of service 1, service 2 at most 10 a day. */
+/** The two items of the contract: in service 1, user_id 5 a minute, and in service 2, at most 10 a day. */
 export const TWO_SERVICES = `
 service_id: 1
 rules:
@@ -20,7 +20,10 @@ rules:
   request_rejection_message: exhausted-daily-limit
 `
 
-/** One service with all the room there is, one that holds whoever comes after the first, and one that holds one of them. */
+/**
+ * Three services: the first has plenty of quota. The second holds every request after the first, and the third holds
+ * only one of them.
+ */
 export const WAITING = `
 service_id: 1
 rules: { name: units, field: user, rate: { requests_per_unit: 1000000, unit: day } }
@@ -40,18 +43,21 @@ rules:
   throttle: { kind: queue, max_waiting: 1, max_wait_ms: 86400000 }
 `
 
-/** A decision service in this process, on ports of its own. */
+/** A decision service in this process, on its own ports. */
 export interface Started {
   readonly grpc: string
   readonly http: string
-  /** What it has told of itself as a fault. */
+  /** The faults that it reported about itself. */
   readonly faults: unknown[]
   stop(): Promise<void>
-  /** The same, and resolves with whether all that was in flight has been answered in time. */
+  /** Stops it. Resolves with true if everything in flight was answered in time. */
   end(timeoutMs: number): Promise<boolean>
 }
 
-/** Starts one whose rules are this file's, or where they are registered, each store and option its own unless given. */
+/**
+ * Starts a service with a file of these rules, or with the given home of rules. It has its own store and options unless
+ * they are given.
+ */
 export async function startService(
   rules: string | RulesHome,
   parts: Partial<DecisionServiceParts> = {},
@@ -60,7 +66,7 @@ export async function startService(
   const folder = mkdtempSync(join(tmpdir(), "sluice-service-"))
   const { source, registry } = typeof rules === "string" ? inFile(folder, rules) : rules
   const book = createRuleBook({ source, services: "all" })
-  // A minute or a day must not end meanwhile.
+  // A manual clock, because a minute or a day must not end during a test.
   const store = memoryStore({ clock: manualClock(Date.now()) })
   const faults: unknown[] = []
   const service = createDecisionService({

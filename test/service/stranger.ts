@@ -10,10 +10,10 @@ import { loadSync } from "@grpc/proto-loader"
 
 const PROTO = fileURLToPath(new URL("../../packages/service/proto", import.meta.url))
 
-/** What has come of a call. */
+/** The result of a call. */
 export type Called = { readonly value: Readonly<Record<string, unknown>> } | { readonly error: ServiceError }
 
-/** A client that knows the service by its proto files alone: no code of ours is in it. */
+/** A client that uses only the service's proto files and none of our code. */
 export interface Stranger {
   call(
     method: string,
@@ -23,7 +23,7 @@ export interface Stranger {
   close(): void
 }
 
-/** Opens one for a service of a proto file: "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter". */
+/** Opens a client for a service of a proto file: "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter". */
 export function openStranger(
   address: string,
   file: string,

@@ -11,7 +11,7 @@ import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
 import { TWO_SERVICES } from "./started.ts"
 
-// Attacks on the memory of the program: requests that never end, or that a rule holds, by senders that need no token.
+// Attacks on the program's memory: requests that never end, or that a rule holds. Their senders need no token.
 
 const MIB = 2 ** 20
 const PROBE = fileURLToPath(new URL("memory-probe.mjs", import.meta.url))
@@ -19,7 +19,7 @@ const ATTACK = fileURLToPath(new URL("unfinished-attack.mjs", import.meta.url))
 const KINDS = ["heapUsed", "external", "arrayBuffers"] as const
 const MANY = `${FORWARD}s`
 
-/** A service whose rule admits one request, and holds all others. */
+/** A service whose rule admits one request and holds all others. */
 const HOLDING = `---
 service_id: 3
 rules:
@@ -31,7 +31,7 @@ rules:
 const ends: (() => void)[] = []
 let folder: string
 let program: Program
-/** Before any attack. */
+/** The memory before any attack. */
 let atFirst: Memory
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "sluice-bytes-"))
@@ -69,7 +69,7 @@ async function memoryOf(of: Program): Promise<Memory> {
   return said().at(-1) as unknown as Memory
 }
 
-/** The answer to an innocent call by a connection of its own. */
+/** Sends an innocent call on its own connection. Resolves with its answer. */
 async function innocent(of: Program): Promise<string> {
   const session = openRaw(of.grpc)
   const stream = beginCall(session, FORWARD)
@@ -92,11 +92,11 @@ interface Attack {
   readonly streams?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly bomb?: boolean
-  /** Whether each request is complete and about the service that holds it. */
+  /** True if each request is complete and for the service that holds it. */
   readonly held?: boolean
 }
 
-/** Starts an attack, and resolves when it has sent what it can. It keeps its connections. */
+/** Starts an attack. Resolves when it has sent all that it can. It keeps its connections. */
 async function attack(of: Program, what: Attack): Promise<ChildProcess> {
   const port = Number(new URL(what.door === "grpc" ? `http://${of.grpc}` : of.http).port)
   const child = spawn(process.execPath, [ATTACK, JSON.stringify({ ...what, port })])
@@ -112,13 +112,13 @@ async function attack(of: Program, what: Attack): Promise<ChildProcess> {
 
 const GRPC = { door: "grpc", connections: 4, streams: 250 } as const
 const HTTP = { door: "http", connections: 600 } as const
-/** Batches of 4 MB are sent by fewer: together they have 256 MB, more than the program may take. */
+/** Fewer senders send batches of 4 MB. Together they have 256 MB, which is more than the program may use. */
 const GRPC_BATCHES = { ...GRPC, streams: 16, path: MANY, bytes: 4_000_000 } as const
 const HTTP_BATCHES = { ...HTTP, connections: 64, path: MANY, bytes: 4_000_000 } as const
 /** Held calls of 64 kB are objects of more than a megabyte each. */
 const GRPC_HELD = { ...GRPC, streams: 75, path: FORWARD, bytes: 64_000, held: true } as const
 const HTTP_HELD = { ...HTTP, connections: 300, path: FORWARD, bytes: 64_000, held: true } as const
-/** What @grpc/grpc-js reads. */
+/** @grpc/grpc-js reads calls with this header. */
 const GZIP = { "grpc-encoding": "gzip" }
 
 describe("the memory of the program", () => {
@@ -148,11 +148,11 @@ describe("the memory of the program", () => {
     isOver = true
     await asking
     expect(new Set(asked)).toEqual(new Set(["0 200"]))
-    // The highest of all attacks up to this one.
+    // The peak of all attacks so far.
     const { peakRss } = await memoryOf(program)
     expect((peakRss - atFirst.rss) / MIB).toBeLessThan(200)
     attacker.kill("SIGKILL")
-    // What the attacker has sent is still read: hundreds of megabytes, as fast as this machine can.
+    // The program still reads what the attacker has sent: hundreds of megabytes, as fast as this machine can.
     await until("it is given back", async () => {
       await sleep(500)
       const after = await memoryOf(program)

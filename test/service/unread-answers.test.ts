@@ -7,21 +7,21 @@ import { framed } from "./raw-call.ts"
 import { startService, TWO_SERVICES } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
-/** A question about so many requests, as gRPC frames it. */
+/** Returns a batch of this many requests in a gRPC frame. */
 function question(requests: number): Buffer {
   const one = { serviceId: 1, request: '{"user_id":"a"}' }
   const message = create(ShouldForwardRequestsRequestSchema, { requests: Array(requests).fill(one) })
   return framed(toBinary(ShouldForwardRequestsRequestSchema, message))
 }
 
-/** How a call ends of which the answer is not read: "answered" when it has begun to come, else the error. */
+/** Sends a call without reading its answer. Resolves with "answered" when the answer has begun, or with the error. */
 async function ask(session: ClientHttp2Session, bytes: Buffer): Promise<string> {
   const path = "/sluice.v1.RateLimiter/ShouldForwardRequests"
   const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc" })
   stream.end(bytes)
   try {
     await once(stream, "response")
-    // An error that comes with the end of the connection is nobody's.
+    // Ignore the error that comes with the end of the connection.
     stream.on("error", () => undefined)
     return "answered"
   } catch (error) {
@@ -31,7 +31,7 @@ async function ask(session: ClientHttp2Session, bytes: Buffer): Promise<string> 
 
 it("answers that nobody reads are kept up to a bound for each connection, which ends when its peer asks on", async () => {
   const started = await startService(TWO_SERVICES)
-  // No byte of an answer may be sent until it says so.
+  // With this window, the server may not send any byte of an answer.
   const session = connect(`http://${started.grpc}`, { settings: { initialWindowSize: 0 } })
   session.on("error", () => undefined)
   const closed = new Promise((resolve) => session.once("close", resolve))

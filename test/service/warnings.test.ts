@@ -14,7 +14,7 @@ it("a warning of a service's limiter says whose it is, and what who asks should 
   const say = (fields: object, message: string): void => void said.push({ ...fields, message })
   const started = await startService(RULES, { shared: { logger: { warn: say, error: say } } })
   const envoy = openEnvoy(started.grpc)
-  // An address that is none, twice: it is said once.
+  // An invalid address, twice: it is logged once.
   for (const domain of ["shop", "shop", "bank"]) await envoy.ask(domain, [{ remote_address: "" }])
   const message = expect.stringMatching(
     /^Who asked gave no address of a client: "ip" in "request", or from Envoy/,
