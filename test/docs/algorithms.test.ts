@@ -3,7 +3,7 @@ import { expect, it } from "vitest"
 import { ALGORITHM_NAMES, ALGORITHMS, readsMember } from "../../packages/core/src/algorithms/kinds.ts"
 import { ROOT } from "./documents.ts"
 
-/** The cells of each row of a document's tables whose first cell names an algorithm, alone or with members in parentheses. */
+/** Returns the cells of each table row whose first cell names an algorithm, alone or with members in parentheses. */
 function rowsOf(document: string): (readonly [name: string, cells: readonly string[]])[] {
   const rows = readFileSync(ROOT + document, "utf8").match(/^\|.*\|$/gm) ?? []
   return rows.flatMap((row) => {

@@ -12,7 +12,7 @@ interface Answer {
   readonly body: unknown
 }
 
-/** What a client gets, its first line and headers as they were sent. */
+/** Resolves with a client's answer. The first line and the headers are as they were sent. */
 function answerOf(url: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const asked = request(url, (response) => {
@@ -44,7 +44,7 @@ it("the README shows what a client over its limit gets", async () => {
   app.get("/", (_req, res) => void res.json({}))
   const { url, close } = await listen(app)
   onTestFinished(close)
-  // 17 seconds before the minute ends.
+  // Just under 17 seconds before the minute ends.
   clock.advance(43_001)
   for (let times = 0; times < 100; times++) await fetch(url)
   const answer = await answerOf(url)

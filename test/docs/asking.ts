@@ -1,6 +1,6 @@
 import type { Block } from "./blocks.ts"
 
-/** A request that is sent several times, and the statuses that it has to get; none: any below 500. */
+/** A request that is sent several times, and the expected statuses. Without statuses, any below 500 is accepted. */
 interface Ask {
   readonly method: string
   readonly path: string
@@ -10,9 +10,9 @@ interface Ask {
 const ROUTE = /\b(?:app|router)\.(get|post|put|patch|delete)\("(\/[^"]*)"/g
 
 /**
- * What a comment says behind its prelude, `<!-- run: express, /search 200*3 429, POST /login 200 -->`; without, `/` and each
- * route that the block registers, once.
- * @throws Error where that cannot be read
+ * Returns the requests that a comment lists after its prelude: `<!-- run: express, /search 200*3 429, POST /login 200
+ * -->`. Without a list, returns `/` and each route that the block registers, once.
+ * @throws Error when the list is invalid
  */
 export function parseAsks({ run = "", text }: Block): Ask[] {
   const [, ...told] = run.split(",").map((part) => part.trim())
@@ -39,7 +39,7 @@ function parseAsk(text: string): Ask {
   return { method, path, statuses: repeated }
 }
 
-/** Sends them one after the other; yields one line for each that was not answered as it has to be. */
+/** Sends the requests in order. Returns one line for each request whose answers are wrong. */
 export async function ask(url: string, asks: readonly Ask[]): Promise<string[]> {
   const wrong: string[] = []
   for (const { method, path, statuses } of asks) {
@@ -55,7 +55,7 @@ export async function ask(url: string, asks: readonly Ask[]): Promise<string[]> 
   return wrong
 }
 
-/** As a comment would say it: "200*3 429". */
+/** Returns the statuses in the form of a comment: "200*3 429". */
 function inShort(statuses: readonly number[]): string {
   const parts = String(statuses).match(/(\d+)(?:,\1)*/g) ?? []
   return parts

@@ -9,7 +9,7 @@ afterAll(stopRedis)
 
 const documents = findDocuments().map((document) => ({ document, blocks: blocksOf(document) }))
 
-/** A block that no document has. */
+/** Creates a block that is not part of any document. */
 const block = (text: string, run?: string): Block => ({
   document: "docs/page.md",
   line: 7,
@@ -21,7 +21,7 @@ const block = (text: string, run?: string): Block => ({
 it("what the documents show in TypeScript has the right types, and what is wrong is told", {
   timeout: 600_000,
 }, async () => {
-  // In one program, since each takes seconds.
+  // Check all in one program, because each program takes seconds.
   const told = await checkTypes([
     ...documents.flatMap(({ blocks }) => blocks).filter(isTyped),
     block('app.use(handler)\napp.use(rateLimit({ limit: 5, windw: "1 minute" }))'),

@@ -1,19 +1,19 @@
-/** A fenced block of a document, and what the comment before it says of it. */
+/** A fenced block of a document, with the instructions of the comment before it. */
 export interface Block {
-  /** From the folder of the repository: "docs/guides/rules.md". */
+  /** The path from the root of the repository: "docs/guides/rules.md". */
   readonly document: string
-  /** Where its first line of text is, from 1. */
+  /** The line number of its first line of text, from 1. */
   readonly line: number
-  /** What stands behind the fence; empty where nothing does. */
+  /** The language after the opening fence; empty if there is none. */
   readonly language: string
   readonly text: string
-  /** `<!-- run: express, /search 200*3 429 -->`: the prelude, and the requests that are sent afterwards. */
+  /** `<!-- run: express, /search 200*3 429 -->`: the prelude, and the requests to send afterwards. */
   readonly run?: string
   /** `<!-- tested by: test/otel/guide.test.ts -->`: the test that runs it instead. */
   readonly testedBy?: string
 }
 
-/** Where it is, as editors know it: "README.md:15". */
+/** Returns the place of the block in the form that editors understand: "README.md:15". */
 export function placeOf({ document, line }: Block, atLine = 1): string {
   return `${document}:${line + atLine - 1}`
 }
@@ -22,8 +22,8 @@ const FENCE = /^( *)(`{3,}|~{3,})\s*(.*)$/
 const COMMENT = /^<!--\s*(run|tested by):\s*(.*?)\s*-->$/
 
 /**
- * The fenced blocks of a document, in order.
- * @throws Error where a fence is not closed, or where a comment that says how a block is run stands before none.
+ * Returns the fenced blocks of a document, in order.
+ * @throws Error when a fence is not closed, or when no block follows a comment that says how to run one
  */
 export function readBlocks(document: string, markdown: string): Block[] {
   const lines = markdown.split("\n")

@@ -22,7 +22,7 @@ beforeEach(async () => {
   server = await startDynamoDB()
   folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
   process.chdir(folder)
-  // As a user has set them: the commands name neither a server nor who asks it.
+  // These settings come from the user's environment. The commands contain neither the server nor the credentials.
   const settings = {
     AWS_ENDPOINT_URL_DYNAMODB: server.endpoint,
     AWS_REGION: "eu-central-1",
@@ -49,7 +49,7 @@ rules:
 `,
   )
 
-/** Registers rules until this version is there; the last have this limit. */
+/** Registers rules until this version exists. The last rules have this limit. */
 async function registerUntil(version: number, limit: number): Promise<void> {
   const registry = dynamoDBRegistry({ client: server.client(), tableName: "rules" })
   await registry.createTable()
@@ -59,7 +59,7 @@ async function registerUntil(version: number, limit: number): Promise<void> {
   }
 }
 
-/** Runs the command of a block, behind "$ ", and yields what it prints. */
+/** Runs the command of a block, after "$ ", and returns its output. */
 async function runShown({ text }: Block): Promise<{ shown: string; printed: string }> {
   const [command = "", ...lines] = text.split("\n")
   const [line] = commandLines(command.replace("$ ", ""))
@@ -77,7 +77,7 @@ it("runs the commands one after the other, once the table has version 7", async 
     expect([command, err]).toEqual([command, ""])
     if (command === "create-table") await registerUntil(7, 20)
   }
-  // diff ends with 1 where something differs.
+  // diff exits with 1 when there is a difference.
   expect(codes).toEqual({ "create-table": 0, check: 0, diff: 1, push: 0, list: 0, pull: 0, remove: 0 })
 })
 

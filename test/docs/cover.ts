@@ -9,7 +9,10 @@ import { closeAll, enterSurroundings } from "./surroundings.ts"
 import { outlineOf } from "./typescript/outline.ts"
 import { runTypeScript } from "./typescript/run.ts"
 
-/** How a block of each language is covered here; yields what is wrong with it. Others need a test that names the document. */
+/**
+ * The check for a block of each language, which returns what is wrong. Blocks in other languages need a test that names
+ * the document.
+ */
 const LANGUAGES: Readonly<Record<string, (block: Block) => string[] | Promise<string[]>>> = {
   ts: runBlock,
   js: runBlock,
@@ -18,25 +21,25 @@ const LANGUAGES: Readonly<Record<string, (block: Block) => string[] | Promise<st
   sh: lookUpCommands,
 }
 
-/** What a program prints or a server answers, and queries: only a test of their own can tell whether they are right. */
+/** Program output, server answers and queries. Only a separate test can decide whether they are right. */
 const TESTED_ELSEWHERE = ["text", "console", "http", "promql", "sql"]
 
-/** Whether TypeScript has a say here. */
+/** True if TypeScript can check the block. */
 export function isTyped(block: Block): boolean {
   return (block.language === "ts" || block.language === "js") && !isRunAsInstalled(block)
 }
 
 /**
- * Whether it is a program in the README of a package, or in CommonJS: `test/packages` compiles and runs those where the package
- * has been installed, as its reader does.
+ * True for a program in the README of a package, or in CommonJS. `test/packages` compiles and runs these programs where
+ * the package is installed, as a reader would.
  */
 function isRunAsInstalled({ document, text }: Block): boolean {
   return document.startsWith("packages/") && /\.listen\(|\brequire\(/.test(text)
 }
 
 /**
- * Does with a block what its language asks for: runs it, parses it, looks its commands up; or sees that the test which its
- * comment names is there and speaks of the document. Yields what is wrong, each with its place; nothing is good.
+ * Covers a block according to its language: runs it, parses it, or looks its commands up. If a comment names a test,
+ * the test must exist and mention the document. Returns what is wrong, each with its place. An empty result is good.
  */
 export async function cover(block: Block): Promise<string[]> {
   const { language, testedBy } = block

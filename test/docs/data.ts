@@ -2,7 +2,7 @@ import { readRuleFile } from "@sluice/core"
 import { parseAllDocuments } from "yaml"
 import { type Block, placeOf } from "./blocks.ts"
 
-/** What is wrong with a block of YAML or JSON; rule documents are read as a rules file is. */
+/** Returns what is wrong with a block of YAML or JSON. Rule documents are read like a rules file. */
 export async function readData(block: Block): Promise<string[]> {
   const { language, text } = block
   const isRules = /^(service_id|rules)\b|^\s*\{\s*"(service_id|rules)": (?!\{)/.test(text)

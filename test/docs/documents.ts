@@ -2,10 +2,13 @@ import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { type Block, readBlocks } from "./blocks.ts"
 
-/** The folder of the repository, with a slash at its end. */
+/** The root of the repository, with a slash at the end. */
 export const ROOT: string = fileURLToPath(new URL("../../", import.meta.url))
 
-/** What there is to read, from the folder of the repository: beside the README, all of docs, and what is beside each package. */
+/**
+ * Returns the paths of all documents from the root: the README and its neighbors, all of docs, and the documents of
+ * each package.
+ */
 export function findDocuments(): string[] {
   const folders = ["examples", "bench", ...readdirSync(`${ROOT}packages`).map((name) => `packages/${name}`)]
   return [
@@ -21,7 +24,7 @@ export function findDocuments(): string[] {
   ].sort()
 }
 
-/** The blocks of a document, by its path from the folder of the repository. */
+/** Returns the blocks of a document, by its path from the root. */
 export function blocksOf(document: string): Block[] {
   return readBlocks(document, readFileSync(ROOT + document, "utf8"))
 }

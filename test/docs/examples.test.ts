@@ -23,7 +23,7 @@ const { scripts } = JSON.parse(await readFile(new URL("package.json", folder), "
 
 type App = Parameters<typeof serve>[0]
 
-/** The apps as they are when they are started, but for the clock; and what the curl line meets. */
+/** The apps as their users start them, except for the clock, with the statuses that the curl line gets. */
 const EXAMPLES: Readonly<Record<string, { app: (clock: Clock) => App | Promise<App>; meets: string }>> = {
   "src/express.ts": { app: (clock) => express({ clock }), meets: "200 200 200 429 429 429" },
   "src/fastify.ts": { app: (clock) => fastify({ clock }), meets: "200 200 200 429 429 429" },

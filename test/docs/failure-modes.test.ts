@@ -16,17 +16,17 @@ describe("a Redis that", () => {
 
   it.each(rows)("%s: a request waits %s, and the error is %s", async (what = "", waits, type = "") => {
     const seen = await breakRedis(what)
-    // Nobody is waited for after five failures in a row; a server that can still say something may interrupt them.
+    // After five failures in a row, no request waits. A server that can still answer in some way may interrupt them.
     const { unavailable = 0, ...errors } = seen.errors
     const told = type.replaceAll("`", "")
     expect(Object.keys(errors)).toEqual([told])
     expect(errors[told]).toBeGreaterThanOrEqual(5)
     expect(unavailable).toBeGreaterThan(0)
-    // The limit is 10, which this process admits by itself.
+    // The limit is 10. This process admits those 10 requests by itself.
     expect(seen.statuses).toEqual([...Array(10).fill(200), 429, 429])
     expect(seen.told).toEqual(Array(12).fill({ policy: true, quota: false, retryAfter: expect.any(Boolean) }))
     expect(seen.told.map(({ retryAfter }) => retryAfter)).toEqual([...Array(10).fill(false), true, true])
-    // What is not waited for is told by its type.
+    // The error type of a request that does not wait is not "timeout".
     expect([waits?.startsWith("`storeTimeoutMs`"), waits === "not at all"]).toContain(true)
     expect(told === "timeout").toBe(waits !== "not at all")
     if (told === "timeout") expect(seen.waited).toBe(true)

@@ -4,7 +4,7 @@ import { cover } from "./cover.ts"
 import { stopRedis } from "./preludes/redis.ts"
 import { commandLines } from "./shell/words.ts"
 
-// What the tests of the documents would say of documents that are wrong.
+// Tests the results of the document tests for documents with mistakes.
 
 afterAll(stopRedis)
 

@@ -7,7 +7,7 @@ import { blocksTestedBy } from "./shown.ts"
 const [house, arrows] = blocksTestedBy("test/docs/house.test.ts", "ARCHITECTURE.md", 2) as [Block, Block]
 const packages = readdirSync(`${ROOT}packages`)
 
-/** Files and folders of the workspace that are not made, without what is in packages from elsewhere. */
+/** Returns the names of the files and folders below a folder, except dependencies and build results. */
 function namesBelow(folder: string): string[] {
   return readdirSync(ROOT + folder, { withFileTypes: true }).flatMap((entry) => {
     if (["node_modules", "dist", "coverage"].includes(entry.name)) return []
@@ -59,7 +59,7 @@ describe("CONTRIBUTING.md counts what it takes to add", () => {
   const rows = table.trim().split("\n").slice(2)
   const cells = rows.map((row) => row.split("|").slice(1, -1)) as [string, string, string, string, string][]
 
-  /** The files that a cell names, from the root. */
+  /** Returns the paths that a cell names, from the root. */
   const pathsIn = (cell: string): string[] =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, path = ""]) =>
       /^(examples|packages|test)\//.test(path) ? path : `packages/core/src/${path}`,

@@ -13,12 +13,12 @@ const PRELUDES: Readonly<Record<string, () => Promise<Prelude>>> = {
   work: () => import("./preludes/work.ts"),
 }
 
-/** By what a block imports; Express where that tells nothing. */
+/** The frameworks, by the modules that a block imports. The default is Express. */
 const FRAMEWORKS = { koa: /^(@sluice\/)?koa|^@koa\//, fastify: /^(@sluice\/)?fastify|^@fastify\// }
 
 /**
- * The prelude of a block: the one that its comment names, else its framework's.
- * @throws Error where there is no such prelude
+ * Returns the prelude of a block: the one that its comment names, or the one of its framework.
+ * @throws Error when the named prelude does not exist
  */
 export function preludeOf({ run, text }: Block): string {
   const named = /^\w+/.exec(run ?? "")?.[0]
@@ -33,12 +33,12 @@ export function preludeOf({ run, text }: Block): string {
   return framework
 }
 
-/** The names that a prelude has for a block that takes them for granted. */
+/** Returns the names that a prelude provides to a block. */
 export async function namesOf(prelude: string): Promise<string[]> {
   return Object.keys((await loadPrelude(prelude)).given)
 }
 
-/** Makes those that this block takes for granted, for the test that is running. */
+/** Creates the values that this block uses from its prelude, for the current test. */
 export async function givenTo(block: Block): Promise<Record<string, unknown>> {
   const { given } = await loadPrelude(preludeOf(block))
   const { free } = outlineOf(block.text)
@@ -46,7 +46,7 @@ export async function givenTo(block: Block): Promise<Record<string, unknown>> {
   return Object.fromEntries(await Promise.all(wanted.map(async ([name, make]) => [name, await make()])))
 }
 
-/** Asks the app of a block what its comment says, or each of its routes once; yields what was answered otherwise. */
+/** Sends the requests of the block's comment to its app, or each of its routes once. Returns the wrong answers. */
 export async function askApp(block: Block, app: unknown): Promise<string[]> {
   const { serve } = await loadPrelude(preludeOf(block))
   if (app === undefined || serve === undefined) return []

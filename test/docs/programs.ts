@@ -8,24 +8,24 @@ import { freePort } from "../servers/free-port.ts"
 import { until } from "../servers/until.ts"
 import { ROOT } from "./documents.ts"
 
-/** An app that runs as a process of its own. */
+/** An app in its own process. */
 export interface Program {
   /** "http://127.0.0.1:1234" */
   readonly url: string
-  /** All that it has written. */
+  /** Returns all output so far. */
   output(): string
 }
 
 /**
- * Loaded before an app: by its clock a minute began ten seconds before the process did, so that none ends during a test, on
- * any machine that needs less than fifty seconds for it.
+ * A module that is loaded before an app. On its clock, a minute began ten seconds before the process did. No minute
+ * ends during a test if the machine needs less than fifty seconds for it.
  */
 const EARLY_IN_A_MINUTE = `
 const sinceMinuteMs = (performance.timeOrigin + performance.now()) % 60_000
 Object.defineProperty(performance, "timeOrigin", { value: performance.timeOrigin - sinceMinuteMs + 10_000 })
 `
 
-/** A folder with these files, in which the packages of the workspace are installed; it goes with the test that is running. */
+/** Creates a folder with these files and the packages of the workspace. It is removed when the current test ends. */
 export function makeFolder(files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), "sluice-docs-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -35,7 +35,7 @@ export function makeFolder(files: Readonly<Record<string, string>>): string {
   return folder
 }
 
-/** Starts a folder's app.js on a free port, and yields once it answers there. It ends with the test that is running. */
+/** Starts a folder's app.js on a free port. Resolves when it listens. It stops when the current test ends. */
 export async function startApp(folder: string, env: Readonly<Record<string, string>> = {}): Promise<Program> {
   const port = await freePort()
   const child = spawn(process.execPath, ["--import", "./early.js", "app.js"], {
@@ -55,7 +55,7 @@ export async function startApp(folder: string, env: Readonly<Record<string, stri
     await ended
   })
   const url = `http://127.0.0.1:${port}`
-  // Not by a request, which would be counted.
+  // Check without a request, because requests are counted.
   await until("app.js listens", () => accepts(port)).catch((error: Error) => {
     throw new Error(`${error.message}: ${output}`)
   })

@@ -10,15 +10,15 @@ import { parseCurl } from "./shell/curl.ts"
 import { commandLines } from "./shell/words.ts"
 import { blocksTestedBy } from "./shown.ts"
 
-// The programs of the guide as processes of their own, on what is built: `pnpm test` builds it first. `pnpm packages` shows that the
-// packages can be packed and used in a project of their own.
+// Runs the programs of the guide in separate processes, on the built packages. `pnpm test` builds them first. `pnpm
+// packages` checks that the packages can be packed and used in another project.
 
 const DOCUMENT = "docs/guides/quick-start.md"
 const [express, fastify, koa, startIt, first, sixth, withRedis, startBoth, withRules, search] =
   blocksTestedBy("test/docs/quick-start.test.ts", DOCUMENT, 10) as Ten
 type Ten = [Block, Block, Block, Block, Block, Block, Block, Block, Block, Block]
 
-/** Sends what a block's curl lines ask, each to the program that stands for its port. */
+/** Sends the requests of a block's curl lines to the programs that stand for their ports. */
 async function sendCurls({ text }: Block, programs: Readonly<Record<string, Program>>): Promise<Response[]> {
   const responses: Response[] = []
   for (const { words } of commandLines(text).filter(({ words: [program] }) => program === "curl")) {
@@ -33,12 +33,15 @@ async function sendCurls({ text }: Block, programs: Readonly<Record<string, Prog
   return responses
 }
 
-/** An answer as the guide shows it: how many seconds there are left depends on when it is asked. */
+/**
+ * Returns an answer as the guide shows it. The remaining seconds depend on the time of the request, so they are
+ * replaced.
+ */
 function timeless(text: string): string {
   return text.replace(/(t=|Retry-After: |again in )\d+/g, "$1N")
 }
 
-/** What a response has of what is shown: its first line, and the headers of these names. */
+/** Returns the parts of a response that the guide shows: the first line, and the headers with these names. */
 function headOf({ status, statusText, headers }: Response, shown: readonly string[]): string {
   const names = shown.map((line) => line.split(": ")[0] ?? "")
   return [`HTTP/1.1 ${status} ${statusText}`, ...names.map((name) => `${name}: ${headers.get(name)}`)].join(
@@ -80,14 +83,14 @@ describe("the quick start", () => {
       const env = { REDIS_URL: `redis://${server.host}:${server.port}` }
       const folder = makeFolder({ "app.js": withRedis.text })
       const programs = { 3000: await startApp(folder, env), 3001: await startApp(folder, env) }
-      // On a machine that is busy a decision may be made without Redis, and then no quota is told.
+      // On a busy machine, a decision may be made without Redis. Its response has no RateLimit header.
       const counted: number[] = []
       while (!counted.includes(429)) {
         for (const { headers, status } of await sendCurls(startBoth, programs)) {
           if (headers.has("ratelimit") && !counted.includes(429)) counted.push(status)
         }
       }
-      // A minute that ends meanwhile may have room for one more; two that count for themselves would admit ten.
+      // If a minute ends in between, one more request may fit. Two programs with separate counters would admit ten.
       expect([6, 7]).toContain(counted.length)
       expect(await server.command("DBSIZE")).toBe(1)
       await server.kill()
@@ -113,7 +116,7 @@ describe("the quick start", () => {
     const policy = async (): Promise<string> =>
       (await fetch(program.url)).headers.get("ratelimit-policy") ?? ""
     const left = (await fetch(program.url)).headers.get("ratelimit")
-    // Of five, two searches and this one.
+    // Two searches and this request have used three of five.
     expect(left).toMatch(/^"burst";r=2;/)
     const change = (text: string): void => writeFileSync(join(folder, "rules.yaml"), text)
     change(rules.replace("limit: 5,", "limit: 50,"))

@@ -9,7 +9,7 @@ import { blocksTestedBy, expectShownJson } from "./shown.ts"
 const SELF = "test/docs/service.test.ts"
 const TOKEN = "the-token-of-service-1"
 
-/** Sends what the curl line of a block asks to this service, and yields what it answers. */
+/** Sends the request of a block's curl line to this service. Resolves with the answer. */
 async function sendCurl(
   { text }: Block,
   { http }: Started,

@@ -3,8 +3,8 @@ import type { Block } from "./blocks.ts"
 import { blocksOf } from "./documents.ts"
 
 /**
- * The blocks of a document that say that this test runs them, in order; all of them have to be asked for.
- * @throws Error where there are others than so many
+ * Returns the blocks of a document that name this test in their comments, in order. The test must use all of them.
+ * @throws Error when there are more or fewer than `count`
  */
 export function blocksTestedBy(test: string, document: string, count: number): Block[] {
   const blocks = blocksOf(document).filter(({ testedBy }) => testedBy === test)
@@ -13,12 +13,12 @@ export function blocksTestedBy(test: string, document: string, count: number): B
   return blocks
 }
 
-/** Expects a text to be the one that a document shows, where "…" stands for anything within a line. */
+/** Expects that a text equals the one in a document, where "…" stands for anything within a line. */
 export function expectShown(shown: string, actual: string): void {
   expect(actual.trim()).toMatch(patternOf(shown.trim()))
 }
 
-/** Expects a value of JSON to be the one that a document shows, where "…" in a text stands for anything. */
+/** Expects that a JSON value equals the one in a document, where "…" in a text stands for anything. */
 export function expectShownJson(shown: unknown, actual: unknown): void {
   const loosened = JSON.parse(JSON.stringify(shown), (_, value: unknown) =>
     typeof value === "string" && value.includes("…") ? expect.stringMatching(patternOf(value)) : value,
@@ -26,7 +26,7 @@ export function expectShownJson(shown: unknown, actual: unknown): void {
   expect(actual).toEqual(loosened)
 }
 
-/** Of a text in which "…" stands for anything within a line. */
+/** Returns the pattern of a text in which "…" stands for anything within a line. */
 function patternOf(shown: string): RegExp {
   const parts = shown.split("…").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
   return new RegExp(`^${parts.join(".*")}$`)

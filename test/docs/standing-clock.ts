@@ -7,22 +7,23 @@ interface Closable {
   close(): Promise<void>
 }
 
-/** What takes a clock, by module, and which of its arguments its options are. */
+/** The functions that take a clock, by module, with the index of their options. */
 const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "@sluice/core": { createLimiter: 0, memoryStore: 0 },
   "@sluice/core/redis": { redisStore: 0 },
   "@sluice/express": { rateLimit: 0 },
   "@sluice/koa": { rateLimit: 0 },
-  // Fastify calls it with the app, and then the options.
+  // Fastify calls it with the app, and then with the options.
   "@sluice/fastify": { rateLimit: 1 },
 }
 
-/** Redis on a machine that has other things to do: what a block shows is no matter of milliseconds. */
+/** A timeout that is long enough for Redis on a busy machine. Blocks do not depend on milliseconds. */
 const storeTimeoutMs = 20_000
 
 /**
- * What a module exports, its limiters and stores on a clock that stands still unless they are given one: what a block
- * promises must not depend on when it is run. Limiters are closed when the test ends. Other modules are as they are.
+ * Returns the exports of a module. Unless its limiters and stores are given a clock, they get one that stands still.
+ * What a block promises must not depend on when it runs. Limiters are closed when the test ends. Other modules are
+ * unchanged.
  */
 export function onStandingClock(module: string, exports: Exports, clock: Clock = manualClock()): Exports {
   const changed = Object.entries(MAKERS[module] ?? {}).map(([name, at]) => {
@@ -31,7 +32,7 @@ export function onStandingClock(module: string, exports: Exports, clock: Clock =
       const given = (args[at] ?? {}) as Options
       const isLimiter = name !== "memoryStore" && name !== "redisStore"
       const ours = { clock, ...(isLimiter && { storeTimeoutMs }) }
-      // One that is shared has its clock already.
+      // A shared limiter has its clock already.
       const options = "limiter" in given ? given : { ...ours, ...given }
       const made = Reflect.apply(make, self, args.with(at, options)) as Closable & { limiter?: Closable }
       const limiter = name === "createLimiter" ? made : made?.limiter

@@ -7,13 +7,16 @@ import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { blocksOf } from "./documents.ts"
 import { redisUrl } from "./preludes/redis.ts"
 
-/** The one that a reader may get: rules of a file or table may name a field that a fragment gives no extractor for. */
+/**
+ * The only warning that a reader may get. Rules of a file or table may name a field for which a fragment has no
+ * extractor.
+ */
 const EXPECTED_WARNING = "SLUICE_CLIENT_CHOSEN_FIELD"
 
 /**
- * Goes, until the test that is running ends, where a block can run: a folder of its own with the rules of the guide in
- * rules.yaml, REDIS_URL and the AWS SDK's variables set to servers that are started when the block names them. Yields what
- * the block's limiters warn of, as it comes.
+ * Prepares the surroundings for a block until the current test ends. The working directory is a new folder, with the
+ * guide's rules in rules.yaml. If the block names them, REDIS_URL and the AWS SDK's variables refer to running servers.
+ * Returns a list that receives the warnings of the block's limiters.
  */
 export async function enterSurroundings(text: string): Promise<readonly string[]> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
@@ -46,7 +49,7 @@ export async function enterSurroundings(text: string): Promise<readonly string[]
   return warnings
 }
 
-/** The table "rules", in which the service "checkout" has some. */
+/** Creates the table "rules" with some rules for the service "checkout". */
 async function registerRules(server: DynamoDBServer): Promise<void> {
   const registry = dynamoDBRegistry({ client: server.client(), tableName: "rules" })
   await registry.createTable()
@@ -59,7 +62,7 @@ function rulesOfTheGuide(): string {
   return block.text
 }
 
-/** Ends what a block has opened and a program would have kept: clients, limiters, exporters. */
+/** Closes what a block has opened and a program would have kept: clients, limiters, exporters. */
 export async function closeAll(made: Readonly<Record<string, unknown>>): Promise<void> {
   for (const value of Object.values(made)) {
     await closeOne(value)

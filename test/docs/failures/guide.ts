@@ -1,4 +1,4 @@
-/** The rows of the table whose first heading this is, each with its cells. */
+/** Returns the rows of the table whose first heading is `heading`, as cells. */
 export function rowsOf(markdown: string, heading: string): string[][] {
   const [, table = ""] = markdown.split(`\n| ${heading} | `)
   const lines = table.split("\n").slice(2)

@@ -12,23 +12,23 @@ import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
 import { startProxy, type TcpProxy } from "../../servers/tcp-proxy.ts"
 import { until } from "../../servers/until.ts"
 
-/** Longer than a busy machine takes for an answer from Redis. */
+/** Longer than a busy machine needs for an answer from Redis. */
 const storeTimeoutMs = 500
 
-/** A Redis, and the network before it. */
+/** A Redis, and the network in front of it. */
 interface Server {
   readonly redis: RedisServer
   readonly network: TcpProxy
 }
 
 interface Failure {
-  /** Whether the client loses its connection: what is under way then is told as an error, and not as what comes after. */
+  /** True if the client loses its connection. Pending calls then fail with another error than later calls. */
   readonly disconnects?: boolean
   begin(server: Server): unknown
   end(server: Server): unknown
 }
 
-/** By what the guide calls it. */
+/** The failures, by their names in the guide. */
 export const REDIS_FAILURES: Readonly<Record<string, Failure>> = {
   "is slow": {
     begin({ network }) {
@@ -71,29 +71,34 @@ export const REDIS_FAILURES: Readonly<Record<string, Failure>> = {
     begin: ({ network }) => network.answerWith("+OK\r\n"),
     end({ network }) {
       network.answerWith(undefined)
-      // A client that was told rubbish may be out of step with the server.
+      // A client that received rubbish may be out of step with the server.
       network.cut()
     },
   },
 }
 
-/** What was seen of twelve requests during a failure, of what came until nobody waited any more, and of its end. */
+/**
+ * The observations of twelve requests during a failure, of the requests until the circuit breaker opened, and of the
+ * recovery.
+ */
 interface Seen {
   readonly statuses: readonly number[]
-  /** Which header fields each response had. */
+  /** The header fields of each response. */
   readonly told: readonly {
     readonly policy: boolean
     readonly quota: boolean
     readonly retryAfter: boolean
   }[]
-  /** Whether the first five were held for as long as they may be; it may take so long on a busy machine, too. */
+  /**
+   * True if the first five requests waited for the full timeout. On a busy machine, other failures may take as long.
+   */
   readonly waited: boolean
   readonly errors: Readonly<Record<string, number>>
-  /** What the log said, from the beginning of the failure until it was over. */
+  /** The logged codes, from the beginning of the failure until the recovery. */
   readonly codes: readonly string[]
 }
 
-/** Asks an Express app that counts in Redis, limit 10, while that fails, and until it counts in Redis again. */
+/** Sends requests to an Express app with a limit of 10 in Redis, while Redis fails and until it counts again. */
 export async function breakRedis(what: string): Promise<Seen> {
   const failure = REDIS_FAILURES[what]
   if (failure === undefined) throw new Error(`nobody knows how a Redis "${what}"`)
@@ -104,11 +109,11 @@ export async function breakRedis(what: string): Promise<Seen> {
   const client = new Redis(network.port, network.host, { retryStrategy: () => 20 })
   client.on("error", () => undefined)
   onTestFinished(() => client.disconnect())
-  // Connected, so that nothing is degraded before it fails.
+  // Connect first, so that no decision is degraded before the failure.
   await client.ping()
   const codes: string[] = []
   const log = ({ code }: { readonly code: string }): void => void codes.push(code)
-  // The clock goes on, because the breaker waits for a second. The day of the limit does not end.
+  // The clock must advance, because the circuit breaker waits for one second. The day of the limit does not end.
   let skippedMs = 0
   const clock = { now: () => Date.UTC(2024, 0, 1) + performance.now() + skippedMs }
   const limits = rateLimit({
@@ -131,7 +136,7 @@ export async function breakRedis(what: string): Promise<Seen> {
   onTestFinished(close)
   const ask = (client: string) => fetch(url, { headers: { "x-forwarded-for": client } })
   let others = 0
-  // Each time another one: a refusal that is remembered is answered without Redis.
+  // Use a new client each time, because cached refusals do not need Redis.
   const countsInRedis = async (): Promise<boolean> =>
     (await ask(`198.51.100.${++others}`)).headers.has("ratelimit")
   await until("it counts in Redis", countsInRedis)

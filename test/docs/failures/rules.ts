@@ -14,13 +14,13 @@ const RULES = [
   { name: "second", limit: 9, window: "1 minute" },
 ]
 
-/** Rules that are good at first, and how they go wrong. */
+/** Rules that are good at first, and a function that breaks them. */
 interface Opened {
   readonly source: RuleSource
   fail(): unknown
 }
 
-/** A rules file; `next` yields the text that takes its place, none where it goes. */
+/** Creates a rules file. `fail` replaces its text with `next`, or removes the file if `next` is undefined. */
 async function file(next: string | undefined): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -30,14 +30,14 @@ async function file(next: string | undefined): Promise<Opened> {
     source: fileRules(path),
     async fail() {
       if (next === undefined) return rm(path)
-      // Replaced as a whole: nobody reads half of it.
+      // Replace the file as a whole, so that a half-written file is never read.
       await writeFile(`${path}.new`, next)
       return rename(`${path}.new`, path)
     },
   }
 }
 
-/** Of the rules, with these limits in place of their own. */
+/** Returns the document of the rules. `limits` replace their own limits. */
 function documentOf(...limits: readonly number[]): string {
   const rules = RULES.map((rule, at) => ({ ...rule, limit: limits[at] ?? rule.limit }))
   return JSON.stringify({ service_id: "shop", rules })
@@ -60,7 +60,7 @@ async function table(fault: Fault): Promise<Opened> {
   }
 }
 
-/** By what the guide calls it. */
+/** The failures, by their names in the guide. */
 export const RULE_FAILURES: Readonly<Record<string, () => Promise<Opened>>> = {
   "the file is gone": () => file(undefined),
   "the file is not YAML": () => file("rules: ["),
@@ -72,17 +72,17 @@ export const RULE_FAILURES: Readonly<Record<string, () => Promise<Opened>>> = {
   "DynamoDB does not answer": () => table("hang"),
 }
 
-/** What was seen once the rules had gone wrong. */
+/** The observations after the rules have gone wrong. */
 interface Seen {
-  /** The names of the rules by which it is decided. */
+  /** The names of the rules that decide. */
   readonly inForce: readonly string[]
   readonly errors: Readonly<Record<string, number>>
   readonly problems: number | undefined
-  /** What the log said since. */
+  /** The codes that were logged since then. */
   readonly codes: readonly string[]
 }
 
-/** Loads rules, has them go wrong, loads them again twice, and asks. */
+/** Loads rules, breaks them, refreshes them twice, and makes a decision. */
 export async function breakRules(what: string): Promise<Seen> {
   const open = RULE_FAILURES[what]
   if (open === undefined) throw new Error(`nobody knows how "${what}"`)

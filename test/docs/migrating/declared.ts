@@ -6,8 +6,8 @@ import ts from "typescript"
 const require = createRequire(import.meta.url)
 
 /**
- * The syntax of a file of a package, by its path beside the file that the package's name resolves to; of a package that
- * another one depends on, as seen from a file of that.
+ * Returns the syntax tree of a file of a package. `path` is relative to the file that the package's name resolves to.
+ * With `from`, the name is resolved from that file, for a dependency of another package.
  */
 export function fileOf(packageName: string, path: string, from?: string): ts.SourceFile {
   const { resolve } = from === undefined ? require : createRequire(from)
@@ -15,7 +15,7 @@ export function fileOf(packageName: string, path: string, from?: string): ts.Sou
   return ts.createSourceFile(file, readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true)
 }
 
-/** All nodes of a file, from the top down. */
+/** Returns all nodes of a file, from the top down. */
 export function nodesOf(file: ts.SourceFile): ts.Node[] {
   const nodes: ts.Node[] = []
   const visit = (node: ts.Node): void => {
@@ -27,10 +27,10 @@ export function nodesOf(file: ts.SourceFile): ts.Node[] {
 }
 
 /**
- * The members, each once and sorted, that types of a declaration file have: of an interface or a class with those that it
- * extends there, of an alias of a literal, a union or an intersection. What a class keeps to itself is not told.
- * Throws for a type that the file does not declare or that is put together in a way not known here, so that a peer's new
- * version fails rather than seems to have no options.
+ * Returns the member names of types in a declaration file, sorted and without duplicates. An interface or a class
+ * includes the members of the types that it extends there. An alias may be a literal, a union or an intersection.
+ * Private members of classes are left out. Throws for a type that the file does not declare, or that is composed in an
+ * unknown way. Otherwise a new version of the peer might seem to have no options.
  */
 export function membersOf(file: ts.SourceFile, ...names: readonly string[]): string[] {
   const found = new Set<string>()
@@ -57,7 +57,7 @@ export function membersOf(file: ts.SourceFile, ...names: readonly string[]): str
   function addBase(base: ts.Expression, [first]: readonly ts.TypeNode[]): void {
     const name = base.getText(file)
     if (isDeclared(name)) addType(name)
-    // What it leaves out is left out again by who asks.
+    // The caller must remove the members that Omit leaves out.
     else if (name === "Omit" && first !== undefined) addNode(first)
     else if (name !== "Error") throw new Error(`${file.fileName} extends ${name}, which is not known here`)
   }
@@ -67,7 +67,7 @@ export function membersOf(file: ts.SourceFile, ...names: readonly string[]): str
     else if (ts.isUnionTypeNode(node) || ts.isIntersectionTypeNode(node)) node.types.forEach(addNode)
     else if (ts.isTypeReferenceNode(node)) {
       if (isDeclared(node.typeName.getText(file))) addType(node.typeName.getText(file))
-      // A type of another file, such as a framework's request handler, has nothing of the peer's own.
+      // A type of another file, such as a framework's request handler, has no members of the peer.
     } else throw new Error(`${file.fileName} has a type that is not known here: ${node.getText(file)}`)
   }
 
@@ -93,12 +93,12 @@ export function membersOf(file: ts.SourceFile, ...names: readonly string[]): str
   return [...found].sort()
 }
 
-/** The names that a CommonJS package has at run time, sorted. */
+/** Returns the names that a CommonJS package exports at run time, sorted. */
 export function exportsOf(packageName: string): string[] {
   return Object.keys(require(packageName) as object).sort()
 }
 
-/** The names of what a declaration file exports by a declaration: classes, functions and values, no types. */
+/** Returns the names that a declaration file exports by a declaration: classes, functions and values, but no types. */
 export function exportedValuesOf(file: ts.SourceFile): string[] {
   const names = file.statements.filter(isExported).flatMap((node) => {
     if (ts.isClassDeclaration(node) || ts.isFunctionDeclaration(node)) return [node.name?.text ?? "default"]

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs"
 
-/** A row of a guide's table: the peer's names in its first cell, and what they become. */
+/** A row of a guide's table: the peer's names from its first cell, and their replacement. */
 export interface Row {
   readonly names: readonly string[]
   readonly becomes: string
@@ -8,11 +8,13 @@ export interface Row {
 
 export interface Guide {
   readonly text: string
-  /** The rows of the one table below a heading. Throws when the guide has no such heading, or no table there. */
+  /**
+   * Returns the rows of the only table below a heading. Throws when the guide lacks that heading, or a table below it.
+   */
   rows(heading: string): Row[]
 }
 
-/** A guide for those who come from a peer, by its file's name. */
+/** Reads a migration guide, by its file name. */
 export function readGuide(name: string): Guide {
   const text = readFileSync(new URL(`../../../docs/guides/migrating/${name}`, import.meta.url), "utf8")
   return {
@@ -30,25 +32,25 @@ export function readGuide(name: string): Guide {
   }
 }
 
-/** The texts that a cell has in code. */
+/** Returns the code texts of a cell. */
 function codeIn(cell: string): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 }
 
-/** All the peer's names of some rows, sorted: a name that has two rows is there twice. */
+/** Returns all of the peer's names in some rows, sorted. A name in two rows occurs twice. */
 export function namesIn(rows: readonly Row[]): string[] {
   return rows.flatMap(({ names }) => names).sort()
 }
 
-/** The names of the rows that name something to set or to call instead. */
+/** Returns the names of the rows that give an option or a method as a replacement. */
 export function namesWithCounterpart(rows: readonly Row[]): string[] {
   return namesIn(rows.filter(({ becomes }) => !/^(No counterpart|Nothing)\b/.test(becomes)))
 }
 
-/** Which other test shows a counterpart: a file of the repository, and a word of it. */
+/** The other test that covers a counterpart: a file of the repository, and a word that it contains. */
 export type ShownBy = Readonly<Record<string, readonly [file: string, word: string]>>
 
-/** Those of them whose test is not there, or does not say the word. */
+/** Returns the names whose test does not exist or does not contain the word. */
 export function notShown(shownBy: ShownBy): string[] {
   return Object.entries(shownBy)
     .filter(([, [file, word]]) => {

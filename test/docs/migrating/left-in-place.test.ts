@@ -2,10 +2,10 @@ import { createLimiter, InvalidOptionError } from "@sluice/core"
 import { expect, it } from "vitest"
 import { namesWithCounterpart, readGuide } from "./guide.ts"
 
-/** Members of an option's own object, and what is given to the middleware's other parts. */
+/** Members of an option's object, and options of the middleware's other parts. */
 const NOT_OPTIONS = ["remaining", "reset", "total", "sendCommand", "sendCommandCluster", "prefix"]
 
-/** Options that both have, under one name. */
+/** Options that have the same name in both. */
 const SAME_NAME = ["headers", "hook", "limit", "logger", "skip", "store"]
 
 function messageFor(name: string): string {

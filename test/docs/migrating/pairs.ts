@@ -4,29 +4,29 @@ import { expect, it, onTestFinished, vi } from "vitest"
 import { type Ask, ask, type Response } from "../../contracts/adapter/ask.ts"
 import { listen } from "../../contracts/adapter/listen.ts"
 
-/** A request by its path, or by more; or a number of milliseconds that both clocks move on. */
+/** A request by its path or with more details, or a number of milliseconds by which both clocks advance. */
 export type Step = string | number | (Ask & { readonly path: string })
 
-/** An app with a limiter: a listener, or what makes one and is closed with it. */
+/** An app with a limiter: a listener, or an object that creates a listener and can be closed. */
 export type App = RequestListener | { readonly listener: RequestListener; close(): Promise<unknown> }
 
-/** An option of a peer and what it becomes: what both apps answer to the same requests. */
+/** An option of a peer and its replacement, with the requests that both apps must answer alike. */
 export interface Pair {
   readonly before: (clock: ManualClock) => App | Promise<App>
   readonly after: (clock: ManualClock) => App | Promise<App>
   readonly steps: readonly Step[]
-  /** What is compared of an answer: default its status. */
+  /** Selects the part of an answer to compare; by default the status. */
   readonly told?: (response: Response) => unknown
-  /** What is told of each answer, by both. */
+  /** The selected parts that both apps must return. */
   readonly expected: readonly unknown[]
 }
 
-/** What is to be closed after the test, the last first. */
+/** Registers functions to close after the test, the last one first. */
 export function afterwards(close: () => Promise<unknown>): void {
   onTestFinished(async () => void (await close()))
 }
 
-/** A clock for Sluice that the peers' own follow: when it is moved, so is what `Date.now()` and `process.hrtime()` tell. */
+/** Returns a clock for Sluice that also moves the peers' clocks: `Date.now()` and `process.hrtime()`. */
 export function commonClock(): ManualClock {
   const clock = manualClock()
   vi.useFakeTimers({ toFake: ["Date", "hrtime"], now: clock.now() })
@@ -40,7 +40,7 @@ export function commonClock(): ManualClock {
   }
 }
 
-/** Serves the app until the test is over. Yields what asks it. */
+/** Serves the app until the test ends. Resolves with a function that sends requests. */
 export async function serve(app: App): Promise<(step: Exclude<Step, number>) => Promise<Response>> {
   const { listener, close } = typeof app === "function" ? { listener: app, close: undefined } : app
   const running = await listen(listener)
@@ -49,7 +49,7 @@ export async function serve(app: App): Promise<(step: Exclude<Step, number>) => 
   return (step) => (typeof step === "string" ? ask(running.url, step) : ask(running.url, step.path, step))
 }
 
-/** The answers of an app to these steps, one after the other. */
+/** Resolves with the answers of an app to these steps, in order. */
 export async function answers(app: App, clock: ManualClock, steps: readonly Step[]): Promise<Response[]> {
   const send = await serve(app)
   const told: Response[] = []
@@ -60,14 +60,14 @@ export async function answers(app: App, clock: ManualClock, steps: readonly Step
   return told
 }
 
-/** The same, of which only the statuses matter. */
+/** Resolves with the statuses of an app for these steps, in order. */
 export async function statuses(app: App, steps: readonly Step[], clock = commonClock()): Promise<number[]> {
   return (await answers(app, clock, steps)).map(({ status }) => status)
 }
 
 const statusOf = ({ status }: Response): unknown => status
 
-/** A test for each pair: both apps answer alike, and as expected. */
+/** Registers a test for each pair. Both apps must answer alike, and as expected. */
 export function behaveAlike(pairs: Readonly<Record<string, Pair>>): void {
   for (const [option, { before, after, steps, told = statusOf, expected }] of Object.entries(pairs)) {
     it(`${option} becomes what the guide says: both answer alike`, async () => {

@@ -2,13 +2,13 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach } from "vitest"
 import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
 
-/** A Redis of the test file's own, and a client of it. */
+/** A Redis for one test file, and its client. */
 export interface Running {
   server: RedisServer
   client: Redis
 }
 
-/** Starts one for the tests of this file, which each find it empty. It is there once they run. */
+/** Starts a Redis for the tests of this file and empties it before each test. It is available once the tests run. */
 export function withRedis(): Running {
   const running = {} as Running
   beforeAll(async () => {
@@ -23,7 +23,7 @@ export function withRedis(): Running {
   return running
 }
 
-/** A client that has been closed: each command fails at once. */
+/** Returns a client that has been closed, so that each command fails immediately. */
 export async function closedClient({ server }: Running): Promise<Redis> {
   const client = new Redis(server.port, server.host)
   await client.quit()

@@ -1,4 +1,4 @@
-/** A request that says something of itself in a header. */
+/** Returns a request with one header. */
 export const as = (
   name: string,
   value: string,
@@ -8,15 +8,15 @@ export const as = (
   headers: { [name]: value },
 })
 
-/** Two requests, and what is answered to them where the limit is one. */
+/** Two requests, and the expected statuses under a limit of one. */
 export const twice: readonly string[] = ["/", "/"]
 export const thenRefused: readonly number[] = [200, 429]
 
 export const times = <T>(count: number, value: T): T[] => new Array<T>(count).fill(value)
 
-/** How many were admitted. */
+/** Returns how many requests were admitted. */
 export const admitted = (statuses: readonly number[]): number =>
   statuses.filter((status) => status === 200).length
 
-/** A logger that keeps it all to itself. */
+/** A logger without output. */
 export const quiet = { warn: (): void => undefined, error: (): void => undefined }

@@ -6,11 +6,11 @@ import Koa, { type Middleware } from "koa"
 import { onTestFinished } from "vitest"
 import { redisUrl } from "./redis.ts"
 
-// What an app has without Sluice. No adapter is imported here: blocks that show other limiters know only this, as what
-// adapters declare about a framework's types is for all code beside them.
+// The values that an app has without Sluice. Do not import an adapter here. Adapters declare framework types for all
+// code beside them, and blocks with other limiters must not see those declarations.
 
 const shared = {
-  /** A client of a real Redis that is empty. */
+  /** Returns a client of a real, empty Redis. */
   async client(): Promise<Redis> {
     const client = new Redis(await redisUrl())
     onTestFinished(() => client.disconnect())
@@ -18,7 +18,7 @@ const shared = {
   },
 } as const
 
-/** A view of any name: what an app's own engine would render. */
+/** A view for any name, as an app's own engine would render it. */
 class Page {
   readonly path = "page"
   render(_options: object, done: (error: null, html: string) => void): void {
@@ -26,7 +26,7 @@ class Page {
   }
 }
 
-/** By prelude. */
+/** The apps, by prelude. */
 export const apps = {
   express: {
     ...shared,

@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest"
 import { startDynamoDB } from "../../servers/dynamodb.ts"
 import * as express from "./express.ts"
 
-/** What blocks take for granted that are about rules in DynamoDB: an Express app, and a table "rules" with nothing in it. */
+/** The values for blocks about rules in DynamoDB: an Express app, and an empty table "rules". */
 export const given = {
   ...express.given,
   async client(): Promise<DynamoDBClient> {

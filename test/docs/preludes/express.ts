@@ -8,7 +8,7 @@ import type { Served } from "./prelude.ts"
 
 const { rateLimit } = onStandingClock("@sluice/express", adapter) as unknown as typeof adapter
 
-/** What blocks take for granted that are about Express, or about no framework. */
+/** The values for blocks about Express, or without a framework. */
 export const given = {
   ...apps.express,
   ...limiting,

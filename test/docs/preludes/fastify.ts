@@ -7,7 +7,7 @@ import type { Served } from "./prelude.ts"
 
 const { rateLimit } = onStandingClock("@sluice/fastify", adapter) as unknown as typeof adapter
 
-/** What blocks take for granted that are about Fastify. */
+/** The values for blocks about Fastify. */
 export const given = {
   ...apps.fastify,
   ...limiting,

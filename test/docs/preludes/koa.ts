@@ -8,7 +8,7 @@ import type { Served } from "./prelude.ts"
 
 const { rateLimit } = onStandingClock("@sluice/koa", adapter) as unknown as typeof adapter
 
-/** What blocks take for granted that are about Koa. */
+/** The values for blocks about Koa. */
 export const given = {
   ...apps.koa,
   ...limiting,

@@ -6,12 +6,12 @@ import { onStandingClock } from "../standing-clock.ts"
 const { createLimiter } = onStandingClock("@sluice/core", core) as unknown as typeof core
 const { redisStore } = onStandingClock("@sluice/core/redis", coreRedis) as unknown as typeof coreRedis
 
-/** What fragments take for granted in any framework. */
+/** The values for fragments about any framework. */
 export const limiting = {
   createLimiter: () => createLimiter,
   fileRules: () => core.fileRules,
   redisStore: () => redisStore,
-  /** A pool of connections to a database that has nobody waiting. */
+  /** Returns a database connection pool without waiting callers. */
   pool: (): { readonly waitingCount: number } => ({ waitingCount: 0 }),
   limiter(): core.Limiter {
     const limiter = createLimiter({ limit: 100, window: "1 minute" })

@@ -2,7 +2,7 @@ import type { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics"
 import { startMetering } from "../../otel/metering.ts"
 import * as fastify from "./fastify.ts"
 
-/** What blocks take for granted where OpenTelemetry is set up already; the app is Fastify's. */
+/** The values for blocks that assume a configured OpenTelemetry. The app is Fastify's. */
 export const given = {
   ...fastify.given,
   reader: (): MetricReader => startMetering("reader").reader,

@@ -1,13 +1,13 @@
-/** Where an app is served: `close` ends it at once. */
+/** An app that is being served. `close` ends it immediately. */
 export interface Served {
   readonly url: string
   close(): Promise<void>
 }
 
-/** What a prelude is: a module of this folder. */
+/** The exports of a prelude, which is a module of this folder. */
 export interface Prelude {
-  /** By name, what makes the value that a block takes for granted; called where the block names it. */
+  /** Functions that create the values which a block assumes, by name. They are called when the block uses the name. */
   readonly given: Readonly<Record<string, () => unknown>>
-  /** Serves the app that the block has set up, on a free port; a route that nobody has registered answers 200. */
+  /** Serves the app of the block on a free port. Routes that are not registered answer 200. */
   readonly serve?: (app: never) => Promise<Served>
 }

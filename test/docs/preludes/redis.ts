@@ -2,7 +2,7 @@ import { type RedisServer, startRedis } from "../../servers/redis-server.ts"
 
 let server: Promise<RedisServer> | undefined
 
-/** Of one Redis for all blocks of a test file, emptied each time. */
+/** Returns the URL of one Redis for all blocks of a test file. It is emptied each time. */
 export async function redisUrl(): Promise<string> {
   server ??= startRedis()
   const running = await server
@@ -10,7 +10,7 @@ export async function redisUrl(): Promise<string> {
   return `redis://${running.host}:${running.port}`
 }
 
-/** Ends it where it was started. */
+/** Stops the Redis if it was started. */
 export async function stopRedis(): Promise<void> {
   await (await server)?.stop()
   server = undefined

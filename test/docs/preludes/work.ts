@@ -2,12 +2,12 @@ import { onTestFinished } from "vitest"
 import { listen } from "../../contracts/adapter/listen.ts"
 import { limiting } from "./limiting.ts"
 
-/** What blocks take for granted that are about work which waits: a queue's worker, a caller of somebody else's API. */
+/** The values for blocks about work that waits: a queue's worker, or a caller of another company's API. */
 export const given = {
   createLimiter: limiting.createLimiter,
   limiter: limiting.limiter,
   signal: (): AbortSignal => new AbortController().signal,
-  /** Of a supplier that answers. */
+  /** Returns the URL of a supplier that answers. */
   async url(): Promise<string> {
     const supplier = await listen((_request, response) => response.end("ok"))
     onTestFinished(() => supplier.close())

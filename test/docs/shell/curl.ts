@@ -1,13 +1,13 @@
-/** What a curl line asks. */
+/** The request of a curl line. */
 export interface CurlRequest {
-  /** One, or one for each number of a range: "http://localhost:3000/?n=[1-6]". */
+  /** One URL, or one for each number of a range: "http://localhost:3000/?n=[1-6]". */
   readonly urls: readonly string[]
   readonly init: RequestInit & { readonly headers: Readonly<Record<string, string>> }
 }
 
 /**
- * What the words of a curl line ask, in the few words of curl that documents use.
- * @throws Error on any other word, and where it asks another machine
+ * Returns the request of a curl line, which may use only the curl options that documents use.
+ * @throws Error for any other word, and for a request to another machine
  */
 export function parseCurl([, ...words]: readonly string[]): CurlRequest {
   const headers: Record<string, string> = {}

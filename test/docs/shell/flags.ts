@@ -3,7 +3,9 @@ import { createCommand } from "../../../packages/service/src/program/options.ts"
 
 const noop = (): void => undefined
 
-/** What is wrong with a call of a program of ours: a command or a flag that there is not, or too few or many arguments. */
+/**
+ * Returns what is wrong with a call of one of our programs: an unknown command or flag, or a wrong number of arguments.
+ */
 export function wrongUsage(
   program: "sluice" | "sluice-service",
   args: readonly string[],

@@ -7,18 +7,18 @@ import { wrongUsage } from "./flags.ts"
 import { unknownPackage, wrongNpm, wrongPnpm } from "./packages.ts"
 import { commandLines } from "./words.ts"
 
-/** What a command line is looked up in. */
+/** The context in which a command line is looked up. */
 interface Place {
-  /** The folder that the block has gone to, from the root. */
+  /** The folder that the block has changed to, from the root. */
   folder: string
-  /** The folders that it has made. */
+  /** The folders that the block has created. */
   readonly made: Set<string>
   readonly env: Readonly<Record<string, string>>
 }
 
 type LookUp = (args: readonly string[], place: Place) => string | undefined | Promise<string | undefined>
 
-/** What is wrong with a call of each program that documents may name. */
+/** The checks of the programs that documents may call. They return what is wrong with a call. */
 const PROGRAMS: Readonly<Record<string, LookUp>> = {
   cd([folder = ""], place) {
     place.folder = normalize(join(place.folder, folder))
@@ -41,7 +41,10 @@ const PROGRAMS: Readonly<Record<string, LookUp>> = {
   ".ci/run": () => missing(".ci/run"),
 }
 
-/** What is wrong with the command lines of a block, each with its place: programs, scripts, files and flags that are not there. */
+/**
+ * Returns what is wrong with the command lines of a block, each with its place. It finds programs, scripts, files and
+ * flags that do not exist.
+ */
 export async function lookUpCommands(block: Block): Promise<string[]> {
   const wrong: string[] = []
   const place: Place = { folder: ".", made: new Set(), env: {} }
@@ -63,7 +66,10 @@ export async function lookUpCommands(block: Block): Promise<string[]> {
   return wrong
 }
 
-/** `npx -y pnpm@10.34.9 test`, of the folder's package or of pnpm itself; `npx tsx src/main.ts`; a program of ours; a package of the workspace. */
+/**
+ * Checks `npx -y pnpm@10.34.9 test`, where the script is from the folder's package or pnpm itself; `npx tsx
+ * src/main.ts`; our programs; packages of the workspace.
+ */
 function npx(args: readonly string[], { folder, env }: Place): string | undefined {
   const [name = "", ...rest] = args.filter((word) => word !== "-y")
   if (name.startsWith("pnpm@")) return wrongPnpm([name, ...rest], folder)

@@ -11,28 +11,34 @@ interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>
 }
 
-/** pnpm's own commands that documents may call. */
+/** The commands of pnpm itself that documents may call. */
 const OWN_COMMANDS = ["exec", "pack"]
 
-/** What is wrong with a call of npm: it makes a project, or installs packages that are known. */
+/** Returns what is wrong with a call of npm. It may create a project, or install known packages. */
 export function wrongNpm([command, ...packages]: readonly string[]): string | undefined {
   if (command === "init" || command === "pkg") return undefined
   if (command !== "install") return `npm ${command} is a command that nobody looks up`
   return packages.map(unknownPackage).find((wrong) => wrong !== undefined)
 }
 
-/** What is wrong with `pnpm@10.34.9 test`, a script of this folder's package or a command of pnpm's own. */
+/**
+ * Returns what is wrong with `pnpm@10.34.9 test`. It may call a script of this folder's package, or a command of pnpm
+ * itself.
+ */
 export function wrongPnpm([name, ...args]: readonly string[], folder: string): string | undefined {
   const { packageManager } = readManifest(".")
   if (name !== packageManager) return `${name} is not ${packageManager}`
-  // Flags before the script are pnpm's own; --filter alone has a value.
+  // Flags before the script belong to pnpm. Only --filter has a value.
   const at = args.findIndex((word, i) => !word.startsWith("-") && args[i - 1] !== "--filter")
   const script = args[at] ?? ""
   const isKnown = OWN_COMMANDS.includes(script) || Object.hasOwn(readManifest(folder).scripts ?? {}, script)
   return isKnown ? undefined : `${folder}/package.json has no script "${script}"`
 }
 
-/** A package that documents tell to install is ours, packed, or one that the workspace itself uses, so that its name is right. */
+/**
+ * Returns what is wrong with a package that documents install. It must be one of ours, packed, or one that the
+ * workspace uses, so that its name is right.
+ */
 export function unknownPackage(name: string): string | undefined {
   if (name.startsWith("-")) return undefined
   const folders = readdirSync(`${ROOT}packages`).map((folder) => `packages/${folder}`)
@@ -48,7 +54,7 @@ export function unknownPackage(name: string): string | undefined {
   return isUsed ? undefined : `no package of the workspace uses ${plain}`
 }
 
-/** As npm and pnpm name it: "sluice-core-1.0.0.tgz". */
+/** Returns the file name that npm and pnpm use: "sluice-core-1.0.0.tgz". */
 function tarballOf({ name, version }: Manifest): string {
   return `${name.replace("@", "").replace("/", "-")}-${version}.tgz`
 }

@@ -2,13 +2,13 @@
 export interface CommandLine {
   /** Its line in the block, from 1. */
   readonly line: number
-  /** Program and arguments, without quotes. A substitution, `$(…)`, and a variable stay what they are. */
+  /** The program and its arguments, without quotes. A substitution, `$(…)`, and a variable stay unchanged. */
   readonly words: readonly string[]
 }
 
 /**
- * The command lines of a block of sh: those behind `&&` and `|` by themselves, without comments.
- * @throws Error where a quote is not closed
+ * Returns the command lines of a shell block, without comments. Commands after `&&` and `|` are separate lines.
+ * @throws Error when a quote is not closed
  */
 export function commandLines(text: string): CommandLine[] {
   const found: CommandLine[] = []
@@ -19,7 +19,7 @@ export function commandLines(text: string): CommandLine[] {
     if (words.length > 0) found.push({ line: begunAt, words })
     words = []
   }
-  // A continuation, an end of line, a comment, what joins two commands, blanks, or a word made of quoted and plain parts.
+  // A continuation, a line end, a comment, a join of two commands, blanks, or a word of quoted and plain parts.
   const token = /\\\n|\n|#[^\n]*|&&|\||[ \t]+|(?:"(?:\\.|[^"\\])*"|'[^']*'|\$\([^)]*\)|[^\s"'|&\\])+|(.)/gs
   for (const [piece, stray] of text.matchAll(token)) {
     if (stray !== undefined) throw new Error(`line ${line}: ${stray} is not understood`)

@@ -8,16 +8,17 @@ import { outlineOf } from "./outline.ts"
 
 const FOLDER = join(ROOT, "test/docs")
 
-/** The types of the framework's requests as apps have them that authenticate. */
+/** Declarations for the framework's requests, as in apps with authentication. */
 const SURROUNDINGS = join(FOLDER, "preludes/surroundings.d.ts")
 
-/** A module that comes without types is nobody's fault here: other limiters are shown as they are. */
+/** Ignore modules without types. Blocks show other limiters as they are. */
 const UNTYPED_MODULE = 7016
 
 /**
- * What TypeScript says of blocks, each with its place: "README.md:15: Property … does not exist". They are checked by the
- * settings of the repository, each a module of its own in which the names of its prelude are known: as one program, but for
- * apps with another limiter, which are one of their own. What both declare of a framework's types would not go together.
+ * Returns TypeScript's errors in blocks, each with its place: "README.md:15: Property … does not exist". The
+ * repository's settings apply. Each block is a module in which the names of its prelude are known. All blocks form one
+ * program, except apps with another limiter, which form a second one. Their declarations of a framework's types would
+ * conflict.
  */
 export async function checkTypes(blocks: readonly Block[]): Promise<string[]> {
   const [others, ours] = [blocks.filter(isOfOthers), blocks.filter((block) => !isOfOthers(block))]
@@ -26,13 +27,13 @@ export async function checkTypes(blocks: readonly Block[]): Promise<string[]> {
   return told
 }
 
-/** Whether it is an app that knows nothing of Sluice. */
+/** True for an app that does not use Sluice. */
 function isOfOthers({ text }: Block): boolean {
   const { imports, free } = outlineOf(text)
   return imports.length > 0 && !imports.some((name) => name.startsWith("@sluice/")) && free.has("app")
 }
 
-/** What is not a block is parsed once: most of the work is the types of the libraries. */
+/** Files other than blocks are parsed only once, because most of the work is in the types of the libraries. */
 const parsed = new Map<string, ts.SourceFile | undefined>()
 
 async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
@@ -52,7 +53,7 @@ async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
     ts.sys,
     ROOT,
   )
-  // This program is nobody's to be continued.
+  // Disable incremental builds: this program is never continued.
   const { incremental, tsBuildInfoFile, ...settings } = options
   const host = ts.createCompilerHost(settings)
   const { getSourceFile, fileExists, readFile } = host
@@ -72,14 +73,14 @@ async function checkProgram(blocks: readonly Block[]): Promise<string[]> {
     return all
       .filter(({ code }) => code !== UNTYPED_MODULE)
       .map((found) => {
-        // The first line is the header's.
+        // The first line is the header.
         const line = source?.getLineAndCharacterOfPosition(found.start ?? 0).line ?? 0
         return `${placeOf(block, line)}: ${ts.flattenDiagnosticMessageText(found.messageText, "\n")}`
       })
   })
 }
 
-/** Declares what the block takes for granted, in one line. */
+/** Returns one line that declares the names which the block uses from its prelude. */
 async function headerOf(block: Block): Promise<string> {
   const prelude = preludeOf(block)
   const { free } = outlineOf(block.text)

@@ -1,24 +1,26 @@
 import ts from "typescript"
 
-/** A value that a block says a statement has: `decision.remaining // => 99`. */
+/** A value that a block promises for a statement: `decision.remaining // => 99`. */
 interface PromisedValue {
-  /** From 1, in the block. */
+  /** The line in the block, from 1. */
   readonly line: number
-  /** Where the statement is, without its comment. */
+  /** The position of the statement, without its comment. */
   readonly start: number
   readonly end: number
-  /** What is compared: the expression itself, or the name that was just declared. */
+  /** The code to compare: the expression itself, or the name that was just declared. */
   readonly actual: string
-  /** The name was declared by the statement, which has to stay. */
+  /** True if the statement declares the name, so that the statement must stay. */
   readonly isDeclaration: boolean
   readonly expected: string
 }
 
-/** What a block of TypeScript has. */
+/** The contents of a TypeScript block. */
 export interface Outline {
-  /** Names that it declares as values at its top level, imports left out. */
+  /** Names that it declares as values at its top level, without imports. */
   readonly declares: readonly string[]
-  /** Names that it mentions and neither declares nor imports at its top level; those of JavaScript and Node too. */
+  /**
+   * Names that it uses without declaring or importing them at its top level, including those of JavaScript and Node.
+   */
   readonly free: ReadonlySet<string>
   /** The modules that it imports. */
   readonly imports: readonly string[]
@@ -27,7 +29,7 @@ export interface Outline {
 
 const PROMISE = /^\/\/ => (.+)$/
 
-/** @throws Error where `// => value` stands behind something that has no single value. */
+/** @throws Error when `// => value` follows code that does not have a single value. */
 export function outlineOf(text: string): Outline {
   const source = ts.createSourceFile("block.ts", text, ts.ScriptTarget.ES2023, true)
   const values: string[] = []
@@ -96,7 +98,7 @@ function importedNames({ importClause }: ts.ImportDeclaration): string[] {
   return [...(name === undefined ? [] : [name]), ...named].map(({ text }) => text)
 }
 
-/** Names that stand for a value or a type, not those of members. */
+/** Returns the names of values and types, without those of members. */
 function mentionedNames(source: ts.SourceFile): Set<string> {
   const names = new Set<string>()
   const visit = (node: ts.Node): void => {

@@ -7,15 +7,16 @@ import { outlineOf } from "./outline.ts"
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * Runs a block of TypeScript as an async module: what it imports is imported, names that it takes for granted are `given`,
- * and what it promises (`// => value`) is compared. Yields what it declares. Limiters that it makes have a clock that stands.
+ * Runs a block of TypeScript as an async module. Its imports are loaded, and `given` has the names that it assumes. Its
+ * promises (`// => value`) are compared. Returns the values that it declares. Limiters that it creates have a clock
+ * that stands still.
  */
 export async function runTypeScript(block: Block, given: Values = {}): Promise<Record<string, unknown>> {
   const { declares } = outlineOf(block.text)
   const code = compile(block.text)
   const modules = new Map<string, unknown>()
   for (const [, name = ""] of code.matchAll(/\brequire\("([^"]+)"\)/g)) {
-    // Compiled imports ask whether a module was written as one; all of these count as such.
+    // Compiled imports check whether a module was written as an ES module. Treat all of these as such.
     modules.set(name, { ...onStandingClock(name, await import(/* @vite-ignore */ name)), __esModule: true })
   }
   const scope: Values = {
@@ -29,7 +30,7 @@ export async function runTypeScript(block: Block, given: Values = {}): Promise<R
     },
   }
   const AsyncFunction = (async () => undefined).constructor as FunctionConstructor
-  // In a block of its own, so that what it declares hides what it is given.
+  // Wrap the code in a block, so that its declarations hide the given names.
   const body = `"use strict"; {\n${code}\nreturn { ${declares.join(", ")} }\n}`
   try {
     return await new AsyncFunction(...Object.keys(scope), body)(...Object.values(scope))
@@ -38,7 +39,7 @@ export async function runTypeScript(block: Block, given: Values = {}): Promise<R
   }
 }
 
-/** JavaScript that takes imports from `require` and tells promised values to `__promised`. */
+/** Returns JavaScript that loads imports with `require` and passes promised values to `__promised`. */
 function compile(text: string): string {
   let instrumented = text
   for (const { line, start, end, actual, isDeclaration, expected } of outlineOf(text).promises.toReversed()) {

@@ -3,7 +3,7 @@ import express, { type RequestHandler } from "express"
 import type { Redis } from "ioredis"
 import type { App } from "../pairs.ts"
 
-/** Behind a proxy of the tests, who each are by the last address of X-Forwarded-For. */
+/** Creates an app that trusts one proxy. The last address of X-Forwarded-For identifies the client. */
 export function appOf(...limiters: readonly (RequestHandler & Partial<Pick<RateLimit, "limiter">>)[]): App {
   const app = express().set("trust proxy", 1)
   for (const limiter of limiters) app.use(limiter)
@@ -16,7 +16,7 @@ export function appOf(...limiters: readonly (RequestHandler & Partial<Pick<RateL
   return { listener: app, close }
 }
 
-/** As the documentation of rate-limit-redis has it. */
+/** Returns a `sendCommand` as in the documentation of rate-limit-redis. */
 export const callOf =
   (client: Redis) =>
   (command: string, ...args: string[]): Promise<never> =>

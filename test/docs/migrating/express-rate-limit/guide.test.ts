@@ -15,7 +15,7 @@ const [options, ofRedis, methods] = ["Options", "Options of rate-limit-redis", "
   guide.rows,
 ) as [Row[], Row[], Row[]]
 
-/** Counterparts that other tests show. */
+/** Counterparts that other tests cover. */
 const SHOWN_BY: ShownBy = {
   sendCommandCluster: ["test/redis/cluster.test.ts", "redisStore({"],
   logger: ["packages/core/src/http/guard/warnings.test.ts", "tells the logger at its level"],

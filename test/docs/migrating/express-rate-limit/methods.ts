@@ -6,7 +6,7 @@ import type { Pair } from "../pairs.ts"
 import { thenRefused, twice } from "../requests.ts"
 import { appOf } from "./app.ts"
 
-/** What is called, and not only set. */
+/** Methods that an app calls, as opposed to options that it sets. */
 export const METHODS: Readonly<Record<string, Pair>> = {
   resetKey: {
     before() {
@@ -52,7 +52,7 @@ export const METHODS: Readonly<Record<string, Pair>> = {
   },
 }
 
-/** Answers a path before any limiter is asked. */
+/** Returns a handler that answers a path before any limiter runs. */
 function on(path: string, yields: () => unknown): RequestHandler {
   return async (req, res, next) => {
     if (req.path === path) res.send(String(await yields()))

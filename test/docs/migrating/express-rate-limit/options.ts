@@ -17,14 +17,14 @@ const after =
   (clock) =>
     appOf(sluice({ limit: 1, window: "1 minute", trustedProxies: 1, clock, ...options } as Options))
 
-/** Quota and rest, as the draft's fields have them. */
+/** Returns the quota and the remaining units from the draft's header fields. */
 const members = ({ headers }: Response): unknown => {
   const [policy] = parseList(headers["ratelimit-policy"] ?? "")
   const [rest] = parseList(headers.ratelimit ?? "")
   return [policy?.[0], policy?.[1].get("q"), policy?.[1].get("w"), rest?.[0], rest?.[1].get("r")]
 }
 
-/** Each option of express-rate-limit that has a counterpart, in both. */
+/** Each option of express-rate-limit that has a counterpart, for both limiters. */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
   windowMs: {
     before: before({ windowMs: 60_000 }),

@@ -16,7 +16,7 @@ const counted = (redis: Running): Pair => ({
   expected: thenRefused,
 })
 
-/** Those that need a Redis, and the options of rate-limit-redis. */
+/** The options that need a Redis, and the options of rate-limit-redis. */
 export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => ({
   store: counted(redis),
   sendCommand: counted(redis),
@@ -49,14 +49,14 @@ export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => 
 
 const once = { limit: 1, window: "1 day" } as const
 
-/** Long enough for a machine that has other things to do. */
+/** Returns options with a timeout that is long enough for a busy machine. */
 const inRedis = (client: Redis, prefix = "") =>
   ({
     ...{ ...once, service: "migrated", storeTimeoutMs: 20_000 },
     store: redisStore({ client, prefix }),
   }) as const
 
-/** How many keys there are with the prefix. */
+/** Returns a handler that sets X-Keys to the number of keys with the prefix. */
 const tellKeys =
   ({ server }: Running): RequestHandler =>
   (_req, res, next) => {

@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyServerOptions } from "fastif
 import type { App, Pair } from "../pairs.ts"
 import { quiet } from "../requests.ts"
 
-/** What an app has beside its limiter: routes, hooks. */
+/** A function that adds routes and hooks to an app. */
 export type More = (app: FastifyInstance) => void | Promise<void>
 
 async function served(app: FastifyInstance, more: More): Promise<App> {
@@ -14,7 +14,7 @@ async function served(app: FastifyInstance, more: More): Promise<App> {
   return { listener: app.routing, close: () => app.close() }
 }
 
-/** An app with @fastify/rate-limit, one a minute where nothing else is said. */
+/** Returns a function that creates an app with @fastify/rate-limit. Its default is one request a minute. */
 export const before =
   (options: RateLimitPluginOptions, more: More = () => undefined, server: FastifyServerOptions = {}) =>
   async (): Promise<App> => {
@@ -23,14 +23,14 @@ export const before =
     return served(app, more)
   }
 
-/** An app with Sluice, with these options and no others. */
+/** Creates an app with Sluice, with exactly these options. */
 export async function registered(options: RateLimitOptions, more: More = () => undefined): Promise<App> {
   const app = Fastify()
   await app.register(sluice, options)
   return served(app, more)
 }
 
-/** The same, one a minute where nothing else is said. */
+/** Returns a function that creates an app with Sluice. Its default is one request a minute. */
 export const after =
   (options: Partial<RateLimitOptions>, more?: More): Pair["after"] =>
   (clock) =>

@@ -5,13 +5,13 @@ import type { Pair } from "../pairs.ts"
 import { thenRefused, times, twice } from "../requests.ts"
 import { before, type More, registered } from "./app.ts"
 
-/** Tells what has been called, in a route that no limiter is asked about. */
+/** Adds an unlimited route that returns the calls so far. */
 const tells =
   (calls: readonly string[]): More =>
   (app) =>
     void app.get("/calls", { config: { rateLimit: false } }, async () => calls.join(" "))
 
-/** What the peer calls back. */
+/** Returns the pair for a callback of the peer. */
 function calledBack(option: "onExceeding" | "onExceeded" | "onBanReach"): Pair {
   const is = {
     onExceeding: ({ allowed }: { allowed: boolean }) => allowed,
@@ -47,7 +47,7 @@ function calledBack(option: "onExceeding" | "onExceeded" | "onBanReach"): Pair {
   }
 }
 
-/** What is called back, and what is called. */
+/** The callbacks of the peer, and the methods that apps call. */
 export const CALLBACKS: Readonly<Record<string, Pair>> = {
   onExceeding: calledBack("onExceeding"),
   onExceeded: calledBack("onExceeded"),

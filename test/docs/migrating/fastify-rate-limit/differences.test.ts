@@ -10,7 +10,7 @@ import { after, before, type More, registered } from "./app.ts"
 
 const redis = withRedis()
 
-/** The statuses of an app with Sluice, on a clock that the steps move. */
+/** Returns a function for the statuses of an app with Sluice. Its steps advance the clock. */
 async function ours(...[options, more]: Parameters<typeof after>) {
   const clock = commonClock()
   const app = await after(options, more)(clock)

@@ -12,7 +12,7 @@ const guide = readGuide("fastify-rate-limit.md")
 const types = fileOf("@fastify/rate-limit", "types/index.d.ts")
 const [options, methods] = ["Options", "Methods and exports"].map(guide.rows) as [Row[], Row[]]
 
-/** Counterparts that other tests show. */
+/** Counterparts that other tests cover. */
 const SHOWN_BY: ShownBy = {
   groupId: ["test/docs/migrating/fastify-rate-limit/differences.test.ts", "routes of one `groupId`"],
   store: ["test/memory-store.contract.test.ts", "storeContract"],

@@ -9,14 +9,14 @@ const ratelimitNames = ({ headers }: Response): string[] =>
   Object.keys(headers).filter((name) => name.includes("ratelimit"))
 const isPro = (plan: unknown): number => (plan === "pro" ? 2 : 1)
 const byUser = { path: "/", method: "POST", headers: { "Content-Type": "application/json" } }
-/** A route with a limit of its own. */
+/** Adds a route with its own limit. */
 const own =
   (limit: object): More =>
   (app) =>
     void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
 const posted: More = (app) => void app.post("/", async () => "ok")
 
-/** Each option of @fastify/rate-limit that has a counterpart and needs no Redis, in both. */
+/** Each option of @fastify/rate-limit that has a counterpart and needs no Redis, for both limiters. */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
   max: {
     before: before({ max: (req) => isPro(req.headers["x-plan"]) }),

@@ -4,7 +4,7 @@ import { closedClient, type Running } from "../redis.ts"
 import { thenRefused, twice } from "../requests.ts"
 import { after, before, type More } from "./app.ts"
 
-/** Tells how many keys there are with the prefix, in a route that no limiter is asked about. */
+/** Adds an unlimited route that returns the number of keys with the prefix. */
 const tellsKeys =
   ({ server }: Running): More =>
   (app) =>
@@ -13,7 +13,7 @@ const tellsKeys =
       return String(keys.length)
     })
 
-/** The options that need a Redis. The window is long enough for a slow machine. */
+/** Returns the options that need a Redis. The window is long enough for a slow machine. */
 export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
   const inRedis = (prefix = "") =>
     ({

@@ -5,7 +5,7 @@ import Koa, { type Context, type Middleware } from "koa"
 import { vi } from "vitest"
 import type { App, Pair } from "../pairs.ts"
 
-// It reads its clock when it is loaded, and counts on from there.
+// koa-ratelimit reads its clock when it is loaded, and continues from that time.
 vi.useFakeTimers({ toFake: ["Date", "hrtime"], now: manualClock().now() })
 const { default: peer } = await import("koa-ratelimit")
 vi.useRealTimers()
@@ -14,11 +14,11 @@ export { peer }
 
 export type PeerOptions = Parameters<typeof peer>[0]
 
-/** Behind a proxy of the tests that Koa believes. */
+/** Creates an app that trusts its proxy. */
 export function appOf(...middleware: readonly Middleware[]): App {
   const app = new Koa()
   app.proxy = true
-  // Koa would print the errors of the tests.
+  // Otherwise Koa would print the errors of the tests.
   app.silent = true
   for (const each of middleware) app.use(each)
   app.use((ctx) => {
@@ -31,20 +31,20 @@ export function appOf(...middleware: readonly Middleware[]): App {
   return { listener: app.callback(), close }
 }
 
-/** The options of the memory driver, with a memory of its own. */
+/** Returns the options of the memory driver, with a separate memory. */
 export const inMemory = (): { driver: "memory"; db: Map<string, unknown> } => ({
   driver: "memory",
   db: new Map(),
 })
-/** Those of the Redis driver. */
+/** Returns the options of the Redis driver. */
 export const inRedis = (db: Redis): { driver: "redis"; db: Redis } => ({ driver: "redis", db })
 
-/** An app with koa-ratelimit, one a minute in memory where nothing else is said. */
+/** Returns a function that creates an app with koa-ratelimit. Its default is one request a minute, in memory. */
 export const before = (options: PeerOptions, ...first: readonly Middleware[]): Pair["before"] => {
   return () => appOf(...first, peer({ ...inMemory(), duration: 60_000, max: 1, ...options }))
 }
 
-/** The same with Sluice. */
+/** Returns a function that creates an app with Sluice, with the same default. */
 export const after = (
   options: Partial<GuardOptions<Context>>,
   ...first: readonly Middleware[]

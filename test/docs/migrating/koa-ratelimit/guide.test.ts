@@ -13,12 +13,12 @@ describe("the guide for koa-ratelimit", () => {
   it("has a row for every option that its code reads, and those are the ones that its README lists", () => {
     const { byCode, byReadme } = optionsRead()
     expect(namesIn(options)).toEqual(byCode)
-    // Its README says nothing of a status, and of `onLimited` only in an example.
+    // Its README does not mention `status`, and has `onLimited` only in an example.
     expect(byReadme).toEqual(byCode.filter((name) => name !== "status" && name !== "onLimited"))
   })
 
   it("names no counterpart that has not been tried", () => {
-    // `reset` and `total` are renamed as `remaining` is.
+    // `reset` and `total` are renamed in the same way as `remaining`.
     expect(namesWithCounterpart(options)).toEqual([...Object.keys(pairs), "reset", "total"].sort())
   })
 })

@@ -6,7 +6,10 @@ import { fileOf, nodesOf } from "../declared.ts"
 
 const file = createRequire(import.meta.url).resolve("koa-ratelimit")
 
-/** The options of koa-ratelimit, sorted. It has no types: these are what its code reads, and what its README lists. */
+/**
+ * Returns the options of koa-ratelimit, sorted. It has no types, so these are the options that its code reads and that
+ * its README lists.
+ */
 export function optionsRead(): { readonly byCode: string[]; readonly byReadme: string[] } {
   const drivers = [
     fileOf("koa-ratelimit", "limiter/memory.js"),
@@ -23,7 +26,7 @@ export function optionsRead(): { readonly byCode: string[]; readonly byReadme: s
   return { byCode: [...byCode].sort(), byReadme: byReadme.sort() }
 }
 
-/** The members that a file reads of these objects, by a dot or by taking them apart. */
+/** Returns the members that a file reads from these objects, with a dot or by destructuring. */
 function readOf(source: ts.SourceFile, objects: readonly string[]): string[] {
   const isOne = (node: ts.Node | undefined): boolean => objects.includes(node?.getText(source) ?? "")
   return nodesOf(source).flatMap((node) => {
@@ -33,7 +36,7 @@ function readOf(source: ts.SourceFile, objects: readonly string[]): string[] {
   })
 }
 
-/** The members that the constructor of a limiter takes apart its one parameter into. */
+/** Returns the members that a limiter's constructor destructures from its parameter. */
 function takenByConstructor(source: ts.SourceFile): string[] {
   return nodesOf(source)
     .filter(ts.isConstructorDeclaration)

@@ -8,19 +8,19 @@ const ratelimitNames = ({ headers }: Response): string[] =>
   Object.keys(headers).filter((name) => name.includes("ratelimit"))
 const answer = ({ status, body }: Response): unknown => [status, body]
 
-/** Gives the fields of the limiter other names on the way out. */
+/** Renames the limiter's header fields in the response. */
 const renamed: Middleware = async (ctx, next) => {
   await next()
   ctx.set("Rate-Limit-Remaining", ctx.response.get("X-RateLimit-Remaining"))
   for (const name of ["Limit", "Remaining", "Reset"]) ctx.remove(`X-RateLimit-${name}`)
 }
 
-/** Makes an error of a refusal. */
+/** Throws an error for a refused request. */
 const thrown: Middleware = async (ctx, next) => {
   await next()
   if (ctx.state.rateLimit?.allowed === false) ctx.throw(429, "slow down")
 }
-/** Answers an error as an app's own handler may. */
+/** Answers an error as an app's own handler may do. */
 const handled: Middleware = async (ctx, next) => {
   try {
     await next()
@@ -30,7 +30,7 @@ const handled: Middleware = async (ctx, next) => {
   }
 }
 
-/** Tells of how many it has been told, when it is asked for that. */
+/** Returns a middleware for /limited that responds with the limited clients so far. */
 function tells(limited: readonly string[]): Middleware {
   return async (ctx, next) => {
     if (ctx.path === "/limited") ctx.body = limited.join(" ")
@@ -38,7 +38,7 @@ function tells(limited: readonly string[]): Middleware {
   }
 }
 
-/** Each option of koa-ratelimit that has a counterpart and needs no Redis, in both. */
+/** Each option of koa-ratelimit that has a counterpart and needs no Redis, for both limiters. */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
   duration: {
     before: before({ duration: 60_000 }),

@@ -6,7 +6,7 @@ import type { Running } from "../redis.ts"
 import { thenRefused, twice } from "../requests.ts"
 import { after, before, inMemory, inRedis } from "./app.ts"
 
-/** Tells how many keys there are with the prefix. */
+/** Returns a middleware for /keys that responds with the number of keys with the prefix. */
 const tellsKeys =
   ({ server }: Running): Middleware =>
   async (ctx, next) => {
@@ -14,7 +14,7 @@ const tellsKeys =
     ctx.body = String(((await server.command("KEYS", "mine:*")) as unknown[]).length)
   }
 
-/** Where counters are. The window is long enough for a slow machine. */
+/** Returns the options that choose where counters are. The window is long enough for a slow machine. */
 export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
   const shared = (prefix = "") =>
     ({

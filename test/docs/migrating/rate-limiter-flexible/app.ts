@@ -4,10 +4,10 @@ import express, { type Request, type RequestHandler } from "express"
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible"
 import type { App, Pair } from "../pairs.ts"
 
-/** What is asked of a limiter by other paths than those of the app. */
+/** Calls of the limiter, by separate paths of the app. */
 export type Calls = Readonly<Record<string, (req: Request) => unknown>>
 
-/** Who asks: the tests' own word for it. */
+/** Returns the user of a request, from the header that these tests use. */
 export const userOf = (req: Request): string => req.get("x-user") ?? "somebody"
 const costOf = (req: Request): number => Number(req.query.cost ?? 1)
 
@@ -21,12 +21,12 @@ function appOf(limit: RequestHandler, calls: Calls): express.Express {
   return app.use(limit, (_req, res) => void res.send("ok"))
 }
 
-/** What consumes: a limiter, or several put together. */
+/** An object that consumes points: a limiter, or a combination of limiters. */
 export interface Consuming {
   consume(key: string, points?: number): Promise<unknown>
 }
 
-/** An app that has the middleware which the documentation shows, of a peer's limiter. */
+/** Creates an app with the middleware from the peer's documentation, on one of its limiters. */
 export function consuming(limiter: Consuming, calls: Calls = {}): App {
   const limit: RequestHandler = (req, res, next) => {
     limiter
@@ -42,7 +42,7 @@ export function consuming(limiter: Consuming, calls: Calls = {}): App {
 
 type MemoryOptions = ConstructorParameters<typeof RateLimiterMemory>[0]
 
-/** The same of a limiter in memory, one a minute where nothing else is said. */
+/** Returns a function that creates such an app on a limiter in memory. Its default is one request a minute. */
 export const before =
   (
     options: Partial<MemoryOptions>,
@@ -53,14 +53,14 @@ export const before =
     return consuming(limiter, callsOf(limiter))
   }
 
-/** An app with the middleware of a limiter of Sluice. */
+/** Creates an app with Sluice's middleware on a limiter. */
 function limited(limiter: Limiter<Request>, calls: Calls = {}): App {
   const limit = sluice({ limiter })
   const app = appOf(limit, calls)
   return { listener: app, close: () => limiter.close() }
 }
 
-/** The same, one a minute where nothing else is said. */
+/** Returns a function that creates an app with Sluice. Its default is one request a minute. */
 export const after =
   (
     options: Partial<LimiterOptions<Request>>,

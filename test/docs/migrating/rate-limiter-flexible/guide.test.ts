@@ -24,7 +24,7 @@ const resultNames = membersOf(types, "RateLimiterRes")
 const errorNames = membersOf(types, ...exported.filter((name) => name.endsWith("Error")))
 
 const HERE = "test/docs/migrating/rate-limiter-flexible/differences.test.ts"
-/** Counterparts that other tests show. */
+/** Counterparts that other tests cover. */
 const SHOWN_BY: ShownBy = {
   execEvenly: ["test/contracts/adapter/holding.ts", "leaky-bucket"],
   execEvenlyMinDelayMs: ["test/contracts/adapter/holding.ts", "leaky-bucket"],
@@ -40,7 +40,7 @@ const SHOWN_BY: ShownBy = {
   RateLimiterRedisNonAtomic: ["test/redis/redis-store.contract.test.ts", "ioredis"],
   RateLimiterValkey: ["test/redis/redis-store.contract.test.ts", "ioredis"],
 }
-/** Counterparts that are tried under another name. */
+/** Counterparts that the pairs cover under another name. */
 const SAME_AS: Readonly<Record<string, string>> = {
   RateLimiterMemory: "points",
   RateLimiterRedis: "storeClient",

@@ -11,7 +11,7 @@ import type { Pair } from "../pairs.ts"
 import { as, thenRefused, times, twice } from "../requests.ts"
 import { after, before, consuming } from "./app.ts"
 
-/** The last decision on somebody's request, as a handler has it on `req.rateLimit`. */
+/** Returns a function for the last decision, which a handler would find in `req.rateLimit`. */
 function lastOf(limiter: Limiter<Request>) {
   let last: Parameters<typeof limiter.settle>[0] | undefined
   limiter.on("decision", (decision) => {
@@ -23,7 +23,7 @@ function lastOf(limiter: Limiter<Request>) {
   }
 }
 
-/** Each method and each class that has a counterpart, in both. */
+/** Each method and each class that has a counterpart, for both limiters. */
 export const METHODS: Readonly<Record<string, Pair>> = {
   consume: {
     before: before({ points: 3 }),

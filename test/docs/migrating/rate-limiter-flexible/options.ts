@@ -19,7 +19,7 @@ const listed = (
 const friend = as("X-User", "friend")
 const foe = as("X-User", "foe")
 
-/** Each option of rate-limiter-flexible that has a counterpart and needs no Redis, in both. */
+/** Each option of rate-limiter-flexible that has a counterpart and needs no Redis, for both limiters. */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
   points: {
     before: before({ points: 3 }),
@@ -88,7 +88,7 @@ const isBlocked = ({ status, headers }: Response): unknown => [
   Number(headers["x-wait-ms"] ?? Number(headers["retry-after"] ?? 0) * 1000) > 90_000_000,
 ]
 
-/** Those that need a Redis. The window is long enough for a slow machine. */
+/** Returns the options that need a Redis. The window is long enough for a slow machine. */
 export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
   const daily = { points: 1, duration: 86_400 }
   const shared = () =>
