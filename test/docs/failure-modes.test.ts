@@ -16,7 +16,7 @@ describe("a Redis that", () => {
 
   it.each(rows)("%s: a request waits %s, and the error is %s", async (what = "", waits, type = "") => {
     const seen = await breakRedis(what)
-    // After five failures in a row, no request waits. A server that can still answer in some way may interrupt them.
+    // After five failures in a row, no request waits. A server that can still send some answers may interrupt the row.
     const { unavailable = 0, ...errors } = seen.errors
     const told = type.replaceAll("`", "")
     expect(Object.keys(errors)).toEqual([told])

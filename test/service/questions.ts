@@ -9,8 +9,8 @@ import type { RawAnswer } from "./raw-call.ts"
 export const FORWARD = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
 /**
- * The ways to read a call. @grpc/grpc-js reads a call that names a compression, even if its message is not compressed, and every call
- * when plain calls are off.
+ * The ways to read a call. @grpc/grpc-js reads a call that names a compression, even if its message is not compressed.
+ * When plain calls are off, it reads every call.
  */
 export const WAYS = [
   { way: "the door itself", reader: "plain", headers: {}, plainCalls: true },
