@@ -5,9 +5,9 @@ import { EQUIVALENT } from "./equivalent.ts"
 export interface EquivalentLine {
   /** From the root of the repository. */
   readonly path: string
-  /** The text of the line, without the space around it. Each line of the file with this text is meant. */
+  /** The text of the line, without surrounding space. It stands for each line of the file with this text. */
   readonly line: string
-  /** Names of mutators, in which "all" is every one. */
+  /** The names of mutators; "all" stands for every mutator. */
   readonly mutators: readonly string[]
 }
 
@@ -21,7 +21,10 @@ export const EQUIVALENT_LINES: readonly EquivalentLine[] = Object.entries(EQUIVA
     })),
 )
 
-/** Returns the listed lines that no source has: each names its file and text. `read` returns undefined if there is no file. */
+/**
+ * Returns the listed lines that no source contains, each with its file and text. `read` returns undefined for a missing
+ * file.
+ */
 export function staleLines(
   listed: readonly EquivalentLine[],
   read: (path: string) => string | undefined,
@@ -33,7 +36,7 @@ export function staleLines(
   })
 }
 
-/** Whether `mutant`, of a file with this path and text, is on a listed line with a listed mutator. */
+/** True if `mutant` changes a listed line with a listed mutator. `path` and `text` are of its file. */
 export function isEquivalent(mutant: Mutant, path: string, text: string): boolean {
   const line = linesOf(text)[mutant.location.start.line]
   return EQUIVALENT_LINES.some(

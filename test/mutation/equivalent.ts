@@ -1,6 +1,7 @@
 /**
- * Mutants that behave as the source does, which no test can notice: by path below packages/ and text of the line, the mutators and
- * the reason. Speed is the usual one: a shortcut returns what the long way would.
+ * Mutants that behave like the source, so that no test can notice them. Keys are the path below packages/ and the text
+ * of the line. Values are the mutators and the reason. The usual reason is speed: a shortcut returns the result of the
+ * long way.
  */
 export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "core/src/algorithms/exact-counts.ts": {

@@ -1,7 +1,10 @@
 import { relative } from "node:path"
 import type { TestSequencer, TestSpecification } from "vitest/node"
 
-/** Runs files in this order: where one has noticed a mutant, those after it need not try. A pattern has no order. */
+/**
+ * Returns a sequencer that runs files in this order. Once a file has noticed a mutant, later files need not try it.
+ * Patterns have no order.
+ */
 export function inOrder(files: readonly string[]): new () => TestSequencer {
   return class implements TestSequencer {
     shard(specifications: TestSpecification[]): TestSpecification[] {

@@ -3,8 +3,8 @@ import { mutateScripts } from "./lua/mutate-scripts.ts"
 import { mutateRoom } from "./mutate-room.ts"
 import { ROOMS } from "./rooms.ts"
 
-// mutation ROOM [FILE…]: changes the sources of a room, one place at a time, and says which changes no test notices. It ends
-// with 1 when there is one.
+// mutation ROOM [FILE…]: mutates the sources of a room, one place at a time, and prints the changes that no test
+// notices. Exits with 1 if there are any.
 
 const LUA = "lua"
 const [room, ...only] = process.argv.slice(2)
@@ -13,9 +13,9 @@ if (room === undefined || (room !== LUA && ROOMS[room] === undefined)) {
   process.exit(2)
 }
 
-// Whoever is being run is ended, too.
+// Also end the child processes.
 process.once("SIGINT", () => process.exit(130))
-// It takes long: whatever else the machine does comes first.
+// A run takes long, so everything else on the machine has priority.
 setPriority(19)
 const isEveryOneNoticed = room === LUA ? await mutateScripts(only) : await mutateRoom(room, only)
 process.exitCode = isEveryOneNoticed ? 0 : 1

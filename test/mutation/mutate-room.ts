@@ -5,18 +5,18 @@ import { type Instrumented, instrument } from "./switched/instrument.ts"
 import { tryMutants } from "./switched/try-mutants.ts"
 import { tryAlone } from "./try-alone.ts"
 
-/** Milliseconds after which a test without mutants is red that does not end. */
+/** Milliseconds after which a test without mutants fails if it has not ended. */
 const TIMEOUT_MS = 120_000
-/** Milliseconds that a test with a mutant may take beyond many times what it took without. */
+/** Milliseconds that a test with a mutant may take in addition to a multiple of its usual time. */
 const GRACE_MS = 1_000
 
 /**
- * Mutates a room, one change at a time: all mutants meet its tests in processes that stay loaded, and what these have
- * left meets them once more, each in processes of its own. Prints every mutant that no test has
- * noticed, and the score of each file. Yields whether none was left.
+ * Mutates a room, one change at a time. First, all mutants run against its tests in processes that stay loaded. Each
+ * remaining mutant then runs again in its own processes. Prints every mutant that no test noticed, and the score of
+ * each file. Returns whether all were noticed.
  *
- * `only` are files of the room, or lines of them, named by the ends of their paths, as in "algorithms/exact-counts.ts:20-40"; all of it where
- * there are none.
+ * `only` has files of the room, or lines of them, by the ends of their paths, as in "algorithms/exact-counts.ts:20-40".
+ * When it is empty, the whole room is mutated.
  */
 export async function mutateRoom(name: string, only: readonly string[]): Promise<boolean> {
   const room = ROOMS[name]
@@ -34,7 +34,7 @@ export async function mutateRoom(name: string, only: readonly string[]): Promise
   return alone.length === 0
 }
 
-/** What is left when the tests have met all mutants in one process, and who is worth trying at all. */
+/** Returns the mutants that remain after all tests have run in one process, and the mutants that are worth trying. */
 async function trySwitched(
   { tests, needsRedis }: Room,
   instrumented: Instrumented,
@@ -46,7 +46,8 @@ async function trySwitched(
     timeoutMs: TIMEOUT_MS,
     graceMs: GRACE_MS,
   })
-  // What runs once, when a file is loaded, would meet every test: tables and constants, which no test could miss.
+  // Leave out code that runs only once, when a file is loaded: tables and constants. Every test would run with such a
+  // mutant, and no test could miss it.
   const valid = mutants.filter(({ id }) => reached.has(id) || !loaded.has(id))
   const left = valid.filter(({ id }) => !noticed.has(id))
   console.log(`${left.length} are left`)

@@ -1,18 +1,24 @@
-/** What is mutated together, and the tests that have to notice. Paths are from the root of the repository. */
+/** Sources that are mutated together, and the tests that must notice. Paths are from the root of the repository. */
 export interface Room {
-  /** Sources, tests beside them left out. */
+  /** The sources, without the tests beside them. */
   readonly mutate: readonly string[]
   readonly tests: readonly string[]
-  /** Whether the tests start a Redis server. */
+  /** True if the tests start a Redis server. */
   readonly needsRedis: boolean
 }
 
 const CORE = "packages/core/src"
 
-/** Those of what decides and of what asks it; a hundred thousand who acquire at once are about time alone. */
+/**
+ * The tests of decisions and of their callers. The test with a hundred thousand waiters is left out, because it is only
+ * about time.
+ */
 const LIMITER = [`${CORE}/{decision,request,http}/**/*.test.ts`, `${CORE}/limiter/**/!(acquire-many).test.ts`]
 
-/** Those with servers that take moments. What takes seconds, and the contract, is left out: units tell the same at once. */
+/**
+ * The quick tests with servers. Slow tests and the contract are left out, because unit tests notice the same mutants
+ * sooner.
+ */
 const REDIS = [
   "options",
   "commands-of",
@@ -70,7 +76,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   adapters: {
-    // What they share is tested through them.
+    // The tests of the adapters also test their shared code.
     mutate: ["packages/{express,fastify,koa}/src/*.ts", `${CORE}/http/respond.ts`, "!**/*.{test,test-d}.ts"],
     tests: [
       "packages/{express,fastify,koa}/src/*.test.ts",

@@ -17,7 +17,7 @@ export async function tryAlone(room: string, mutants: readonly Mutant[]): Promis
     coverageAnalysis: "perTest",
     concurrency: availableParallelism(),
     ignoreStatic: true,
-    // A mutant that hangs is waited for so long, and as long as its tests take beyond that.
+    // A mutant that hangs is stopped after this time plus the time of its tests.
     timeoutMS: 5_000,
     timeoutFactor: 1.5,
     dryRunTimeoutMinutes: 20,
@@ -30,7 +30,7 @@ export async function tryAlone(room: string, mutants: readonly Mutant[]): Promis
     allowConsoleColors: false,
   }).runMutationTest()
   const left = results.filter(({ status }) => status === "Survived" || status === "NoCoverage")
-  // It tells lines and columns from 1.
+  // Stryker reports lines and columns from 1.
   const textOf = ({ fileName, location, mutatorName, replacement }: Left, from: 0 | 1): string =>
     [fileName, location.start.line - from, location.start.column - from, mutatorName, replacement].join(" ")
   const stillLeft = new Set(left.map((result) => textOf(result, 1)))
@@ -41,7 +41,7 @@ type Left = Pick<Mutant, "fileName" | "location" | "mutatorName"> & {
   readonly replacement?: string | undefined
 }
 
-/** As Stryker takes it: lines from 1, columns from 0. */
+/** The form that Stryker accepts: lines from 1, columns from 0. */
 function rangeOf({ fileName, location: { start, end } }: Mutant): string {
   return `${fileName}:${start.line + 1}:${start.column}-${end.line + 1}:${end.column}`
 }

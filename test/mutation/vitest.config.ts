@@ -3,7 +3,7 @@ import base from "../../vitest.config.ts"
 import { inOrder } from "./in-order.ts"
 import { ROOMS } from "./rooms.ts"
 
-// All tests of one room, which MUTATION_ROOM names: Stryker runs those that reach a mutant, each time in a thread of their own.
+// Runs all tests of the room in MUTATION_ROOM. Stryker runs the tests that reach a mutant, each time in a new thread.
 const { MUTATION_ROOM = "" } = process.env
 const room = ROOMS[MUTATION_ROOM]
 if (room === undefined) throw new Error(`MUTATION_ROOM has to be one of ${Object.keys(ROOMS).join(", ")}`)
@@ -18,7 +18,7 @@ const config: ViteUserConfig = defineConfig({
     globalSetup: room.needsRedis ? ["test/servers/global-setup.ts"] : [],
     setupFiles: ["test/mutation/without-shrinking.ts"],
     coverage: { enabled: false },
-    // A mutant that hangs is ended by Stryker, which knows how long the tests take without it.
+    // Stryker ends a mutant that hangs, because it knows how long the tests take without the mutant.
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -1,4 +1,4 @@
 import fc from "fast-check"
 
-// That a property fails is enough to know of a mutant: nobody looks for the smallest example.
+// A mutant is noticed as soon as a property fails. Do not search for the smallest example.
 fc.configureGlobal({ ...fc.readConfigureGlobal(), endOnFailure: true })

@@ -1,15 +1,18 @@
-/** One place of a script changed: a mistake that somebody could make, and that a test has to notice. */
+/** A script with one change: a mistake that a developer could make, and that a test must notice. */
 export interface Mutant {
-  /** The script's name in packages/core/src/stores/redis/scripts, without its ending. */
+  /** The script's name in packages/core/src/stores/redis/scripts, without its extension. */
   readonly script: string
-  /** Text that is in the script once. */
+  /** Text that occurs exactly once in the script. */
   readonly text: string
   readonly replacement: string
-  /** The file of tests that goes red. */
+  /** The test file that must fail. */
   readonly suite: string
 }
 
-/** By script: a text of it, what is put in its place and, where it is not the differential test, the file in test/redis that goes red. */
+/**
+ * By script: a text, its replacement, and the file in test/redis that must fail. The default file is the differential
+ * test.
+ */
 export type Replacements = Readonly<
   Record<string, readonly (readonly [text: string, replacement: string, suite?: string])[]>
 >

@@ -2,7 +2,7 @@ import { COUNTERS } from "./counters.ts"
 import type { Mutant } from "./mutant.ts"
 import { TAKING } from "./taking.ts"
 
-/** Every mutant of the scripts. Those are left out that change nothing but speed. */
+/** All mutants of the scripts. Changes that affect only the speed are left out. */
 export const MUTANTS: readonly Mutant[] = Object.entries({ ...TAKING, ...COUNTERS }).flatMap(
   ([script, list]) =>
     list.map(([text, replacement, suite = "differential"]) => ({

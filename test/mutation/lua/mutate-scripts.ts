@@ -6,9 +6,9 @@ import { MUTANTS } from "./mutants.ts"
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url))
 
 /**
- * Changes the scripts as each mutant says, on their way to Redis, and runs its suite, after all suites without any mutant. Prints
- * which test noticed, and at the end those mutants that none did. `only` are names of scripts; all of them where there are none.
- * Yields whether every mutant was noticed.
+ * Runs all suites without a mutant, and then the suite of each mutant with its change to a script on the way to Redis.
+ * Prints the test that noticed each mutant, and at the end the mutants that no test noticed. `only` has names of
+ * scripts; when it is empty, all scripts are used. Returns whether every mutant was noticed.
  */
 export async function mutateScripts(only: readonly string[]): Promise<boolean> {
   const mutants = MUTANTS.filter(({ script }) => only.length === 0 || only.includes(script))
@@ -28,7 +28,7 @@ export async function mutateScripts(only: readonly string[]): Promise<boolean> {
   return unnoticed.length === 0
 }
 
-/** The test that fails first, or hangs; undefined when none does. */
+/** Returns the first test that fails or hangs, or undefined if none does. */
 async function firstRed(suites: readonly string[], mutant?: Mutant): Promise<string | undefined> {
   const ended: Ended = {}
   const vitest = await startVitest(
@@ -50,12 +50,14 @@ async function firstRed(suites: readonly string[], mutant?: Mutant): Promise<str
   }
 }
 
-/** How a run of tests has ended. */
+/** The end of a test run. */
 interface Ended {
   reason?: TestRunEndReason
 }
 
-/** The first failure ends a run, and does so now and then before it is told which test that was. */
+/**
+ * Records the reason why a run ended. The first failure ends a run, sometimes before Vitest reports the failed test.
+ */
 const endOf = (ended: Ended): Reporter => ({
   onTestRunEnd(_modules, _errors, reason) {
     ended.reason = reason
@@ -74,7 +76,7 @@ function redIn(vitest: Vitest): string | undefined {
   return vitest.state.getUnhandledErrors().length > 0 ? "an error that no test has caught" : undefined
 }
 
-/** Changes the script before it becomes a text that is imported. */
+/** Changes the script before it is imported as text. */
 function mutating({ script, text, replacement }: Mutant) {
   return {
     name: "mutant",

@@ -1,6 +1,6 @@
 import type { Replacements } from "./mutant.ts"
 
-/** Mutants of the scripts that are called, and of what they are told. */
+/** Mutants of the scripts that the store calls, and of their arguments. */
 export const TAKING: Replacements = {
   formulas: [
     [

@@ -5,7 +5,7 @@ import { Instrumenter } from "@stryker-mutator/instrumenter"
 import { globSync } from "tinyglobby"
 import { isEquivalent } from "../equivalent-mutants.ts"
 
-/** A file whose mutants are all in it, each behind a switch that is off. */
+/** A file that contains all of its mutants, each behind a switch that is off. */
 export interface InstrumentedFile {
   readonly path: string
   readonly code: string
@@ -13,7 +13,7 @@ export interface InstrumentedFile {
 
 export interface Instrumented {
   readonly files: readonly InstrumentedFile[]
-  /** Without those that behave as the source does. */
+  /** The mutants, without the equivalent ones. */
   readonly mutants: readonly Mutant[]
 }
 
@@ -32,7 +32,7 @@ const SILENT = {
   fatal: console.error,
 }
 
-/** Writes all mutants into the sources that the patterns name, with Stryker's own instrumenter. */
+/** Returns the sources that match the patterns with all mutants in them, by Stryker's own instrumenter. */
 export async function instrument(patterns: readonly string[]): Promise<Instrumented> {
   const sources = globSync([...patterns], { absolute: true })
     .toSorted()

@@ -9,7 +9,7 @@ export interface Tried {
   readonly putOff: Hits
 }
 
-/** A run of the tests, begun anew where a mutant has ended it or has left something behind. */
+/** A run of the tests. It starts again when a mutant has ended it or has left something behind. */
 export class Run {
   readonly #task: RunTask
   readonly #path: string
@@ -19,15 +19,16 @@ export class Run {
     this.#path = path
   }
 
-  /** Runs each test once, and yields what it reaches. */
+  /** Runs each test once and returns the mutants that it reaches. */
   async look(): Promise<readonly Line[]> {
     await this.#begin(this.#task)
     return readLog(this.#task.log)
   }
 
   /**
-   * Tries these mutants on these tests, and yields those that some test has noticed; and what was put off, of tests that are red
-   * without a mutant, too, once they have noticed one: the process has to be begun anew for each.
+   * Tries these mutants on these tests. Returns the mutants that some test noticed, and the trials that were put off.
+   * With `putsOff`, trials are put off when their test noticed a mutant and then fails without one. The process must
+   * start again for each of them.
    */
   async tryAll(all: Hits, putsOff: boolean): Promise<Tried> {
     const noticed = new Set<string>()
@@ -42,14 +43,14 @@ export class Run {
         if (line.kind === "noticed") noticed.add(line.mutant)
         if (line.kind === "spoiled") console.log(`Red without any mutant: ${line.test}`)
       }
-      // It hangs, or takes all memory.
+      // The mutant hangs, or uses all memory.
       if (latest.kind === "trying") noticed.add(latest.mutant)
       const rest = stillToTry(trials, lines, noticed)
       if (putsOff && latest.kind === "noticed" && rest[latest.test] !== undefined) {
         putOff[latest.test] = rest[latest.test] as Hits[string]
         delete rest[latest.test]
       }
-      // Some are not run at all, whatever they have been seen to reach.
+      // Some tests do not run at all, although they reached mutants before.
       if (countOf(rest) === countOf(trials)) break
       trials = rest
     }
@@ -63,16 +64,16 @@ export class Run {
     const vitest = spawn("node_modules/.bin/vitest", ["run", "--config", config], {
       env: { ...process.env, MUTATION_TASK: this.#path, NODE_ENV: "test", NODE_NO_WARNINGS: "1" },
       stdio: ["ignore", "ignore", "inherit"],
-      // Its workers are ended with it.
+      // In a process group, so that its workers end with it.
       detached: true,
     })
     await ended(vitest, task)
   }
 }
 
-/** Resolves when the run is over, and ends it when nothing happens any more. */
+/** Resolves when the run is over. Ends the run when nothing happens for too long. */
 async function ended(vitest: ChildProcess, task: RunTask): Promise<void> {
-  // Or there is nothing to wait for, and that is told.
+  // Rejects if the process cannot start.
   await once(vitest, "spawn")
   const end = (): void => void process.kill(-(vitest.pid as number), "SIGKILL")
   process.once("exit", end)
@@ -91,13 +92,13 @@ async function ended(vitest: ChildProcess, task: RunTask): Promise<void> {
   }
 }
 
-/** For how long nothing may happen after this line. */
+/** Returns how long the run may be silent after this line. */
 function patienceMs(task: RunTask, latest: Line | undefined): number {
-  // All has been seen: what some test has left open is waited for no longer.
+  // All tests are done. Do not wait for what they left open.
   if (latest?.kind === "loaded") return 10_000
-  // Before the first line files are loaded, and a run that only looks may be silent for long.
+  // Before the first line, files are loaded. A run that only looks may also be silent for long.
   if (task.trials === undefined || latest === undefined) return 1_800_000
-  // What waits is ended by the runner itself: this is for what computes for ever.
+  // The runner ends tests that wait. This limit is for tests that compute forever.
   if (latest.kind === "trying") return mostMsWithMutant(task, latest.test) + 5_000
   // A test, and the hook after it.
   return 2 * task.timeoutMs + 5_000
@@ -107,7 +108,10 @@ function countOf(trials: Hits): number {
   return Object.values(trials).reduce((count, hits) => count + Object.keys(hits).length, 0)
 }
 
-/** Without what has been noticed, tests that have tried all, and what was tried in the one that was interrupted. */
+/**
+ * Returns the remaining trials: without noticed mutants, finished tests, and the mutants that an interrupted test has
+ * tried.
+ */
 function stillToTry(
   trials: Hits,
   lines: readonly Line[],

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { type RunnerTestCase, TestRunner } from "vitest"
 import { type Line, mostMsWithMutant, type RunTask, readTask } from "./task.ts"
 
-/** What instrumented files read and write: the names are Stryker's. */
+/** The variables that instrumented files read and write. Stryker defines the names. */
 interface Switches {
   activeMutant?: string | undefined
   currentTestId?: string | undefined
@@ -15,23 +15,25 @@ interface Switches {
   }
 }
 
-/** Where a mutant is come by so many times more often than before, something does not end. */
+/** If a mutant is reached this many times more often than before, the test does not end. */
 const MOST_HITS = 100
 
 const switches: Switches = { mutantCoverage: { static: {}, perTest: {} } }
 Object.assign(globalThis, { __stryker__: switches })
 
 /**
- * Runs each test again and again in one process, each time with another mutant switched on: nothing is loaded anew, which is
- * what takes the time otherwise. It has to be green twice without any at first, and again after each that it has noticed: not
- * every test can be run again.
+ * Runs each test repeatedly in one process, each time with another mutant switched on. Modules are not loaded again,
+ * which would take most of the time. A test must first pass twice without a mutant, and again after each mutant that it
+ * has noticed. Not every test can run repeatedly.
  */
 export default class SwitchingRunner extends TestRunner {
   readonly #task: RunTask = readTask()
   readonly #noticed = new Set<string>()
-  /** Whether no mutant can have left anything behind: since the latest test that was green without one. */
+  /**
+   * True if a test has passed without a mutant since the last failure, so that no mutant can have left anything behind.
+   */
   #isClean = true
-  /** Of the test that runs: what is still to be tried, and what is; undefined while none is. */
+  /** For the current test: the mutants still to be tried, and the active one, which is undefined when none is. */
   #left: string[] = []
   #active: string | undefined
   #greens = 0
@@ -42,7 +44,7 @@ export default class SwitchingRunner extends TestRunner {
     const { trials } = this.#task
     if (trials === undefined || test.mode !== "run") return
     const reached = Object.keys(trials[test.id] ?? {})
-    // Of tests side by side nobody could say which one has noticed.
+    // With concurrent tests, it would be unclear which of them noticed the mutant.
     this.#left = test.concurrent === true ? [] : reached.filter((id) => !this.#noticed.has(id))
     this.#active = undefined
     this.#greens = 0
@@ -50,7 +52,7 @@ export default class SwitchingRunner extends TestRunner {
       this.#tell({ kind: "tried", test: test.id })
       test.mode = "skip"
     }
-    // More than enough: it is ended when all have been tried.
+    // More than enough. The test ends when all mutants have been tried.
     test.repeats = 2 * this.#left.length + 2
   }
 
@@ -110,7 +112,7 @@ export default class SwitchingRunner extends TestRunner {
     this.#active = this.#isClean && this.#greens > 1 ? this.#left.shift() : undefined
     if (this.#active !== undefined || this.#left.length > 0) return
     this.#tell({ kind: "tried", test: test.id })
-    // The rest of its turns is left out.
+    // Skip its remaining repeats.
     Object.assign(result, { pending: true })
   }
 
@@ -120,7 +122,7 @@ export default class SwitchingRunner extends TestRunner {
       this.#greens += 1
       return
     }
-    // Begun anew, it goes on where it was.
+    // The run starts again and continues from here.
     if (!this.#isClean) process.kill(process.pid, "SIGKILL")
     this.#tell({ kind: "spoiled", test: test.fullName })
     this.#left = []

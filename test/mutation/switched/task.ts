@@ -1,25 +1,28 @@
 import { readFileSync } from "node:fs"
 import type { InstrumentedFile } from "./instrument.ts"
 
-/** What a run of the tests is for: to see which mutants each test reaches, or to try some. vitest's process is told in a file. */
+/**
+ * The purpose of a test run: to find the mutants that each test reaches, or to try some. Vitest's process reads it from
+ * a file.
+ */
 export interface RunTask {
-  /** Files of tests in the order in which they run, or patterns of them. */
+  /** Test files in the order in which they run, or patterns. */
   readonly tests: readonly string[]
   readonly needsRedis: boolean
-  /** Milliseconds after which a test that does not end is red. */
+  /** Milliseconds after which a test fails if it has not ended. */
   readonly timeoutMs: number
-  /** Milliseconds that a test with a mutant may take beyond many times what it took without. */
+  /** Milliseconds that a test with a mutant may take in addition to a multiple of its usual time. */
   readonly graceMs: number
-  /** Milliseconds that each test took without mutants, by its id; empty in a run that finds that out. */
+  /** Milliseconds that each test took without mutants, by its id. It is empty in the run that measures them. */
   readonly tookMs: Readonly<Record<string, number>>
   readonly files: readonly InstrumentedFile[]
-  /** What is to be tried; undefined in a run that finds out what each test reaches. */
+  /** The mutants to try; undefined in a run that finds out what each test reaches. */
   readonly trials: Hits | undefined
-  /** What is learned is written here, a line each, at once. */
+  /** The file to which results are written immediately, one per line. */
   readonly log: string
 }
 
-/** By the id of a test, how often it comes by each mutant that it reaches. */
+/** How often a test reaches each mutant, by the id of the test. */
 export type Hits = Readonly<Record<string, Readonly<Record<string, number>>>>
 
 /** A line of the log. */
@@ -31,19 +34,22 @@ export type Line =
       readonly tookMs: number
       readonly hits: Hits[string]
     }
-  /** Mutants that files come by while they are loaded. */
+  /** The mutants that are reached while files are loaded. */
   | { readonly kind: "loaded"; readonly mutants: readonly string[] }
-  /** The last one, in a run in which nothing happens any more, says what hangs. */
+  /** If a run hangs, its last line of this kind identifies the mutant. */
   | { readonly kind: "trying"; readonly mutant: string; readonly test: string }
   | { readonly kind: "noticed"; readonly mutant: string; readonly test: string; readonly by: string }
   | { readonly kind: "tried"; readonly test: string }
-  /** Red without any mutant: what the test would say of one is worth nothing. */
+  /** The test fails without any mutant, so its results with one are meaningless. */
   | { readonly kind: "spoiled"; readonly test: string }
 
-/** How much longer than without a mutant a test may take: what waits for something that does not come never ends. */
+/**
+ * The factor by which a test with a mutant may be slower. A test that waits for something that never comes would never
+ * end.
+ */
 const MOST_TIMES = 20
 
-/** Milliseconds that a test may take with a mutant. */
+/** Returns the milliseconds that a test with a mutant may take. */
 export function mostMsWithMutant({ tookMs, graceMs }: RunTask, test: string): number {
   return MOST_TIMES * (tookMs[test] ?? 0) + graceMs
 }
@@ -54,6 +60,6 @@ export function readTask(): RunTask {
 
 export function readLog(path: string): readonly Line[] {
   const lines = readFileSync(path, "utf8").split("\n")
-  // The last is empty, or was being written when the process was ended.
+  // The last line is empty, or was incomplete when the process ended.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Line)
 }

@@ -5,7 +5,7 @@ import type { Instrumented } from "./instrument.ts"
 import { Run } from "./run.ts"
 import type { Hits, Line } from "./task.ts"
 
-/** The tests that mutants meet. */
+/** The tests that run with mutants. */
 export interface Tests {
   readonly tests: readonly string[]
   readonly needsRedis: boolean
@@ -22,13 +22,14 @@ export interface Outcome {
   readonly noticed: ReadonlySet<string>
   /** Mutants that some test reaches. */
   readonly reached: ReadonlySet<string>
-  /** Mutants that files come by while they are loaded, once for all tests. */
+  /** Mutants that are reached while files are loaded, once for all tests. */
   readonly loaded: ReadonlySet<string>
 }
 
 /**
- * Tries mutants on tests that stay loaded: some hundred times as many as where each has a process of its own. One that no test
- * notices here may still be noticed there: what is done once for several tests, and what other processes do, goes without.
+ * Tries mutants on tests that stay loaded, which is about a hundred times faster than a process for each mutant. A
+ * mutant that no test notices here may still be noticed in its own process. Work that is done once for several tests,
+ * and work of other processes, runs without the mutant here.
  */
 export async function tryMutants(
   { files }: Instrumented,
@@ -80,14 +81,14 @@ export async function tryMutants(
   }
 }
 
-/** Tests that take a moment, those that take longer, and the rest: one process runs the tests of a file in their own order. */
+/** Returns the tests by speed: quick, slower, and the rest. One process runs the tests of a file in their own order. */
 function bySpeed(reached: readonly Reached[]): readonly (readonly Reached[])[] {
   return SPEEDS_MS.map((mostMs, index) =>
     reached.filter(({ tookMs }) => tookMs <= mostMs && tookMs > (SPEEDS_MS[index - 1] ?? -1)),
   )
 }
 
-/** Files of tests: what takes long is for mutants that nothing else has noticed. */
+/** Returns the test files, the quickest first. Slow files are only for mutants that no other file noticed. */
 function quickestFirst(reached: readonly Reached[]): readonly string[] {
   const tookMs = new Map<string, number>()
   for (const { file, tookMs: ms } of reached) tookMs.set(file, (tookMs.get(file) ?? 0) + ms)

@@ -3,11 +3,11 @@ import base from "../../../vitest.config.ts"
 import { inOrder } from "../in-order.ts"
 import { readTask } from "./task.ts"
 
-// The tests of one room on its instrumented sources, in one process: MUTATION_TASK names the file that says what for.
+// Runs the tests of one room on its instrumented sources, in one process. MUTATION_TASK names the file with the task.
 const { tests, files, needsRedis, timeoutMs } = readTask()
 const codeOf = new Map(files.map(({ path, code }) => [path, code]))
 
-/** Nothing is copied, and nothing is left behind: the change is made on the way from the file to the test. */
+/** Replaces the code of each file on its way to the test. No files are copied or left behind. */
 const instrumented: Plugin = {
   name: "instrumented",
   enforce: "pre",
@@ -30,7 +30,7 @@ const config: ViteUserConfig = defineConfig({
     coverage: { enabled: false },
     reporters: [{}],
     update: false,
-    // What a mutant leaves behind may fail later, when nobody awaits it.
+    // Something that a mutant left behind may fail later, when no test awaits it.
     dangerouslyIgnoreUnhandledErrors: true,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
