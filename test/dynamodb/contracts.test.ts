@@ -25,7 +25,7 @@ function run(engine: DynamoDBEngine): void {
       const write = async (stored: readonly StoredRules[]): Promise<void> => {
         if (isBroken) await makeTable(client, tableName)
         isBroken = false
-        // What stays is replaced in place: a source that looks meanwhile must not find it gone.
+        // Replace the remaining documents in place, because a source that reads in between must always find them.
         for (const each of stored) await putItem(client, tableName, itemOf(each))
         await emptyTable(client, tableName, { but: stored.map(({ service_id }) => service_id) })
       }
@@ -56,7 +56,7 @@ function run(engine: DynamoDBEngine): void {
       const isFirst = started === undefined
       started ??= startDynamoDB(engine)
       const client = (await started).client()
-      // A hundred writers at once may take a while on a busy machine.
+      // A hundred concurrent writers may take a while on a busy machine.
       const registry = dynamoDBRegistry({ client, tableName, timeoutMs: 30_000 })
       if (isFirst) await registry.createTable()
       await emptyTable(client, tableName)

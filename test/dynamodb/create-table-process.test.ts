@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import { expect, it } from "vitest"
 import { startDynamoDB } from "../servers/dynamodb.ts"
 
-// What is built, as its user runs it: `pnpm test` builds it first. Vitest itself would keep a process alive.
+// Runs the built program, as a user does. `pnpm test` builds it first. Vitest itself would keep a process alive.
 
 const SLUICE = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url))
 

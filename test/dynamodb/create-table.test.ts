@@ -98,7 +98,7 @@ describe("createTable", () => {
         await makeTable(direct, tableName)
       },
     )
-    // What CreateTable made is gone when it is looked at: as if another replica answered.
+    // The new table is missing when it is described, as if another replica answered.
     proxy.before = async (action) => {
       if (action === "DescribeTable" && ++looks === 1) {
         await dropTable(direct, tableName)

@@ -14,7 +14,7 @@ import { attribute, dropTable, makeTable, putItem } from "./tables.ts"
 let server: DynamoDBServer
 let proxy: FaultProxy
 let direct: DynamoDBClient
-/** Through the proxy, without retries of the SDK's own. */
+/** A client through the proxy, without retries of the SDK. */
 let client: DynamoDBClient
 const tableName = "rules"
 const key = { keyName: "service_id", keyType: "S" } as const
@@ -42,7 +42,7 @@ beforeEach(() => {
 const source = (options: Partial<DynamoDBRulesOptions> = {}) =>
   dynamoDBRules({ client, tableName, timeoutMs: 30_000, ...options })
 
-/** Why it cannot be loaded: the message, with the error behind it. */
+/** Returns why the rules cannot be loaded: the message, with its cause. */
 async function refusal(loading: Promise<unknown>): Promise<string> {
   const error = await loading.then(
     () => undefined,
@@ -344,7 +344,7 @@ describe("a listing that fails on its way", () => {
       let scans = 0
       proxy.fault = (action) => (action === "Scan" && ++scans > 1 ? fault : undefined)
       const seen: number[] = []
-      // The first page must come within it, too.
+      // The first page must arrive within this time, too.
       const timeoutMs = fault === "hang" ? 2_000 : 30_000
       const listing = (async () => {
         for await (const page of source({ pageSize: 2, timeoutMs }).loadAll?.() ?? []) seen.push(page.length)

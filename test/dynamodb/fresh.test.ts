@@ -32,8 +32,9 @@ const open = (options: Partial<DynamoDBRulesOptions> = {}): RuleSource =>
     clock,
   )
 
-// The engines have one copy of a table, and every read of theirs is consistent: what DynamoDB is asked for is looked at.
-/** Which reads were asked to see every write: of a load and of a listing. */
+// The test engines have one copy of a table, so all of their reads are consistent. These tests check the requests
+// instead.
+/** Returns which reads of a load and of a listing were requested as consistent. */
 async function consistent(source: RuleSource, options?: LoadOptions): Promise<readonly unknown[]> {
   proxy.inputs.length = 0
   await source.load("checkout", options)

@@ -22,7 +22,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
   afterAll(() => server.stop())
 
   let services = 0
-  /** What is read of an item with these attributes; the same by load and by loadAll. */
+  /** Returns the rules of an item with these attributes. `load` and `loadAll` must agree. */
   async function reading(attributes: Item): Promise<LoadedRules> {
     services += 1
     const service = `s${services}`
@@ -208,7 +208,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     expect(answer.status).toBe(200)
     const { rules, problems } = await source.load("proto")
     expect(({} as { shadow?: boolean }).shadow).toBeUndefined()
-    // dynalite itself drops such a member.
+    // dynalite drops such a member.
     if (engine === "dynalite") {
       expect(rules).toEqual([{ limit: 1, window: "1 day" }])
       expect(problems).toEqual([])
@@ -256,7 +256,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
         expect(await keyed.load(service)).toMatchObject({ rules: [five] })
         expect(await listed(keyed, service)).toMatchObject({ rules: [five] })
       }
-      // DynamoDB takes it for the number 0.
+      // DynamoDB reads "-0" as the number 0.
       expect(await keyed.load("-0")).toEqual({ rules: [], problems: [] })
     })
   })

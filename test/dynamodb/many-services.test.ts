@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** The pages of a listing, and how many scans they took. */
+/** Returns the pages of a listing. The proxy records its scans. */
 async function pagesOf(tableName: string, pageSize?: number): Promise<(readonly FoundRules[])[]> {
   const through = server.client({ endpoint: proxy.endpoint })
   proxy.calls.length = 0
@@ -71,7 +71,7 @@ it.skipIf(engine !== "dynoxide")(
     expect(first.rulesOf("service-4999")).toMatchObject({ rules: [{ limit: 5_000 }, { name: "daily" }] })
     first.close()
 
-    // Of a second book, as what the first one has compiled stays. The aim is 20 MB.
+    // Measure a second book, because code that the first book compiled stays in memory. The target is 20 MB.
     const before = heapMb()
     const second = open()
     await second.ready()
@@ -96,7 +96,7 @@ it("reads pages of a few items where these are large, and of more again where th
 it("lists a table of more than 1 MB, of which DynamoDB gives no more at a time", async () => {
   await fillTable(client, "megabytes", 20, () => ({
     rules: attribute([]),
-    // Others' attributes count for DynamoDB's pages, and not for ours.
+    // Attributes of other programs count toward DynamoDB's page size, but not toward ours.
     notes: { S: "x".repeat(150_000) },
   }))
   const pages = await pagesOf("megabytes", 1_000)

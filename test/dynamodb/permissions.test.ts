@@ -24,7 +24,7 @@ beforeEach(() => {
   proxy.calls.length = 0
 })
 
-/** The permissions that the guide's table has for this, and those for which it was seen to ask. */
+/** Returns the permissions from the guide's table. `used` returns the actions that the proxy has seen. */
 const granted = (what: string): readonly string[] => {
   const row = guide.split("\n").find((line) => line.startsWith(`| ${what} |`)) ?? ""
   return [...row.matchAll(/`dynamodb:(\w+)`/g)].map(([, action = ""]) => action).sort()

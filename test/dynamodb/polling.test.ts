@@ -85,7 +85,7 @@ describe("while the table is asked again and again", () => {
   )
 })
 
-// Not dynalite: it works in this very process.
+// Not dynalite, because it runs in this process.
 const other = ENGINES.find(({ engine }) => engine === "dynoxide")
 
 describe("5,000 services", () => {
@@ -104,13 +104,13 @@ describe("5,000 services", () => {
       const book = createRuleBook({ source, services: "all", pollMs: 50, logger: silent })
       limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "service-4999" })
       await limiter.ready({ retry: true })
-      // Each round has a poll at least, which does the same work in all of them: garbage is not collected in all.
+      // Each round has at least one poll with the same work. Garbage collection does not occur in every round.
       const longest: number[] = []
       for (let round = 0; round < 3; round++) {
         let longestMs = 0
         const stop = performance.now() + 2_000
         while (performance.now() < stop) {
-          // Processor time, as other tests run beside this one.
+          // Measure CPU time, because other tests run beside this one.
           const begun = process.cpuUsage()
           await limiter.decide({}, { cost: 0 })
           await turn()
@@ -122,8 +122,8 @@ describe("5,000 services", () => {
       await limiter.close()
       book.close()
       await many.stop()
-      // Some 8 ms, of which the SDK's unpacking of a page is most (`bench:rules`); a page of 1 MB would take 250 ms. On a busy
-      // machine, and with coverage measured, either takes several times as long.
+      // About 8 ms, most of it for the SDK to unpack a page (`bench:rules`). A page of 1 MB would take 250 ms. On a
+      // busy machine, or with coverage, both take several times as long.
       expect(Math.min(...longest)).toBeLessThan(100)
     },
     60_000,

@@ -13,10 +13,10 @@ import {
 import type { StoredRules } from "@sluice/contracts"
 import { until } from "../servers/until.ts"
 
-/** An item as the SDK takes it. */
+/** An item in the SDK's form. */
 export type Item = Record<string, AttributeValue>
 
-/** Creates a table with this key, by hand, and waits until it can be written to. */
+/** Creates a table with this key, without the code under test. Resolves when it can be written to. */
 export async function makeTable(
   client: DynamoDBClient,
   tableName: string,
@@ -34,7 +34,7 @@ export async function makeTable(
   await until("the table is there", async () => (await statusOf(client, tableName)) === "ACTIVE")
 }
 
-/** Deletes a table, and waits until it is gone. */
+/** Deletes a table. Resolves when it is gone. */
 export async function dropTable(client: DynamoDBClient, tableName: string): Promise<void> {
   await client.send(new DeleteTableCommand({ TableName: tableName }))
   await until("the table is gone", async () => (await statusOf(client, tableName)) === undefined)
@@ -50,12 +50,12 @@ async function statusOf(client: DynamoDBClient, tableName: string): Promise<stri
   }
 }
 
-/** Puts an item, as anybody could. */
+/** Puts an item, without the code under test. */
 export async function putItem(client: DynamoDBClient, tableName: string, item: Item): Promise<void> {
   await client.send(new PutItemCommand({ TableName: tableName, Item: item }))
 }
 
-/** Creates a table with so many items, of services "service-0", "service-1" …, with these attributes. */
+/** Creates a table with `count` items, of services "service-0", "service-1" …, with these attributes. */
 export async function fillTable(
   client: DynamoDBClient,
   tableName: string,
@@ -82,7 +82,7 @@ export async function putServices(
   }
 }
 
-/** Removes the items of a table with the usual key, but those of some services. */
+/** Removes the items of a table with the usual key, except some services. */
 export async function emptyTable(
   client: DynamoDBClient,
   tableName: string,
@@ -95,7 +95,7 @@ export async function emptyTable(
   }
 }
 
-/** The attribute of a plain value, written down apart from the code under test. */
+/** Returns the attribute of a plain value. It is independent of the code under test. */
 export function attribute(value: unknown): AttributeValue {
   if (typeof value === "string") return { S: value }
   if (typeof value === "number") return { N: `${value}` }
@@ -105,7 +105,7 @@ export function attribute(value: unknown): AttributeValue {
   return { M: itemOf(value as object) }
 }
 
-/** The item of a document. */
+/** Returns the item of a document. */
 export function itemOf(document: object | StoredRules): Item {
   return Object.fromEntries(Object.entries(document).map(([name, value]) => [name, attribute(value)]))
 }

@@ -16,8 +16,7 @@ let proxy: FaultProxy
 let direct: DynamoDBClient
 let other: DynamoDBRegistry
 let registry: DynamoDBRegistry
-/** With the SDK's own retries. */
-/** For what is never answered. */
+/** For requests that are never answered. */
 let hurried: DynamoDBRegistry
 /** With the SDK's own retries. */
 let patient: DynamoDBRegistry
@@ -61,7 +60,7 @@ const item = async () =>
       }),
     )
   ).Item
-/** Does something else when a write arrives, before what the fault does. */
+/** Causes a fault on the first writes, at most `times` of them. */
 const onWrite = (fault: Fault | undefined, times = Number.POSITIVE_INFINITY) => {
   let seen = 0
   proxy.fault = (action) => (/UpdateItem|DeleteItem/.test(action) && ++seen <= times ? fault : undefined)
