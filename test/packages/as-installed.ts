@@ -10,19 +10,19 @@ import { versionOf } from "./versions.ts"
 const CLIENTS = ["ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
 const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy|@opentelemetry)\//
 
-/** What needs no client of the app's, and loads none where there is one. */
+/** Imports that need no client of the app, and that do not load an installed one. */
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
   "@sluice/core/redis": ["redisStore"],
   ...Object.fromEntries(FRAMEWORKS.map((name) => [`@sluice/${name}`, [`rateLimit as ${name}`]])),
 }
-/** Doors that import a package of the app's, which may not be there: the door, that package, and what the door is for. */
+/** Entry points that import an optional package of the app: the entry point, that package, and an export. */
 const WITH_CLIENT = [
   ["dynamodb", "@aws-sdk/client-dynamodb", "dynamoDBRules"],
   ["otel", "@opentelemetry/api", "instrument"],
 ] as const
 
-/** States what a user of the packages meets on this version of Node, in ES modules and in CommonJS. */
+/** Registers the tests of the installed packages on this version of Node, in ES modules and in CommonJS. */
 export function describeAsInstalled(node: string): Project {
   const project = new Project(node)
   const frameworks = ["core", ...FRAMEWORKS, ...FRAMEWORKS.map(versionOf)]
@@ -73,7 +73,7 @@ export function describeAsInstalled(node: string): Project {
           expect(loaded).toContainEqual(expect.stringContaining(`/node_modules/@sluice/core/dist/${door}.js`))
         }
         expect(loaded.filter((file) => FILES_OF_CLIENTS.test(file))).toEqual([])
-        // Who reads a file of rules loads it then.
+        // The code that reads a rules file loads yaml only then.
         expect(loaded.filter((file) => file.includes("/node_modules/yaml/"))).toEqual([])
       })
 
@@ -83,7 +83,7 @@ export function describeAsInstalled(node: string): Project {
         const clients = loaded
           .map((file) => FILES_OF_CLIENTS.exec(file)?.[1])
           .filter((found) => found !== undefined)
-        // The AWS SDK is made of @smithy.
+        // The AWS SDK consists of @smithy packages.
         const [scope] = peer.split("/")
         expect(clients.filter((found) => found !== scope && found !== "@smithy")).toEqual([])
       })

@@ -5,7 +5,7 @@ import type { ModuleSystem, Project } from "./project.ts"
 import { meet, quickStart } from "./quick-start.ts"
 import { COUNT_IN_REDIS, REDIS_CLIENTS } from "./redis-program.ts"
 
-/** What is checked of a way of having the packages installed: the versions beside them, and a module system. */
+/** An installation of the packages: the versions beside them, and a module system. */
 export interface Place {
   readonly project: Project
   readonly type: ModuleSystem
@@ -13,13 +13,13 @@ export interface Place {
 
 export const FRAMEWORKS: readonly string[] = ["express", "fastify", "koa"]
 
-/** States that the app of each adapter's README is started, asked, and refuses with 429. */
+/** Registers a test for each adapter's README: its app starts, admits requests, and refuses with 429. */
 export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
   it.each(FRAMEWORKS)("limits the app of the README of @sluice/%s", async (name) => {
     const app = quickStart(project, name, type)
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })
-    // Never fewer than the limit; more where a minute begins in between, which is not a matter of packages.
+    // Never fewer than the limit. More are possible if a minute begins in between, which is not tested here.
     expect(admitted).toBeGreaterThanOrEqual(100)
     expect(refused.status).toBe(429)
     expect(refused.headers.get("content-type")).toBe("application/problem+json")
@@ -31,7 +31,7 @@ export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
   })
 }
 
-/** States that processes share a count in a real Redis, through each client. `url` is asked for when it runs. */
+/** Registers a test for each client: processes share a count in a real Redis. `url` is called when the test runs. */
 export function itCountsInRedis({ project, type }: Place, url: () => string): void {
   it.each(REDIS_CLIENTS)(
     "counts two processes as one in Redis through $client",

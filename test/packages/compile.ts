@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs"
 import type { ModuleSystem, Project } from "./project.ts"
 import { blocksOf } from "./quick-start.ts"
 
-/** How TypeScript finds modules, and what goes with it. */
+/** TypeScript's module resolutions, with the matching `module` option. */
 const MODULES = { nodenext: "nodenext", bundler: "preserve" } as const
 
-/** As strict as it gets. */
+/** The strictest settings. */
 const OPTIONS = {
   target: "es2022",
   lib: ["es2022"],
@@ -14,26 +14,26 @@ const OPTIONS = {
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
   noEmit: true,
-  // CommonJS in JavaScript is what the READMEs show.
+  // The READMEs show CommonJS in JavaScript.
   allowJs: true,
   checkJs: true,
 }
 
-/** What is compiled, and how. */
+/** The files to compile, and the settings. */
 interface Compilation {
   readonly moduleResolution: keyof typeof MODULES
   readonly types: readonly ModuleSystem[]
-  /** Packages, without their scope. */
+  /** Names of packages, without their scope. */
   readonly names: readonly string[]
-  /** How many blocks of code of each README: default all. */
+  /** The number of code blocks of each README; by default all. */
   readonly blocks?: number
-  /** Whether declarations are taken as they are, ours and those that they lean on: default false. */
+  /** True if TypeScript does not check declarations, ours or those of dependencies; false by default. */
   readonly skipLibCheck?: boolean
 }
 
 /**
- * Compiles users' files in a project: `typescript/<name>.ts` beside this file, and what the READMEs of those packages show.
- * Yields what TypeScript says, a line each, with paths in the project.
+ * Compiles users' files in a project: `typescript/<name>.ts` beside this file, and the code in the READMEs of those
+ * packages. Returns TypeScript's messages, one per line, with paths in the project.
  */
 export async function compile(
   project: Project,
@@ -55,6 +55,6 @@ export async function compile(
   const tsc = project.installed(".bin", "tsc")
   const { code, stdout } = await project.start(tsc, ["-p", `tsconfig.${moduleResolution}.json`]).ended
   const said = stdout.split("\n").filter((line) => line !== "")
-  // Told apart from "nothing to say".
+  // Distinguishes a failure without output from a success.
   return code === 0 || said.length > 0 ? said : [`tsc ended with ${code}`]
 }

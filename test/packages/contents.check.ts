@@ -2,18 +2,18 @@ import { execFileSync } from "node:child_process"
 import { describe, expect, inject, it } from "vitest"
 
 const PACKAGES = ["cli", "contracts", "core", "express", "fastify", "koa", "service"]
-/** Packages whose code is in the one that is published, as docs/decisions tell why. */
+/** Packages whose code is bundled into a published package. docs/decisions gives the reasons. */
 const BUILT_IN = { core: ["content-type", "negotiator", "structured-headers", "valibot"] }
-/** What a tarball has beside code, declarations, its manifest, README and license. */
+/** The contents of a tarball beside code, declarations, its manifest, README and license. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   cli: ["bin/sluice.js"],
   core: [...BUILT_IN.core.map((other) => `dist/${other}-MIT.txt`), "errors.md", "rules.schema.json"],
   service: ["bin/sluice-service.js"],
 }
-/** Programs have a library's door only where they have one. */
+/** The packages that are libraries. The entry points of programs are not checked. */
 const LIBRARIES = ["contracts", "core", "express", "fastify", "koa"]
 
-/** The text of a file in a package's tarball. */
+/** Returns the text of a file in a package's tarball. */
 function textOf(name: string, path: string): string {
   const { file = "" } = inject("tarballs")[name] ?? {}
   return execFileSync("tar", ["-xzOf", file, `package/${path}`], { encoding: "utf8", maxBuffer: 2 ** 26 })
@@ -36,7 +36,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
         !/^(dist\/[\w.-]+\.(js|d\.ts)|proto\/[\w./]+\.proto|package\.json|README\.md|LICENSE)$/.test(path),
     )
     expect(others.sort()).toEqual(BESIDE[name] ?? [])
-    // pnpm does not list the license, which it adds.
+    // pnpm adds the license without listing it.
     expect(textOf(name, "LICENSE")).toMatch(/^MIT License\n/)
     expect(contents.filter((path) => /\.test(-d)?\./.test(path))).toEqual([])
   })
@@ -50,7 +50,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
 
   it("has no code of others but where that is meant, and its license beside it", () => {
     const code = contents.filter((path) => path.endsWith(".js")).map((path) => textOf(name, path))
-    // What the bundler writes above each module.
+    // The bundler writes this line above each module.
     const modules = code.flatMap((text) => [
       ...text.matchAll(/^\/\/#region .*\/node_modules\/(@[^/]+\/[^/]+|[^/]+)/gm),
     ])

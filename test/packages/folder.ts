@@ -2,19 +2,19 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
-/** How a command ended, and what it wrote. */
+/** The exit code of a command, and its output. */
 export interface Ran {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** A command that runs. */
+/** A running command. */
 export interface Running {
-  /** All that it has written. */
+  /** Returns all output so far. */
   output(): string
   readonly ended: Promise<Ran>
-  /** Asks it to end (SIGTERM) and yields how it did. */
+  /** Sends SIGTERM. Resolves with the result of the command. */
   stop(): Promise<Ran>
 }
 
@@ -23,7 +23,7 @@ process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL")
 })
 
-/** A folder in which files are written and commands run, in an environment of its own. */
+/** A folder for files and commands, with its own environment. */
 export class Folder {
   readonly path: string
   readonly #env: NodeJS.ProcessEnv
@@ -33,7 +33,7 @@ export class Folder {
     this.#env = env
   }
 
-  /** A folder in this one, with the same environment. */
+  /** Returns a subfolder with the same environment. */
   inside(name: string): Folder {
     return new Folder(join(this.path, name), this.#env)
   }
@@ -48,7 +48,7 @@ export class Folder {
     writeFileSync(path, text)
   }
 
-  /** Runs a command to its end. Rejects with all that it wrote when it fails. */
+  /** Runs a command to its end. Rejects with its whole output when it fails. */
   async run(command: string, ...args: readonly string[]): Promise<Ran> {
     const ran = await this.start(command, args).ended
     if (ran.code !== 0) {
@@ -57,7 +57,7 @@ export class Folder {
     return ran
   }
 
-  /** Starts a command, with more in its environment. It dies with this process. */
+  /** Starts a command with additional environment variables. It dies with this process. */
   start(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
     const child = spawn(command, args, {
       cwd: this.path,

@@ -4,8 +4,8 @@ import { join } from "node:path"
 import type { Folder } from "./folder.ts"
 
 /**
- * The URLs of all files that Node runs for a program: V8 counts what each script covers, and so knows every one of them,
- * ES modules and CommonJS, on any version of Node. Rejects with what the program wrote when it fails.
+ * Returns the URLs of all files that Node runs for a program. They come from V8's coverage, which includes ES modules
+ * and CommonJS on any version of Node. Rejects with the output of the program when it fails.
  */
 export async function filesLoadedBy(folder: Folder, program: string): Promise<string[]> {
   const reports = mkdtempSync(join(tmpdir(), "sluice-loaded-"))

@@ -6,14 +6,20 @@ import { compile } from "./compile.ts"
 import { NODE_20 } from "./nodes.ts"
 import { MODULE_SYSTEMS, Project } from "./project.ts"
 
-// The oldest of everything that a package.json says it works with: each range is tried where it begins.
+// Checks the oldest supported version of everything that a package.json allows: the start of each range.
 
-/** The AWS SDK that `^3.0.0` begins with brings some 800 packages, among them those of mobile apps: minutes of installing. */
+/**
+ * The AWS SDK at the start of `^3.0.0` has about 800 packages, including those for mobile apps. It would take minutes
+ * to install.
+ */
 const TOO_DEAR = ["@aws-sdk/client-dynamodb"]
-/** What has no types of its own, the oldest that go with it, and the oldest TypeScript that lets CommonJS import ES modules. */
+/**
+ * The oldest matching types of packages without types, and the oldest TypeScript in which CommonJS can import ES
+ * modules.
+ */
 const TYPES = ["@types/express@4.17.13", "@types/koa@2.14.0", "@types/node@20.19.0", "typescript@5.8.3"]
 
-/** What npm is told to install of each peer of ours: `express@4.18.0` where the range is ">=4.18 <6". */
+/** Returns the package specifiers of our peers for npm: `express@4.18.0` for the range ">=4.18 <6". */
 function lowestPeers(): string[] {
   const lowest = new Set<string>()
   for (const name of ["core", ...FRAMEWORKS]) {
@@ -22,7 +28,7 @@ function lowestPeers(): string[] {
     )
     for (const [peer, range] of Object.entries<string>(peerDependencies)) {
       const [version] = /\d+(\.\d+)*/.exec(range) ?? []
-      // A range of types begins where what they describe does.
+      // A range of types begins at the same version as the package that they describe.
       if (peer.startsWith("@types/") || TOO_DEAR.includes(peer)) continue
       if (version === undefined) throw new Error(`The range ${range} of ${peer} begins nowhere`)
       lowest.add(`${peer}@${[...version.split("."), "0", "0"].slice(0, 3).join(".")}`)
@@ -49,7 +55,7 @@ describe("the lowest versions of all peers", () => {
   })
 
   it("have types that go with ours", async () => {
-    // The quick starts: ioredis 5.0 does not have the name that the READMEs import further down.
+    // Only the quick starts: ioredis 5.0 lacks the name that the READMEs import further down.
     const quickStarts = { moduleResolution: "nodenext", types: MODULE_SYSTEMS, blocks: 1 } as const
     expect(await compile(project, { ...quickStarts, names: FRAMEWORKS })).toEqual([])
   })

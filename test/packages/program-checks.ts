@@ -8,7 +8,7 @@ const START_MS = 60_000
 const INVALID_ARGUMENT = 3
 const ANY_PORT = "127.0.0.1:0"
 
-/** States what the programs do where they are installed. `redisUrl` is asked for once they are. */
+/** Registers the tests of the installed programs. `redisUrl` is called once they are installed. */
 export function itRunsThePrograms(project: Project, redisUrl: () => string): void {
   it("npx sluice tells what it can do, and judges files of rules", async () => {
     project.write("rules.yaml", "rules: { field: ip, limit: 5, window: 1 minute }\n")
@@ -33,10 +33,10 @@ export function itRunsThePrograms(project: Project, redisUrl: () => string): voi
       const [question = ""] = blocksOf(project, "service", "sh").filter((block) => block.startsWith("curl "))
       const body = /-d '(.*)'/.exec(question)?.[1]
       const path = /http:\/\/[^/]+(\/\S+)/.exec(question)?.[1]
-      // An exact log over a day, so that no window ends in between.
+      // Use an exact log over a day, so that no window ends in between.
       project.write("service.yaml", rules.replace("1 minute", "1 day, algorithm: sliding-log"))
       const ports = ["--grpc", ANY_PORT, "--http", ANY_PORT, "--operations", ANY_PORT]
-      // Redis may take its time: this is not about deadlines.
+      // Redis may be slow, because this test is not about timeouts.
       const given = ["--rules", "service.yaml", "--store-timeout", "60s", "--plain-calls", plainCalls]
       const args = [...given, "--redis-prefix", `plain-${plainCalls}:`, ...ports]
       const service = project.start(project.installed(".bin", "sluice-service"), args, {
@@ -86,7 +86,7 @@ export function itRunsThePrograms(project: Project, redisUrl: () => string): voi
   )
 }
 
-/** Waits until the service tells where it listens. */
+/** Waits until the service logs its ports. */
 async function portsOf(service: ReturnType<Project["start"]>): Promise<Readonly<Record<string, number>>> {
   let ended: unknown
   void service.ended.then((how) => {

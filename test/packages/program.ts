@@ -1,11 +1,11 @@
 import type { ModuleSystem } from "./project.ts"
 
-/** What a program imports, by the module: names, or "name as another". */
+/** The imports of a program, by module: names, or "name as another". */
 export type Imports = Readonly<Record<string, readonly string[]>>
 
 /**
- * A program as a user writes it in a module system, with `import` or with `require`. Its body may await, and stands in a
- * function where a module cannot.
+ * Returns a program as a user writes it in a module system, with `import` or with `require`. Its body may use `await`.
+ * It is wrapped in a function when the module system does not allow that.
  */
 export function programOf(type: ModuleSystem, imports: Imports, body: string): string {
   const heads = Object.entries(imports).map(([module, names]) => {

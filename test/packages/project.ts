@@ -5,18 +5,18 @@ import { inject } from "vitest"
 import { environment } from "./environment.ts"
 import { Folder } from "./folder.ts"
 
-/** What a package.json says that the `.js` files beside and below it are. */
+/** The `type` in package.json, which determines what the `.js` files beside and below it are. */
 export type ModuleSystem = "module" | "commonjs"
 
 export const MODULE_SYSTEMS: readonly ModuleSystem[] = ["module", "commonjs"]
 
 /**
- * What says that it wants a later Node than the oldest that is supported, and runs on it all the same: Fastify brings
- * cookie by way of light-my-request, which calls only what any Node has.
+ * Packages that request a later Node than our oldest supported one, but still run on it. Fastify depends on cookie
+ * through light-my-request, which calls only functions that any Node supports.
  */
 const WANTS_IN_VAIN = ["cookie"]
 
-/** A fresh folder in which packages are installed with npm and used, on one version of Node. */
+/** A new folder in which npm installs packages for use on one version of Node. */
 export class Project extends Folder {
   constructor(node: string) {
     const folder = inject("nodes")[node]
@@ -32,9 +32,9 @@ export class Project extends Folder {
   }
 
   /**
-   * Installs as a user does: packages of this repository by their folders' names, from their tarballs, and others as npm
-   * is told, `express@5`. Yields the packages that want another version of Node, which npm only warns of, but for those
-   * that are known to do without. Rejects with what npm wrote.
+   * Installs packages as a user does. Packages of this repository are given by their folder names, and others by their
+   * npm specifier, `express@5`. Returns the packages that require another version of Node, except those that are known
+   * to work. npm only warns about them. Rejects with npm's output.
    */
   async install(...wanted: readonly string[]): Promise<string[]> {
     const tarballs = inject("tarballs")
@@ -44,12 +44,15 @@ export class Project extends Folder {
     return unfit.filter((name) => !WANTS_IN_VAIN.includes(name))
   }
 
-  /** The path of an installed package, or of a file of it. */
+  /** Returns the path of an installed package, or of one of its files. */
   installed(name: string, file = ""): string {
     return join(this.path, "node_modules", name, file)
   }
 
-  /** Where a program is an ES module, or CommonJS, that sees what is installed: as an app of a workspace does. */
+  /**
+   * Returns the folder for programs in this module system. They find the installed packages, as an app of a workspace
+   * would.
+   */
   programs(type: ModuleSystem): Folder {
     return this.inside(type)
   }

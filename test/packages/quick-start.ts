@@ -3,14 +3,14 @@ import { until } from "../servers/until.ts"
 import type { Folder } from "./folder.ts"
 import type { ModuleSystem, Project } from "./project.ts"
 
-/** What a client was told by an app that runs. */
+/** The responses of a running app to a client. */
 export interface Met {
-  /** How many requests were admitted before the first that was not. */
+  /** Number of requests that were admitted before the first refusal. */
   readonly admitted: number
-  /** The body of the first answer. */
+  /** The body of the first response. */
   readonly first: unknown
   readonly refused: { readonly status: number; readonly headers: Headers; readonly body: unknown }
-  /** All that the app wrote. */
+  /** All output of the app. */
   readonly output: string
 }
 
@@ -18,21 +18,24 @@ export interface Met {
 const PORT = "3000"
 const START_MS = 60_000
 
-/** The blocks of one language in the README that came with a package. */
+/** Returns the blocks of one language in the README of an installed package. */
 export function blocksOf(project: Project, name: string, language: string): string[] {
   const readme = project.read(`node_modules/@sluice/${name}/README.md`)
   const blocks = readme.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))
   return [...blocks].map(([, text = ""]) => text)
 }
 
-/** The first app in a package's README that is written for this module system. */
+/** Returns the first app in a package's README for this module system. */
 export function quickStart(project: Project, name: string, type: ModuleSystem): string {
   const [text] = blocksOf(project, name, type === "module" ? "ts" : "js")
   if (text === undefined) throw new Error(`The README of @sluice/${name} shows nothing for "type": "${type}"`)
   return text
 }
 
-/** Starts an app of a README, on a free port, asks until it refuses, and stops it. Rejects after `most` in vain. */
+/**
+ * Starts an app of a README on a free port, sends requests until it refuses one, and stops it. Rejects when none of
+ * `most` requests is refused.
+ */
 export async function meet(folder: Folder, app: string, most: number): Promise<Met> {
   if (app.split(PORT).length !== 2) throw new Error(`The app does not name port ${PORT} once:\n${app}`)
   const url = `http://127.0.0.1:${await freePort()}/`

@@ -1,6 +1,6 @@
 import type { Imports } from "./program.ts"
 
-/** How an app has a client for Redis. */
+/** The code by which an app creates a Redis client. */
 interface RedisClient {
   readonly client: string
   readonly imports: Imports
@@ -11,7 +11,7 @@ interface RedisClient {
 export const REDIS_CLIENTS: readonly RedisClient[] = [
   {
     client: "ioredis",
-    // Version 5.0 has it by no other name.
+    // Version 5.0 exports it only as the default.
     imports: { ioredis: ["default as Redis"] },
     open: "const client = new Redis(process.env.REDIS_URL)",
     close: "await client.quit()",
@@ -25,8 +25,8 @@ export const REDIS_CLIENTS: readonly RedisClient[] = [
 ]
 
 /**
- * Asks three times and prints what it was told. The limit is two a day by an exact log, so that whoever asks next sees what
- * was taken, whenever that is; the store may take its time, since this is not about deadlines.
+ * Makes three requests and prints the results. The limit is two a day by an exact log, so the next process sees the
+ * units at any time of day. The store may be slow, because this test is not about timeouts.
  */
 export const COUNT_IN_REDIS = `
 const limiter = createLimiter({

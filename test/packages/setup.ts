@@ -7,14 +7,14 @@ import { packAll, type Tarball } from "./tarballs.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** By version, the folder that has this Node. */
+    /** The folders with Node, by version. */
     readonly nodes: Readonly<Record<string, string>>
-    /** By the package's name without its scope. */
+    /** The tarballs, by the package's name without its scope. */
     readonly tarballs: Readonly<Record<string, Tarball>>
   }
 }
 
-/** Packs the packages and fetches every Node, once for all checks; either may fail the run with a line of its own. */
+/** Packs the packages and downloads every Node once for all checks. Either may fail the run with its own message. */
 export default async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-tarballs-"))
   const remove = () => rmSync(folder, { recursive: true, force: true })

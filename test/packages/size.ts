@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join, sep } from "node:path"
 
-/** What a package takes by itself, in bytes, without the packages that are installed inside of it. */
+/** Returns the size of a package in bytes, without the packages that are installed inside it. */
 export function sizeOf(folder: string): number {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -11,8 +11,9 @@ export function sizeOf(folder: string): number {
 }
 
 /**
- * The folders of the packages that come with an installed one, however far down, by their names; where two versions of one
- * come, there are two folders. Peers are the app's own, and optional packages for other platforms are not there.
+ * Returns the folders of all direct and indirect dependencies of an installed package, by name. Two versions of one
+ * package have two folders. Peers are left out, because they belong to the app. Optional packages for other platforms
+ * are not installed.
  */
 export function broughtBy(folder: string): Map<string, string> {
   const brought = new Map<string, string>()
@@ -29,7 +30,7 @@ export function broughtBy(folder: string): Map<string, string> {
   return brought
 }
 
-/** Where Node finds a package from the folder of another. */
+/** Returns where Node finds a package from the folder of another package. */
 function resolve(name: string, from: string): string | undefined {
   for (let place = from; ; place = dirname(place)) {
     const folder = join(place, "node_modules", name)

@@ -3,12 +3,16 @@ import { FRAMEWORKS } from "./checks.ts"
 import type { Project } from "./project.ts"
 import { broughtBy, sizeOf } from "./size.ts"
 
-/** What an install of the core brings along, as docs/decisions tell why; each is small and none has a client in it. */
+/**
+ * The packages that the core brings along, for the reasons in docs/decisions. Each is small and none contains a client.
+ */
 const BROUGHT_BY_CORE = ["cookie", "fastest-levenshtein", "parseurl", "path-to-regexp", "yaml"]
-/** What an adapter brings beside the core and what that brings. */
+/** The packages that an adapter brings in addition to the core and its dependencies. */
 const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = { fastify: ["fastify-plugin"] }
 
-/** States what an install of each package brings along, and prints what it weighs. Everything has to be installed. */
+/**
+ * Registers tests of the packages that an install brings along, and prints their sizes. Everything must be installed.
+ */
 export function itWeighsLittle(project: Project): void {
   const brought = (name: string) => broughtBy(project.installed(`@sluice/${name}`))
 
@@ -35,12 +39,12 @@ export function itWeighsLittle(project: Project): void {
   })
 }
 
-/** In units of 1000 bytes, as npm tells sizes. */
+/** Returns a size in units of 1000 bytes, as npm does. */
 function kB(bytes: number): string {
   return `${(bytes / 1000).toLocaleString("en", { maximumFractionDigits: bytes < 100_000 ? 1 : 0 })} kB`
 }
 
-/** Rows in columns: texts to the left, figures to the right. */
+/** Formats rows in columns: the first column to the left, the others to the right. */
 function tableOf(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
   const cell = (text: string, at: number) =>

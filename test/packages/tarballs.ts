@@ -12,13 +12,13 @@ export interface Tarball {
   readonly file: string
   /** Its size. */
   readonly bytes: number
-  /** The paths of what is in it. */
+  /** The paths of its files. */
   readonly contents: readonly string[]
 }
 
 /**
- * Packs every package as publishing does, into a folder, and yields them by their names without the scope: "core". They
- * have to be built. Rejects with what pnpm wrote.
+ * Packs every package as publishing does, into a folder. Returns the tarballs by their names without the scope: "core".
+ * The packages must be built. Rejects with pnpm's output.
  */
 export async function packAll(into: string): Promise<Record<string, Tarball>> {
   const [command, ...args] = pnpm()
@@ -33,14 +33,14 @@ export async function packAll(into: string): Promise<Record<string, Tarball>> {
   )
 }
 
-/** What pnpm tells of a package that it has packed. */
+/** pnpm's report about a packed package. */
 interface Packed {
   readonly name: string
   readonly filename: string
   readonly files: readonly { readonly path: string }[]
 }
 
-/** The command line of pnpm: the one that runs this, else the version that the repository names. */
+/** Returns the command line of pnpm: the one that runs this, or the version that the repository requires. */
 function pnpm(): [string, ...string[]] {
   const running = process.env.npm_execpath ?? ""
   if (/pnpm(\.[cm]?js)?$/.test(running)) return [process.execPath, realpathSync(running)]

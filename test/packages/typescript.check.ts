@@ -9,9 +9,9 @@ const TYPED = ["contracts", "core", ...FRAMEWORKS]
 const BESIDE = [...FRAMEWORKS, "ioredis", "redis", "@aws-sdk/client-dynamodb", "@opentelemetry/api"]
 const TYPES = ["@types/express", "@types/koa"]
 
-/** Declarations of others that are wrong by themselves, which only who sets `skipLibCheck` to false is told. */
+/** Faulty declarations of other packages. Users get these errors only with `skipLibCheck: false`. */
 const WRONG_BY_THEMSELVES = [
-  // It takes any content-disposition, whose 2.0 has types of its own, with no `Options` among them.
+  // It accepts any content-disposition. Version 2.0 has its own types, without an `Options` type.
   "node_modules/@types/koa/index.d.ts",
 ]
 

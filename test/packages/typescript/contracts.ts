@@ -50,5 +50,5 @@ const source: RuleSourceUnderTest = {
 const behaviours: readonly Behaviour[] = [...stores.flatMap(storeContract), ...ruleSourceContract(source)]
 for (const { name, show, deviation } of behaviours) test(name, { skip: deviation ?? false }, show)
 
-// @ts-expect-error a store has to be made
+// @ts-expect-error `create` is missing
 storeContract({ deviations })

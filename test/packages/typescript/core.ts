@@ -27,7 +27,7 @@ const source: RuleSource = dynamoDBRules(table)
 export const registry: ReturnType<typeof dynamoDBRegistry> = dynamoDBRegistry(table)
 export const rules: readonly Rule[] = parseRuleDocument({ service_id: "printer", rules: [] })
 
-/** Every client that is accepted. */
+/** One store for each accepted client. */
 export const stores: readonly Store[] = [
   redisStore({ client: new Redis("redis://localhost:6379", { lazyConnect: true }) }),
   redisStore({ client: new Cluster([{ host: "localhost", port: 7000 }], { lazyConnect: true }) }),
@@ -55,13 +55,13 @@ export async function print(job: Job, signal: AbortSignal): Promise<Decision | u
   }
 }
 
-// @ts-expect-error a misspelt option is no option
+// @ts-expect-error a misspelled option is not valid
 createLimiter({ limt: 100, window: "1 minute" })
-// @ts-expect-error a client is one that is known
+// @ts-expect-error only known clients are valid
 redisStore({ client: {} })
-// @ts-expect-error nor is this a client for DynamoDB
+// @ts-expect-error this is not a client for DynamoDB
 dynamoDBRules({ client: {}, tableName: "rules" })
-// @ts-expect-error what measures has a name, and no nam
+// @ts-expect-error the option is `name`, not `nam`
 instrument(limiter, { nam: "printer" })
-// @ts-expect-error a limiter of jobs is not asked about texts
+// @ts-expect-error a limiter of jobs does not accept text
 void limiter.decide("printer")

@@ -5,7 +5,7 @@ import express, { type Request, Router } from "express"
 declare global {
   namespace Express {
     interface Request {
-      /** As an app's own authentication adds it. */
+      /** An app's own authentication adds this. */
       tenant?: { readonly id: number; readonly plan: "free" | "paid" }
     }
   }
@@ -52,7 +52,7 @@ app.get("/", (req, res) => {
   })
 })
 
-// A limiter on a route takes nothing from what the route knows of its parameters.
+// A limiter on a route does not affect the types of the route's parameters.
 app.get("/tenants/:id", byTenant, (req, res) => {
   const { id }: { readonly id: string } = req.params
   res.json({ id })
@@ -63,17 +63,17 @@ export async function forgive(req: Request): Promise<void> {
 }
 byTenant.limiter.on("decision", ({ policy, allowed }, req) => console.log(policy, allowed, req.ip))
 
-// @ts-expect-error a misspelt option is no option
+// @ts-expect-error a misspelled option is not valid
 rateLimit({ limit: 100, windw: "1 minute" })
-// @ts-expect-error nor is a misspelt member of a rule
+// @ts-expect-error a misspelled member of a rule is not valid
 rateLimit({ rules: [{ limit: 100, window: "1 minute", algoritm: "sliding-log" }] })
 // @ts-expect-error a limit is a number, or a function of the request
 rateLimit({ limit: "100", window: "1 minute" })
-// @ts-expect-error what a field is of has what the app's requests have, and nothing else
+// @ts-expect-error a field's function gets the app's requests, which lack this member
 rateLimit({ limit: 100, window: "1 minute", fields: { tenant: (req) => req.tennant } })
-// @ts-expect-error an algorithm is one that there is
+// @ts-expect-error only existing algorithms are valid
 rateLimit({ limit: 100, window: "1 minute", algorithm: "sliding" })
 app.get("/wrong", (req, res) => {
-  // @ts-expect-error the decision's members are known
+  // @ts-expect-error a decision does not have this member
   res.json(req.rateLimit?.remainder)
 })

@@ -5,7 +5,7 @@ import fastify, { type FastifyRequest } from "fastify"
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** As an app's own authentication adds it. */
+    /** An app's own authentication adds this. */
     tenant?: { readonly id: string }
   }
 }
@@ -32,11 +32,11 @@ export async function createApp(): Promise<ReturnType<typeof fastify>> {
     return { left: decision?.remaining }
   })
   app.get("/health", { config: { rateLimit: false } }, async () => "ok")
-  // @ts-expect-error a misspelt option is no option
+  // @ts-expect-error a misspelled option is not valid
   await app.register(rateLimit, { limit: 100, windw: "1 minute" })
-  // @ts-expect-error nor is a misspelt member of a route's rule
+  // @ts-expect-error a misspelled member of a route's rule is not valid
   app.get("/wrong", { config: { rateLimit: { limit: 3, windw: "1 second" } } }, async () => "ok")
-  // @ts-expect-error a hook is one of four
+  // @ts-expect-error only four hooks are valid
   await app.register(rateLimit, { limit: 100, window: "1 minute", hook: "onSend" })
   return app
 }

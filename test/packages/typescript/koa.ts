@@ -4,7 +4,7 @@ import Koa, { type Context } from "koa"
 
 declare module "koa" {
   interface DefaultState {
-    /** As an app's own authentication adds it. */
+    /** An app's own authentication adds this. */
     tenant?: { readonly id: string }
   }
 }
@@ -23,7 +23,7 @@ app.use(limit)
 app.use(async (ctx, next) => {
   const decision: Decision | undefined = ctx.state.rateLimit
   ctx.set("X-Left", String(decision?.remaining))
-  // @ts-expect-error the decision's members are known
+  // @ts-expect-error a decision does not have this member
   ctx.set("X-Wrong", String(ctx.state.rateLimit?.remainder))
   await next()
 })
@@ -37,13 +37,13 @@ stated.use(limit)
 stated.use((ctx) => {
   const left: number | undefined = ctx.state.rateLimit?.remaining
   ctx.body = { left, user: ctx.state.user.id }
-  // @ts-expect-error a state of the app's own has what it says, and nothing else
+  // @ts-expect-error the app's own state does not have this member
   ctx.body = ctx.state.users
 })
 
-// @ts-expect-error a misspelt option is no option
+// @ts-expect-error a misspelled option is not valid
 rateLimit({ limit: 100, windw: "1 minute" })
 // @ts-expect-error a window is a number of milliseconds, or a text
 rateLimit({ limit: 100, window: true })
-// @ts-expect-error a header dialect is one that there is
+// @ts-expect-error only existing header dialects are valid
 rateLimit({ limit: 100, window: "1 minute", headers: "draft-7" })
