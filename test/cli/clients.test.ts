@@ -109,7 +109,7 @@ describe("sluice clients", () => {
       expect([code, out, err]).toEqual([2, "", expect.stringContaining("SLUICE_TOKEN is not a valid token")])
       expect(err).not.toContain("s3cret")
     }
-    // As `$(cat file)` of a file from another system leaves it.
+    // The result of `$(cat file)` for a file from another system.
     expect(await run(["show", ...client], { SLUICE_TOKEN: "the-token\r\n" })).toMatchObject({ code: 0 })
     const inUrl = await run(["show", ...client], { SLUICE_URL: started.http.replace("//", "//ops:s3cret@") })
     expect(inUrl).toMatchObject({ code: 2, err: expect.stringContaining("SLUICE_URL contains a user name") })

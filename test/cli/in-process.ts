@@ -1,22 +1,22 @@
 import type { Io } from "../../packages/cli/src/io.ts"
 import { run } from "../../packages/cli/src/run.ts"
 
-/** As the program's own start sets it. */
+/** The program sets this variable when it starts. */
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = "true"
 
-/** How a run of the command line ended. */
+/** The result of a run of the command line. */
 export interface Ran {
   readonly code: number
   readonly out: string
   readonly err: string
 }
 
-/** What a run may be given beside its command line. */
+/** The inputs of a run in addition to its command line. */
 export interface Surroundings {
   readonly stdin?: string
   readonly isTTY?: boolean
   readonly env?: Io["env"]
-  /** Fails when standard input is read. */
+  /** The error to throw when standard input is read. */
   readonly failure?: unknown
 }
 
@@ -29,7 +29,7 @@ export async function sluice(
   let err = ""
   const code = await run(argv, {
     stdin: (async function* () {
-      // In two pieces, the first of which ends within a character.
+      // In two pieces. The first one ends within a character.
       const bytes = Buffer.from(stdin)
       yield bytes.subarray(0, 1)
       yield bytes.subarray(1)

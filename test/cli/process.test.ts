@@ -8,13 +8,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import type { Ran } from "./in-process.ts"
 
-// What is built, as its user runs it: `pnpm test` builds it first.
+// Runs the built program, as a user does. `pnpm test` builds it first.
 
 const SLUICE = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url))
-/** Of the machine's own settings only what Node needs. */
+/** The only settings of the machine that Node needs. */
 const ENV = { PATH: process.env.PATH ?? "", HOME: tmpdir() }
 
-/** Runs the program. `read` is how much of its output is read before the pipe is closed. */
+/** Runs the program. `read` is the amount of output to read before the pipe is closed. */
 function sluice(argv: readonly string[], { input = "", read = Number.POSITIVE_INFINITY } = {}): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [SLUICE, ...argv], { env: ENV })
@@ -120,7 +120,7 @@ describe("the program", () => {
     const file = join(folder, "many.yaml")
     const { code, out } = await sluice(["rules", "check", file])
     expect(code).toBe(1)
-    // Each rule has a wrong limit, and all but the first the name of an earlier one.
+    // Each rule has a wrong limit. All except the first also repeat the name of an earlier rule.
     expect(out).toMatch(/\n9999 problems in 1 file\n$/)
   })
 })

@@ -39,7 +39,7 @@ function run(...argv: string[]): Promise<Ran> {
   return sluice(["rules", ...argv, "--table", table, "--endpoint", proxy.endpoint])
 }
 
-/** Does it while the first document is on its way to the table. */
+/** Runs `act` while the first document is on its way to the table. */
 function meanwhile(act: () => Promise<unknown>): void {
   proxy.before = async (action) => {
     if (action !== "UpdateItem") return

@@ -387,7 +387,7 @@ rules:
   })
 })
 
-/** An item that somebody wrote by hand, with a rule that no command would have registered. */
+/** Puts an item that was written by hand. It has a rule that no command would register. */
 async function putWrongRule(service: string): Promise<void> {
   const rule = { M: { limit: { N: "0" }, window: { S: "1m" } } }
   const Item = { service_id: { S: service }, version: { N: "4" }, rules: { L: [rule] } }
@@ -669,7 +669,7 @@ describe("a push that is interrupted", () => {
 })
 
 describe("region and credentials", () => {
-  /** The keys and regions by which calls were signed, by a server that refuses them all. */
+  /** The access keys and regions of signed calls, recorded by a server that refuses all calls. */
   const signatures: string[] = []
   const refusing = createServer((request, response) => {
     const [, key, region] =

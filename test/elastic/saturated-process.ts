@@ -1,23 +1,23 @@
-// A process with an elastic rule of its own, that saturates its event loop in two ways and rests in between. Tells each
-// change of what becomes of a request above the limit, in a line of JSON, and ends by itself with its limiter open.
+// A process with its own elastic rule. It saturates its event loop in two ways and rests in between. It prints a line
+// of JSON when the decision on a request above the limit changes. It ends by itself with its limiter open.
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises"
 import { createLimiter } from "../../packages/core/src/index.ts"
 
-/** What is told, in milliseconds since its phase began. */
+/** One printed line. Times are in milliseconds since the phase began. */
 export interface Turn {
   readonly phase: Phase
   readonly becomes: "elastic" | "hard"
   readonly afterMs: number
-  /** When a request above the limit was last admitted in this phase; 0 for not at all. */
+  /** When a request above the limit was last admitted in this phase; 0 if none was. */
   readonly elasticUntilMs: number
 }
 
-/** `busy` is a loop that turns and never idles, `blocked` one that does not turn at all. */
+/** In `busy`, the event loop turns and never idles. In `blocked`, it does not turn at all. */
 export type Phase = "start" | "busy" | "rest" | "blocked" | "rest again"
 
 const BUSY_MS = 2_000
 const BLOCKED_MS = 600
-/** So long is one turn of a busy loop. */
+/** The duration of one turn of the busy event loop. */
 const TURN_MS = 20
 
 const limiter = createLimiter({ limit: 1, window: "1 day", field: "service", throttle: { kind: "elastic" } })
@@ -28,7 +28,7 @@ let phase: Phase = "start"
 let phaseStartedMs = performance.now()
 let elasticUntilMs = 0
 
-/** Asks for a unit above the limit, and tells when the answer is another than before. */
+/** Requests a unit above the limit. Prints a line when the decision differs from the last one. */
 async function ask(): Promise<Turn["becomes"]> {
   const afterMs = performance.now() - phaseStartedMs
   const { allowed } = await limiter.decide({})
@@ -68,7 +68,7 @@ enter("rest")
 await askUntilElastic()
 enter("blocked")
 spin(BLOCKED_MS)
-// In the same turn: nothing that the loop does could have said so.
+// In the same turn, so that nothing on the event loop could have detected it.
 await ask()
 enter("rest again")
 await askUntilElastic()

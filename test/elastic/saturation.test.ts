@@ -7,10 +7,10 @@ import type { Turn } from "./saturated-process.ts"
 const PROCESS = fileURLToPath(new URL("./saturated-process.ts", import.meta.url))
 
 it("a process is elastic when it was calm, hard within a second of saturation, and elastic again afterwards", {
-  // It waits for a calm second three times, and on a busy machine a second is seldom calm.
+  // The process waits for a calm second three times, which is rare on a busy machine.
   timeout: 600_000,
 }, async () => {
-  // It ends by itself, or the test would wait for ever: the limiter that it leaves open holds no process.
+  // The open limiter must not keep the process alive. Otherwise this would wait forever.
   const { stdout } = await promisify(execFile)(process.execPath, ["--import", "tsx", PROCESS])
   const turns = stdout
     .trim()
@@ -25,8 +25,8 @@ it("a process is elastic when it was calm, hard within a second of saturation, a
     "rest again: elastic",
   ])
   const [, start, busy, rest, , restAgain] = turns as [Turn, Turn, Turn, Turn, Turn, Turn]
-  // By the process' own clock, from the moment that it is saturated. Not when it was first hard: a machine that is slow
-  // may have asked nothing in all that time.
+  // Measured by the process's own clock from the start of saturation. The first hard decision is not used, because a
+  // slow machine may have made no request before it.
   expect(busy.elasticUntilMs).toBeLessThan(1_000)
   // Not before a second was calm.
   for (const { afterMs } of [start, rest, restAgain]) expect(afterMs).toBeGreaterThan(700)

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { type Metering, startMetering } from "./metering.ts"
 
-/** What a client brings: each tells who it is, or is of its own choosing. */
+/** Returns the facts of a client. Each of them identifies the client, or is its own choice. */
 const clientNumber = (n: number): RequestFacts => ({
   method: `METHOD-secret-${n}`,
   url: `/orders/secret-${n}?token=secret-${n}`,
@@ -33,7 +33,7 @@ const RULES: LimiterOptions<RequestFacts>["rules"] = [
   { name: "denied", field: "header:x-api-key", limit: 9, window: "1 hour", deny: ["secret-3"] },
 ]
 
-/** Every way of asking, by some clients, while the store works and while it fails with all it was asked. */
+/** Calls every method, as several clients, while the store works and while it fails every call. */
 async function useAll(clients: number): Promise<Metering> {
   const clock = manualClock()
   const inner = memoryStore({ clock })
@@ -80,7 +80,7 @@ async function attributesIn(metering: Metering): Promise<{ series: number; attri
   return { series: points.length, attributes }
 }
 
-/** All values that each attribute may have: names of ours, and those that the app gave its rules. */
+/** All possible values of each attribute: our own names, and the names that the app gave its rules. */
 const KNOWN: Readonly<Record<string, readonly unknown[]>> = {
   "sluice.limiter.name": ["shop"],
   "sluice.policy.name": [
@@ -108,7 +108,7 @@ describe("attributes", () => {
     const { attributes } = await attributesIn(await useAll(5))
     const unknown = attributes.filter(({ name, value }) => !KNOWN[name]?.includes(value))
     expect(unknown).toEqual([])
-    // All of them have been met, but for those that a hold or a penalty would add.
+    // All attributes occurred, except those of a hold or a penalty.
     expect(new Set(attributes.map(({ name }) => name))).toEqual(new Set(Object.keys(KNOWN)))
     expect(new Set(attributes.map(({ value }) => value)).size).toBeGreaterThan(20)
   })

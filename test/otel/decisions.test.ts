@@ -126,7 +126,7 @@ describe("sluice.policy.decisions", () => {
       },
       logger: { warn() {}, error() {} },
     })
-    // Once by the store, and once without it: nothing is collected in between.
+    // One decision with the store, and two without it. Nothing is collected in between.
     await decide(1)
     isGone = true
     await decide(3)
@@ -175,7 +175,7 @@ describe("sluice.decision.duration", () => {
     const { limiter, metering } = setUp({
       limit: 10,
       window: "1 minute",
-      // Called when the decision is made: by then so long has passed.
+      // The limiter calls this while it decides, so this time passes during the decision.
       cost: () => {
         nowMs += 50
         return 1

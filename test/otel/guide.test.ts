@@ -26,7 +26,7 @@ describe("the guide to metrics", () => {
   it("counts on Express what Prometheus is shown, on a port of this machine alone", async () => {
     const port = await freePort()
     const app = express()
-    // Started when the block has made it: then its port is known to be listened to.
+    // Creating the exporter starts its server. When this call's promise resolves, the port accepts connections.
     const started = vi.spyOn(PrometheusExporter.prototype, "startServer")
     const made = await runTypeScript(
       { ...onExpress, text: onExpress.text.replace("9464", String(port)) },

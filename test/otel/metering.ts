@@ -10,10 +10,10 @@ import {
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics"
 
-/** Far beyond any test: metrics are collected when the test asks. */
+/** Longer than any test, because metrics are collected on request. */
 const NEVER_MS = 2 ** 31 - 1
 
-/** One series: what it says of its attributes, without those that say which limiter it is. */
+/** One series with its attributes, except those that identify the limiter. */
 export interface Series {
   readonly attributes: Readonly<Record<string, unknown>>
   readonly value: number | Histogram
@@ -22,17 +22,20 @@ export interface Series {
 export interface Metering {
   readonly meterProvider: MeterProvider
   readonly reader: MetricReader
-  /** Everything that there is now, by the names of the instruments. */
+  /** Resolves with all current metrics, by the names of their instruments. */
   collect(): Promise<ReadonlyMap<string, MetricData>>
-  /** The series of one instrument; none where it has not been recorded. */
+  /** Resolves with the series of one instrument; empty if nothing was recorded. */
   series(name: string): Promise<readonly Series[]>
-  /** The values of one instrument by what tells its series apart: the values of the attributes in the order of `keys`. */
+  /**
+   * Resolves with the values of one instrument. Each key consists of the values of the attributes `keys`, in that
+   * order.
+   */
   values(name: string, ...keys: readonly string[]): Promise<Readonly<Record<string, number>>>
 }
 
 /**
- * OpenTelemetry's SDK, as an app sets it up, with an exporter that keeps what it gets. A reader has one provider: where the
- * app makes that by itself, `options` is "reader", and there is no other.
+ * Starts OpenTelemetry's SDK as an app would, with an exporter that keeps the metrics in memory. A reader belongs to
+ * one provider. If the app creates the provider itself, pass "reader" as `options`.
  */
 export function startMetering(options: MeterProviderOptions | "reader" = {}): Metering {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)

@@ -7,7 +7,10 @@ import { startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { startMetering } from "./metering.ts"
 
-/** Short, so that a decision is soon given up; on a busy machine some may be degraded while all is well. */
+/**
+ * Short, so that a decision soon times out. On a busy machine, some decisions may be degraded although Redis is
+ * healthy.
+ */
 const storeTimeoutMs = 200
 
 async function setUp() {
@@ -29,7 +32,7 @@ async function setUp() {
   const metering = startMetering()
   instrument(limiter, { meterProvider: metering.meterProvider })
   const counts = { degraded: 0, normal: 0 }
-  /** Yields whether the decision was made by Redis. */
+  /** Returns whether Redis made the decision. */
   const decide = async () => {
     const { degraded } = await limiter.decide({ remoteAddress: "192.0.2.1" })
     counts[degraded ? "degraded" : "normal"]++
@@ -51,7 +54,7 @@ it("an outage of Redis is seen in decisions, errors and the breaker, and so is i
   })
   const atFirst = await errors()
   expect(Object.values(atFirst).reduce((sum, each) => sum + each, 0)).toBe(counts.degraded)
-  // From now on nobody waits: the store is not even asked.
+  // From now on no decision waits, because the store is not even asked.
   for (let times = 0; times < 10; times++) expect(await decide()).toBe(false)
   expect(await errors()).toEqual({ ...atFirst, unavailable: (atFirst.unavailable ?? 0) + 10 })
 

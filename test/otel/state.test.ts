@@ -20,7 +20,7 @@ const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 const QUIET = { warn() {}, error() {} }
 const RULE = { name: "all", field: "ip", limit: 1, window: "1 minute" } as const
 
-/** A limiter by a source that yields what the test has put there, or fails with it. */
+/** Creates a limiter on a source that returns, or throws, the value that the test has set. */
 function followSource(first: LoadedRules | Error) {
   const clock = manualClock()
   const metering = startMetering()

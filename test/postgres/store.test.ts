@@ -15,7 +15,7 @@ const pools: Pool[] = []
 
 const ACCESS = { user: "postgres", database: "postgres" }
 
-/** As an app in a process of its own has it. */
+/** Creates a pool, as an app in its own process would. */
 function connect(): Pool {
   const pool = new Pool({ ...ACCESS, host: server.host, port: server.port, max: 4 })
   pools.push(pool)
@@ -35,7 +35,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** The store of the guide, by a clock of the test's in place of the database's. */
+/** Creates the store of the guide with a test clock instead of the database's time. */
 function storeBy(clock: Clock): Store {
   const { transact } = postgresCounters(pool)
   return transactionalStore({
