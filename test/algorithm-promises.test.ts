@@ -5,30 +5,30 @@ import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
 import { algorithmOf } from "../packages/core/src/algorithms/kinds.ts"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
 
-/** Units that were admitted, and when: the exact log against which the promises are held. */
+/** Units that were admitted at an instant. These form the exact log that the promises are checked against. */
 interface Admission {
   readonly atMs: number
   readonly units: number
 }
 
-/** A counter somewhere along a trace. */
+/** The state of a counter at one point of a trace. */
 interface Moment {
   readonly policy: Policy
   readonly state: CounterState
   readonly nowMs: number
-  /** Time that has really gone by, whatever the clock said. */
+  /** The time that has really passed, regardless of the clock. */
   readonly elapsedMs: number
 }
 
 interface Story {
   readonly policy: Policy
   readonly log: readonly Admission[]
-  /** The log in the time that really went by. */
+  /** The log by the time that has really passed. */
   readonly realLog: readonly Admission[]
   readonly moments: readonly Moment[]
 }
 
-/** Plays a trace as a store does: it keeps the state that it has looked at, and counts what is admitted. */
+/** Plays a trace as a store does: it keeps each state that it has read and counts the admitted units. */
 function play({ policy, startMs, steps }: Trace): Story {
   const algorithm = algorithmOf(policy)
   const log: Admission[] = []
@@ -53,7 +53,7 @@ function play({ policy, startMs, steps }: Trace): Story {
   return { policy, log, realLog, moments }
 }
 
-/** The units of a log from one instant to another, both included. */
+/** Returns the units of a log between two instants, both included. */
 function unitsBetween(log: readonly Admission[], fromMs: number, toMs: number): number {
   return log.reduce((sum, { atMs, units }) => (atMs >= fromMs && atMs <= toMs ? sum + units : sum), 0)
 }
@@ -76,7 +76,9 @@ function retryAfterMs({ policy, state, nowMs }: Moment, cost: number): number {
   return algorithmOf(policy).retryAfterMs(state, policy, cost, nowMs)
 }
 
-/** Holds for every trace; a failure prints the trace, cut down to its shortest form, and its seed. */
+/**
+ * Registers a test that the promise holds for every trace. A failure prints the shortest failing trace and its seed.
+ */
 function holds(name: string, seed: number, options: TraceOptions, promise: (story: Story) => void): void {
   it(name, () => {
     fc.assert(
@@ -88,7 +90,7 @@ function holds(name: string, seed: number, options: TraceOptions, promise: (stor
   })
 }
 
-/** Holds at every step of every trace. */
+/** Registers a test that the promise holds at every step of every trace. */
 function holdsAlways(name: string, seed: number, promise: (moment: Moment) => void): void {
   holds(name, seed, { stepsBack: true, countsRejected: true }, ({ moments }) => moments.forEach(promise))
 }
@@ -119,8 +121,9 @@ describe("the bound", () => {
     }
   })
 
-  // From the start of a window to y ms into the next: the first window's P units, then, by the formula, at most
-  // L - floor(P * (W - y) / W), together L + ceil(P * y / W). While y is at most W / P that is L + 1.
+  // The interval is from the start of a window to y ms into the next. It contains the P units of the first window. By
+  // the formula, the next one then admits at most L - floor(P * (W - y) / W). Together that is L + ceil(P * y / W).
+  // While y is at most W / P, that is L + 1.
   const SLIDING: TraceOptions = { algorithms: ["sliding-window"] }
   holds("a window and y ms of the next one admit at most L + ceil(P * y / W)", 5_004, SLIDING, (story) => {
     const { policy, log } = story

@@ -2,7 +2,7 @@ import cluster from "node:cluster"
 import { once } from "node:events"
 import { createLimiter, memoryStore, transactionalStore } from "@sluice/core"
 
-/** What a limiter counts in: one word for each case of cluster-workers.test.ts. */
+/** The store that the limiter counts in: one word for each case of cluster-workers.test.ts. */
 const mode = process.argv[2]
 const logger = {
   warn: ({ code }: { code: string }) => console.log(`${cluster.isWorker ? "worker" : "primary"} ${code}`),

@@ -13,12 +13,15 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-/** Starts an app that compresses, begins each response, and limits requests afterwards. Resolves with its port. */
+/**
+ * Starts an app that compresses responses, begins each response, and only then limits the request. Resolves with its
+ * port.
+ */
 type Start = (store: Store, logger: Logger) => Promise<number>
 
 const rule = { limit: 1, window: "1 hour" } as const
 
-/** Begins the response and goes on, as a handler that is mounted before the limiter does by mistake. */
+/** Begins the response and calls `next`, like a handler that was mounted before the limiter by mistake. */
 const begin: RequestHandler = (_req, res, next) => {
   res.setHeader("Content-Type", "text/plain")
   res.write("begun")
@@ -57,7 +60,7 @@ const onFastify: Start = async (store, logger) => {
   return (app.server.address() as AddressInfo).port
 }
 
-/** A store that answers as Redis does, with promises. */
+/** Creates a store that answers with promises, as Redis does. */
 function lateStore(): Store {
   const memory = memoryStore()
   return {

@@ -5,7 +5,7 @@ import { type Check, type Clock, memoryStore, type Store } from "@sluice/core"
 import { describe, expect, it } from "vitest"
 import { blocksTestedBy } from "./docs/shown.ts"
 
-/** Returns the names of the behaviors that this store does not show, of those that begin with `group`. */
+/** Returns the names of the behaviors that this store lacks, among those that begin with `group`. */
 async function missing(create: (clock: Clock) => Store, group = ""): Promise<readonly string[]> {
   const failed: string[] = []
   const behaviors: readonly Behaviour[] = storeContract({ create, effort: 0.02 })
@@ -15,7 +15,7 @@ async function missing(create: (clock: Clock) => Store, group = ""): Promise<rea
   return failed
 }
 
-/** A memory store of which some methods do something else. */
+/** Returns a function that creates a memory store with some changed methods. */
 function wrong(change: (store: Store) => Partial<Store>) {
   return (clock: Clock): Store => {
     const store = memoryStore({ clock })

@@ -4,9 +4,9 @@ import FakeTimers from "@sinonjs/fake-timers"
 import { createLimiter, type Limiter } from "@sluice/core"
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
 
-/** A library that replaces time, as a test uses it. */
+/** A library that replaces timers and the clock, as a test uses it. */
 interface Library {
-  /** Replaces time. What is undefined the library does not have. */
+  /** Replaces timers and the clock. Members are undefined if the library does not have them. */
   install(): { readonly tick?: (ms: number) => void; readonly setSystemTime?: (epochMs: number) => void }
   uninstall(): void
 }
@@ -109,7 +109,7 @@ function limiterOf(): Limiter {
   return limiter
 }
 
-/** Asserts that the limit of one a minute is used up, and free again after `move`. */
+/** Expects that the limit of one per minute is used up, and free again after `move`. */
 async function expectToMove(limiter: Limiter, move: (ms: number) => void): Promise<void> {
   const first = await limiter.decide(CLIENT)
   const refused = await limiter.decide(CLIENT)
@@ -143,7 +143,7 @@ describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }
     const { setSystemTime } = install()
     if (setSystemTime === undefined)
       return context.skip("only Date tells what a module that is loaded now has to follow")
-    // A module of its own, as it is for each test file of jest. Files that come later get modules with real timers.
+    // Load a separate module, as each test file of jest does. Later files get modules with real timers.
     vi.resetModules()
     onTestFinished(() => void vi.resetModules())
     const own: typeof import("@sluice/core") = await import("@sluice/core")
@@ -164,7 +164,7 @@ it.each(LIBRARIES.filter(([name]) => !name.includes("alone")))(
     void limiter.acquire(CLIENT).then(() => {
       admitted = true
     })
-    // As many turns as it takes, without a timer.
+    // As many turns as needed, without a timer.
     for (let seconds = 0; seconds < 62 && !admitted; seconds++) {
       for (let turn = 0; turn < 50; turn++) await Promise.resolve()
       tick?.(1_000)

@@ -28,7 +28,10 @@ const verify = async (request: FastifyRequest, reply: FastifyReply): Promise<voi
   }
 }
 
-/** The newest and the oldest release of Fastify 5. What runs before the handler depends on something that Fastify keeps private. */
+/**
+ * The newest and the oldest release of Fastify 5. The hooks that run before the handler depend on a private part of
+ * Fastify.
+ */
 const CREATE = { newest: fastify, oldest: fastify50 as unknown as typeof fastify } as const
 type Release = keyof typeof CREATE
 
@@ -45,7 +48,7 @@ type Wire = (app: FastifyInstance, limit: AddLimiter) => Promise<void>
 
 const handler = async (request: FastifyRequest) => request.user?.name ?? "nobody"
 
-/** Every place where an app can authenticate in a preHandler. */
+/** All places where an app can authenticate in a preHandler. */
 const WIRINGS: Readonly<Record<string, Wire>> = {
   async "a hook of the route"(app, limit) {
     await limit(app)
@@ -89,7 +92,7 @@ const WIRINGS: Readonly<Record<string, Wire>> = {
   },
 }
 
-/** Places that an onRoute hook of the limiter does not see in time. */
+/** Places that the limiter's onRoute hook does not see in time. */
 const UNSEEN_WIRINGS: Readonly<Record<string, Wire>> = {
   async "a hook that a later plugin adds to each route"(app, limit) {
     await limit(app)
@@ -128,7 +131,7 @@ const UNSEEN_WIRINGS: Readonly<Record<string, Wire>> = {
   },
 }
 
-/** The statuses of requests by these users, undefined for a client without a token. */
+/** Returns the statuses of requests by these users; undefined stands for a client without a token. */
 async function statuses(app: FastifyInstance, ...users: readonly (string | undefined)[]): Promise<number[]> {
   const all: number[] = []
   for (const name of users) {

@@ -63,7 +63,7 @@ function appOf({
   }
   for (const options of mounts) app.register(rateLimit, options)
   for (const route of routes) {
-    // A scope with one route in it.
+    // A scope with one route.
     app.register(async (scope) => {
       for (const options of route.mounts ?? []) scope.register(rateLimit, options)
       addRoute(scope, route)

@@ -12,7 +12,7 @@ import { describe, expect, it } from "vitest"
 const warnings: string[] = []
 const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
 
-/** One a minute, on a clock that stands still. */
+/** Returns options for one request a minute, on a clock that stands still. */
 function once<Request>(more: Partial<LimiterOptions<Request>>): LimiterOptions<Request> {
   warnings.length = 0
   const { limit = 1, window = "1 minute" } = more
@@ -40,7 +40,7 @@ describe.each([
       [`${session}x`, 400],
       ["session=s%3Aalice.forged", 400],
       ["plain=p", 400],
-      // Not signed at all, it is a client's own choice.
+      // An unsigned cookie is the client's own choice.
       ["session=bob", 200],
       ["session=bob", 429],
     ]

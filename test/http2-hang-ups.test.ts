@@ -8,7 +8,9 @@ import fastify from "fastify"
 import Koa from "koa"
 import { afterEach, describe, expect, it } from "vitest"
 
-/** One goes on each 100 ms, and five fit in, of all together: a stream that is gone has no address. */
+/**
+ * One request proceeds every 100 ms, and five fit in the bucket. All share it, because a closed stream has no address.
+ */
 const LEAKY = {
   limit: 10,
   window: "1 second",
@@ -22,14 +24,14 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-/** What an app is put together with: its limiter, what every request waits for before that, and what handles it. */
+/** The parts of an app: its limiter options, a step that every request awaits before the limiter, and its handler. */
 interface Plan {
   readonly options: GuardOptions<object>
   before(name: string): Promise<void>
   handle(name: string): Promise<void> | undefined
 }
 
-/** Puts an app together, which listens on a free port. */
+/** Starts an app on a free port. */
 type Start = (plan: Plan) => Promise<Http2Server>
 
 function listening(server: Http2Server): Promise<Http2Server> {
@@ -91,12 +93,12 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await nextTurn()
 }
 
-/** As long as a handler may take to be called, by far. */
+/** Waits much longer than it takes until a handler is called. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await nextTurn()
 }
 
-/** A client of a server, over a real connection, and how many of its streams have come to their end there. */
+/** Creates a client with a real connection, and counts its streams that have closed on the server. */
 function clientOf(server: Http2Server) {
   const streams = { closed: 0 }
   server.on("stream", (stream) => stream.once("close", () => void streams.closed++))
@@ -114,7 +116,7 @@ function clientOf(server: Http2Server) {
   return { streams, ask }
 }
 
-/** An app with a leaky bucket. `gate` is what a request waits for before it gets to the limiter. */
+/** Starts an app with a leaky bucket. Requests await `gate` before they reach the limiter. */
 async function serve(start: Start) {
   const clock = manualClock()
   const startMs = clock.now()

@@ -42,7 +42,7 @@ it.each([
   expect(await statusOf({ ":authority": "a.example" })).toBe(200)
   expect(await statusOf({ ":authority": "b.example" })).toBe(200)
   expect(await statusOf({ ":authority": "a.example" })).toBe(429)
-  // What a client says beside it makes no other client of it.
+  // A Host header in addition to the authority does not make it another client.
   expect(await statusOf({ ":authority": "a.example", host: "c.example" })).toBe(429)
   await new Promise((resolve) => session.close(() => resolve(undefined)))
   await stop()

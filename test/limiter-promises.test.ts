@@ -9,7 +9,7 @@ import {
   type Rule,
 } from "../packages/core/src/index.ts"
 
-/** What a client of a limiter does: waits, and asks for units. */
+/** One step of a limiter's client: it waits and then requests units. */
 interface Step {
   readonly afterMs: number
   readonly cost: number
@@ -58,12 +58,12 @@ const stories: fc.Arbitrary<Story> = fc.record({
   ),
 })
 
-/** The request of a client; nobody else has its counters, but for those of the whole service. */
+/** Returns the request of a client. Clients share only the counters of the whole service. */
 const request = (client: number) => ({ query: { client } })
 
 /**
- * An exact log of what every rule has taken, per partition, and the verdicts by the plain definitions in arithmetic of
- * any size. It shares no code with the limiter.
+ * An exact log of the units that every rule has taken, by partition. It decides by the plain definitions, in integers
+ * of any size. It shares no code with the limiter.
  */
 class ExactLog {
   readonly #taken: { rule: string; partition: number; atMs: number; units: number }[] = []
@@ -90,7 +90,10 @@ class ExactLog {
     return weighted + BigInt(current + units) <= BigInt(limit as number)
   }
 
-  /** The verdict on a request, and the names of shadow rules that would have refused it when it is admitted. */
+  /**
+   * Returns the decision on a request. If it is admitted, also returns the names of shadow rules that would have
+   * refused it.
+   */
   decide(
     all: readonly Rule[],
     { client, cost }: Step,
@@ -110,7 +113,7 @@ class ExactLog {
   }
 }
 
-/** Plays a story, and shows every moment of it. */
+/** Plays a story and calls `show` at every step. */
 async function play(
   { rules: all, offsetMs, steps }: Story,
   show: (moment: {

@@ -5,7 +5,7 @@ import { expect, it } from "vitest"
 import { parse } from "yaml"
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
-/** What pnpm has installed, each package in a folder of its own. */
+/** The folder where pnpm installs packages, each in its own subfolder. */
 const INSTALLED = join(ROOT, "node_modules/.pnpm")
 
 interface Manifest {
@@ -14,10 +14,10 @@ interface Manifest {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-/** The manifests of all installed packages. */
+/** Returns the manifests of all installed packages. */
 function manifests(): readonly Manifest[] {
   return readdirSync(INSTALLED).flatMap((folder) => {
-    // "@turbo+linux-64@2.0.0" holds node_modules/@turbo/linux-64; what follows a version are peers.
+    // "@turbo+linux-64@2.0.0" contains node_modules/@turbo/linux-64. Peers follow the version.
     const name = /^(@[^+]+\+)?[^@]+/.exec(folder)?.[0].replace("+", "/") ?? ""
     const file = join(INSTALLED, folder, "node_modules", name, "package.json")
     return existsSync(file) ? [JSON.parse(readFileSync(file, "utf8"))] : []

@@ -1,14 +1,14 @@
 import fc from "fast-check"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
 
-/** What is done with one sliding log, some time after the step before; the clock may have gone back. */
+/** A step on one sliding log, `afterMs` after the step before. The clock may go back. */
 export type LogStep = { readonly afterMs: number; readonly under: number } & (
   | { readonly kind: "take"; readonly cost: number; readonly times: number }
-  /** So many units are given back of the nth last decision, or charged for it where it is a negative number. */
+  /** Refunds units of the nth last decision. A negative number charges units. */
   | { readonly kind: "refund"; readonly nth: number; readonly units: number }
 )
 
-/** One counter, the limits that it is counted under by turns, and what happens to it. */
+/** A trace: one counter, the two limits that count it in turn, and its steps. */
 export interface LogTrace {
   readonly policies: readonly [Policy, Policy]
   readonly startMs: number
@@ -19,9 +19,9 @@ const WINDOWS_MS = [1, 7, 61, 63, 64, 100, 1_000, 4_095, 4_096, 60_000, 3_600_00
 const LIMITS = [1, 2, 3, 5, 10, 40, 63, 64, 200]
 
 /**
- * Traces that go where a packed log breaks: several requests of one millisecond, costs that need another digit, the
- * milliseconds around the end of a window, clocks that step back and on again, takes of nothing that are charged later, and a
- * limit that is cut, raised and told to count what it refuses.
+ * Generates traces for the edge cases of a packed log: several requests in one millisecond, and costs that need another
+ * digit. Time reaches the milliseconds around the end of a window, and clocks step back and forward. Takes of no units
+ * are charged later. Limits are cut, raised, and changed to count refusals.
  */
 export function logTraces(): fc.Arbitrary<LogTrace> {
   return fc

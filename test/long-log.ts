@@ -4,14 +4,14 @@ import type { MaybePromise } from "../packages/core/src/ground/maybe-promise.ts"
 import type { Policy } from "../packages/core/src/ground/policy.ts"
 import type { StoreResult } from "../packages/core/src/stores/store.ts"
 
-/** One counter of a store. */
+/** Access to one counter of a store. */
 export interface LongLog {
   readonly clock: ManualClock
   take(policy: Policy): MaybePromise<StoreResult | undefined>
   refund(policy: Policy, units: number, after: CounterState): MaybePromise<void>
 }
 
-/** Does something with a log of 1,000 entries, where the work that is to be counted is done by `counting`. */
+/** A case on a log of 1,000 entries. `counting` runs the work whose reads are counted. */
 interface LongLogCase {
   readonly name: string
   readonly policy: Policy
@@ -20,7 +20,7 @@ interface LongLogCase {
 
 const ENTRIES = 1_000
 const GAP_MS = 3_600
-/** Digits that are read at the most: to find one of 1,000 entries takes ten looks at one, of 4 digits each. */
+/** The most digits that a case may read. Finding one of 1,000 entries takes ten reads of 4 digits each. */
 export const MOST_DIGITS = 100
 
 const FULL: Policy = {
@@ -34,7 +34,7 @@ const FULL: Policy = {
 const ROOMY: Policy = { ...FULL, limit: ENTRIES + 10 }
 const KNOCKED: Policy = { ...FULL, countRejected: true }
 
-/** What reads but a few of the entries of a long log. */
+/** Cases that read only a few entries of a long log. */
 export const LONG_LOG_CASES: readonly LongLogCase[] = [
   {
     name: "is longer by one that is admitted, and shorter by one that has passed, without a look at the others",
@@ -60,7 +60,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
       await fill(log, policy)
       log.clock.advance(1)
       await counting(async () => log.take(policy))
-      // And in the same millisecond.
+      // Also in the same millisecond.
       await counting(async () => log.take(policy))
     },
   },
@@ -84,7 +84,7 @@ export const LONG_LOG_CASES: readonly LongLogCase[] = [
   },
 ]
 
-/** Makes a log of so many entries, and yields what it was after the one in the middle. */
+/** Fills a log with entries. Returns its state after the middle one. */
 async function fill(log: LongLog, policy: Policy): Promise<CounterState> {
   let middle: CounterState | undefined
   for (let i = 0; i < ENTRIES; i++) {

@@ -19,7 +19,7 @@ function smallStore(): ExpiringStore {
     windowMs: 60_000,
     align: "epoch",
   }
-  // It lets go as it is used: an eighth of what a table of this size holds, with each write.
+  // The store removes expired entries as it is used. On average, a write examines an eighth of a table of this size.
   const forget = async () => {
     for (let i = 0; i < 100; i++) store.take([[{ policy, partition: "other", cost: 1, shadow: false }]])
   }

@@ -7,7 +7,7 @@ import type { Store, StoreResult } from "../packages/core/src/stores/store.ts"
 import { entriesOf, type LogEntries } from "./log-entries.ts"
 import type { LogStep, LogTrace } from "./log-traces.ts"
 
-/** A sliding log in the slowest way that is obviously right: the instant of each unit, the oldest first. */
+/** A sliding log in the slowest way that is obviously right: a list of the instants of all units, the oldest first. */
 class NaiveLog {
   readonly #windowMs: number
   #kept: readonly number[] = []
@@ -16,12 +16,12 @@ class NaiveLog {
     this.#windowMs = windowMs
   }
 
-  /** What counts now. What is ahead of a clock that went back counts as of now. */
+  /** Returns the instants that count now. If the clock went back, later instants count as now. */
   at(nowMs: number): readonly number[] {
     return this.#kept.map((atMs) => Math.min(atMs, nowMs)).filter((atMs) => atMs >= nowMs - this.#windowMs)
   }
 
-  /** Whether so many units are taken. */
+  /** Takes units. True if they were taken. */
   take(nowMs: number, policy: Policy, cost: number): boolean {
     const counted = this.at(nowMs)
     const ceiling = ceilingOf(policy)
@@ -30,14 +30,14 @@ class NaiveLog {
       this.#keep(nowMs, [...counted, ...asked])
       return true
     }
-    // The newest stay, as many as there were, or as the ceiling.
+    // Keep the newest units: as many as there were before, or up to the ceiling.
     const most = Math.max(ceiling, counted.length)
     if (policy.countRejected === true && cost <= ceiling)
       this.#keep(nowMs, [...counted, ...asked].slice(-most))
     return false
   }
 
-  /** Gives units back of those that were taken then, or charges them to that instant. */
+  /** Gives back units that were taken at `takenMs`. A negative number charges units to that instant. */
   refund(nowMs: number, takenMs: number, units: number): void {
     const counted = [...this.at(nowMs)]
     const chargedMs = Math.min(takenMs, nowMs)
@@ -49,40 +49,40 @@ class NaiveLog {
     this.#keep(nowMs, counted)
   }
 
-  /** Somebody looks at it: a store writes what a clock that went back makes of it. */
+  /** Reads the log. A store writes the changed state when the clock went back. */
   look(nowMs: number): void {
     this.#keep(nowMs, this.at(nowMs))
   }
 
-  /** What a store does with a counter that has passed. */
+  /** Forgets everything, as a store does with an expired counter. */
   forget(): void {
     this.#kept = []
   }
 
-  /** Nothing is written where nothing has changed: what has passed may count again when the clock goes back to it. */
+  /** Writes only when something has changed. Expired units may count again when the clock goes back. */
   #keep(nowMs: number, counted: readonly number[]): void {
     if (counted.join() !== this.at(nowMs).join() || this.#kept.some((atMs) => atMs > nowMs))
       this.#kept = counted
   }
 }
 
-/** A decision that units may be given back of. */
+/** A decision whose units may be given back. */
 interface Taken {
   readonly takenMs: number
   readonly after: CounterState
 }
 
-/** When a store forgets the counter. */
+/** Checks of when a store forgets the counter. */
 export interface Forgetting {
-  /** Makes it forget what has passed, and yields whether that was so. */
+  /** Makes the store forget expired counters. Resolves with true if it forgot this one. */
   forgets(): Promise<boolean>
-  /** Expects it to keep the counter until the instant that it equals an empty one from. */
+  /** Expects that the store keeps the counter until this instant, from which it equals an empty one. */
   expectKeptUntil(emptyAtMs: number): void
 }
 
 /**
- * Plays a trace on a store's one counter, "alice" under `policy.counter`, and compares all that it tells with the naive log.
- * `forgetting` is absent where the store forgets nothing.
+ * Plays a trace on one counter of a store, "alice" under `policy.counter`. Compares all results with the naive log.
+ * Omit `forgetting` for a store that never forgets.
  */
 export async function playLog(
   { policies, steps }: LogTrace,
@@ -136,7 +136,7 @@ async function play(
   }
 }
 
-/** Compares what a look at the counter tells. */
+/** Compares the result of a peek at the counter. */
 async function compare(policy: Policy, store: Store, naive: NaiveLog, nowMs: number): Promise<void> {
   const [answer] = await store.peek([[{ policy, partition: "alice", cost: 0, shadow: false }]])
   const state = answer?.checks[0]?.state

@@ -7,7 +7,7 @@ import { httpRules } from "../examples/src/http-rules/source.ts"
 import { runContract } from "./contracts/run-contract.ts"
 import { blocksTestedBy } from "./docs/shown.ts"
 
-/** A service that has rules, and can be broken. */
+/** Starts a service that serves rules and that a test can break. */
 async function serve(stored: readonly StoredRules[]) {
   const held = { stored, isBroken: false }
   const server: Server = createServer((request, response) => {

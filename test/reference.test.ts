@@ -4,7 +4,7 @@ import { dirname, join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { makeReference, type Reference, stalePages } from "../docs/generate/reference.ts"
 
-/** Path inside a tree to the file's text. */
+/** The texts of files, by their path inside a tree. */
 type Files = Readonly<Record<string, string>>
 
 const trees: string[] = []
@@ -29,7 +29,7 @@ const CHAPTERS = {
   ],
 }
 
-/** Two packages: one with a door and a half, one without any. */
+/** Two packages: one with the entry points `.` and `./half`, and one without any. */
 const WHOLE: Files = {
   "tsconfig.json": '{ "compilerOptions": { "strict": true, "types": [], "module": "nodenext" } }',
   "packages/none/package.json":

@@ -14,7 +14,7 @@ import { keysWithoutTtl } from "./redis/counted.ts"
 import { type RedisServer, startRedis } from "./servers/redis-server.ts"
 import { until } from "./servers/until.ts"
 
-// Outcome-based refunds: what a response was not worth is given back, by every algorithm and in both stores.
+// Outcome-based refunds: units are given back depending on the response, for every algorithm and in both stores.
 
 const KINDS: [string, Partial<Rule>][] = [
   ["sliding-window", {}],
@@ -30,7 +30,7 @@ const KINDS: [string, Partial<Rule>][] = [
   ["a soft limit", { limit: 4, throttle: { kind: "soft", percent: 25 } }],
   ["an elastic limit", { limit: 4, throttle: { kind: "elastic", ceiling: 5, signal: () => true } }],
 ]
-/** Each of them admits so many at once. */
+/** The number of requests that each kind admits at once. */
 const MOST = 5
 const MINUTE = 60_000
 const QUIET = { warn() {}, error() {} }
@@ -57,7 +57,7 @@ const STORES: [string, (clock: Clock) => Store][] = [
 
 describe.each(STORES)("in %s", (_store, open) => {
   describe.each(KINDS)("%s", (_kind, rule) => {
-    /** A guard that refunds every response below 400, its limiter, and requests through it. */
+    /** Creates a guard that refunds every response below 400, with its limiter. */
     function setUp() {
       const clock = manualClock()
       const limiter = createLimiter<object>({
@@ -70,7 +70,7 @@ describe.each(STORES)("in %s", (_store, open) => {
         logger: QUIET,
       })
       const guard = createGuard<object>({ limiter })
-      /** Asks at once for so many, and yields what answers each and its decision. */
+      /** Sends concurrent requests. Resolves with their decisions and functions that respond to them. */
       const ask = async (count: number) => {
         const asked = Array.from({ length: count }, async () => {
           const request = {}
@@ -79,7 +79,7 @@ describe.each(STORES)("in %s", (_store, open) => {
         })
         return Promise.all(asked)
       }
-      /** How many more are admitted at once, by taking nothing. */
+      /** Returns how many more units would be admitted now, without taking any. */
       const room = async () => {
         for (let cost = MOST; cost > 0; cost--) if ((await limiter.peek({}, { cost })).allowed) return cost
         return 0
@@ -94,10 +94,10 @@ describe.each(STORES)("in %s", (_store, open) => {
       const guesses = await ask(20)
       expect(admitted(guesses)).toBe(MOST)
       expect(await room()).toBe(0)
-      // Two of those that were let in were right.
+      // Two of the admitted guesses were right.
       const let_in = guesses.filter(({ decision }) => decision.allowed)
       for (const [i, { respond }] of let_in.entries()) respond(i < 2 ? 200 : 401)
-      // Those that were refused have taken nothing, so nothing comes back for them.
+      // Refused requests took no units, so none are given back.
       for (const { decision, respond } of guesses) if (!decision.allowed) respond(200)
       await until("two units are back", async () => (await room()) === 2)
       expect(admitted(await ask(20))).toBe(2)

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
 
-// `pnpm demo:rules`, on what is built.
+// Runs `pnpm demo:rules` on the built packages.
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url))
 
@@ -36,7 +36,7 @@ function run(nodeOptions = "", launcher: readonly string[] = LAUNCHER): Promise<
   })
 }
 
-/** A server that never refuses, as the example's clients see it. */
+/** A server that never refuses, as seen by the example's clients. */
 const GENEROUS = `const real = globalThis.fetch
 globalThis.fetch = async (...given) => {
   const answer = await real(...given)

@@ -13,7 +13,7 @@ import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-s
 const POLL_MS = 30_000
 const QUIET = { warn() {}, error() {} }
 
-/** A book on all services of a table, five of which are there from the start. */
+/** Creates a book on all services of a table. By default, five services exist at the start. */
 async function setUp(stored: Readonly<Record<string, Stored>> = FIVE) {
   const clock = manualClock()
   const said: string[] = []
@@ -94,7 +94,7 @@ describe("a book of all services", () => {
     expect(said).toEqual([
       expect.stringMatching(/^the table, all services: throttled\nThe previous editions stay in force/),
     ])
-    // It is tried again half a second later, and told no second time.
+    // The list is retried half a second later, and the error is not reported again.
     await advance(500)
     expect([source.lists, errors.length]).toEqual([3, 1])
     source.failure = undefined
@@ -141,7 +141,7 @@ describe("a book of all services", () => {
       'the table, service "s3":',
       'the table, service "s6":',
     ])
-    // What has the same stamp is not parsed again, though nothing of it could be used.
+    // A document with an unchanged stamp is not parsed again, even if none of it was usable.
     expect(source.reads).toBe(8)
     expect(said[2]).toContain("None of its rules are in force yet.")
     expect(book.statusOf("s2")).toMatchObject({ version: 2, error: { code: "SLUICE_INVALID_RULE" } })
@@ -258,7 +258,7 @@ describe("a book of all services", () => {
     const { source, book, advance, clock, limitOf } = await setUp()
     source.gate = () => clock.wait(1_000)
     await advance(POLL_MS)
-    // The list that is under way has read nothing yet; this one by name is answered first.
+    // The pending list has read nothing yet. This load by name is answered first.
     source.gate = undefined
     source.stored.set("s9", { rules: [rule(9)] })
     await book.refresh({ service: "s9" })
@@ -342,7 +342,7 @@ describe("a limiter on a book of all services", () => {
     const changes: string[] = []
     limiter.on("rules", ({ change }) => changes.push(change))
     const loadAll = source.loadAll.bind(source)
-    // A list that was read while somebody wrote to the table may lack what is there.
+    // A list that is read during a write to the table may lack existing items.
     source.loadAll = async function* () {
       for await (const page of loadAll()) yield page.filter(({ service }) => service !== "s2")
     }
@@ -452,7 +452,7 @@ describe("a refresh", () => {
       const opened = new Promise<void>((resolve) => {
         open = resolve
       })
-      // The one by its name is answered after the list has been read.
+      // The load by name is answered after the list has been read.
       source.gate = () => opened
       const one = book.refresh({ service: "s6" })
       source.gate = undefined
@@ -619,7 +619,7 @@ describe("a file", () => {
       /, service "b": an edition is rejected.*\nWrong rules: \[1\]\.rules\[0\]\.limit \(line \d+, column \d+\): -?\d+ is not a limit/,
     )
     const right = expect.stringContaining(', service "b": what is stored can be used again')
-    // At once, so that nobody reads half of it.
+    // Rename the file in one step, so that a half-written file is never read.
     const replace = async (limit: number) => {
       await writeFile(`${path}.new`, text.replace("limit: 0", `limit: ${limit}`))
       await rename(`${path}.new`, path)

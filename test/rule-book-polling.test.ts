@@ -9,7 +9,7 @@ import { rule, type Stored, settled, TableSource } from "./rule-book/hand-made-s
 
 const POLL_MS = 30_000
 
-/** A limiter of "checkout" on a book that polls a table. */
+/** Creates a limiter of "checkout" on a book that polls a table. */
 async function setUp(stored: Readonly<Record<string, Stored>>, random = 0, options: object = {}) {
   const clock = manualClock()
   const said: string[] = []
@@ -164,7 +164,7 @@ describe("deeply equal rules", () => {
       return structuredClone(loaded)
     }
     for (let polls = 0; polls < 3; polls++) await advance(POLL_MS)
-    // Once, when it ceased to have a stamp.
+    // Only once, when the stamp disappeared.
     expect(turns.map(({ change }) => change)).toEqual(["loaded", "changed"])
     source.load = async () => ({ rules: [rule(5, { limit: () => 5 } as object)], problems: [] })
     await advance(POLL_MS)
@@ -176,7 +176,7 @@ describe("refresh", () => {
   it("resolves when what a load has read that began after the call is in force", async () => {
     const { source, limiter, limit, advance, clock } = await setUp(ONE)
     source.gate = () => clock.wait(100)
-    // One is under way already, and has read by now.
+    // One load is pending already and has read the table by now.
     await advance(POLL_MS)
     source.stored.set("checkout", { rules: [rule(9)], version: 2 })
     let done = false
@@ -437,7 +437,7 @@ describe("rules that are right again", () => {
     source.failure = undefined
     await advance(POLL_MS)
     const rejected = "SLUICE_RULES_REJECTED"
-    // Nothing has been accepted for three polls, but the source has answered two of them.
+    // No rules were accepted for three polls, but the source answered two of them.
     expect(codes(said)).toEqual([rejected, rejected, rejected])
     expect(await limit()).toBe(5)
     source.stored.set("checkout", { rules: [rule(9)], version: 3 })

@@ -33,7 +33,7 @@ async function setUp(
   return { clock, source, book, said, errors, news, advance }
 }
 
-/** Asks for a name, and again when it had time to be looked up. */
+/** Reads the rules of a service, and reads them again after the book could load them. */
 async function ask(book: RuleBook, service: string): Promise<unknown[]> {
   const first = book.rulesOf(service)
   await settled()
@@ -70,7 +70,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     const { book, source, advance, news, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
-    // Not in the list, as if for every service that has none of its own.
+    // It is missing from the list, as if these were rules for every service without its own.
     source.loadAll = async function* () {}
     await advance(POLL_MS)
     source.gate = () => clock.wait(100)
@@ -119,7 +119,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     const refreshed = book.refresh()
     await settled()
     expect(source.asked).toHaveLength(16)
-    // One that a limiter follows meanwhile is loaded for it, and not once more.
+    // If a limiter starts to follow a service in the meantime, its rules are loaded for the limiter and not again.
     const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "s19", logger: QUIET })
     onTestFinished(() => limiter.close())
     await settled()
@@ -246,13 +246,14 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     const [third, fourth] = [book.refresh({ service: "x" }), book.refresh({ service: "x" })]
     clock.advance(7)
     loads[3]?.resolve({ rules: [rule(6)], problems: [], version: 3, stamp: "3" })
-    // What the later load has read is in force for both, whatever becomes of the earlier one.
+    // The result of the later load applies to both, whatever happens to the earlier one.
     await Promise.all([third, fourth])
     loads[2]?.reject(new RuleSourceError("down"))
     await settled()
     expect(book.statusOf("x")).toMatchObject({ version: 3, ageMs: 7 })
     expect(book.statusOf("x").error).toBeUndefined()
-    // The other way round nothing is lost either: while the later one is under way, the earlier one's answer is good.
+    // In the opposite order, nothing is lost either. While the later load is pending, the answer of the earlier one is
+    // used.
     const [, sixth] = [book.refresh({ service: "x" }), book.refresh({ service: "x" })]
     loads[4]?.resolve({ rules: [rule(7)], problems: [], stamp: "4" })
     await settled()
@@ -456,7 +457,7 @@ describe("strangers who make names up", () => {
       expect(book.rulesOf("friend")?.rules[0]?.limit).toBe(5)
     }
     expect(source.asked).toHaveLength(51)
-    // The nine latest are remembered beside it; an earlier one is read again.
+    // The nine latest names are also kept. An earlier name is loaded again.
     for (let name = 49; name > 40; name--) await ask(book, `a${name}`)
     expect(source.asked).toHaveLength(51)
     await ask(book, "a0")
@@ -472,7 +473,7 @@ describe("strangers who make names up", () => {
     for (let name = 0; name < 20; name++) source.stored.set(`real${name}`, { rules: [rule(9)] })
     await advance(POLL_MS)
     source.gate = () => new Promise(() => {})
-    // All of the strangers' loads hang, and more of them than are remembered have come by.
+    // All loads of unknown names hang, and there were more of these names than are kept.
     for (let name = 0; name < 100; name++) book.rulesOf(`a${name}`)
     source.gate = undefined
     const limits = () => Array.from({ length: 19 }, (_, i) => book.rulesOf(`real${i + 1}`)?.rules[0]?.limit)
@@ -482,7 +483,7 @@ describe("strangers who make names up", () => {
     limits()
     await settled()
     expect(limits()).toEqual(Array.from({ length: 19 }, () => 9))
-    // The latest stranger has taken the place of the one that was not asked for longest.
+    // The latest unknown name has replaced the least recently used one.
     const asked = source.asked.length
     expect(book.rulesOf("real0")).toBeUndefined()
     expect(source.asked).toHaveLength(asked)

@@ -13,10 +13,10 @@ import type { Edition } from "../packages/core/src/rules/rule-book.ts"
 import type { LoadedRules } from "../packages/core/src/rules/source.ts"
 import { handSettledSource, settled } from "./rule-book/hand-made-source.ts"
 
-/** By default, of what is not polled. */
+/** The default for sources that are not polled. */
 const STALE_AFTER_MS = 90_000
 
-/** Waits that end when the test says so: those before a retry, and those for a load, one each. */
+/** Returns waits that end when the test ends them: those before a retry, for a load timeout, and for stale rules. */
 function manualWait() {
   const waits: { ms: number; signal: AbortSignal; end(): void }[] = []
   const deadlines: typeof waits = []
@@ -24,7 +24,7 @@ function manualWait() {
   const wait = (ms: number, signal: AbortSignal = new AbortController().signal) =>
     new Promise<void>((end, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason))
-      // What lasts is logged again each hour, which has tests of its own.
+      // Persistent problems are logged again each hour. Other tests cover that.
       const others = ms === 3_600_000 ? [] : waits
       const all = ms === LOAD_TIMEOUT_MS ? deadlines : ms === STALE_AFTER_MS ? stales : others
       all.push({ ms, signal, end })
@@ -44,7 +44,7 @@ afterEach(() => {
   for (const book of books.splice(0)) book.close()
 })
 
-/** A book with one page, of the service "checkout". */
+/** Creates a book that loads the service "checkout". */
 function open(options: Partial<RuleBookOptions> & { readonly wait?: () => Promise<void> } = {}) {
   const manual = handSettledSource()
   const manualWaits = manualWait()
@@ -461,7 +461,7 @@ describe("closing", () => {
   })
 })
 
-/** Runs a module in a process of its own, until nothing holds it any more. */
+/** Runs a module in its own process until nothing keeps it alive. */
 function runAlone(script: string) {
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href
   return spawnSync(process.execPath, ["--import", tsx, "--input-type=module", "-e", script], {

@@ -27,7 +27,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** Windows of four weeks: no test meets the end of one by the server's time. */
+/** Returns a rule with a window of four weeks, so that by the server's time no test reaches its end. */
 const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
   name: "rule",
   limit,
@@ -39,7 +39,7 @@ const rule = (limit: number, more: Partial<Rule> = {}): Rule => ({
 interface Place {
   readonly name: string
   create(clock: ManualClock): Store
-  /** Whether the store's time is the test's. */
+  /** True if the store uses the test's clock. */
   readonly isOnAClock: boolean
 }
 
@@ -87,7 +87,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   it("keeps the counts under another limit, and a raise lets the next request in, refused ones too", async () => {
     const { change, take } = setUp([rule(5)])
     expect(await take(5)).toMatchObject({ allowed: true, remaining: 0 })
-    // Twice: the second refusal is one that the store may remember.
+    // Twice, because the store may cache the second refusal.
     for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false, limit: 5 })
     await change(rule(8))
     expect(await take(1)).toMatchObject({ allowed: true, limit: 8, remaining: 2 })
@@ -105,7 +105,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(refused).toMatchObject({ allowed: false, limit: 2, remaining: 0, refusal: "quota" })
     expect(refused.retryAfterMs).toBeGreaterThan(0)
     expect(refused.retryAfterMs).toBeLessThan(2 * 28 * 86_400_000)
-    // And back: what was taken is still known.
+    // Change it back. The units that were taken are still counted.
     await change(rule(10))
     expect(await take(2)).toMatchObject({ allowed: true, remaining: 0 })
   })
@@ -229,7 +229,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(1)).toMatchObject({ policy: "rule", remaining: 1 })
   })
 
-  /** A store that answers when the test says so. */
+  /** Returns a wrapper for a store whose answers wait for the test. */
   function slow() {
     const waiting: (() => void)[] = []
     const wrap = (inner: Store): Store => ({

@@ -14,7 +14,7 @@ const HOUR = 3_600_000
 const rule = (name: string) => ({ name, field: "ip", limit: 2, window: "1 hour" })
 const wrong = (name: string) => ({ path: "rules[1].window", message: "is wrong", rule: name })
 
-/** A limiter on a source that the test changes, with what it logs. */
+/** Creates a limiter on a source that the test changes, and records its log. */
 function setUp(stored: LoadedRules | Error, more: LimiterOptions<RequestFacts> = {}) {
   const clock = manualClock()
   const store = memoryStore({ clock })
@@ -31,7 +31,7 @@ function setUp(stored: LoadedRules | Error, more: LimiterOptions<RequestFacts> =
       return place.stored
     },
   }
-  // Its name is taken for others on the store.
+  // Another limiter on the same store uses its name.
   const open = (name: string) =>
     createLimiter({ service: "shop", name, limit: 1, window: "1 hour", store, clock, logger })
   const make = () => {
@@ -42,7 +42,7 @@ function setUp(stored: LoadedRules | Error, more: LimiterOptions<RequestFacts> =
     onTestFinished(() => limiter.close())
     return limiter
   }
-  /** Returns what is logged while the clock passes so many hours. */
+  /** Returns the lines that are logged while the clock advances by this many hours. */
   const logged = async (hours: number): Promise<string[]> => {
     said.length = 0
     for (let i = 0; i < hours * 10; i++) {

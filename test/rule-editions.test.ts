@@ -27,11 +27,11 @@ interface Document {
   readonly rules: readonly object[]
 }
 
-/** A place for rules: the source that reads it, and how to replace what is there. */
+/** A location of rules: the source that reads it, and a function that replaces the rules. */
 interface Place {
   readonly source: RuleSource
   write(...documents: readonly Document[]): Promise<void>
-  /** Where problems of the rule at `index` are reported. */
+  /** Returns the place that a problem of the rule at `index` is reported with. */
   readonly placeOf: (index: number) => string
 }
 
@@ -40,7 +40,7 @@ async function inFile(...documents: readonly Document[]): Promise<Place & { read
   onTestFinished(() => rm(folder, { recursive: true }))
   const path = join(folder, "rules.yaml")
   const write = async (...all: readonly Document[]): Promise<void> => {
-    // JSON is YAML too; one rule in each line.
+    // JSON is valid YAML. Write one rule per line.
     const text = all.map(({ rules, ...head }) => {
       const lines = rules.map((rule) => `  - ${JSON.stringify(rule)}`)
       return `${Object.entries(head)
@@ -52,7 +52,7 @@ async function inFile(...documents: readonly Document[]): Promise<Place & { read
   }
   await write(...documents)
   const source = fileRules(path)
-  // service_id, version and "rules:" are the first three lines.
+  // The first three lines are service_id, version and "rules:".
   return { source, write, path, placeOf: (index) => `rules[${index}].window (line ${index + 4}, column ` }
 }
 
@@ -95,7 +95,7 @@ const shop = (version: number, ...rules: readonly object[]): Document => ({
   rules,
 })
 
-/** A limiter of the service "shop" with what it logs and measures. */
+/** Creates a limiter of the service "shop", and records its log and metrics. */
 function limit(source: RuleSource | RuleBook) {
   const clock = manualClock()
   const said: string[] = []
@@ -207,7 +207,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     const { limiter, said, inForce, metric } = limit(source)
     await limiter.ready()
     expect(await inForce()).toEqual({})
-    // A file that has no document for the service was reported when the limiter was created.
+    // A file without a document for the service was reported when the limiter was created.
     said.length = 0
     await write(other, third, shop(1, login({ window: "1 huor" }), overall()))
     await limiter.refresh()
@@ -310,7 +310,7 @@ describe("a file of rules for several services", () => {
     await write(shop(2, login({ limit: 3 })), search(overall({ window: "soon" })))
     await limiter.refresh()
     expect(await inForce()).toEqual({ login: 3 })
-    // A second document for another service is that one's problem, too.
+    // A duplicate document for another service is only a problem of that service.
     await write(shop(3, login({ limit: 4 })), search(overall()), search(overall()))
     await limiter.refresh()
     expect(await inForce()).toEqual({ login: 4 })

@@ -11,7 +11,9 @@ const files = readdirSync(SHELF)
   .filter((name) => /\.(yaml|json)$/.test(name))
   .sort()
 
-/** What a file answers to the service "checkout", as text: its rules, then each problem; or why it cannot be read. */
+/**
+ * Returns the result of a file for the service "checkout", as text: its rules and then each problem, or the read error.
+ */
 async function answer(path: string | URL, options?: FileRulesOptions): Promise<string> {
   try {
     const { rules, problems, version } = await fileRules(path, options).load("checkout")

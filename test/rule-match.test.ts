@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { compilePath } from "../packages/core/src/rules/matching/match.ts"
 import { pathReadings } from "../packages/core/src/rules/matching/path.ts"
 
-/** Express 4 has no types under this name; what is used of it is the same. */
+/** Express 4 has no types under this name. The parts that are used here have the same types. */
 const express4 = createRequire(import.meta.url)("express4") as typeof express
 
 /** A rule's pattern, and the same route in Express 5 and Koa, in Express 4, and in Fastify. */
@@ -25,7 +25,10 @@ const rules = new Map<string, ReturnType<typeof compilePath>>(
   ROUTES.map(([rule]) => [rule, compilePath(rule)]),
 )
 
-/** Each answers with the rule's pattern, and with the route where the framework tells it in time. */
+/**
+ * The ports of the servers. Each answers with the rule's pattern, and with the route if the framework provides it in
+ * time.
+ */
 const ports = new Map<string, number>()
 const closers: (() => unknown)[] = []
 
@@ -67,7 +70,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(closers.map((close) => close())))
 
-/** The rule and the route of the handler that the target reaches; the request is written as it is, byte by byte. */
+/** Returns the rule and the route of the handler for the target. The request is written exactly, byte by byte. */
 function reached(
   port: number,
   target: string,
@@ -87,7 +90,7 @@ function reached(
   })
 }
 
-/** The frameworks that route a target to a handler whose rule does not cover it. */
+/** Returns the frameworks that route a target to a handler whose rule does not cover the target. */
 async function uncovered(target: string): Promise<string[]> {
   const missed: string[] = []
   for (const [name, port] of ports) {

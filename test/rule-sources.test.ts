@@ -16,7 +16,7 @@ function fileSource(extension: string): RuleSourceUnderTest {
         await writeFile(`${path}.new`, text)
         await rename(`${path}.new`, path)
       }
-      // JSON is YAML.
+      // JSON is valid YAML.
       const write = (stored: readonly StoredRules[]) => replace(JSON.stringify(stored))
       await write(documents)
       return {

@@ -35,7 +35,7 @@ const GOOD = "service_id: shop\nrules:\n  - { name: daily, field: ip, limit: 2, 
 const BAD = "service_id: shop\nrules:\n  - { name: daily, field: ip, limit: 2, window: 1 dya }\n"
 const OTHER_BAD = `${GOOD}---\nservice_id: search\nrules:\n  - { name: fast, field: ip, limit: 0, window: 1 day }\n`
 
-/** Writes a rules file of its own for the test; without a text there is none. */
+/** Returns the path of a rules file for one test. Without `text`, the file does not exist. */
 async function rulesFile(text?: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-start-"))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -293,7 +293,7 @@ describe("a request that comes before the first rules", () => {
     const waiting = other.limiter.decide(ALICE)
     loads[1]?.reject(new Error("no answer"))
     expect(await waiting).toMatchObject({ allowed: false })
-    // The next load hangs, and nobody waits for it.
+    // The next load hangs, and no decision waits for it.
     other.clock.advance(500)
     await nextTurn()
     expect(loads).toHaveLength(3)
@@ -317,7 +317,7 @@ describe("a request that comes before the first rules", () => {
   })
 })
 
-/** A network source, how it fails until it is mended, and how it is mended. */
+/** A network source that fails until `mend` is called. */
 interface Network {
   readonly source: RuleSource
   mend(): void

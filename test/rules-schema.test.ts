@@ -11,13 +11,13 @@ const SHELF = new URL("fixtures/rules/", import.meta.url)
 
 const schema = JSON.parse(readFileSync(SCHEMA, "utf8"))
 const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, strictRequired: false })
-// For editors only.
+// This keyword is only for editors.
 ajv.addKeyword("doNotSuggest")
 const validate = ajv.compile(schema)
 
 /**
- * Files whose mistakes a schema cannot see, and why. Nothing is the other way round: what the schema refuses, the
- * parser refuses.
+ * Files whose mistakes a schema cannot detect, with the reason. There are no deviations in the other direction: the
+ * parser refuses everything that the schema refuses.
  */
 const DEVIATIONS: Readonly<Record<string, string>> = {
   "duplicate-names.yaml": "two rules of one name, given or made",
@@ -38,7 +38,7 @@ const DEVIATIONS: Readonly<Record<string, string>> = {
 
 const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name))
 
-/** What a schema is shown: the documents of a file that is YAML or JSON. Undefined for one that is not. */
+/** Returns the documents of a file for the schema, or undefined if the file is not valid YAML or JSON. */
 function documentsOf(name: string): readonly unknown[] | undefined {
   try {
     const text = readFileSync(new URL(name, SHELF), "utf8")
@@ -70,7 +70,7 @@ describe("the JSON Schema of rules", () => {
 
   it.each(files)("judges %s as the parser does, or it is known why not", async (name) => {
     const documents = documentsOf(name)
-    // An editor says by itself that it is no YAML.
+    // Editors report invalid YAML by themselves.
     if (documents === undefined) return
     const text = readFileSync(new URL(name, SHELF), "utf8")
     const { problems } = await readRuleFile(text, name.endsWith(".json") ? "json" : "yaml")

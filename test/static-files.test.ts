@@ -24,7 +24,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** What a server answers to requests for these targets as they are, each on a connection of its own. */
+/** Returns a server's answers to exactly these targets, each on its own connection. */
 async function answersOf(app: RequestListener, targets: readonly string[]): Promise<readonly string[]> {
   const server = createServer(app)
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
@@ -45,7 +45,7 @@ async function answersOf(app: RequestListener, targets: readonly string[]): Prom
   return answers
 }
 
-// The two differ in their types alone.
+// The two versions differ only in their types.
 it.each([
   ["Express 5", express],
   ["Express 4", express4 as unknown as typeof express],

@@ -12,7 +12,7 @@ import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "./servers/redis-server.ts"
 
-/** The examples by which rate limiting is taught, each with the answer that its text gives. */
+/** The usual textbook examples of rate limiting, each with the answer from the text. */
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -35,7 +35,7 @@ afterEach(async () => {
   for (const store of opened.splice(0)) await store.close()
 })
 
-/** A limiter and its clock, which stands at 0:00. */
+/** A limiter and its clock, which starts at 0:00. */
 class Story {
   readonly #clock = manualClock(START_MS)
   readonly limiter: Limiter<{ readonly id: string }>
@@ -56,12 +56,12 @@ class Story {
     })
   }
 
-  /** What the last request was told. */
+  /** The decision on the last request. */
   get told(): Decision {
     return this.#told as Decision
   }
 
-  /** How many of so many requests, one after the other at that time, are admitted. */
+  /** Sends requests one after the other at that time. Returns how many are admitted. */
   async ask(atMs: number, requests = 1, id = "alice"): Promise<number> {
     this.#clock.set(START_MS + atMs)
     let admitted = 0
@@ -72,7 +72,7 @@ class Story {
     return admitted
   }
 
-  /** Units in use before one request at that time, which is not made. */
+  /** Returns the units in use at that time, without making a request. */
   async before(atMs: number, id = "alice"): Promise<number> {
     this.#clock.set(START_MS + atMs)
     const { limit, remaining } = await this.limiter.peek({ id })
@@ -80,13 +80,14 @@ class Story {
   }
 }
 
-/** "2:25" as hours and minutes. */
+/** Returns the milliseconds of "2:25", in hours and minutes. */
 function at(text: string): number {
   const [hours, minutes] = text.split(":").map(Number) as [number, number]
   return hours * HOUR + minutes * MINUTE
 }
 
-// A Redis key lives by the server's own clock, so windows of a second are asked in memory, where time stands still.
+// A Redis key expires by the server's own clock. Windows of a second are therefore tested in memory, where time stands
+// still.
 describe("textbook cases, in memory", () => {
   it("15 a second and 15 a minute are two limits: the one lets 900 a minute through, the other a burst of 15", async () => {
     const perSecond: StorableRule = { limit: 15, window: "1 second" }
@@ -130,13 +131,13 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     ])
     expect(story.told.retryAfterMs).toBe(1)
     expect(await story.ask(at("2:25") + 1)).toBe(1)
-    // From 1:50 on there are two again.
+    // From 1:50 on, two requests are in the window again.
     expect([await story.ask(at("2:50")), await story.ask(at("2:50") + 1)]).toEqual([0, 1])
   })
 
   it.each([
     ["fixed-window", 8],
-    // Five of the seven count still: three quarters of an hour of them.
+    // Five of the seven still count, because three quarters of that hour are in the window.
     ["sliding-window", 5],
     ["sliding-window-strict", 3],
     ["sliding-log", 3],
@@ -149,7 +150,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
   it("10 in the minute before and 2 in this one, at its 54th second: 3 before this request", async () => {
     const story = new Story(where, { limit: 10, window: "1 minute" })
     expect(await story.ask(30 * SECOND, 10)).toBe(10)
-    // Late enough for all of them: 10 * 10 / 60 count at the 50th second.
+    // At the 50th second, 10 * 10 / 60 of the earlier requests count, so both new ones are admitted.
     expect(await story.ask(MINUTE + 50 * SECOND, 2)).toBe(2)
     expect(await story.before(MINUTE + 54 * SECOND)).toBe(3)
     expect(await story.ask(MINUTE + 54 * SECOND)).toBe(1)
@@ -159,7 +160,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
   it.each([3, 60])(
     "10, 20 and 30 in an hour of %i parts: at 2:50 the 30 count, and this request is the 31st",
     async (buckets) => {
-      // The hour before 2:50 begins at 1:50, so of what came before only the 30 of 2:00 to 2:20 are in it.
+      // The hour before 2:50 begins at 1:50. It contains only the 30 requests of 2:00 to 2:20.
       const story = new Story(where, { limit: 100, window: "1 hour", buckets })
       expect([
         await story.ask(at("1:05"), 10),
@@ -173,7 +174,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
   )
 
   it("an hour of three parts weighs the oldest by what the hour still covers of it", async () => {
-    // At 2:50 the hour begins in the middle of 1:40 to 2:00.
+    // At 2:50, the hour begins in the middle of the part from 1:40 to 2:00.
     const story = new Story(where, { limit: 100, window: "1 hour", buckets: 3 })
     for (const [time, requests] of [
       ["1:45", 10],
@@ -198,7 +199,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(story.told.retryAfterMs).toBe(50 * SECOND)
     expect(await story.ask(MINUTE - 1)).toBe(0)
     expect(await story.ask(MINUTE, 3)).toBe(2)
-    // Five minutes bring no more than fit.
+    // Five minutes add no more than fits.
     expect(await story.ask(6 * MINUTE, 4)).toBe(3)
   })
 
@@ -217,7 +218,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
       await story.ask(minute * MINUTE, 10)
       lengths.push(story.told.checks[0]?.counts?.parts?.length ?? 0)
     }
-    // A digit, and for each entry four digits of the time within an hour and one of its units.
+    // One digit, and for each entry four digits of the time within an hour and one digit of its units.
     expect(Math.max(...lengths)).toBeLessThanOrEqual(1 + 20 * (4 + 1))
     expect(await story.before(179 * MINUTE)).toBe(20)
   })
@@ -234,12 +235,13 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
       for (let second = 0; second < minutes * 60; second++) admitted += await story.ask(second * SECOND)
       return admitted
     }
-    // Ten seconds are added to each minute: what a part of the window has counted stays until the part has passed.
+    // Ten seconds are added to each minute, because the units of a part of the window stay until the whole part has
+    // passed.
     expect(await admittedIn(new Story(where, rule), 7)).toBe(12)
     const counting = new Story(where, { ...rule, name: "counting", countRejected: true })
     expect(await admittedIn(counting, 7)).toBe(2)
     expect(counting.told.retryAfterMs).toBeGreaterThan(0)
-    // It pauses for as long as it was told, and is let in.
+    // It pauses for the time that it was given, and is let in.
     expect(await counting.ask(7 * MINUTE - SECOND + counting.told.retryAfterMs)).toBe(1)
   })
 

@@ -8,7 +8,7 @@ import type {
 import { transactionalStore } from "../packages/core/src/stores/transactional/transactional-store.ts"
 import { runContract } from "./contracts/run-contract.ts"
 
-/** A table of texts, with one transaction at a time, by a clock of the test's. */
+/** A table of texts on a test clock, with one transaction at a time. */
 class Table implements CounterBackend {
   readonly #rows = new Map<string, string>()
   readonly #clock: ManualClock
@@ -36,7 +36,7 @@ class Table implements CounterBackend {
     return this.#clock.now()
   }
 
-  /** What a job of a database does now and then. */
+  /** Deletes expired rows, as a scheduled job of a database would. */
   deleteExpired(): void {
     for (const [key, text] of this.#rows) {
       if (JSON.parse(text).expiresAtMs <= this.#clock.now()) this.#rows.delete(key)
@@ -44,7 +44,7 @@ class Table implements CounterBackend {
   }
 }
 
-/** The same, whose transactions answer later, each when it has been tried in vain, since another one was first. */
+/** A table whose transactions are asynchronous. Each one fails once, because another was first, and is then retried. */
 class Contended extends Table {
   override async transact(keys: readonly string[], change: ChangeCounters): Promise<void> {
     await nextTurn()

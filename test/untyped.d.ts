@@ -1,4 +1,4 @@
-// The versions before the present ones have no types of their own here; what the tests use of them is the same.
+// The older versions have no types here. The parts that the tests use have the same types as the current versions.
 declare module "express4" {
   export { default } from "express"
 }

@@ -15,7 +15,7 @@ export interface AskedLoad {
   reject(error: unknown): void
 }
 
-/** A source whose loads are settled by hand, in any order. */
+/** Creates a source whose loads the test settles, in any order. */
 export function handSettledSource() {
   const loads: AskedLoad[] = []
   const listeners = new Set<() => void>()
@@ -37,29 +37,29 @@ export function handSettledSource() {
   return { source, loads, listeners, calls, change }
 }
 
-/** What is stored for a service: rules, or anything that a source may yield in their place. */
+/** The stored document of a service: rules, or any other value that a source may return for them. */
 export interface Stored {
   readonly rules: readonly unknown[]
   readonly version?: number
 }
 
 /**
- * A table in memory with what a test may do to it. It counts what it is asked, and how often a document is parsed.
- * `stored` is what is there; `pageSize` how many services a page of the list has.
+ * A table in memory that a test can change. It counts its calls, and how often a document is parsed. `stored` has the
+ * documents, and `pageSize` is the number of services per page of the list.
  */
 export class TableSource implements RuleSource {
   readonly name = "the table"
   readonly stored: Map<string, Stored> = new Map()
   readonly pollMs?: number
   readonly asked: string[] = []
-  /** Of lists and loads by name, in their order: whether what is stored now was asked for. */
+  /** For lists and loads by name, in order: true if fresh rules were requested. */
   readonly fresh: boolean[] = []
   lists = 0
   reads = 0
   pageSize = 2
-  /** What is thrown instead of the page of this number, counted from 0, or of a load by name. */
+  /** The error to throw for the page with this number, counted from 0, or for a load by name. */
   failure: { readonly error: Error; readonly page: number } | undefined
-  /** Awaited before each page, and each load by name. */
+  /** Awaited before each page and each load by name. */
   gate: (() => Promise<void>) | undefined
 
   constructor(stored: Readonly<Record<string, Stored>> = {}, pollMs?: number) {
@@ -104,12 +104,12 @@ function loadedOf({ rules, version }: Stored): LoadedRules {
   return { rules: rules as Rule[], problems: [], ...(version !== undefined && { version }) }
 }
 
-/** A rule that is called "rule", of so many units a minute. */
+/** Returns a rule with the name "rule" and this limit per minute. */
 export function rule(limit: number, more: Partial<Rule> = {}): Rule {
   return { name: "rule", field: "service", limit, window: "1m", ...more }
 }
 
-/** Lets everything happen that needs no time. */
+/** Waits until everything has happened that needs no time. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
 }

@@ -15,8 +15,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { anyOdd, argument, exactly, type Odd, oddFor, oddObject, ReadingFailed } from "./values.ts"
 
-// The promise: a wrong input is an error of Sluice with a code, wherever it is passed. There is no other error, no hang and no
-// unhandled rejection. Only what the input itself throws while it is read, or a signal's own reason, may pass as it is.
+// The promise: a wrong input causes an error of Sluice with a code, wherever it is passed. There is no other error, no
+// hang and no unhandled rejection. There are two exceptions: an error that the input throws while it is read, and a
+// signal's own reason.
 
 const QUIET = { warn() {}, error() {} }
 const client = new DynamoDBClient({ region: "eu-central-1" })
@@ -71,7 +72,7 @@ const BY_TYPES = "takes only what Sluice has made, so types suffice"
 const OF_THE_SERVICE = "is a part of the service's program"
 const OF_TESTS = "declares tests and runs in a test file"
 
-/** The arguments of each exported function, or why it has none here. Errors, which others may construct, are not functions to call. */
+/** The arguments of each exported function, or the reason why it has none here. Error classes are left out. */
 const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record<string, Args | string>>]>> =
   {
     "@sluice/core": [
@@ -200,7 +201,10 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
     ],
   }
 
-/** Fastify calls its plugins itself. What is not an object, it refuses or calls before the plugin sees it. */
+/**
+ * Registers the plugin on a new app. Fastify itself refuses or calls options that are not an object, before the plugin
+ * gets them.
+ */
 async function registered(options: object, ofRoute: unknown): Promise<void> {
   const app = fastify()
   try {
@@ -312,7 +316,7 @@ const CLOCK = { now: [], advance: [anyOdd], set: [anyOdd] } satisfies Record<
 async function errorOf(call: () => unknown): Promise<unknown> {
   try {
     const made = await call()
-    // What the input itself has as close() may throw.
+    // The input's own close() may throw.
     await end(made).catch(() => undefined)
   } catch (error) {
     return error
@@ -327,7 +331,7 @@ async function end(made: unknown): Promise<void> {
   await (typeof close === "function" ? close.call(made) : own?.close())
 }
 
-/** True for a coded error that says what to do instead, and for one that the input itself has thrown. */
+/** True for a coded error that says what to do instead, and for an error that the input itself has thrown. */
 function isPromised(error: unknown): boolean {
   if (error === undefined || error instanceof ReadingFailed) return true
   if (error instanceof core.InvalidOptionError || error instanceof core.InvalidRuleError)

@@ -90,7 +90,7 @@ export const anyOdd: fc.Arbitrary<Odd> = fc
   .constantFrom(...Object.entries(VALUES))
   .map(([name, make]) => ({ name, make }))
 
-/** The value itself. */
+/** Generates only this value. */
 export function exactly(name: string, make: () => unknown): fc.Arbitrary<Odd> {
   return fc.constant({ name, make })
 }
