@@ -46,7 +46,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
     afterMs,
     requests: [[counter, other].map((one) => ({ ...one, cost, shadow: false }))],
   })
-  /** The same checks in one call, but as separate requests. */
+  /** Returns a step with both checks in one call, but as separate requests. */
   const takeBeside = (afterMs: number, cost: number): CallStep => ({
     kind: "take",
     afterMs,

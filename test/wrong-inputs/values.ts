@@ -117,7 +117,7 @@ function nameOf(odd: Readonly<Record<string, Odd | undefined>>, isComplete: bool
   return `{ ${[...(isComplete ? ["...good"] : []), ...members].join(", ")} }`
 }
 
-/** Wrong values for a parameter that takes an object with these members, or a list of such objects. */
+/** Generates wrong values for a parameter that takes an object with these members, or a list of such objects. */
 export function oddFor(members: readonly string[], good: object = {}): fc.Arbitrary<Odd> {
   const object = oddObject(members, good)
   const list = fc.array(fc.oneof(object, anyOdd), { minLength: 1, maxLength: 3 }).map((each) => ({

@@ -16,7 +16,7 @@ const counted = (redis: Running): Pair => ({
   expected: thenRefused,
 })
 
-/** The options that need a Redis, and the options of rate-limit-redis. */
+/** Returns the options that need a Redis, and the options of rate-limit-redis. */
 export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => ({
   store: counted(redis),
   sendCommand: counted(redis),
