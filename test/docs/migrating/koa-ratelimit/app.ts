@@ -1,18 +1,23 @@
+import { createRequire } from "node:module"
 import { type GuardOptions, manualClock } from "@sluice/core"
 import { rateLimit as sluice } from "@sluice/koa"
 import type { Redis } from "ioredis"
 import Koa, { type Context, type Middleware } from "koa"
+import type createPeer from "koa-ratelimit"
 import { vi } from "vitest"
 import type { App, Pair } from "../pairs.ts"
 
-// koa-ratelimit reads its clock when it is loaded, and continues from that time.
+// koa-ratelimit and async-ratelimiter, its limiter on Redis, read their clock when they are loaded, and continue from that time.
+// Another test file of this process may have loaded them already, so they are loaded again.
+const require = createRequire(import.meta.url)
+for (const path of Object.keys(require.cache)) {
+  if (/\/node_modules\/(koa-ratelimit|async-ratelimiter)\//.test(path)) delete require.cache[path]
+}
 vi.useFakeTimers({ toFake: ["Date", "hrtime"], now: manualClock().now() })
-const { default: peer } = await import("koa-ratelimit")
+export const peer: typeof createPeer = require("koa-ratelimit")
 vi.useRealTimers()
 
-export { peer }
-
-export type PeerOptions = Parameters<typeof peer>[0]
+export type PeerOptions = Parameters<typeof createPeer>[0]
 
 /** Creates an app that trusts its proxy. */
 export function appOf(...middleware: readonly Middleware[]): App {
