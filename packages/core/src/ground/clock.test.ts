@@ -27,7 +27,7 @@ describe("a manual clock", () => {
     const clock = manualClock(1_000)
     for (const move of [clock.advance, clock.set, manualClock]) {
       expect(() => move(ms as number)).toThrow(
-        /is not an? (time|instant); accepted: a number of milliseconds/,
+        /is not a (time|duration); accepted: a finite number of milliseconds/,
       )
     }
     expect(clock.now()).toBe(1_000)

@@ -82,7 +82,7 @@ export function isCountable(nowMs: unknown): nowMs is number {
  * @throws {@link InvalidOptionError} if a time is not a finite number
  */
 export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock {
-  let nowMs = requireFinite(epochMs, "epochMs", "an instant")
+  let nowMs = requireFinite(epochMs, "epochMs", "a time")
   const sleepers = new Set<Sleeper>()
   const moveTo = (to: number): void => {
     nowMs = to
@@ -111,10 +111,10 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
       })
     },
     advance(ms) {
-      moveTo(nowMs + requireFinite(ms, "ms", "a time"))
+      moveTo(nowMs + requireFinite(ms, "ms", "a duration"))
     },
     set(toMs) {
-      moveTo(requireFinite(toMs, "epochMs", "an instant"))
+      moveTo(requireFinite(toMs, "epochMs", "a time"))
     },
   }
 }
@@ -122,7 +122,8 @@ export function manualClock(epochMs: number = Date.UTC(2024, 0, 1)): ManualClock
 /** Throws for NaN and Infinity: a store with such a clock fails, and the test would see every request admitted. */
 function requireFinite(value: number, path: string, noun: string): number {
   if (Number.isFinite(value)) return value
-  const accepted = "a number of milliseconds; a wait of Infinity, as a decision may tell, never ends"
+  const accepted =
+    "a finite number of milliseconds; a retryAfterMs of Infinity means that waiting does not help"
   throw new InvalidOptionError([{ path, message: `${inspect(value)} is not ${noun}`, accepted }])
 }
 

@@ -31,7 +31,7 @@ const SPELLINGS: Readonly<Record<string, keyof typeof MS_PER_UNIT>> = {
 
 /** A description of the input that `parseDuration` accepts, for error messages. */
 export const DURATION_ACCEPTED =
-  'a positive whole number of milliseconds, or a text such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
+  'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
 
 /**
  * Returns the milliseconds of a duration such as `90000`, `"90 seconds"`, `"1.5 minutes"` or `"15m"`, or undefined if

@@ -40,7 +40,7 @@ describe("events", () => {
     ])
     expect(refused("toString", () => undefined)).toMatchObject([{ accepted }])
     expect(refused("said", undefined)).toEqual([
-      { path: "on", message: 'the listener of "said" is no function', accepted: "a function" },
+      { path: "on", message: 'the listener for "said" is not a function', accepted: "a function" },
     ])
     expect(events.has("said")).toBe(false)
   })

@@ -40,7 +40,7 @@ export class SafeEvents<Table extends Record<keyof Table, unknown[]>> implements
       ])
     }
     if (typeof listener !== "function") {
-      const message = `the listener of "${String(name)}" is no function`
+      const message = `the listener for "${String(name)}" is not a function`
       throw new InvalidOptionError([{ path: "on", message, accepted: "a function" }])
     }
     this.#listeners[name] = [...(this.#listeners[name] ?? []), listener]

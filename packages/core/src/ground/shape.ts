@@ -163,7 +163,7 @@ function pathOf({ path }: Issue): readonly PropertyKey[] {
 
 function mistakeOf(given: unknown, noun: string): string {
   if (given === undefined) return "is missing"
-  if (types.isAsyncFunction(given)) return "is an async function, for which no request waits"
+  if (types.isAsyncFunction(given)) return "is an async function, but its result is needed at once"
   return `${show(given)} is not ${noun}`
 }
 
@@ -205,7 +205,7 @@ function copyWithout(value: unknown, path: readonly string[], problems: MemberPr
     const given = value[name]
     const place = [...path, name]
     if (types.isPromise(given)) {
-      problems.push({ path: place, message: "is a promise", accepted: "its value: write await before it" })
+      problems.push({ path: place, message: "is a promise", accepted: "its value, with await before it" })
       copy ??= { ...value }
       delete copy[name]
       continue

@@ -21,12 +21,12 @@ test.each([
   [circular, "an object"],
   [[circular], "a list"],
   [{ toJSON: () => undefined }, "an object"],
-  [new Map([["password", "secret"]]), "an object of Map"],
+  [new Map([["password", "secret"]]), "an instance of Map"],
   [
     new (class Client {
       options = { password: "secret" }
     })(),
-    "an object of Client",
+    "an instance of Client",
   ],
   [new (class {})(), "{}"],
   [Object.create(null, { limit: { value: 5, enumerable: true } }), '{"limit":5}'],

@@ -87,5 +87,5 @@ function describe(value: unknown): string {
 export function classOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
   const name = (value.constructor as { readonly name?: unknown } | null | undefined)?.name
-  return typeof name !== "string" || name === "" || name === "Object" ? undefined : `an object of ${name}`
+  return typeof name !== "string" || name === "" || name === "Object" ? undefined : `an instance of ${name}`
 }

@@ -110,7 +110,7 @@ it("an option that a call has not is told, as it would be ignored: a misspelt co
 
 it.each([
   ["nothing", undefined, "there is none"],
-  ["a promise that was not awaited", Promise.resolve(), "an object of Promise is not a decision"],
+  ["a promise that was not awaited", Promise.resolve(), "an instance of Promise is not a decision"],
   ["a request", { headers: { cookie: "secret" } }, "an object is not a decision"],
   ["a number", 3, "3 is not a decision"],
   ["null", null, "null is not a decision"],

@@ -315,7 +315,7 @@ describe("a bare name", () => {
     const reader = compileField("user_id", () => new ObjectId(), known)
     expect([reader({}, {}), reader({}, {})]).toEqual([undefined, undefined])
     const error = new TypeError(
-      'The extractor of "user_id" answered with an object of ObjectId; it must answer with a text or a number',
+      'The extractor of "user_id" answered with an instance of ObjectId; it must answer with a text or a number',
     )
     expect(known.told).toEqual([["failed", "user_id", error]])
   })

@@ -23,7 +23,7 @@ function problemsOf(options: unknown): readonly Problem[] {
 
 const LIMIT = "a positive whole number up to 9007199254740991, or a function that yields one for a request"
 const WINDOW =
-  'a positive whole number of milliseconds, or a text such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
+  'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
 const COST = "a whole number from 0 up, or a function that yields one for a request"
 const DIALECT = '"draft-11", "next", "triple", "legacy" or false'
 const TIME = "milliseconds from 1 to 2147483647"
@@ -280,7 +280,7 @@ describe("a wrong option", () => {
       "a function that yields whether there is capacity to spare",
     ],
   ])("is refused where it is async, and no request would wait for it: %s", (path, options, accepted) => {
-    const message = "is an async function, for which no request waits"
+    const message = "is an async function, but its result is needed at once"
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
   })
 
@@ -434,7 +434,7 @@ describe("a wrong option", () => {
     const context: unknown = Object.create({ app: {} }, { req: { value: request, enumerable: true } })
     expect(problemsOf(undefined)).toEqual([{ path: "", message: "there are none", accepted }])
     expect(problemsOf(request)).toEqual([
-      { path: "", message: "an object of IncomingMessage is not the options", accepted: uncalled },
+      { path: "", message: "an instance of IncomingMessage is not the options", accepted: uncalled },
     ])
     expect(problemsOf(context)).toEqual([
       { path: "", message: "an object is not the options", accepted: uncalled },
@@ -466,14 +466,14 @@ describe("a wrong option", () => {
       }
     }
     expect(problemsOf({ ...RULE, store: new Redis() })).toEqual([
-      { path: "store", message: "an object of Redis is not a store but a Redis client", accepted },
+      { path: "store", message: "an instance of Redis is not a store but a Redis client", accepted },
     ])
     expect(problemsOf({ ...RULE, store: "redis://:secret@localhost" })).toEqual([
       { path: "store", message: '"redis://…@localhost" is not a store but a URL', accepted },
     ])
     expect(problemsOf({ ...RULE, store: "rediss://localhost" })).toMatchObject([{ accepted }])
     expect(problemsOf({ ...RULE, store: new URL("redis://:secret@localhost") })).toEqual([
-      { path: "store", message: "an object of URL is not a store but a URL", accepted },
+      { path: "store", message: "an instance of URL is not a store but a URL", accepted },
     ])
     expect(problemsOf({ ...RULE, store: Object.create(null) })).toMatchObject([{ accepted: STORE }])
     expect(problemsOf({ ...RULE, store: "see redis://localhost" })).toMatchObject([

@@ -16,7 +16,7 @@ it.each([
 ])("refuses a promise as %s once, and says to await it", (path, wrong) => {
   const create = () => createLimiter({ limit: 1, window: 1000, ...(wrong as object) })
   expect(create).toThrow(expect.objectContaining({ code: "SLUICE_INVALID_OPTION" }))
-  expect(create).toThrow(`${path}: is a promise; accepted: its value: write await before it`)
+  expect(create).toThrow(`${path}: is a promise; accepted: its value, with await before it`)
   try {
     create()
   } catch (error) {
