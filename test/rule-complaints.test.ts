@@ -127,7 +127,7 @@ describe("an edition with a name that another limiter counts under", () => {
     place.stored = { rules: [rule("x"), rule("login")], problems: [], version: 2 }
     await expect(limiter.refresh()).rejects.toThrow("another limiter")
     const rejected = expect.stringMatching(
-      /^SLUICE_RULES_REJECTED the table, service "shop": .*another limiter counts rule "login".*\nThe previous edition stays in force: version 1 with the rule "x"\./s,
+      /^SLUICE_RULES_REJECTED the table, service "shop": .*another limiter already counts rule "login".*\nThe previous edition stays in force: version 1 with the rule "x"\./s,
     )
     expect(said.splice(0)).toEqual([rejected])
     expect(await logged(2)).toEqual([rejected, rejected])

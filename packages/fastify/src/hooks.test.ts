@@ -326,7 +326,7 @@ describe("what is asked by hand", () => {
     await limiter.reset({}, { policies: ["all"] })
     expect(await statuses()).toEqual([429, 429, 200])
     await expect(limiter.reset(client, { policies: ["none"] })).rejects.toThrow(
-      '"none" is not the name of a rule; accepted: a list with "ip-1m", "GET /plain", "GET /blocks", "all"',
+      '"none" is not the name of a rule; accepted: a list of these names: "ip-1m", "GET /plain", "GET /blocks", "all"',
     )
     await app.close()
     await expect(limiter.reset(client, { policies: ["all"] })).rejects.toThrow("is not the name of a rule")

@@ -252,22 +252,22 @@ describe("a route added after the plugin has run", () => {
     [
       "the rule of its group",
       { ...strict, limit: 3, group: "g" },
-      /config\.rateLimit: is another rule for group 'g'; accepted: the rule of route POST \/g, or another group$/,
+      /config\.rateLimit: differs from the existing rule for group 'g'; accepted: the same rule as route POST \/g, or another group$/,
     ],
     [
       "the rule of its GET route",
       { ...strict, limit: 3 },
-      /: route GET \/h config\.rateLimit: is another rule for the same route; accepted: the rule of route GET \/h, or/,
+      /: route GET \/h config\.rateLimit: differs from the existing rule for the same route; accepted: the same rule as route GET \/h, or/,
     ],
     [
       "a name of its own",
       { ...strict, name: "n" },
-      /\.name: 'n' is the rule of route GET \/n; accepted: another name, or the same `group` on both routes, which/,
+      /\.name: 'n' is already the name of the rule of route GET \/n; accepted: another name, or the same `group` on both routes, so/,
     ],
     [
       "a name that the plugin has not",
       { ...strict, name: "p" },
-      /rateLimit\.name: another limiter counts rule "p"/,
+      /rateLimit\.name: another limiter already counts rule "p"/,
     ],
   ])("throws at once when it has not %s", async (noun, written, message) => {
     const app = fastify()
@@ -292,7 +292,9 @@ describe("a group", () => {
     await app.register(rateLimit, plugin)
     app.get("/b", { config: { rateLimit: { ...strict, group: "GET /a" } } }, async () => "ok")
     const add = () => app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
-    expect(add).toThrow("route GET /a config.rateLimit.name: 'GET /a' is the rule of route GET /b")
+    expect(add).toThrow(
+      "route GET /a config.rateLimit.name: 'GET /a' is already the name of the rule of route GET /b",
+    )
     await app.close()
   })
 })

@@ -174,7 +174,7 @@ describe("closing the app", () => {
     app.register(rateLimit, { ...rule, store, name: "n" })
     await app.ready()
     const second = (): unknown => createLimiter({ ...rule, store, name: "n" })
-    expect(second).toThrow(/another limiter counts rule "n"/)
+    expect(second).toThrow(/another limiter already counts rule "n"/)
     await app.close()
     expect(second).not.toThrow()
   })
@@ -197,7 +197,7 @@ describe("closing the app", () => {
     await other.register(rateLimit, { limiter })
     const add = () =>
       other.get("/", { config: { rateLimit: { limit: 4, window: "1 minute" } } }, async () => "ok")
-    expect(add).toThrow('"GET /" is another rule where this limiter is mounted too')
+    expect(add).toThrow('"GET /" is already the name of a different rule at another mount of this limiter')
     await Promise.all([other.close(), https.close()])
     const next = fastify()
     await next.register(rateLimit, { limiter })

@@ -32,7 +32,7 @@ export class Admission<Request> {
     this.#cost = typeof cost === "number" ? cost : compileUnits(cost, parts.warner)
     if (!enabled) this.#skips = () => true
     else if (skip !== undefined) {
-      this.#skips = compileTest("skip", skip, "such a request is counted", parts.warner)
+      this.#skips = compileTest("skip", skip, "the request is counted", parts.warner)
     }
   }
 

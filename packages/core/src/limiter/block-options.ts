@@ -46,10 +46,10 @@ export function refusedByNone(): InvalidOptionError {
   return new InvalidOptionError([
     {
       path: "request",
-      message: "is of a client that none of these rules refuses, so a block would have no effect",
+      message: "is not limited by any of these rules, so a block would have no effect",
       accepted:
-        "a client that a rule limits: the request has the rule's field, its allow list does not name the client, its limit is not " +
-        "Infinity, and it is not a shadow rule. Name a rule for the whole service in rules",
+        "a request that a rule limits: the request has the rule's field and is not on its allow list, and the rule has a " +
+        'finite limit and is not a shadow rule; to block by a rule for the whole service, name the rule in "rules"',
     },
   ])
 }

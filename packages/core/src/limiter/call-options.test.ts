@@ -18,7 +18,7 @@ function problemsOf(call: () => unknown): readonly Problem[] {
 describe("a wrong option of acquire", () => {
   const SIGNAL = "an AbortSignal"
   const COUNT = "a whole number from 1 up, or Infinity"
-  const TIME = "milliseconds from 0 up"
+  const TIME = "a number of milliseconds from 0 up"
   const { signal } = new AbortController()
   const half = { aborted: false, throwIfAborted() {}, addEventListener() {} }
 
@@ -109,14 +109,15 @@ it("an option that a call has not is told, as it would be ignored: a misspelt co
 })
 
 it.each([
-  ["nothing", undefined, "there is none"],
+  ["nothing", undefined, "is missing"],
   ["a promise that was not awaited", Promise.resolve(), "an instance of Promise is not a decision"],
   ["a request", { headers: { cookie: "secret" } }, "an object is not a decision"],
   ["a number", 3, "3 is not a decision"],
   ["null", null, "null is not a decision"],
 ])("a decision that is %s is told, where units are to go back", async (_what, decision, message) => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
-  const accepted = "what decide() and the like have yielded, awaited, or an adapter has put on the request"
+  const accepted =
+    "the awaited result of decide() or a similar call, or the decision that an adapter put on the request"
   const problems = [{ path: "decision", message, accepted }]
   await expect(limiter.refund(decision as never)).rejects.toMatchObject({ problems })
   await expect(limiter.settle(decision as never, 1)).rejects.toMatchObject({ problems })
@@ -139,15 +140,15 @@ describe("a request that is none", () => {
     call === "takeUpTo" ? limiter.takeUpTo(request as object, 1) : limiter[call](request as object)
 
   it.each([
-    ["nothing", undefined, "there is none"],
+    ["nothing", undefined, "is missing"],
     ["null", null, "null is not a request"],
     ["a key, which is not told", "key-of-alice", "a string is not a request"],
     ["a number", 7, "a number is not a request"],
     ["a function", () => ({}), "a function is not a request"],
   ])("is told by every call, of a rule that goes by something of it: %s", async (_what, request, message) => {
     const accepted =
-      'an object such as { remoteAddress: "192.0.2.7" }, or {} where nothing is known of it; ' +
-      "a text or a number where fields have a function that reads it"
+      'an object such as { remoteAddress: "192.0.2.7" }, or {} if nothing is known about it; ' +
+      'a string or a number if "fields" has a function that reads it'
     for (const options of [
       given,
       { ...given, cost: () => 1, skip: () => false },

@@ -30,7 +30,12 @@ export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquire
   }
   check(cost === undefined || isUnits(cost), "cost", "a cost", "a whole number from 0 up")
   check(signal === undefined || isSignal(signal), "signal", "a signal", "an AbortSignal")
-  check(typeof maxWaitMs === "number" && maxWaitMs >= 0, "maxWaitMs", "a time", "milliseconds from 0 up")
+  check(
+    typeof maxWaitMs === "number" && maxWaitMs >= 0,
+    "maxWaitMs",
+    "a time",
+    "a number of milliseconds from 0 up",
+  )
   const isCount = maxWaiting === Number.POSITIVE_INFINITY || (isUnits(maxWaiting) && maxWaiting > 0)
   check(isCount, "maxWaiting", "a number of requests", "a whole number from 1 up, or Infinity")
   if (problems.length > 0) throw new InvalidOptionError(problems)
@@ -92,19 +97,21 @@ export function requireDecision(decision: unknown, decider: Pick<Decider, "isOwn
   throw new InvalidOptionError([
     {
       path: "decision",
-      message: decision === undefined ? "there is none" : `${given} is not a decision`,
-      accepted: "what decide() and the like have yielded, awaited, or an adapter has put on the request",
+      message: decision === undefined ? "is missing" : `${given} is not a decision`,
+      accepted:
+        "the awaited result of decide() or a similar call, or the decision that an adapter put on the request",
     },
   ])
 }
 
 function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Problem, "path"> | undefined {
   if (DecisionRecord.isCopy(decision)) {
-    const accepted = "the decision itself, in the process that has made it"
-    return { message: "is a copy, which carries nothing to give back", accepted }
+    const accepted = "the original decision, in the process that made it"
+    return { message: "is a copy, which has no record of the units to give back", accepted }
   }
   if (decider.isOwn(decision)) return undefined
-  const accepted = "one of this limiter; where several have met a request, limiter.decisionOn(request)"
+  const accepted =
+    "a decision of this limiter; if several limiters decide a request, use limiter.decisionOn(request)"
   return { message: `was made by another limiter, which has a rule ${show(decision.policy)}`, accepted }
 }
 
@@ -147,7 +154,7 @@ export function parseRuleNames(
       message: Array.isArray(given)
         ? `${show(name)} is not the name of a rule`
         : `${show(name)} is not a list`,
-      accepted: known === "" ? "nothing, as there are no rules" : `a list with ${known}`,
+      accepted: known === "" ? "no names, because there are no rules" : `a list of these names: ${known}`,
     })),
   )
 }

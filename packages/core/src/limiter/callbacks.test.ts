@@ -17,12 +17,12 @@ function throwing(error: unknown): () => never {
 }
 
 const WRONG: [string, () => unknown][] = [
-  ["yielded undefined", () => undefined],
-  ["yielded null", () => null],
-  ["yielded NaN", () => Number.NaN],
-  ["yielded an unprintable object", () => Object.create(null)],
-  ["yielded [object Promise]", async () => true],
-  ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
+  ["returned undefined", () => undefined],
+  ["returned null", () => null],
+  ["returned NaN", () => Number.NaN],
+  ["returned an unprintable object", () => Object.create(null)],
+  ["returned [object Promise]", async () => true],
+  ["returned [object Promise]", () => Promise.reject(new Error("late"))],
   ["failed: Error: broken", throwing(new Error("broken"))],
   ["failed: undefined", throwing(undefined)],
   ["failed: an unprintable object", throwing(Object.create(null))],
@@ -31,17 +31,17 @@ const WRONG: [string, () => unknown][] = [
 describe("the cost of a request", () => {
   it.each(
     WRONG.concat([
-      ["yielded -1", () => -1],
-      ["yielded 1.5", () => 1.5],
-      ['yielded "3"', () => "3"],
-      ["yielded Infinity", () => Number.POSITIVE_INFINITY],
+      ["returned -1", () => -1],
+      ["returned 1.5", () => 1.5],
+      ['returned "3"', () => "3"],
+      ["returned Infinity", () => Number.POSITIVE_INFINITY],
     ]),
   )("counts 1 when its function %s, said once", (what, cost) => {
     const { said, warner: to } = warner()
     const unitsOf = compileUnits(cost, to)
     expect([unitsOf({}), unitsOf({})]).toEqual([1, 1])
     expect(said).toEqual([
-      `SLUICE_INVALID_COST: The cost function ${what}. It must yield a whole number from 0 up; such a request counts 1.`,
+      `SLUICE_INVALID_COST: The cost function ${what}. It must return a whole number from 0 up. Such a request counts as 1 unit.`,
     ])
   })
 
@@ -71,12 +71,12 @@ it("a function of the app that answers with a promise leaves no rejection over",
 })
 
 describe("a yes-or-no function of the app", () => {
-  it.each(WRONG.concat([["yielded 1", () => 1]]))("says no when it %s, said once", (what, test) => {
+  it.each(WRONG.concat([["returned 1", () => 1]]))("says no when it %s, said once", (what, test) => {
     const { said, warner: to } = warner()
-    const says = compileTest("skip", test, "such a request is counted", to)
+    const says = compileTest("skip", test, "the request is counted", to)
     expect([says(), says()]).toEqual([false, false])
     expect(said).toEqual([
-      `SLUICE_CALLBACK_FAILED: skip ${what}. It must yield true or false at once; such a request is counted.`,
+      `SLUICE_CALLBACK_FAILED: skip ${what}. It must return true or false, not a promise; otherwise the request is counted.`,
     ])
   })
 

@@ -17,7 +17,7 @@ export function compileUnits<Request>(
     if (isUnits(value)) return value
     warner.once(
       "SLUICE_INVALID_COST",
-      `The cost function ${failure ?? yieldedText(value)}. It must yield a whole number from 0 up; such a request counts 1.`,
+      `The cost function ${failure ?? yieldedText(value)}. It must return a whole number from 0 up. Such a request counts as 1 unit.`,
     )
     return 1
   }
@@ -40,7 +40,7 @@ export function compileTest<Args extends unknown[]>(
     if (typeof value === "boolean") return value
     warner.once(
       "SLUICE_CALLBACK_FAILED",
-      `${name} ${failure ?? yieldedText(value)}. It must yield true or false at once; ${otherwise}.`,
+      `${name} ${failure ?? yieldedText(value)}. It must return true or false, not a promise; otherwise ${otherwise}.`,
       name,
     )
     return false
@@ -49,7 +49,7 @@ export function compileTest<Args extends unknown[]>(
 
 /** Returns a callback's value as text for a message. It keeps 5, "5" and 5n distinguishable. */
 export function yieldedText(value: unknown): string {
-  return `yielded ${typeof value === "string" || typeof value === "bigint" ? show(value) : textOf(value)}`
+  return `returned ${typeof value === "string" || typeof value === "bigint" ? show(value) : textOf(value)}`
 }
 
 function called<Args extends unknown[]>(

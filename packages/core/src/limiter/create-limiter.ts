@@ -38,8 +38,8 @@ function warnOfDefaultService({ enabled, store, service, logger }: ParsedOptions
   warnOncePerLogger(
     logger,
     "SLUICE_DEFAULT_SERVICE",
-    'A limiter counts as service "default" in a store that other processes use too: another app with a rule of the ' +
-      'same name would count in the same counters. Set service: "…" to the name of this one.',
+    'A limiter counts as service "default" in a shared store. Another app with a rule of the same name would use the ' +
+      'same counters. Set service: "…" to the name of this app.',
   )
 }
 

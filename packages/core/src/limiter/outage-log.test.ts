@@ -14,8 +14,8 @@ it.each([
   [
     "is near and stalls",
     { medianMs: 0.4, most95Ms: 2.1 },
-    "Its replies take 1 ms (95 % of them at most 3 ms), so it is not too far away: connect to it before the app listens, " +
-      "and look for slow commands (SLOWLOG GET) and stalls of this process. Set storeTimeoutMs to 100 if such delays are normal.",
+    "Its replies take 1 ms (95 % of them at most 3 ms), so it is close enough. Connect to it before the app listens, " +
+      "and look for slow commands (SLOWLOG GET) and for work that blocks this process. Set storeTimeoutMs to 100 if such delays are normal.",
   ],
   [
     "was not measured",

@@ -34,14 +34,18 @@ export class OutageLog {
     this.#warner.say(
       "error",
       "SLUICE_DEGRADED",
-      `${this.#logged.message}\nRules decide by their onStoreFailure until it answers again.`,
+      `${this.#logged.message}\nUntil the store answers again, each rule decides by its onStoreFailure.`,
       this.#logged,
     )
   }
 
   recovered(): void {
     if (this.#logged === undefined) return
-    this.#warner.say("warn", "SLUICE_RECOVERED", `The store answers again, after: ${this.#logged.message}`)
+    this.#warner.say(
+      "warn",
+      "SLUICE_RECOVERED",
+      `The store answers again. It had failed with: ${this.#logged.message}`,
+    )
     this.#logged = undefined
   }
 }
@@ -61,7 +65,7 @@ export function timeoutWarning({ decisions, late, roundTrip }: Timeouts, storeTi
     return `${found} ${measured}. Set storeTimeoutMs to ${suggestedMs} or more, or move the store closer.`
   }
   return (
-    `${found} ${measured}, so it is not too far away: connect to it before the app listens, and look for slow commands ` +
-    `(SLOWLOG GET) and stalls of this process. Set storeTimeoutMs to ${suggestedMs} if such delays are normal.`
+    `${found} ${measured}, so it is close enough. Connect to it before the app listens, and look for slow commands ` +
+    `(SLOWLOG GET) and for work that blocks this process. Set storeTimeoutMs to ${suggestedMs} if such delays are normal.`
   )
 }

@@ -50,7 +50,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
   const events = new SafeEvents<LimiterEvents<Request>>(LIMITER_EVENTS, (error, name) =>
     warner.once(
       "SLUICE_CALLBACK_FAILED",
-      `A listener of "${name}" failed: ${textOf(error)}.`,
+      `A listener of "${name}" failed: ${textOf(error)}. Handle the error in the listener.`,
       `on ${name}`,
       error,
     ),

@@ -501,7 +501,7 @@ describe("enabled: false", () => {
       expect((await on.decide(ALICE)).allowed).toBe(false)
       await off.close()
       // Closing it does not release the names of the other limiter.
-      expect(() => make(true)).toThrow(/another limiter counts rule "ip-1m"/)
+      expect(() => make(true)).toThrow(/another limiter already counts rule "ip-1m"/)
       await on.close()
       await make(true).close()
     },
@@ -591,7 +591,7 @@ describe("refund", () => {
     ]
     for (const copy of copies) {
       await expect(limiter.refund(copy)).rejects.toThrow(
-        "decision: is a copy, which carries nothing to give back",
+        "decision: is a copy, which has no record of the units to give back",
       )
     }
     expect(await remainingOf(limiter)).toEqual([0])
@@ -611,8 +611,8 @@ describe("refund", () => {
       await other.decide(ALICE, { cost: 2 })
       for (const give of [other.refund(decision), other.settle(decision, 9)]) {
         await expect(give).rejects.toThrow(
-          'decision: was made by another limiter, which has a rule "one"; accepted: one of this limiter; ' +
-            "where several have met a request, limiter.decisionOn(request)",
+          'decision: was made by another limiter, which has a rule "one"; accepted: a decision of this limiter; ' +
+            "if several limiters decide a request, use limiter.decisionOn(request)",
         )
       }
     }
@@ -705,7 +705,7 @@ describe("reset", () => {
     const { limiter, post } = await setUp()
     const error: unknown = await limiter.reset(post, { policies: ["client", "cleint", "x"] }).catch((e) => e)
     expect(error).toBeInstanceOf(InvalidOptionError)
-    const accepted = 'a list with "client", "posts", "whole"'
+    const accepted = 'a list of these names: "client", "posts", "whole"'
     expect((error as InvalidOptionError).problems).toEqual([
       { path: "policies", message: '"cleint" is not the name of a rule', accepted },
       { path: "policies", message: '"x" is not the name of a rule', accepted },
@@ -714,7 +714,7 @@ describe("reset", () => {
       '"client" is not a list',
     )
     await expect(limiterWith({ rules: [] }).limiter.reset(post, { policies: ["a"] })).rejects.toThrow(
-      "accepted: nothing, as there are no rules",
+      "accepted: no names, because there are no rules",
     )
     expect(await remainingOf(limiter, post)).toEqual([3, 3, 46])
   })
@@ -817,8 +817,8 @@ describe("ready", () => {
 
 describe("two limiters on one store", () => {
   const taken = (name: string, service: string) =>
-    `Wrong options: name: another limiter counts rule "${name}" of service "${service}" on this store; ` +
-    "accepted: a name or service of its own, or one limiter for both mounts: rateLimit({ limiter })"
+    `Wrong options: name: another limiter already counts rule "${name}" of service "${service}" on this store; ` +
+    "accepted: another name or service, or one limiter for both mounts: rateLimit({ limiter })"
 
   it("may not count under one name", async () => {
     const store = memoryStore()
@@ -930,7 +930,9 @@ describe("events", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
     expect(last).toBe(2)
-    expect(warned).toEqual(['SLUICE_CALLBACK_FAILED A listener of "decision" failed: an unprintable object.'])
+    expect(warned).toEqual([
+      'SLUICE_CALLBACK_FAILED A listener of "decision" failed: an unprintable object. Handle the error in the listener.',
+    ])
   })
 
   it("are each warned of by their own name when their listeners throw", async () => {
@@ -945,8 +947,8 @@ describe("events", () => {
     await limiter.decide(ALICE)
     await limiter.close()
     expect(warned).toEqual([
-      'A listener of "decision" failed: Error: oops.',
-      'A listener of "closed" failed: Error: oops.',
+      'A listener of "decision" failed: Error: oops. Handle the error in the listener.',
+      'A listener of "closed" failed: Error: oops. Handle the error in the listener.',
     ])
   })
 
@@ -1030,9 +1032,9 @@ describe("a store that other processes use too", () => {
 
   it("asks once for a service, whose name tells the counters of apps apart", () => {
     expect(saidWith(undefined, true)).toEqual([
-      'SLUICE_DEFAULT_SERVICE: A limiter counts as service "default" in a store that other processes use too: ' +
-        "another app with a rule of the same name would count in the same counters. " +
-        'Set service: "…" to the name of this one. (@sluice/core/errors.md#sluice_default_service)',
+      'SLUICE_DEFAULT_SERVICE: A limiter counts as service "default" in a shared store. ' +
+        "Another app with a rule of the same name would use the same counters. " +
+        'Set service: "…" to the name of this app. (@sluice/core/errors.md#sluice_default_service)',
     ])
     expect(saidWith("checkout", true)).toEqual([])
     expect(saidWith(undefined, false)).toEqual([])

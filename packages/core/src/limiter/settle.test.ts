@@ -161,7 +161,9 @@ describe("settling", () => {
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 9)
     await limiter.settle(await limiter.decide({ remoteAddress: "192.0.2.9" }), 9)
     await limiter.settle(await limiter.peek(ALICE), 9)
-    await expect(limiter.settle({ ...taken }, 0)).rejects.toThrow("the decision itself, in the process that")
+    await expect(limiter.settle({ ...taken }, 0)).rejects.toThrow(
+      "the original decision, in the process that",
+    )
     expect([await remaining(), returned]).toEqual([[2], []])
     const none = limiterWith({ rules: [] })
     await none.limiter.settle(await none.limiter.decide(ALICE), 9)

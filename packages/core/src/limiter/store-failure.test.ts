@@ -516,14 +516,14 @@ describe("degraded and recovered", () => {
       [
         "error",
         "SLUICE_DEGRADED",
-        "The store failed: down\nRules decide by their onStoreFailure until it answers again. " +
+        "The store failed: down\nUntil the store answers again, each rule decides by its onStoreFailure. " +
           "(@sluice/core/errors.md#sluice_degraded)",
         expect.any(StoreUnavailableError),
       ],
       [
         "warn",
         "SLUICE_RECOVERED",
-        "The store answers again, after: The store failed: down (@sluice/core/errors.md#sluice_recovered)",
+        "The store answers again. It had failed with: The store failed: down (@sluice/core/errors.md#sluice_recovered)",
       ],
     ])
   })

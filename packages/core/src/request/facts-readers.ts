@@ -77,10 +77,10 @@ function throwNotARequest(request: unknown): never {
   throw new InvalidOptionError([
     {
       path: "request",
-      message: request === undefined ? "there is none" : `${given} is not a request`,
+      message: request === undefined ? "is missing" : `${given} is not a request`,
       accepted:
-        'an object such as { remoteAddress: "192.0.2.7" }, or {} where nothing is known of it; ' +
-        "a text or a number where fields have a function that reads it",
+        'an object such as { remoteAddress: "192.0.2.7" }, or {} if nothing is known about it; ' +
+        'a string or a number if "fields" has a function that reads it',
     },
   ])
 }

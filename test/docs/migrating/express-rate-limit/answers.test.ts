@@ -70,8 +70,8 @@ describe("what the guide says of the answer", () => {
     peer({ ...once, windowsMs: 1, logger } as Parameters<typeof peer>[0])
     expect(String(logged)).toContain("windowsMs")
     const old = { windowMs: 60_000, max: 5 } as never
-    expect(() => sluice(old)).toThrow(/"windowMs" is not a member of the options; here it is "window"/)
-    expect(() => sluice(old)).toThrow(/"max" is not a member of the options; here it is "limit"/)
+    expect(() => sluice(old)).toThrow(/"windowMs" is not a member of the options; use "window" instead/)
+    expect(() => sluice(old)).toThrow(/"max" is not a member of the options; use "limit" instead/)
   })
 })
 

@@ -102,7 +102,7 @@ describe("what the guide says of options", () => {
     expect(limit?.["x-ratelimit-limit"]).toBe("1000")
     await expect(after({ limit: "1" as never })(commonClock())).rejects.toThrow(/limit: "1" is not a limit/)
     const old = { max: 1, timeWindow: "1 minute" } as never
-    await expect(after(old)(commonClock())).rejects.toThrow(/"max" is not a member.*here it is "limit"/)
+    await expect(after(old)(commonClock())).rejects.toThrow(/"max" is not a member.*use "limit" instead/)
     await expect(after(old)(commonClock())).rejects.toThrow(/"timeWindow" is not a member.*"window"/)
   })
 

@@ -123,8 +123,8 @@ describe("what the guide says of options and answers", () => {
     expect(await theirs({ driver: "memroy" as never }, ["/"])).toEqual([500])
     expect(await theirs({ durration: 1 } as PeerOptions, [...twice, 1_000, "/"])).toEqual([200, 429, 429])
     const old = { driver: "memory", max: 1, duration: 60_000 } as never
-    expect(() => sluice(old)).toThrow(/"max" is not a member of the options; here it is "limit"/)
-    expect(() => sluice(old)).toThrow(/"duration" is not a member of the options; here it is "window"/)
+    expect(() => sluice(old)).toThrow(/"max" is not a member of the options; use "limit" instead/)
+    expect(() => sluice(old)).toThrow(/"duration" is not a member of the options; use "window" instead/)
   })
 
   it("is a text before, a problem after, and a Reset that had fractions of a second in memory", async () => {

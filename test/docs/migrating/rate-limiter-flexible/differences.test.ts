@@ -81,8 +81,8 @@ describe("what the guide says of the limit", () => {
       200, 429, 200,
     ])
     const old = { points: 1, duration: 60 } as never
-    expect(() => rateLimit(old)).toThrow(/"points" is not a member of the options; here it is "limit"/)
-    expect(() => rateLimit(old)).toThrow(/"duration" is not a member of the options; here it is "window"/)
+    expect(() => rateLimit(old)).toThrow(/"points" is not a member of the options; use "limit" instead/)
+    expect(() => rateLimit(old)).toThrow(/"duration" is not a member of the options; use "window" instead/)
   })
 })
 

@@ -229,7 +229,7 @@ describe("block", () => {
     await expect(limiter.block(ALICE, { for: "soon" })).rejects.toThrow('for: "soon" is not a duration')
     await expect(limiter.block(ALICE, { for: "367 days" })).rejects.toThrow('for: "367 days" is too long')
     await expect(limiter.block(ALICE, { for: 1, rules: ["one"] })).rejects.toThrow(
-      'rules: "one" is not the name of a rule; accepted: a list with "all"',
+      'rules: "one" is not the name of a rule; accepted: a list of these names: "all"',
     )
     await expect(limiter.unblock(ALICE, { rule: "all" } as never)).rejects.toThrow(
       '"rule" is not an option of unblock(); did you mean "rules"?',
@@ -252,7 +252,7 @@ describe("block", () => {
     const vip = { ...ALICE, method: "VIP" }
     const blocks = async (names: readonly string[]) => limiter.block(vip, { for: "1 hour", rules: names })
     for (const name of ["listed", "by-plan", "trial"]) {
-      await expect(blocks([name])).rejects.toThrow("request: is of a client that none of these rules refuses")
+      await expect(blocks([name])).rejects.toThrow("request: is not limited by any of these rules")
     }
     await expect(limiter.block(vip, { for: "1 hour" })).rejects.toThrow(InvalidOptionError)
     // One rule that limits the client is enough to block it.

@@ -205,10 +205,10 @@ describe("elastic throttling by a signal", () => {
 
   it.each([
     ["failed: Error: broken", () => raise(new Error("broken"))],
-    ["yielded 1", () => 1],
-    ["yielded undefined", () => undefined],
-    ["yielded [object Promise]", () => Promise.resolve(true)],
-    ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
+    ["returned 1", () => 1],
+    ["returned undefined", () => undefined],
+    ["returned [object Promise]", () => Promise.resolve(true)],
+    ["returned [object Promise]", () => Promise.reject(new Error("late"))],
   ])("has no capacity to spare when the signal %s, said once for each rule", async (what, signal) => {
     const throttle = { kind: "elastic", signal: signal as unknown as () => boolean } as const
     const limiter = createLimiter<RequestFacts>({
@@ -228,8 +228,8 @@ describe("elastic throttling by a signal", () => {
     expect(warned).toEqual(
       ["a", "b"].map(
         (name) =>
-          `SLUICE_CALLBACK_FAILED: signal of rule "${name}" ${what}. It must yield true or false at once; ` +
-          "there is no capacity to spare until it does.",
+          `SLUICE_CALLBACK_FAILED: signal of rule "${name}" ${what}. It must return true or false, not a promise; otherwise ` +
+          "there is no capacity to spare.",
       ),
     )
   })

@@ -926,9 +926,9 @@ describe("refundWhen", () => {
         throw new Error("oops")
       },
     ],
-    ["yielded 1", () => 1],
-    ["yielded [object Promise]", () => Promise.resolve(true)],
-    ["yielded [object Promise]", () => Promise.reject(new Error("late"))],
+    ["returned 1", () => 1],
+    ["returned [object Promise]", () => Promise.resolve(true)],
+    ["returned [object Promise]", () => Promise.reject(new Error("late"))],
   ])("keeps the units when it %s, and says so once", async (what, refundWhen) => {
     const guard = await mount(limit(5, { refundWhen: refundWhen as () => boolean }))
     const said = warnings(guard)
@@ -939,7 +939,7 @@ describe("refundWhen", () => {
     }
     expect(await left(guard)).toBe(3)
     expect(said).toEqual([
-      `SLUICE_CALLBACK_FAILED: refundWhen ${what}. It must yield true or false at once; the units stay taken.`,
+      `SLUICE_CALLBACK_FAILED: refundWhen ${what}. It must return true or false, not a promise; otherwise the units stay taken.`,
     ])
   })
 
@@ -994,20 +994,20 @@ describe("a guard of one route", () => {
     expect(routes.map((route) => checked(route).decision.remaining)).toEqual([1, 0])
     expect(() =>
       createGuard<Req>({ limiter }).forRoute({ limit: 3, window: "1h" }, { label: "login" }),
-    ).toThrow('name: "login" is another rule where this limiter is mounted too')
+    ).toThrow('name: "login" is already the name of a different rule at another mount of this limiter')
     const count = () => createLimiter({ name: "login", limit: 1, window: "1h", store })
     await one.close()
     await one.close()
-    expect(count).toThrow('another limiter counts rule "login"')
+    expect(count).toThrow('another limiter already counts rule "login"')
     const elsewhere = other.forRoute({ limit: 2, window: "1h" }, { label: "elsewhere" })
     await elsewhere.close()
-    expect(count).toThrow('another limiter counts rule "login"')
+    expect(count).toThrow('another limiter already counts rule "login"')
     const third = createGuard<Req>({ limiter })
     const again = third.forRoute({ limit: 2, window: "1h" }, { label: "login" })
     // A second call is a no-op.
     await again.close()
     await again.close()
-    expect(count).toThrow('another limiter counts rule "login"')
+    expect(count).toThrow('another limiter already counts rule "login"')
     await routes[1]?.close()
     expect(count).not.toThrow()
     await other.close()
@@ -1119,7 +1119,7 @@ describe("a guard of one route", () => {
     await guard.limiter.reset(FACTS as Req, { policies: ["one"] })
     expect(left()).toEqual([8, 7, 5, 89])
     await expect(guard.limiter.reset(FACTS as Req, { policies: ["three"] })).rejects.toThrow(
-      'accepted: a list with "ip", "all", "one", "two"',
+      'accepted: a list of these names: "ip", "all", "one", "two"',
     )
     await routes[0].close()
     await expect(guard.limiter.reset(FACTS as Req, { policies: ["one"] })).rejects.toThrow("not the name")

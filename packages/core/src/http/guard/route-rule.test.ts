@@ -50,7 +50,7 @@ describe("the guards of routes", () => {
     expect(await nameOf(group)).toBe("auth")
     expect(guard.forRoute({ group: "auth", ...RULE }, { label: "POST /b" })).toBe(group)
     expect(problemsOf(() => guard.forRoute(RULE, { label: "auth" }))).toEqual([
-      "name: 'auth' is the rule of route POST /a; another name, or the same `group` on both routes, which then share one counter",
+      "name: 'auth' is already the name of the rule of route POST /a; another name, or the same `group` on both routes, so that they share one counter",
     ])
   })
 
@@ -66,19 +66,23 @@ describe("the guards of routes", () => {
     [
       "another rule for its group",
       { ...RULE, limit: 4, group: "g" },
-      "at: is another rule for group 'g'; the rule of route GET /g, or another group",
+      "at: differs from the existing rule for group 'g'; the same rule as route GET /g, or another group",
     ],
     [
       "another rule for its route",
       { ...RULE, limit: 4 },
-      "at: is another rule for the same route; the rule of route GET /a, or another group",
+      "at: differs from the existing rule for the same route; the same rule as route GET /a, or another group",
     ],
     [
       "another rule of another name for its route",
       { ...RULE, limit: 4, name: "other" },
-      "at: is another rule for the same route; the rule of route GET /a, or another group",
+      "at: differs from the existing rule for the same route; the same rule as route GET /a, or another group",
     ],
-    ["a name that is taken", { ...RULE, name: "g", group: "h" }, "at.name: 'g' is the rule of route GET /g;"],
+    [
+      "a name that is taken",
+      { ...RULE, name: "g", group: "h" },
+      "at.name: 'g' is already the name of the rule of route GET /g;",
+    ],
   ])("refuse %s, and know nothing of it", (_what, written, problem) => {
     const guard = open()
     const group = guard.forRoute({ ...RULE, group: "g" }, { label: "GET /g" })

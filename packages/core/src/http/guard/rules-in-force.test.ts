@@ -413,7 +413,7 @@ describe("default rules", () => {
       / defaultRules\[0\]\.limit.*\n.* defaultRules\[1\]\.window/,
     )
     for (const options of [{ limit: 5, window: "1m" }, { rules: [rule(5)] }]) {
-      expect(make({ ...options, ...defaults })).toThrow("defaultRules: is given without a rule source")
+      expect(make({ ...options, ...defaults })).toThrow("defaultRules: has no effect without a rule source")
     }
     expect(make({ rules: new Publisher([]), defaultRules: 5 })).toThrow("5 is not a list of rules")
   })
@@ -422,7 +422,7 @@ describe("default rules", () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = setUp(new Publisher([rule(5, { name: "other" })]), { store, ...defaults })
     const second = () => createLimiter({ ...rule(1), store, logger: QUIET })
-    expect(second).toThrow('another limiter counts rule "rule"')
+    expect(second).toThrow('another limiter already counts rule "rule"')
     await limiter.ready()
     expect(second).not.toThrow()
   })
@@ -551,7 +551,9 @@ describe("rules of two limiters on one store", () => {
     const error = ({ code }: { readonly code: string }, message: string) =>
       void said.push(`${code}: ${message}`)
     const { limiter, loaded, errors } = setUp(source, { store, clock, logger: { ...QUIET, error } })
-    await expect(limiter.ready()).rejects.toThrow('another limiter counts rule "taken" of service "default"')
+    await expect(limiter.ready()).rejects.toThrow(
+      'another limiter already counts rule "taken" of service "default"',
+    )
     expect(loaded).toEqual([])
     expect(errors).toHaveLength(1)
     expect(said).toEqual([
@@ -648,12 +650,12 @@ describe("the rules of a route", () => {
   it("may not have a name that is taken, and free it when the limiter closes", async () => {
     const store = memoryStore({ clock: manualClock() })
     const limiter = createLimiter({ rules: [rule(9, { name: "login" })], store, logger: QUIET })
-    expect(() => routeOf(limiter)).toThrow('another limiter counts rule "login"')
+    expect(() => routeOf(limiter)).toThrow('another limiter already counts rule "login"')
     const options = { rules: [], service: "other", store, logger: QUIET }
     const other = createLimiter(options) as RequestLimiter<RequestFacts>
     routeOf(other)
     expect(() => limiterOfRoute(other, { limit: 3, window: "1m" }, "login")).toThrow(
-      'name: "login" is another rule where this limiter is mounted too; accepted: the same rule on both',
+      'name: "login" is already the name of a different rule at another mount of this limiter; accepted: another name, or the same rule at both mounts',
     )
     await other.close()
     expect(() =>

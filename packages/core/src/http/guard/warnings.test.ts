@@ -62,32 +62,32 @@ type Trigger = [
 const TRIGGERS: Trigger[] = [
   [
     "SLUICE_ADDRESS_UNKNOWN",
-    "or it came by a Unix socket. Such requests count as their rule's onMissing says",
+    "Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket",
     RULE,
     [{ headers: {} }],
   ],
   [
     "SLUICE_FORWARDED_HEADER_IGNORED",
-    "with the header x-forwarded-for, which is not believed, so all clients behind a proxy count as one. Set trustedProxies",
+    "the header x-forwarded-for, which is ignored because no proxy is trusted. All clients behind a proxy count as one. Set trustedProxies",
     RULE,
     [{ remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }],
   ],
   ["SLUICE_CREATED_IN_HANDLER", "Create it once, when the app starts", RULE, undefined, false],
   [
     "SLUICE_CLIENT_CHOSEN_FIELD",
-    'goes by "user_id", which is read from the request, so a client can choose it freely. Set fields: {',
+    'uses "user_id", which is read from the request, so clients can choose its value. Set fields: {',
     { ...RULE, field: "user_id" },
     [{ remoteAddress: "192.0.2.1", headers: {} }],
   ],
   [
     "SLUICE_CLIENT_CHOSEN_FIELD",
-    'goes by "userId", which is read from the request, so a client can choose it freely. Did you mean "user_id" of your fields?',
+    'uses "userId", which is read from the request, so clients can choose its value. Did you mean "user_id" of your fields?',
     { ...RULE, field: "userId", fields: { user_id: () => 7, plan: () => "pro" } },
     [{ remoteAddress: "192.0.2.1", headers: {} }],
   ],
   [
     "SLUICE_WINDOW_WITHOUT_UNIT",
-    'The window of rule "ip-60ms" is the number 60, which is 60 milliseconds. Write "60 ms" if that is meant, "60 seconds" if not.',
+    'The window of rule "ip-60ms" is the number 60, which means 60 milliseconds. Write "60 seconds", or "60 ms" if you mean milliseconds.',
     { limit: 1, window: 60 },
   ],
   [
@@ -102,7 +102,7 @@ const TRIGGERS: Trigger[] = [
   ],
   [
     "SLUICE_BODY_NOT_PARSED",
-    'counts by "body:user", but no body parser has run before the limiter. Mount the body parser first',
+    'counts by "body:user", but no body parser has run before the limiter. Mount the body parser before the limiter',
     { ...RULE, field: "body:user" },
     [{ remoteAddress: "192.0.2.1", headers: { "content-length": "5" } }],
   ],
@@ -116,12 +116,12 @@ const TRIGGERS: Trigger[] = [
   ["SLUICE_INVALID_LIMIT", "a whole number from 0 up", { ...RULE, limit: fail }],
   [
     "SLUICE_CALLBACK_FAILED",
-    "skip failed: Error: oops. It must yield true or false at once; such a request is counted.",
+    "skip failed: Error: oops. It must return true or false, not a promise; otherwise the request is counted.",
     { ...RULE, skip: fail },
   ],
   [
     "SLUICE_CALLBACK_FAILED",
-    "refundWhen failed: Error: oops. It must yield true or false at once; the units stay taken.",
+    "refundWhen failed: Error: oops. It must return true or false, not a promise; otherwise the units stay taken.",
     { ...RULE, refundWhen: fail },
   ],
   ["SLUICE_CALLBACK_FAILED", "The standard answer is sent", { ...RULE, onRejected: fail }],

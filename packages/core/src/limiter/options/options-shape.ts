@@ -45,21 +45,24 @@ const redisName = (value: unknown): string | undefined =>
   isRedisUrl(value) ? "a URL" : has("duplicate")(value) ? "a Redis client" : undefined
 
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
-const REDIS_STORE = "redisStore({ client }), of @sluice/core/redis, with a client of ioredis or node-redis"
-const COST = says("a cost", "a whole number from 0 up, or a function that yields one for a request")
-const SERVICE = says("a service", "a non-empty text, or a number up to 9007199254740991")
-const TIMEOUT = "milliseconds from 1 to 2147483647"
+const REDIS_STORE = "redisStore({ client }) from @sluice/core/redis, with a client of ioredis or node-redis"
+const COST = says("a cost", "a whole number from 0 up, or a function that returns one for a request")
+const SERVICE = says("a service", "a non-empty string, or a number up to 9007199254740991")
+const TIMEOUT = "a whole number of milliseconds from 1 to 2147483647"
 const POSITIVE = "a whole number from 1 up"
 
-const FIELD_NAME = says("a field's name", "a name that no built-in field has")
+const FIELD_NAME = says(
+  "a name for a field of your own",
+  'a name without ":", other than "ip", "service", "method" and "route"',
+)
 
 const FIELDS = record(
   v.pipe(
     v.string(FIELD_NAME),
     v.check((name) => !isBuiltInField(name), FIELD_NAME),
-    v.check((name) => name !== "__proto__", says("a field", "another name")),
+    v.check((name) => name !== "__proto__", says("a name for a field of your own", "another name")),
   ),
-  v.custom(answersAtOnce, says("a function", "(request) => text or number")),
+  v.custom(answersAtOnce, says("a function", "(request) => string or number")),
   says("an object of functions", '{ "user_id": (request) => … }'),
 )
 
@@ -76,7 +79,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
       (value) => Array.isArray(value) || has("load")(value) || value instanceof OpenBook,
       ({ input }) =>
         says(
-          "rules",
+          "a valid value for rules",
           typeof input === "string" && input !== ""
             ? `fileRules(${show(input)}), or a list of rules`
             : "a list of rules, a rule source or a rule book",
@@ -107,7 +110,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   onRejected: v.optional(
     v.custom(
       isFunction,
-      says("a function", "(request, rejection, decision, response) => rejection, false or nothing"),
+      says("a function", "(request, rejection, decision, response) => a rejection, false or undefined"),
     ),
   ),
   refundWhen: test("(request, status) => boolean"),

@@ -24,13 +24,13 @@ function problemsOf(options: unknown): readonly Problem[] {
 const LIMIT = "a positive whole number up to 9007199254740991, or a function that yields one for a request"
 const WINDOW =
   'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
-const COST = "a whole number from 0 up, or a function that yields one for a request"
+const COST = "a whole number from 0 up, or a function that returns one for a request"
 const DIALECT = '"draft-11", "next", "triple", "legacy" or false'
-const TIME = "milliseconds from 1 to 2147483647"
+const TIME = "a whole number of milliseconds from 1 to 2147483647"
 const CLOCK = "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"
 const LOGGER = "an object with warn() and error(), such as pino's"
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
-const SERVICE = "a non-empty text, or a number up to 9007199254740991"
+const SERVICE = "a non-empty string, or a number up to 9007199254740991"
 const INSTANCES = "a whole number from 1 up"
 const FIELD_AND_FUNCTION =
   'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
@@ -110,7 +110,7 @@ describe("a wrong option", () => {
       "onRejected",
       null,
       "null is not a function",
-      "(request, rejection, decision, response) => rejection, false or nothing",
+      "(request, rejection, decision, response) => a rejection, false or undefined",
     ],
     ["refundWhen", 400, "400 is not a function", "(request, status) => boolean"],
     ["headers", "draft-7", '"draft-7" is not a header dialect', DIALECT],
@@ -178,7 +178,9 @@ describe("a wrong option", () => {
     expect(others).toEqual([])
     expect(Object.keys(problem as object)).toEqual(["path", "message"])
     expect(problem?.path).toBe(path)
-    expect(problem?.message).toMatch(`"${path}" is not a member of the options; here `)
+    expect(problem?.message).toMatch(
+      new RegExp(`^"${path}" is not a member of the options; (use "|leave |nothing is thrown; use ")`),
+    )
     expect([...(problem?.message ?? "").matchAll(/"(\w+)"/g)].map(([, name]) => name)).toEqual([
       path,
       ...names,
@@ -186,23 +188,23 @@ describe("a wrong option", () => {
   })
 
   it("is told its unit with its name where other rate limiters count in another", () => {
-    const message = '"duration" is not a member of the options; here it is "window", in milliseconds'
+    const message = '"duration" is not a member of the options; use "window" instead, in milliseconds'
     expect(problemsOf({ ...RULE, duration: 60 })).toMatchObject([
       { message: expect.stringContaining(message) },
     ])
   })
 
   it("is told by its name here in a list of rules and in the rule of a route too, as far as rules have it", () => {
-    const ofAll = "an option of the limiter, for all its rules"
+    const ofAll = "an option of the limiter for all its rules"
     const wrong = { max: 5, handler: 1, skip: 1, cache: 1, validate: false, allowList: [] }
     expect(problemsOf({ rules: [{ ...LISTED, ...wrong }] })).toEqual(
       [
-        ["max", 'here it is "limit"'],
-        ["handler", `here it is "onRejected", ${ofAll}`],
+        ["max", 'use "limit" instead'],
+        ["handler", `use "onRejected" instead, ${ofAll}`],
         ["skip", `it is ${ofAll}`],
-        ["cache", 'here it is "maxKeys" of a memory store'],
-        ["validate", "here there is nothing to set"],
-        ["allowList", 'here it is "allow", or "skip" for a function'],
+        ["cache", 'use "maxKeys" of memoryStore() instead'],
+        ["validate", "leave it out"],
+        ["allowList", 'use "allow" instead, or "skip" for a function'],
       ].map(([name, here]) => ({
         path: `rules[0].${name}`,
         message: `"${name}" is not a member of a rule; ${here}`,
@@ -213,28 +215,28 @@ describe("a wrong option", () => {
     ])
     const eleven = Array.from({ length: 11 }, (_, index) => ({ ...LISTED, name: `rule ${index}` }))
     expect(problemsOf({ rules: [...eleven, { ...LISTED, max: 5 }, 7] })).toEqual([
-      { path: "rules[11].max", message: '"max" is not a member of a rule; here it is "limit"' },
+      { path: "rules[11].max", message: '"max" is not a member of a rule; use "limit" instead' },
       expect.objectContaining({ path: "rules[12]" }),
     ])
     const source = { load: () => Promise.resolve({ rules: [], problems: [] }) }
     expect(problemsOf({ rules: source, defaultRules: [{ ...LISTED, max: 5 }] })).toEqual([
-      { path: "defaultRules[0].max", message: '"max" is not a member of a rule; here it is "limit"' },
+      { path: "defaultRules[0].max", message: '"max" is not a member of a rule; use "limit" instead' },
     ])
     expect(parseInlineRule({ max: 5, timeWindow: "1m" }, 1).problems.map(({ message }) => message)).toEqual([
       "is missing",
       "is missing",
-      '"max" is not a member of a rule; here it is "limit"',
-      '"timeWindow" is not a member of a rule; here it is "window"',
+      '"max" is not a member of a rule; use "limit" instead',
+      '"timeWindow" is not a member of a rule; use "window" instead',
     ])
   })
 
   it.each<[string, Record<string, unknown>, string, string]>([
-    ["fields.max", { fields: { max: 5 } }, "5 is not a function", "(request) => text or number"],
-    ["fields.user", { fields: { user: 5 } }, "5 is not a function", "(request) => text or number"],
+    ["fields.max", { fields: { max: 5 } }, "5 is not a function", "(request) => string or number"],
+    ["fields.user", { fields: { user: 5 } }, "5 is not a function", "(request) => string or number"],
     [
       "fields.__proto__",
       { fields: JSON.parse('{"__proto__":5}') },
-      '"__proto__" is not a field',
+      '"__proto__" is not a name for a field of your own',
       "another name",
     ],
     ["field", { field: () => "a" }, "a function is not a field or a list of fields", FIELD_AND_FUNCTION],
@@ -242,14 +244,14 @@ describe("a wrong option", () => {
     [
       "fields.ip",
       { fields: { ip: () => 1 } },
-      `"ip" is not a field's name`,
-      "a name that no built-in field has",
+      '"ip" is not a name for a field of your own',
+      'a name without ":", other than "ip", "service", "method" and "route"',
     ],
     [
       'fields["header:x"]',
       { fields: { "header:x": () => 1 } },
-      `"header:x" is not a field's name`,
-      "a name that no built-in field has",
+      '"header:x" is not a name for a field of your own',
+      'a name without ":", other than "ip", "service", "method" and "route"',
     ],
     [
       "deny[0]",
@@ -272,7 +274,7 @@ describe("a wrong option", () => {
     ["cost", { cost: async () => 5 }, COST],
     ["skip", { skip: async () => true }, "(request) => boolean"],
     ["refundWhen", { refundWhen: async () => true }, "(request, status) => boolean"],
-    ["fields.user_id", { fields: { user_id: async () => "a" } }, "(request) => text or number"],
+    ["fields.user_id", { fields: { user_id: async () => "a" } }, "(request) => string or number"],
     ["fields", { fields: async () => () => "a" }, '{ "user_id": (request) => … }'],
     [
       "throttle.signal",
@@ -395,19 +397,19 @@ describe("a wrong option", () => {
   it("is a choice for missing rules without a source", () => {
     const problem = {
       path: "defaultRules",
-      message: "is given without a rule source, whose rules may be missing at first",
-      accepted: 'a source as "rules", or no defaultRules',
+      message: "has no effect without a rule source",
+      accepted: 'a rule source in "rules", or no defaultRules',
     }
     expect(problemsOf({ ...RULE, defaultRules: [LISTED] })).toEqual([problem])
     expect(problemsOf({ rules: [LISTED], defaultRules: [LISTED] })).toEqual([problem])
     const path = "onRulesMissing"
-    const accepted = 'a source as "rules", or no onRulesMissing'
+    const accepted = 'a rule source in "rules", or no onRulesMissing'
     expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
   })
 
   it("is the name of a file for rules, told how to read it", () => {
     const accepted = 'fileRules("rules.yaml"), or a list of rules'
-    const message = '"rules.yaml" is not rules'
+    const message = '"rules.yaml" is not a valid value for rules'
     expect(problemsOf({ rules: "rules.yaml" })).toEqual([{ path: "rules", message, accepted }])
   })
 
@@ -429,15 +431,15 @@ describe("a wrong option", () => {
 
   it("is none at all, or somebody else's object, told by its class and without anything that is in it", () => {
     const accepted = 'an object such as { limit: 100, window: "1 minute" }'
-    const uncalled = `${accepted}; what is mounted is what rateLimit(options) yields, not rateLimit itself`
+    const uncalled = `${accepted}; mount the result of rateLimit(options), not rateLimit itself`
     const request = Object.assign(new IncomingMessage(new Socket()), { headers: { cookie: "secret" } })
     const context: unknown = Object.create({ app: {} }, { req: { value: request, enumerable: true } })
-    expect(problemsOf(undefined)).toEqual([{ path: "", message: "there are none", accepted }])
+    expect(problemsOf(undefined)).toEqual([{ path: "", message: "no options were given", accepted }])
     expect(problemsOf(request)).toEqual([
-      { path: "", message: "an instance of IncomingMessage is not the options", accepted: uncalled },
+      { path: "", message: "an instance of IncomingMessage is not an options object", accepted: uncalled },
     ])
     expect(problemsOf(context)).toEqual([
-      { path: "", message: "an object is not the options", accepted: uncalled },
+      { path: "", message: "an object is not an options object", accepted: uncalled },
     ])
   })
 
@@ -458,7 +460,7 @@ describe("a wrong option", () => {
   })
 
   it("is a client of Redis or its URL for the store, told what to make of it, and without a password", () => {
-    const accepted = "redisStore({ client }), of @sluice/core/redis, with a client of ioredis or node-redis"
+    const accepted = "redisStore({ client }) from @sluice/core/redis, with a client of ioredis or node-redis"
     class Redis {
       readonly options = { password: "secret" }
       duplicate(): Redis {

@@ -162,8 +162,8 @@ function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): Un
   if (rules === undefined || Array.isArray(rules)) {
     for (const path of ["defaultRules", "onRulesMissing"] as const) {
       if (options[path] === undefined) continue
-      const message = "is given without a rule source, whose rules may be missing at first"
-      problems.push({ path, message, accepted: `a source as "rules", or no ${path}` })
+      const message = "has no effect without a rule source"
+      problems.push({ path, message, accepted: `a rule source in "rules", or no ${path}` })
     }
     return ADMIT
   }
@@ -183,7 +183,7 @@ function extractors(fields: LimiterOptions<unknown>["fields"] = {}): ParsedOptio
     // If this threw while rules are compiled, the app could not catch it. Throw on read instead: the failure is logged,
     // and the field counts as missing.
     return () => {
-      throw "error" in made ? made.error : new TypeError(`"fields" yielded no function for "${name}"`)
+      throw "error" in made ? made.error : new TypeError(`"fields" did not return a function for "${name}"`)
     }
   }
 }
@@ -210,12 +210,12 @@ function isForeign(value: unknown): boolean {
 /** Returns the problem for a value that is not options, without showing the value's content. */
 function notOptions(value: unknown): Problem {
   const accepted = 'an object such as { limit: 100, window: "1 minute" }'
-  if (value === undefined) return { path: "", message: "there are none", accepted }
-  const hint = "; what is mounted is what rateLimit(options) yields, not rateLimit itself"
+  if (value === undefined) return { path: "", message: "no options were given", accepted }
+  const hint = "; mount the result of rateLimit(options), not rateLimit itself"
   // Do not show the value as JSON: it may be a request, whose headers must not be logged.
   return {
     path: "",
-    message: `${classOf(value) ?? "an object"} is not the options`,
+    message: `${classOf(value) ?? "an object"} is not an options object`,
     accepted: `${accepted}${hint}`,
   }
 }

@@ -376,7 +376,7 @@ describe("fields", () => {
   })
 
   it.each([
-    ["yields something else", () => 7, '"fields" yielded no function for "user"'],
+    ["yields something else", () => 7, '"fields" did not return a function for "user"'],
     [
       "throws",
       () => {

@@ -29,7 +29,7 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   const isSpare =
     signal === undefined
       ? spareCapacityMonitor.isSpare
-      : compileTest(`signal of rule "${name}"`, signal, "there is no capacity to spare until it does", warner)
+      : compileTest(`signal of rule "${name}"`, signal, "there is no capacity to spare", warner)
   const compileNow = (policy: Policy): PolicyNow | undefined => {
     const capacity = capacityOf(policy)
     const extra = (ceiling ?? mostCounted(rule, capacity)) - capacity

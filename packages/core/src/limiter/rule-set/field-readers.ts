@@ -25,7 +25,7 @@ export function rememberedReaders(rule: ParsedRule, context: RuleContext): (fiel
         const meant = closest(name, extractorNames)
         warner.once(
           "SLUICE_CLIENT_CHOSEN_FIELD",
-          `Rule "${rule.name}" goes by "${name}", which is read from the request, so a client can choose it freely. ` +
+          `Rule "${rule.name}" uses "${name}", which is read from the request, so clients can choose its value. ` +
             (meant === undefined
               ? `Set fields: { "${name}": (request) => … } to take it from your authentication.`
               : `Did you mean "${meant}" of your fields?`),
@@ -36,7 +36,7 @@ export function rememberedReaders(rule: ParsedRule, context: RuleContext): (fiel
         warner.once(
           "SLUICE_BODY_NOT_PARSED",
           `Rule "${rule.name}" counts by "${name}", but no body parser has run before the limiter. ` +
-            "Mount the body parser first; until then the rule's onMissing decides.",
+            "Mount the body parser before the limiter. Until then, the rule's onMissing decides.",
           name,
         ),
       onRouteMissing: () =>

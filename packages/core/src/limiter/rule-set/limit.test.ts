@@ -79,17 +79,17 @@ describe("a limit by a function", () => {
   })
 
   it.each<[string, unknown]>([
-    ["yielded NaN", Number.NaN],
-    ["yielded -1", -1],
-    ["yielded 1.5", 1.5],
-    ["yielded -Infinity", Number.NEGATIVE_INFINITY],
-    ["yielded 9007199254740992", 2 ** 53],
-    ["yielded 5n", 5n],
-    ["yielded undefined", undefined],
-    ['yielded "5"', "5"],
-    ["yielded an unprintable object", Object.create(null)],
-    ["yielded [object Promise]", Promise.resolve(5)],
-    ["yielded [object Promise]", "rejected"],
+    ["returned NaN", Number.NaN],
+    ["returned -1", -1],
+    ["returned 1.5", 1.5],
+    ["returned -Infinity", Number.NEGATIVE_INFINITY],
+    ["returned 9007199254740992", 2 ** 53],
+    ["returned 5n", 5n],
+    ["returned undefined", undefined],
+    ['returned "5"', "5"],
+    ["returned an unprintable object", Object.create(null)],
+    ["returned [object Promise]", Promise.resolve(5)],
+    ["returned [object Promise]", "rejected"],
   ])("is the smallest so far when the function %s, said once", async (what, plan) => {
     const { limiter, warned } = byPlan((request) =>
       request.plan === "rejected" ? Promise.reject(new Error("late")) : request.plan,
@@ -98,8 +98,8 @@ describe("a limit by a function", () => {
     for (const sound of [7, 4, 9]) await limiter.peek({ plan: sound })
     expect((await limiter.peek({ plan })).limit).toBe(4)
     expect(warned).toEqual([
-      `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must yield a whole number from 0 up, ` +
-        "or Infinity for no limit. Until it does, the smallest limit above 0 that it has yielded applies.",
+      `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must return a whole number from 0 up, ` +
+        "or Infinity for no limit. Until it does, the smallest limit above 0 that it has returned applies.",
     ])
   })
 
@@ -127,7 +127,7 @@ describe("a limit by a function", () => {
     for (const [thrown, said] of [
       [new TypeError("no plan"), "failed: TypeError: no plan"],
       [Object.create(null), "failed: an unprintable object"],
-      [undefined, "yielded undefined"],
+      [undefined, "returned undefined"],
     ] as const) {
       const { limiter, warned } = byPlan(() => {
         throw thrown

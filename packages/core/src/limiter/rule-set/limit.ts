@@ -67,8 +67,8 @@ export function compileLimit(
     const what = error === undefined ? yieldedText(units) : `failed: ${textOf(error)}`
     warner.once(
       "SLUICE_INVALID_LIMIT",
-      `The limit function of rule "${name}" ${what}. It must yield a whole number from 0 up, or Infinity for no ` +
-        "limit. Until it does, the smallest limit above 0 that it has yielded applies.",
+      `The limit function of rule "${name}" ${what}. It must return a whole number from 0 up, or Infinity for no ` +
+        "limit. Until it does, the smallest limit above 0 that it has returned applies.",
       name,
       error,
     )

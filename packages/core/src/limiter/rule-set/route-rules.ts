@@ -38,8 +38,8 @@ export class RouteRules<Limiter> {
       if (isDeepStrictEqual(known, rule)) return limiter
       throw wrong(
         "",
-        `is another rule for ${route.whose}`,
-        `the rule of route ${joined.label}, or another group`,
+        `differs from the existing rule for ${route.whose}`,
+        `the same rule as route ${joined.label}, or another group`,
       )
     }
     const entry = this.#entries.get(rule.name)
@@ -50,12 +50,20 @@ export class RouteRules<Limiter> {
     }
     const joined = entry.mounts.get(mount)
     if (joined !== undefined) {
-      const accepted = "another name, or the same `group` on both routes, which then share one counter"
-      throw wrong("name", `${inspect(rule.name)} is the rule of route ${joined.label}`, accepted)
+      const accepted = "another name, or the same `group` on both routes, so that they share one counter"
+      throw wrong(
+        "name",
+        `${inspect(rule.name)} is already the name of the rule of route ${joined.label}`,
+        accepted,
+      )
     }
     if (!isDeepStrictEqual(entry.rule, rule)) {
-      const accepted = "the same rule on both, which then count together, or another name"
-      throw wrong("name", `${show(rule.name)} is another rule where this limiter is mounted too`, accepted)
+      const accepted = "another name, or the same rule at both mounts, so that they share one counter"
+      throw wrong(
+        "name",
+        `${show(rule.name)} is already the name of a different rule at another mount of this limiter`,
+        accepted,
+      )
     }
     entry.mounts.set(mount, route)
     return entry.limiter

@@ -48,7 +48,7 @@ function createAddressReader(options: ClientAddressOptions, warner: Warner): Cli
   const read = compileClientAddress(options, (header) =>
     warner.once(
       "SLUICE_FORWARDED_HEADER_IGNORED",
-      `A request came with the header ${header}, which is not believed, so all clients behind a proxy count as one. ` +
+      `A request had the header ${header}, which is ignored because no proxy is trusted. All clients behind a proxy count as one. ` +
         "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
     ),
   )
@@ -57,8 +57,9 @@ function createAddressReader(options: ClientAddressOptions, warner: Warner): Cli
     if (address === undefined) {
       warner.once(
         "SLUICE_ADDRESS_UNKNOWN",
-        "A request came without an address: no remoteAddress was given, its connection was gone, or it came by a Unix " +
-          "socket. Such requests count as their rule's onMissing says, by default all together.",
+        "A request had no client address: no remoteAddress was given, its connection was closed, or it came through a " +
+          "Unix socket. Rules by address handle such requests by their onMissing; by default, all of them share one counter. " +
+          "Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket.",
       )
     }
     return address

@@ -16,8 +16,8 @@ export function warnOfDoubts(rule: ParsedRule, warner: Warner): void {
 function warnOfUnit({ name, windowMs }: ParsedRule, warner: Warner): void {
   warner.once(
     "SLUICE_WINDOW_WITHOUT_UNIT",
-    `The window of rule "${name}" is the number ${windowMs}, which is ${windowMs} milliseconds. ` +
-      `Write "${windowMs} ms" if that is meant, "${windowMs} seconds" if not.`,
+    `The window of rule "${name}" is the number ${windowMs}, which means ${windowMs} milliseconds. ` +
+      `Write "${windowMs} seconds", or "${windowMs} ms" if you mean milliseconds.`,
     name,
   )
 }

@@ -207,8 +207,8 @@ export class RulesInForce<Request> {
   }
 
   #takenProblem(name: string): Problem {
-    const message = `another limiter counts rule ${show(name)} of service ${show(this.#options.service)} on this store`
-    const accepted = "a name or service of its own, or one limiter for both mounts: rateLimit({ limiter })"
+    const message = `another limiter already counts rule ${show(name)} of service ${show(this.#options.service)} on this store`
+    const accepted = "another name or service, or one limiter for both mounts: rateLimit({ limiter })"
     return { path: "name", message, accepted }
   }
 
