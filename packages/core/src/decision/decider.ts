@@ -236,7 +236,7 @@ export class Decider {
       ? explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
       : undefined
     if (decision === undefined || !isSoundDecision(decision)) {
-      const error = new StoreUnavailableError("The store gave an answer that makes no sense.", {
+      const error = new StoreUnavailableError("The store returned an invalid answer.", {
         kind: "invalid-answer",
       })
       return this.#degrade(error, ruleChecks, peeked, onAnswer)
