@@ -21,13 +21,16 @@ describe("the options", () => {
   })
 
   it.each<[object, readonly (readonly [path: string, message: string])[]]>([
-    [{ trustedProxies: -1 }, [["trustedProxies", "-1 names no proxies"]]],
-    [{ trustedProxies: 101 }, [["trustedProxies", "101 names no proxies"]]],
-    [{ trustedProxies: 1.5 }, [["trustedProxies", "1.5 names no proxies"]]],
-    [{ trustedProxies: Number.NaN }, [["trustedProxies", "NaN names no proxies"]]],
-    [{ trustedProxies: true }, [["trustedProxies", "true names no proxies"]]],
-    [{ trustedProxies: "loopback" }, [["trustedProxies", '"loopback" names no proxies']]],
-    [{ trustedProxies: null }, [["trustedProxies", "null names no proxies"]]],
+    [{ trustedProxies: -1 }, [["trustedProxies", "-1 is not a valid value for trustedProxies"]]],
+    [{ trustedProxies: 101 }, [["trustedProxies", "101 is not a valid value for trustedProxies"]]],
+    [{ trustedProxies: 1.5 }, [["trustedProxies", "1.5 is not a valid value for trustedProxies"]]],
+    [{ trustedProxies: Number.NaN }, [["trustedProxies", "NaN is not a valid value for trustedProxies"]]],
+    [{ trustedProxies: true }, [["trustedProxies", "true is not a valid value for trustedProxies"]]],
+    [
+      { trustedProxies: "loopback" },
+      [["trustedProxies", '"loopback" is not a valid value for trustedProxies']],
+    ],
+    [{ trustedProxies: null }, [["trustedProxies", "null is not a valid value for trustedProxies"]]],
     [
       { trustedProxies: ["10.0.0.0/8", "10.0.0.0/33", 7, "toString"] },
       [
@@ -39,11 +42,14 @@ describe("the options", () => {
     [
       { trustedProxies: ["0.0.0.0/0", "::/0"] },
       [
-        ["trustedProxies[0]", '"0.0.0.0/0" trusts every client to name its own address'],
-        ["trustedProxies[1]", '"::/0" trusts every client to name its own address'],
+        ["trustedProxies[0]", '"0.0.0.0/0" would let every client choose its own address'],
+        ["trustedProxies[1]", '"::/0" would let every client choose its own address'],
       ],
     ],
-    [{ trustedProxies: { a: { b: 1 } } }, [["trustedProxies", "{ a: [Object] } names no proxies"]]],
+    [
+      { trustedProxies: { a: { b: 1 } } },
+      [["trustedProxies", "{ a: [Object] } is not a valid value for trustedProxies"]],
+    ],
     [{ trustedProxies: ["x".repeat(58)] }, [["trustedProxies[0]", `"${"x".repeat(58)}" is not an address`]]],
     [
       { trustedProxies: ["x".repeat(100)] },
@@ -54,7 +60,7 @@ describe("the options", () => {
     [{ trustedProxies: 1, clientIpHeader: 7 }, [["clientIpHeader", "7 is not the name of a header"]]],
     ...[undefined, 0, []].map((trustedProxies): [object, [string, string][]] => [
       { trustedProxies, clientIpHeader: "x-real-ip" },
-      [["clientIpHeader", '"x-real-ip" is believed only from a trusted proxy, and there is none']],
+      [["clientIpHeader", '"x-real-ip" is only read from a trusted proxy, and no proxy is trusted']],
     ]),
     [{ ipv6Prefix: 0 }, [["ipv6Prefix", "0 is not a prefix length"]]],
     [{ ipv6Prefix: 129 }, [["ipv6Prefix", "129 is not a prefix length"]]],

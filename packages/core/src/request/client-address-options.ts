@@ -52,7 +52,7 @@ export function clientAddressProblems(
   } else if (trustedProxies !== undefined && !isWholeBetween(trustedProxies, 0, MOST_HOPS)) {
     problems.push({
       path: "trustedProxies",
-      message: `${shown(trustedProxies)} names no proxies`,
+      message: `${shown(trustedProxies)} is not a valid value for trustedProxies`,
       accepted: PROXIES_ACCEPTED,
     })
   }
@@ -73,7 +73,7 @@ function proxyProblems(proxy: unknown, path: string): Problem[] {
   }
   if (range.prefix > 0) return []
   // If every address were trusted, the left-most entry would win, which the client can write itself.
-  const message = `${shown(proxy)} trusts every client to name its own address`
+  const message = `${shown(proxy)} would let every client choose its own address`
   return [
     { path, message, accepted: "the number of proxies in front of the app, or the proxies' own addresses" },
   ]
@@ -86,7 +86,7 @@ function headerProblems(header: unknown, trustedProxies: unknown): Problem[] {
     return [{ path, message, accepted: 'the name of a header that a proxy sets, such as "cf-connecting-ip"' }]
   }
   if (!trustsNobody(trustedProxies)) return []
-  const message = `${shown(header)} is believed only from a trusted proxy, and there is none`
+  const message = `${shown(header)} is only read from a trusted proxy, and no proxy is trusted`
   return [{ path, message, accepted: "clientIpHeader together with trustedProxies" }]
 }
 

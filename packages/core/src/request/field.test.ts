@@ -315,7 +315,7 @@ describe("a bare name", () => {
     const reader = compileField("user_id", () => new ObjectId(), known)
     expect([reader({}, {}), reader({}, {})]).toEqual([undefined, undefined])
     const error = new TypeError(
-      'The extractor of "user_id" answered with an instance of ObjectId; it must answer with a text or a number',
+      'The function of field "user_id" returned an instance of ObjectId; it must return a string or a number',
     )
     expect(known.told).toEqual([["failed", "user_id", error]])
   })
@@ -334,7 +334,7 @@ describe("a bare name", () => {
       const reader = compileField("user_id", extractor, known)
       expect([reader({}, {}), reader({}, {})]).toEqual([undefined, undefined])
       const error = new TypeError(
-        'The extractor of "user_id" answered with a promise; it must answer at once',
+        'The function of field "user_id" returned a promise; it must return the value itself',
       )
       expect(known.told).toEqual([["failed", "user_id", error]])
       await new Promise((resolve) => setImmediate(resolve))

@@ -194,13 +194,15 @@ function compileExtractor(name: string, extractor: (request: unknown) => unknown
     if (!isObject(value)) return value
     if (isThenable(value)) {
       ignoreRejection(value)
-      throw new TypeError(`The extractor of "${name}" answered with a promise; it must answer at once`)
+      throw new TypeError(
+        `The function of field "${name}" returned a promise; it must return the value itself`,
+      )
     }
     // A client may have sent a list or a plain object. A class instance is the app's mistake, such as a database id.
     const what = classOf(value)
     if (what === undefined) return value
     throw new TypeError(
-      `The extractor of "${name}" answered with ${what}; it must answer with a text or a number`,
+      `The function of field "${name}" returned ${what}; it must return a string or a number`,
     )
   }
 }

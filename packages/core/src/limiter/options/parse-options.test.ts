@@ -93,7 +93,7 @@ describe("a wrong option", () => {
     [
       "trustedProxies",
       true,
-      "true names no proxies",
+      "true is not a valid value for trustedProxies",
       expect.stringContaining("the number of proxies") as never,
     ],
     [
@@ -262,7 +262,7 @@ describe("a wrong option", () => {
     [
       "clientIpHeader",
       { clientIpHeader: "cf-connecting-ip" },
-      '"cf-connecting-ip" is believed only from a trusted proxy, and there is none',
+      '"cf-connecting-ip" is only read from a trusted proxy, and no proxy is trusted',
       "clientIpHeader together with trustedProxies",
     ],
   ])("is refused within another one: %s", (path, options, message, accepted) => {
