@@ -301,17 +301,17 @@ describe("instrument", () => {
   it("says everything that is wrong with what it is given", () => {
     const wrong = { nam: "x", name: "", meterProvider: {} }
     const call = () => instrument(undefined as never, wrong as never)
-    expect(call).toThrow(/limiter: undefined is not a limiter; accepted: what createLimiter\(\) returns/)
-    expect(call).toThrow(/nam: "nam" is not a member of the options of instrument; did you mean "name"\?/)
-    expect(call).toThrow(/name: "" is not a name; accepted: a string that is not empty/)
+    expect(call).toThrow(
+      /limiter: undefined is not a limiter; accepted: a limiter that createLimiter\(\) returned/,
+    )
+    expect(call).toThrow(/nam: "nam" is not an option of instrument\(\); did you mean "name"\?/)
+    expect(call).toThrow(/name: "" is not a name; accepted: a non-empty string/)
     expect(call).toThrow(
       /meterProvider: \{\} is not a meter provider; accepted: a MeterProvider of OpenTelemetry/,
     )
     const limiter = createLimiter({ limit: 1, window: "1 minute" })
     for (const none of [null, 5, []]) {
-      expect(() => instrument(limiter, none as never)).toThrow(
-        /(null|5|\[\]) is not the options of instrument/,
-      )
+      expect(() => instrument(limiter, none as never)).toThrow(/(null|5|\[\]) is not an options object/)
     }
     expect(() => instrument(limiter, { name: 5, meterProvider: null } as never)).toThrow(/name: 5 .*null/s)
     instrument(limiter, { name: undefined, meterProvider: undefined })()

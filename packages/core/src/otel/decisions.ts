@@ -13,12 +13,12 @@ const BOUNDARIES = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1
 export function measureDecisions<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
   const decisions = new Tally(
     meter.createCounter("sluice.policy.decisions", {
-      description: "Decisions of each rule by itself: a request under two rules counts under each of them.",
+      description: "Number of decisions of each rule. A request under two rules counts once for each.",
       unit: "{decision}",
     }),
   )
   const duration = meter.createHistogram("sluice.decision.duration", {
-    description: "How long a decision on a request took, under all its rules, with what was waited.",
+    description: "Time to decide a request under all its rules, including the time that it waited.",
     unit: "s",
     advice: { explicitBucketBoundaries: BOUNDARIES },
   })

@@ -8,21 +8,21 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
   // A tally, because in an outage of the store every decision adds to it.
   const storeErrors = new Tally(
     meter.createCounter("sluice.store.errors", {
-      description: "Times that the store did not answer and a decision was made without it.",
+      description: "Number of times that the store failed and a decision was made without it.",
       unit: "{error}",
     }),
   )
   const evictions = meter.createCounter("sluice.store.evictions", {
-    description: "Counters that a full memory store evicted while they still had an effect.",
+    description: "Number of counters that a full memory store evicted while they still had an effect.",
     unit: "{eviction}",
   })
   const lostRefunds = meter.createCounter("sluice.store.lost_refunds", {
-    description: "Refunds that nobody waited for and that failed: their units may stay taken.",
+    description: "Number of background refunds that failed. Their units may stay taken.",
     unit: "{refund}",
   })
   const ruleErrors = meter.createCounter("sluice.rule_set.errors", {
     description:
-      "Rejected editions of rules, and times that rules could not be read; an error that repeats itself counts once.",
+      "Number of rejected editions of the rules and of failed loads. A repeated error counts once.",
     unit: "{error}",
   })
   const onStoreError = ({ kind }: StoreUnavailableError) =>

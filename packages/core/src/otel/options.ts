@@ -23,7 +23,7 @@ const OPTIONS = ["name", "meterProvider"]
 export function checkArguments<Request>(limiter: Limiter<Request>, options: InstrumentOptions): void {
   const problems = optionProblems(options)
   if (typeof limiter?.on !== "function" || typeof limiter.status?.service !== "string") {
-    const accepted = "what createLimiter() returns, or the `limiter` of a middleware"
+    const accepted = "a limiter that createLimiter() returned, or the `limiter` of a middleware"
     problems.unshift({ path: "limiter", message: `${show(limiter)} is not a limiter`, accepted })
   }
   if (problems.length > 0) throw new InvalidOptionError(problems)
@@ -36,12 +36,12 @@ export function checkArguments<Request>(limiter: Limiter<Request>, options: Inst
 function optionProblems(options: InstrumentOptions): Problem[] {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     const accepted = `an object with ${OPTIONS.join(", ")}`
-    return [{ path: "", message: `${show(options)} is not the options of instrument`, accepted }]
+    return [{ path: "", message: `${show(options)} is not an options object`, accepted }]
   }
   const problems: Problem[] = []
   const { name, meterProvider } = options
   if (name !== undefined && (typeof name !== "string" || name === "")) {
-    const accepted = "a string that is not empty"
+    const accepted = "a non-empty string"
     problems.push({ path: "name", message: `${show(name)} is not a name`, accepted })
   }
   if (meterProvider !== undefined && typeof meterProvider?.getMeter !== "function") {
@@ -53,7 +53,7 @@ function optionProblems(options: InstrumentOptions): Problem[] {
     })
   }
   for (const option of Object.keys(options).filter((option) => !OPTIONS.includes(option))) {
-    const message = `${show(option)} is not a member of the options of instrument${suggestion(option, OPTIONS)}`
+    const message = `${show(option)} is not an option of instrument()${suggestion(option, OPTIONS)}`
     problems.push(locate("", { path: [option], message, accepted: OPTIONS.join(", ") }))
   }
   return problems

@@ -13,15 +13,15 @@ export function observeState<Request>(
   onCollect: () => void,
 ): () => void {
   const waiting = meter.createObservableUpDownCounter("sluice.request.waiting", {
-    description: "Requests in acquire(), or at rules that hold them, that have no decision yet.",
+    description: "Number of requests that wait for a decision, in acquire() or at rules that hold requests.",
     unit: "{request}",
   })
   const openBreakers = meter.createObservableGauge("sluice.store.breaker.open", {
-    description: "Circuit breakers that are open: servers of the store that nobody waits for.",
+    description: "Number of open circuit breakers. Requests do not wait for the store's servers behind them.",
     unit: "{breaker}",
   })
   const age = meter.createObservableGauge("sluice.rule_set.age", {
-    description: "Since the rules were last known to be those of their source.",
+    description: "Time since the rules were last known to match their source.",
     unit: "s",
   })
   const version = meter.createObservableGauge("sluice.rule_set.version", {
@@ -29,15 +29,18 @@ export function observeState<Request>(
     unit: "{version}",
   })
   const stale = meter.createObservableGauge("sluice.rule_set.stale", {
-    description: "1 while the rules cannot be loaded for so long that they may be out of date, else 0.",
+    description:
+      "1 while the rules may be out of date because they have not been loaded for too long, otherwise 0.",
     unit: "{rule_set}",
   })
   const problems = meter.createObservableGauge("sluice.rule_set.problems", {
-    description: "What is wrong with rules that were left out of a first edition: those limit nobody.",
+    description:
+      "Number of problems in rules that were left out of a first edition. Those rules have no effect.",
     unit: "{problem}",
   })
   const rejected = meter.createObservableGauge("sluice.rule_set.rejected", {
-    description: "1 while an edition of the rules is rejected and the previous one stays in force, else 0.",
+    description:
+      "1 while an edition of the rules is rejected and the previous one stays in force, otherwise 0.",
     unit: "{rule_set}",
   })
   const observables = [waiting, openBreakers, age, version, stale, rejected, problems]
