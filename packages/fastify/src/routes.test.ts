@@ -240,7 +240,11 @@ describe("a route added after the plugin has run", () => {
       { ...strict, windw: 1 },
       /: route POST \/a config\.rateLimit\.windw: "windw" is not a member/,
     ],
-    ["a rule", true, /config\.rateLimit: true is not a rule; accepted: false, or \{ limit: 5, /],
+    [
+      "a rule",
+      true,
+      /config\.rateLimit: true is not a rule; accepted: false, or a rule such as \{ limit: 5, /,
+    ],
     ["a rule", null, /config\.rateLimit: null is not a rule; /],
     [
       "a group",

@@ -39,10 +39,14 @@ function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Reques
     .map((path) => ({
       path,
       message: "is given together with limiter",
-      accepted: "options of the limiter itself",
+      accepted: "this option in createLimiter(), which makes the limiter",
     }))
   if (!(options.limiter instanceof RequestLimiter)) {
-    problems.push({ path: "limiter", message: "is not a limiter", accepted: "what createLimiter() yields" })
+    problems.push({
+      path: "limiter",
+      message: "is not a limiter",
+      accepted: "a limiter that createLimiter() returned",
+    })
   }
   if (problems.length > 0) throw new InvalidOptionError(problems)
   return options.limiter as RequestLimiter<Request>

@@ -491,8 +491,8 @@ describe("several mounts on one request", () => {
       [],
       [],
       [
-        'SLUICE_SAME_NAME: Two limiters met the same request, and both have a rule named "a": clients cannot tell ' +
-          'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
+        'SLUICE_SAME_NAME: Two limiters decided the same request, and both have a rule named "a". Clients cannot tell ' +
+          'the two rules apart in headers and refusals. Give one of them another name: name: "…".',
       ],
     ])
   })
@@ -523,16 +523,16 @@ describe("several mounts on one request", () => {
     }
     expect((await limiter.peek(FACTS as Req)).remaining).toBe(3)
     expect(said).toEqual([
-      'SLUICE_MOUNTED_TWICE: The limiter with rule "ip-1m" met the same request twice: it is mounted twice. ' +
-        "The request was counted once; remove one of the mounts.",
+      'SLUICE_MOUNTED_TWICE: The limiter with rule "ip-1m" is mounted twice, so it met the same request twice. ' +
+        "The request was counted once. Remove one of the mounts.",
     ])
   })
 
   it.each([
-    [0, "The limiter met"],
-    [2, 'The limiter with rules "r0", "r1" met'],
-    [3, 'The limiter with rules "r0", "r1", "r2" met'],
-    [4, 'The limiter with rules "r0", "r1", "r2", … met'],
+    [0, "The limiter is mounted twice"],
+    [2, 'The limiter with rules "r0", "r1" is mounted twice'],
+    [3, 'The limiter with rules "r0", "r1", "r2" is mounted twice'],
+    [4, 'The limiter with rules "r0", "r1", "r2", … is mounted twice'],
   ])("of one limiter with %i rules are told by them", async (count, start) => {
     const rules = Array.from({ length: count }, (_, i) => ({
       name: `r${i}`,
@@ -588,7 +588,7 @@ describe("several mounts on one request", () => {
       for (const facts of [FACTS, BODY]) await guards[0].check(facts, request)
       expect(said).toEqual([])
       expect((await guards[1].check(BODY, request)).headers).toEqual([])
-      expect(said).toEqual([expect.stringContaining('with rules "ip", "login" met the same request twice')])
+      expect(said).toEqual([expect.stringContaining('with rules "ip", "login" is mounted twice')])
     })
 
     it("decide where the first has let it pass", async () => {
@@ -630,8 +630,8 @@ describe("a limiter that is created in a handler", () => {
     const other: string[] = []
     asked({ warn: (_fields, message) => other.push(message), error() {} })
     expect(other).toEqual([
-      "A limiter was created while a request was being handled. If each request creates one, it counts nothing beyond " +
-        "that request. Create it once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
+      "A limiter was created while a request was being handled. A limiter that each request creates counts only " +
+        "that request. Create the limiter once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
         "(@sluice/core/errors.md#sluice_created_in_handler)",
     ])
   })
@@ -779,12 +779,12 @@ describe("onRejected", () => {
     expect([...now.said, ...then.said]).toEqual([])
   })
 
-  const status = "its status is no whole number from 200 to 599"
-  const headers = "its headers are no list of pairs of texts that HTTP takes"
+  const status = "its status is not a whole number from 200 to 599"
+  const headers = "its headers are not a list of [name, value] pairs that HTTP allows"
   it.each<[string, unknown, string]>([
     ["without headers", { status: 429, body: "" }, headers],
-    ["without a body", { status: 429, headers: [] }, "its body is no text"],
-    ["with an object for a body", { ...OWN, body: { error: "slow down" } }, "its body is no text"],
+    ["without a body", { status: 429, headers: [] }, "its body is not a string"],
+    ["with an object for a body", { ...OWN, body: { error: "slow down" } }, "its body is not a string"],
     ["with a text for a status", { ...OWN, status: "429" }, status],
     ["with a status that Node refuses", { ...OWN, status: 199 }, status],
     ["with a status that no response has", { ...OWN, status: 600 }, status],
@@ -795,7 +795,7 @@ describe("onRejected", () => {
     ["with a header that would split the response", { ...OWN, headers: [["X", "y\r\nZ: 1"]] }, headers],
     ["with a header with a wrong name", { ...OWN, headers: [["X Y", "z"]] }, headers],
   ])("leaves the standard answer when it yields one %s, and says why", async (_what, yielded, why) => {
-    const said = `SLUICE_CALLBACK_FAILED: onRejected yielded an answer that cannot be sent: ${why}. The standard answer is sent.`
+    const said = `SLUICE_CALLBACK_FAILED: onRejected returned an answer that cannot be sent: ${why}. The standard answer is sent.`
     const now = await refusedBy(() => yielded as undefined)
     expect(now.answer).toBe(now.outcome.rejection)
     const then = await refusedBy(async () => yielded as undefined)
@@ -843,7 +843,7 @@ describe("onRejected", () => {
 
   it("leaves the standard answer when it fails, at once or later, and says so", async () => {
     const message =
-      "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent, unless it had begun one."
+      "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent, unless onRejected had already begun a response."
     const fail = (): never => {
       throw new Error("oops")
     }
@@ -1170,7 +1170,11 @@ describe("createGuard", () => {
   }
 
   it("refuses what is no limiter", () => {
-    const notOne = { path: "limiter", message: "is not a limiter", accepted: "what createLimiter() yields" }
+    const notOne = {
+      path: "limiter",
+      message: "is not a limiter",
+      accepted: "a limiter that createLimiter() returned",
+    }
     for (const limiter of [undefined, null, {}, 5, createLimiter, { decide() {}, admit() {} }]) {
       expect(problemsOf({ limiter })).toEqual([notOne])
     }
@@ -1178,7 +1182,7 @@ describe("createGuard", () => {
 
   it("refuses options beside a limiter, each of them", () => {
     const limiter = createLimiter({ ...limit(5), logger: QUIET })
-    const accepted = "options of the limiter itself"
+    const accepted = "this option in createLimiter(), which makes the limiter"
     const message = "is given together with limiter"
     expect(problemsOf({ limiter, limit: 5, onRejected() {} })).toEqual([
       { path: "limit", message, accepted },

@@ -6,8 +6,8 @@ import type { MountOutcome } from "./mount-outcome.ts"
 export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): void {
   warner.once(
     "SLUICE_MOUNTED_TWICE",
-    `The limiter${withRules(ruleNames)} met the same request twice: it is mounted twice. ` +
-      "The request was counted once; remove one of the mounts.",
+    `The limiter${withRules(ruleNames)} is mounted twice, so it met the same request twice. ` +
+      "The request was counted once. Remove one of the mounts.",
   )
 }
 
@@ -27,8 +27,8 @@ export function warnSameNames(warner: Warner, { own, earlier }: MountOutcome): v
     if (same === undefined) continue
     warner.once(
       "SLUICE_SAME_NAME",
-      `Two limiters met the same request, and both have a rule named ${JSON.stringify(same.policy)}: clients cannot tell ` +
-        'one from the other, in headers and in refusals. Give one of them a name of its own: name: "…".',
+      `Two limiters decided the same request, and both have a rule named ${JSON.stringify(same.policy)}. Clients cannot tell ` +
+        'the two rules apart in headers and refusals. Give one of them another name: name: "…".',
     )
     return
   }
@@ -44,8 +44,8 @@ export function warnCreatedInHandler(logger: Logger | undefined): void {
   warnOncePerLogger(
     logger,
     "SLUICE_CREATED_IN_HANDLER",
-    "A limiter was created while a request was being handled. If each request creates one, it counts nothing beyond that " +
-      "request. Create it once, when the app starts, and mount it: app.use(rateLimit({ … })).",
+    "A limiter was created while a request was being handled. A limiter that each request creates counts only that " +
+      "request. Create the limiter once, when the app starts, and mount it: app.use(rateLimit({ … })).",
   )
 }
 

@@ -36,7 +36,7 @@ export function compileRejectionHandler(
     const failed = (error: unknown): Rejection => {
       warner.once(
         "SLUICE_CALLBACK_FAILED",
-        `onRejected failed: ${textOf(error)}. The standard answer is sent, unless it had begun one.`,
+        `onRejected failed: ${textOf(error)}. The standard answer is sent, unless onRejected had already begun a response.`,
         "onRejected",
         error,
       )
@@ -47,7 +47,7 @@ export function compileRejectionHandler(
       const fault = faultOf(own)
       if (fault === undefined) return withoutForbidden(withLastLines(own as RejectionAnswer))
       if (isMeant(own)) {
-        const message = `onRejected yielded an answer that cannot be sent: ${fault}. The standard answer is sent.`
+        const message = `onRejected returned an answer that cannot be sent: ${fault}. The standard answer is sent.`
         warner.once("SLUICE_CALLBACK_FAILED", message, fault)
       }
       return standard
@@ -114,10 +114,10 @@ function isMeant(own: unknown): boolean {
 function faultOf(own: unknown): string | undefined {
   const { status, headers, body } = (own ?? {}) as Members
   const isFinal = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
-  if (!isFinal) return "its status is no whole number from 200 to 599"
+  if (!isFinal) return "its status is not a whole number from 200 to 599"
   const isList = Array.isArray(headers) && headers.every(isLine)
-  if (!isList) return "its headers are no list of pairs of texts that HTTP takes"
-  return typeof body === "string" ? undefined : "its body is no text"
+  if (!isList) return "its headers are not a list of [name, value] pairs that HTTP allows"
+  return typeof body === "string" ? undefined : "its body is not a string"
 }
 
 function isLine(line: unknown): boolean {

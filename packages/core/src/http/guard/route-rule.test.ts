@@ -55,12 +55,12 @@ describe("the guards of routes", () => {
   })
 
   it.each<[string, unknown, string]>([
-    ["nothing", undefined, "at: undefined is not a rule; false, or { limit: 5, "],
-    ["null", null, "at: null is not a rule; false, or { limit: 5, "],
-    ["true", true, "at: true is not a rule; false, or { limit: 5, "],
-    ["a text", "5/m", "at: '5/m' is not a rule; false, or { limit: 5, "],
-    ["an empty group", { ...RULE, group: "" }, "at.group: '' is not a group; a non-empty text"],
-    ["a number for a group", { ...RULE, group: 1 }, "at.group: 1 is not a group; a non-empty text"],
+    ["nothing", undefined, "at: undefined is not a rule; false, or a rule such as { limit: 5, "],
+    ["null", null, "at: null is not a rule; false, or a rule such as { limit: 5, "],
+    ["true", true, "at: true is not a rule; false, or a rule such as { limit: 5, "],
+    ["a text", "5/m", "at: '5/m' is not a rule; false, or a rule such as { limit: 5, "],
+    ["an empty group", { ...RULE, group: "" }, "at.group: '' is not a group; a non-empty string"],
+    ["a number for a group", { ...RULE, group: 1 }, "at.group: 1 is not a group; a non-empty string"],
     ["a name that is a symbol", { ...RULE, name: Symbol("a") }, "at.name: a is not a name; "],
     ["a list for a name", { ...RULE, name: [Symbol("a")] }, "at.name: "],
     [

@@ -51,13 +51,13 @@ export function readRouteRule<T>(written: unknown, route: GuardedRoute, use: (ru
 
 function parse(written: unknown, { label, counter = label, besides = [] }: GuardedRoute): WrittenRule {
   if (typeof written !== "object" || written === null) {
-    const accepted = 'false, or { limit: 5, window: "1 minute" }'
+    const accepted = 'false, or a rule such as { limit: 5, window: "1 minute" }'
     throw new InvalidOptionError([{ path: "", message: `${inspect(written)} is not a rule`, accepted }])
   }
   const { group, ...rest }: { readonly group?: unknown; readonly [name: string]: unknown } = { ...written }
   if (group !== undefined && (typeof group !== "string" || group === "")) {
     const message = `${inspect(group)} is not a group`
-    throw new InvalidOptionError([{ path: "group", message, accepted: "a non-empty text" }])
+    throw new InvalidOptionError([{ path: "group", message, accepted: "a non-empty string" }])
   }
   return {
     key: group === undefined ? `route ${counter}` : `group ${group}`,

@@ -72,7 +72,7 @@ const TRIGGERS: Trigger[] = [
     RULE,
     [{ remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }],
   ],
-  ["SLUICE_CREATED_IN_HANDLER", "Create it once, when the app starts", RULE, undefined, false],
+  ["SLUICE_CREATED_IN_HANDLER", "Create the limiter once, when the app starts", RULE, undefined, false],
   [
     "SLUICE_CLIENT_CHOSEN_FIELD",
     'uses "user_id", which is read from the request, so clients can choose its value. Set fields: {',
