@@ -77,8 +77,9 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
 const MOUNTED_ELSEWHERE = {
   path: "",
-  message: "the middleware of @sluice/express was called by another framework, without a response of Express",
-  accepted: "an app of Express; rateLimit of @sluice/koa in Koa, and of @sluice/fastify in Fastify",
+  message:
+    "the middleware of @sluice/express was called without an Express response, probably by another framework",
+  accepted: "an Express app; use @sluice/koa for Koa and @sluice/fastify for Fastify",
 }
 
 class ExpressExchange extends NodeExchange<Request> {

@@ -228,7 +228,7 @@ describe("a plugin that is called, as other frameworks' middleware is made,", ()
     "keeps the app from starting where it is called, and says how to register it",
     (given) => {
       expect(() => (rateLimit as (options?: object) => unknown)(given)).toThrow(
-        'handed to Fastify beside them; accepted: app.register(rateLimit, { limit: 100, window: "1 minute" })',
+        'so it must be registered and not called; accepted: app.register(rateLimit, { limit: 100, window: "1 minute" })',
       )
     },
   )

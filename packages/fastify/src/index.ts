@@ -114,19 +114,18 @@ export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(plu
 
 const CALLED = {
   path: "",
-  message:
-    "rateLimit of @sluice/fastify is a plugin: not called with them, but handed to Fastify beside them",
+  message: "rateLimit of @sluice/fastify is a plugin, so it must be registered and not called",
   accepted:
     'app.register(rateLimit, { limit: 100, window: "1 minute" }); ' +
-    "rateLimit of @sluice/express in Express, and of @sluice/koa in Koa",
+    "use @sluice/express for Express and @sluice/koa for Koa",
 }
 
 const NO_LAST_HOOK = new InvalidOptionError([
   {
     path: "hook",
     message:
-      "this release of Fastify does not let the limiter decide after every preHandler, so it decides in onRequest",
-    accepted: 'hook: "preHandler", in an app that adds its hooks before the limiter',
+      "this version of Fastify does not let the limiter decide after every preHandler, so the limiter decides in onRequest",
+    accepted: 'hook: "preHandler", with the limiter registered after the hooks of the app',
   },
 ])
 

@@ -67,6 +67,6 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
 const MOUNTED_ELSEWHERE = {
   path: "",
-  message: "the middleware of @sluice/koa was called by another framework, without a context of Koa",
-  accepted: "an app of Koa; rateLimit of @sluice/express in Express, and of @sluice/fastify in Fastify",
+  message: "the middleware of @sluice/koa was called without a Koa context, probably by another framework",
+  accepted: "a Koa app; use @sluice/express for Express and @sluice/fastify for Fastify",
 }
