@@ -105,7 +105,7 @@ function waitOptionsOf(ruleChecks: readonly RuleCheck[], { client, draining }: L
 function warnOfClock(error: unknown, warner: Warner): void {
   warner.once(
     "SLUICE_CALLBACK_FAILED",
-    `clock.wait failed: ${textOf(error)}. Requests that would have to wait are refused with 503. Fix clock.wait, or leave it out to wait by timers.`,
+    `clock.wait failed: ${textOf(error)}. Requests that would have to wait are refused with 503. Fix clock.wait, or leave it out to use timers.`,
     "clock.wait",
     error,
   )

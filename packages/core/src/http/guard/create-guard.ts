@@ -39,7 +39,7 @@ function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Reques
     .map((path) => ({
       path,
       message: "is given together with limiter",
-      accepted: "this option in createLimiter(), which makes the limiter",
+      accepted: "limiter alone, with this option given to createLimiter()",
     }))
   if (!(options.limiter instanceof RequestLimiter)) {
     problems.push({

@@ -1182,7 +1182,7 @@ describe("createGuard", () => {
 
   it("refuses options beside a limiter, each of them", () => {
     const limiter = createLimiter({ ...limit(5), logger: QUIET })
-    const accepted = "this option in createLimiter(), which makes the limiter"
+    const accepted = "limiter alone, with this option given to createLimiter()"
     const message = "is given together with limiter"
     expect(problemsOf({ limiter, limit: 5, onRejected() {} })).toEqual([
       { path: "limit", message, accepted },

@@ -367,7 +367,7 @@ it.each([
   check()
   for (const held of [check(), check()]) expect(((await held.outcome) as Outcome).rejection?.status).toBe(503)
   const failed =
-    "SLUICE_CALLBACK_FAILED: clock.wait failed: Error: broken. Requests that would have to wait are refused with 503. Fix clock.wait, or leave it out to wait by timers."
+    "SLUICE_CALLBACK_FAILED: clock.wait failed: Error: broken. Requests that would have to wait are refused with 503. Fix clock.wait, or leave it out to use timers."
   expect(warned).toEqual([failed])
 })
 
