@@ -102,7 +102,7 @@ describe("commandsOf", () => {
     ["a URL text", "redis://localhost", "a URL is not a client: the app makes the client, and closes it"],
     ["a URL", new URL("redis://localhost"), "a URL is not a client: the app makes the client, and closes it"],
     ["options", { host: "localhost", port: 6379 }, "a plain object is not a Redis client"],
-    ["another object", new Map(), "an instance of Map is not a Redis client"],
+    ["another object", new Map(), "an object of Map is not a Redis client"],
     ["an object of no class", Object.create(null), "a plain object is not a Redis client"],
     ["a class", Redis, "the function Redis is not a client: call it"],
     ["a nameless function", () => createClient(), "the function without a name is not a client: call it"],
