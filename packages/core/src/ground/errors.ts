@@ -8,7 +8,7 @@ export interface Problem {
   readonly path: string
   /** The mistake, with the value: `"5 minuts" is not a window`. */
   readonly message: string
-  /** The accepted input: `a positive whole number of milliseconds, or a text such as "90 seconds"`. */
+  /** The accepted input: `a positive whole number of milliseconds, or a string such as "90 seconds"`. */
   readonly accepted?: string
   /** Name of the invalid rule, if it is known. */
   readonly rule?: string

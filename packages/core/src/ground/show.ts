@@ -83,7 +83,7 @@ function describe(value: unknown): string {
   }
 }
 
-/** Returns a text such as `an object of Redis`, or undefined for a list or an object from a document or a literal. */
+/** Returns a text such as `an instance of Redis`, or undefined for a list or an object from a document or a literal. */
 export function classOf(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
   const name = (value.constructor as { readonly name?: unknown } | null | undefined)?.name
