@@ -31,7 +31,7 @@ describe("a contract", () => {
     contract.add("rejects", show)
     contract.add("lists", show)
     expect(() => contract.done()).toThrow(
-      "No behaviour has the name of a deviation: reject. There are:\nrejects\nlists",
+      "A deviation names an unknown behavior: reject. The known behaviors are:\nrejects\nlists",
     )
   })
 
@@ -39,6 +39,6 @@ describe("a contract", () => {
     const contract = new Contract()
     contract.add("lists", show)
     contract.add("lists", show)
-    expect(() => contract.done()).toThrow("Two behaviours have one name: lists")
+    expect(() => contract.done()).toThrow("Two behaviors have the same name: lists. Rename one of them.")
   })
 })

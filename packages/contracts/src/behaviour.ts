@@ -46,9 +46,12 @@ export class Contract {
   done(): readonly Behaviour[] {
     const names = this.#behaviours.map(({ name }) => name)
     const twice = names.find((name, i) => names.indexOf(name) !== i)
-    if (twice !== undefined) throw new Error(`Two behaviours have one name: ${twice}`)
+    if (twice !== undefined)
+      throw new Error(`Two behaviors have the same name: ${twice}. Rename one of them.`)
     const unknown = [...this.#reasons.keys()].find((name) => !names.includes(name))
     if (unknown === undefined) return this.#behaviours
-    throw new Error(`No behaviour has the name of a deviation: ${unknown}. There are:\n${names.join("\n")}`)
+    throw new Error(
+      `A deviation names an unknown behavior: ${unknown}. The known behaviors are:\n${names.join("\n")}`,
+    )
   }
 }

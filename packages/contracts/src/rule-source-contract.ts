@@ -81,14 +81,14 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   /** Returns everything that the source lists, in one list. */
   const listed = async (source: RuleSource, options?: LoadOptions): Promise<FoundRules[]> => {
     const found: FoundRules[] = []
-    if (source.loadAll === undefined) throw new Error("the source cannot list")
+    if (source.loadAll === undefined) throw new Error("The source does not have loadAll().")
     for await (const page of source.loadAll(options)) found.push(...page)
     return found
   }
 
   /** Loads the rules of "checkout" synchronously. */
   const loadedNow = (source: RuleSource): LoadedNow => {
-    if (source.loadSync === undefined) throw new Error("the source cannot load synchronously")
+    if (source.loadSync === undefined) throw new Error("The source does not have loadSync().")
     return source.loadSync("checkout")
   }
 

@@ -51,7 +51,7 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
       ["subscribe", (store) => (store.subscribe === undefined ? closed() : store.subscribe(() => {}))],
     ]
     function closed(): never {
-      throw new ClosedError("This store tells nothing.")
+      throw new ClosedError("This store does not have subscribe().")
     }
 
     for (const [method, call] of calls) {

@@ -84,14 +84,14 @@ export function looked(answers: readonly StoreResult[]): readonly Looked[] {
 /** Takes for one request and returns the answer. */
 export async function takeOne(store: Store, ...checks: Check[]): Promise<Looked> {
   const [answer] = looked(await store.take([checks]))
-  if (answer === undefined) throw new Error("The store did not answer the request.")
+  if (answer === undefined) throw new Error("The store did not return a result for the request.")
   return answer
 }
 
 /** Peeks for one request and returns the answer. */
 export async function peekOne(store: Store, ...checks: Check[]): Promise<Looked> {
   const [answer] = looked(await store.peek([checks]))
-  if (answer === undefined) throw new Error("The store did not answer the request.")
+  if (answer === undefined) throw new Error("The store did not return a result for the request.")
   return answer
 }
 

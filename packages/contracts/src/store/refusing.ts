@@ -311,5 +311,5 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
 }
 
 function stateless(): never {
-  throw new Error("The store told nothing of the penalty.")
+  throw new Error("The store did not return a result for the penalty.")
 }

@@ -209,7 +209,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
         await takeOne(store, { ...log, cost: 3 })
         clock.advance(20_000)
         const [nothing] = (await takeOne(store, { ...log, cost: 0 }, ...beside)).checks
-        if (nothing === undefined) throw new Error("the store has told nothing")
+        if (nothing === undefined) throw new Error("The store did not return a result for the check.")
         clock.advance(5_000)
         await takeOne(store, log)
         await store.refund([{ policy: LOG, partition, units: -2, after: nothing.state }])
