@@ -35,7 +35,7 @@ describe("sluice rules check", () => {
     const [services, list] = [fixture("services.yaml"), fixture("contract-list.json")]
     const { out } = await sluice(["rules", "check", services, list])
     const said = "is missing, so all requests of the service share this limit"
-    const accepted = '    accepted: "service" to say so, or "ip" to limit each client address'
+    const accepted = '    accepted: "service" to make this explicit, or "ip" to limit each client address'
     expect(out.split("\n")).toEqual([
       `${services}:8:7: note: service "7" rules[0].field: ${said}`,
       accepted,
@@ -105,7 +105,7 @@ describe("sluice rules check", () => {
       "  - { name: b, limit: 5, window: 60 ms }\n  - { name: c, limit: 5, window: 1000 }\n"
     const both = await fileOf("both.yaml", rules)
     const doubt = (place: string) =>
-      `${place}: 60 without a unit is milliseconds\n    accepted: "60 seconds", or "60 ms" if that is meant\n`
+      `${place}: 60 without a unit means milliseconds\n    accepted: "60 seconds", or "60 ms" if you mean milliseconds\n`
     const wrong = await sluice(["rules", "check", both])
     expect(wrong.out).toContain(doubt(`${both}:3:26: warning: rules[1].window`))
     expect(wrong.out).toMatch(/\n1 problem in 1 file\n$/)
@@ -137,9 +137,9 @@ describe("sluice rules check", () => {
     const { code, out } = await sluice(["rules", "check", file])
     expect(code).toBe(0)
     expect(out.split("\n").filter((line) => line.startsWith(file))).toEqual([
-      `${file}:2:64: warning: rules[0].match.methods[1]: "PSOT" is no method that Node knows; did you mean "POST"?`,
-      `${file}:3:28: warning: rules[1].window: 60 without a unit is milliseconds`,
-      `${file}:3:59: warning: rules[1].match.methods[0]: "X-GATEWAY" is no method that Node knows`,
+      `${file}:2:64: warning: rules[0].match.methods[1]: "PSOT" is not an HTTP method that Node knows; did you mean "POST"?`,
+      `${file}:3:28: warning: rules[1].window: 60 without a unit means milliseconds`,
+      `${file}:3:59: warning: rules[1].match.methods[0]: "X-GATEWAY" is not an HTTP method that Node knows`,
     ])
   })
 
@@ -148,7 +148,7 @@ describe("sluice rules check", () => {
     const file = await fileOf("paths.yaml", `rules:\n  - { name: a, limit: 5, window: 1m, ${match} }\n`)
     const { code, out } = await sluice(["rules", "check", file])
     expect(code).toBe(0)
-    const doubt = '"{id}" is the text "id" or nothing, and no parameter; did you mean ":id"?'
+    const doubt = '"{id}" is the optional text "id", not a parameter; did you mean ":id"?'
     expect(out).toContain(`${file}:2:47: warning: rules[0].match.path: ${doubt}\n`)
     expect(out).toContain("rules[0].match.methods[0]")
   })
@@ -179,7 +179,7 @@ describe("sluice rules check", () => {
     const refused = (name: string, bytes: number) => ({
       code: 2,
       out: "",
-      err: `error: ${name} has more than ${bytes} bytes: shorten it, or raise --max-bytes, and maxBytes where an app gives it to fileRules\n`,
+      err: `error: ${name} has more than ${bytes} bytes: shorten it, or raise --max-bytes; apps that load it with fileRules need a higher maxBytes, too\n`,
     })
     expect(await sluice(["rules", "check", more as string])).toEqual(refused(more as string, 2 ** 20))
     const stdin = rules.padEnd(2 ** 20 + 1, "x")
@@ -191,7 +191,7 @@ describe("sluice rules check", () => {
     )
     expect(await sluice(["rules", "check", "-", "--max-bytes", "1MB"])).toMatchObject({
       code: 2,
-      err: expect.stringContaining("argument '1MB' is invalid. It is a whole number from 1."),
+      err: expect.stringContaining("argument '1MB' is invalid. Expected a whole number, 1 or more."),
     })
   })
 
@@ -208,9 +208,11 @@ describe("sluice rules check", () => {
       out: "",
       err: `error: ${missing} does not exist: correct the path\n`,
     })
-    expect((await sluice(["rules", "check", folder])).err).toContain("is a folder: give the path of a file")
+    expect((await sluice(["rules", "check", folder])).err).toContain(
+      "is a folder: give the path of a YAML or JSON file",
+    )
     expect((await sluice(["rules", "check", fixture("not-utf-8.yaml")])).err).toContain(
-      "is not text: save it in UTF-8",
+      "is not UTF-8 text: save it as UTF-8",
     )
     expect((await sluice(["rules", "check", `${missing}\0`])).err).toContain("cannot be read: ")
     expect(JSON.parse((await sluice(["rules", "check", missing, "--json"])).out)).toEqual({

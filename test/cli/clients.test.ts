@@ -43,7 +43,7 @@ describe("sluice clients", () => {
     const shown = await run(["show", ...client])
     expect(shown).toMatchObject({ code: 0, err: "" })
     expect(shown.out).toMatch(
-      /^refused: the limit is used up, for \d+ s more\n0 of 3 left, all of them in \d+ s\n$/,
+      /^refused: the limit is used up, for \d+ s more\n0 of 3 left, all of them again in \d+ s\n$/,
     )
     expect(await run(["reset", ...client])).toEqual({
       code: 0,
@@ -72,7 +72,7 @@ describe("sluice clients", () => {
     const client = ["--service", "shop", "per-user", "ada"]
     expect(await run(["show", "per-user", "ada"])).toMatchObject({
       code: 2,
-      err: "error: say whose rule with --service\n",
+      err: "error: --service is missing: give the service that the rule belongs to\n",
     })
     expect(await run(["block", ...client])).toMatchObject({ code: 2, err: expect.stringContaining("--for") })
     expect(await run(["show", "--service", "shop", "per-usr", "ada"])).toEqual({
@@ -137,7 +137,7 @@ describe("sluice clients", () => {
   it("says that a client is on the allow list, or that a rule is in shadow", async () => {
     const show = async (user: string) => (await run(["show", "--service", "shop", "trial", user])).out
     expect(await show("root")).toBe("not counted: the rule's allow list names the client\n")
-    expect(await show("ada")).toMatch(/\na shadow rule: it admits the client in any case\n$/)
+    expect(await show("ada")).toMatch(/\na shadow rule: it never refuses the client\n$/)
     expect((await run(["show", "--service", "shop", "per-user", "ada"])).out).not.toContain("shadow")
   })
 
@@ -154,7 +154,7 @@ describe("sluice clients", () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const { code, out } = await run(["show", "--service", "shop", "per-user", "ada", "--url", url])
     server.close()
-    expect([code, out]).toEqual([0, "refused: frozen, for 2 s more\n0 of 5 left, all of them in 9 s\n"])
+    expect([code, out]).toEqual([0, "refused: frozen, for 2 s more\n0 of 5 left, all of them again in 9 s\n"])
   })
 
   it("calls a service below a path", async () => {

@@ -75,7 +75,7 @@ describe("the program", () => {
     })
     child.stdin?.end("rules: { limit: 5, window: 1m }\n")
     expect(await new Promise((resolve) => child.once("close", resolve))).toBe(2)
-    expect(err).toBe("error: what was found cannot be written: ENOSPC: no space left on device, write\n")
+    expect(err).toBe("error: the output cannot be written: ENOSPC: no space left on device, write\n")
   })
 
   it("takes rules to a table and back, with no settings of AWS on this machine", async () => {

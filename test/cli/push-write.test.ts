@@ -62,8 +62,8 @@ describe("a file that cannot take the versions", () => {
       code: 0,
       out: "a: registered, version 1\n  + service-1m\n",
       err:
-        `warning: ${file} has been changed since it was read, and is left as it is\n` +
-        "  a is version 1 in the table: write it into the file before the next push\n",
+        `warning: ${file} has changed since it was read, so it was not overwritten\n` +
+        "  a is version 1 in the table: write this version into the file before the next push\n",
     })
     expect(await readFile(file, "utf8")).toBe(edited)
     expect(await readdir(folder)).toEqual(["rules.yaml"])
@@ -73,7 +73,7 @@ describe("a file that cannot take the versions", () => {
     await writeFile(file, RULES)
     const edited = `\ufeff${RULES}`
     meanwhile(() => writeFile(file, edited))
-    expect((await run("push", file, "--write")).err).toContain("has been changed since it was read")
+    expect((await run("push", file, "--write")).err).toContain("has changed since it was read")
     expect(await readFile(file, "utf8")).toBe(edited)
   })
 
@@ -132,8 +132,8 @@ describe("a file that cannot take the versions", () => {
     const { code, out, err } = await run("push", file, "--write", "--force")
     expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^a: registered, version 1\n/) })
     expect(err).toBe(
-      `warning: ${file} is written in a way that versions cannot be put into, and is left as it is\n` +
-        "  a is version 1 in the table: write it into the file before the next push\n",
+      `warning: ${file} has a format that versions cannot be written into, so it was not changed\n` +
+        "  a is version 1 in the table: write this version into the file before the next push\n",
     )
     expect(await readFile(file, "utf8")).toBe(text)
   })
@@ -186,7 +186,7 @@ describe("rules that the table cannot have", () => {
     const { code, out, err } = await run("push", file)
     expect({ code, out }).toEqual({ code: 1, out: "a: registered, version 1\n" })
     expect(err).toMatch(
-      /^error: Wrong rules: rules: of service "b" are \d+ bytes, too large for an item of DynamoDB.*\n$/,
+      /^error: Wrong rules: rules: of service "b" are \d+ bytes, too large for a DynamoDB item.*\n$/,
     )
   })
 })

@@ -119,9 +119,9 @@ describe("push", () => {
     const { code, out, err } = await run("push", file)
     expect({ code, out }).toEqual({ code: 1, out: "" })
     expect(err).toBe(
-      `checkout: not registered: the rules in ${file} were written as the first ones, and the table has version 1\n` +
-        "  it would change:\n  ~ daily\n      limit: 10 -> 20\n" +
-        "  look at them with pull, then push with --if-version 1 what is to replace them\n",
+      `checkout: not registered: the rules in ${file} were written for a new service, but the table has version 1\n` +
+        "  the push would change:\n  ~ daily\n      limit: 10 -> 20\n" +
+        "  to replace these rules, check them with pull, then push with --if-version 1\n",
     )
     expect((await registry().get("checkout"))?.version).toBe(1)
     expect(await json("push", file)).toMatchObject({
@@ -138,7 +138,7 @@ describe("push", () => {
     const { code, err } = await run("push", file)
     expect(code).toBe(1)
     expect(err).toContain(
-      "are based on version 3, and the table has no rules for it any more\n  register them anew",
+      "are based on version 3, but the table no longer has rules for it\n  to register them again",
     )
     expect((await run("push", file, "--if-version", "0")).code).toBe(0)
   })
@@ -151,9 +151,11 @@ describe("push", () => {
     const refused = await run("push", file)
     expect(refused.code).toBe(1)
     expect(refused.err).toContain(
-      `checkout: not registered: the rules in ${file} were written as the first ones, and the table has rules without a version\n`,
+      `checkout: not registered: the rules in ${file} were written for a new service, but the table has rules without a version\n`,
     )
-    expect(refused.err).toContain("then push with --if-version 0 what is to replace them\n")
+    expect(refused.err).toContain(
+      "to replace these rules, check them with pull, then push with --if-version 0\n",
+    )
     expect(await registry().get("checkout")).toEqual(before)
     await writeFile(file, RULES.replace("rules:", "version: 0 # as pulled\nrules:"))
     expect(await run("push", file)).toMatchObject({
@@ -200,7 +202,7 @@ describe("push", () => {
     const { code, out, err } = await run("push", file)
     expect({ code, out }).toEqual({ code: 1, out: "" })
     expect(err).toMatch(/:6:\d+: rules\[0\]\.rate\.unit: "minit" is not a unit\n/)
-    expect(err).toMatch(/\n1 problem in .*: nothing has been done\n$/)
+    expect(err).toMatch(/\n1 problem in .*: nothing was changed\n$/)
     expect(await json("push", file)).toMatchObject({ ok: false, problems: [{ file, line: 6 }] })
     expect(await registry().get("checkout")).toBeUndefined()
   })
@@ -211,8 +213,8 @@ describe("push", () => {
     expect({ code, err }).toEqual({
       code: 0,
       err:
-        `${file}:2:20: warning: rules.window: 60 without a unit is milliseconds\n` +
-        '    accepted: "60 seconds", or "60 ms" if that is meant\n',
+        `${file}:2:20: warning: rules.window: 60 without a unit means milliseconds\n` +
+        '    accepted: "60 seconds", or "60 ms" if you mean milliseconds\n',
     })
     expect((await registry().get("checkout"))?.rules).toMatchObject([{ window: 60 }])
   })
@@ -222,11 +224,11 @@ describe("push", () => {
     expect(await run("push", file)).toEqual({
       code: 2,
       out: "",
-      err: `error: ${file}:1: the document has no service_id: write one into it, or say whose it is with --service\n`,
+      err: `error: ${file}:1: the document has no service_id: add one, or name the service with --service\n`,
     })
     expect((await run("push", file, "--service", "search")).out).toBe("search: registered, version 1\n")
     expect((await run("push", file, "--service", "a", "--service", "b")).err).toContain(
-      'has no rules for service "a"; it has none of any service',
+      'has no rules for service "a"; it has no services',
     )
     await writeFile(file, RULES)
     expect((await run("push", file, "--service", "search")).err).toContain('it has "checkout"')
@@ -261,7 +263,7 @@ describe("a file that is read for the table", () => {
       const large = RULES.padEnd(2 ** 20 + 1, "#")
       await writeFile(file, large)
       const refused = (name: string) =>
-        `error: ${name} has more than 1048576 bytes: shorten it, or raise --max-bytes, and maxBytes where an app gives it to fileRules\n`
+        `error: ${name} has more than 1048576 bytes: shorten it, or raise --max-bytes; apps that load it with fileRules need a higher maxBytes, too\n`
       expect(await run(command, file)).toEqual({ code: 2, out: "", err: refused(file) })
       expect(await runWith({ stdin: large }, command, "-")).toMatchObject({
         code: 2,
@@ -380,10 +382,10 @@ rules:
     const { code, out } = await run("diff", file)
     expect(code).toBe(1)
     expect(out).toMatch(
-      /\n {2}! wrong in the table: table ".*" service "checkout" rules\[0\]\.limit: 0 is not a limit\n$/,
+      /\n {2}! invalid in the table: table ".*" service "checkout" rules\[0\]\.limit: 0 is not a limit\n$/,
     )
     await writeFile(file, "service_id: checkout\nrules: 5\n")
-    expect((await run("diff", file)).err).toContain("nothing has been done")
+    expect((await run("diff", file)).err).toContain("nothing was changed")
   })
 })
 
@@ -466,13 +468,13 @@ rules:
     expect(await run("pull")).toEqual({
       code: 1,
       out: "",
-      err: `table ${table} has no rules of any service\n`,
+      err: `table ${table} does not have any rules\n`,
     })
     const path = join(folder, "none.yaml")
     const { code, out, err } = await run("pull", "-s", "nobody", "-o", path)
     expect({ code, out }).toEqual({ code: 1, out: "" })
     expect(err).toBe(
-      `nobody: no rules in table ${table}; \`sluice rules list --table ${table}\` shows whose are there\n`,
+      `nobody: no rules in table ${table}; \`sluice rules list --table ${table}\` lists the services that have rules\n`,
     )
     await expect(readFile(path)).rejects.toThrow("ENOENT")
   })
@@ -484,7 +486,7 @@ rules:
       expect(code).toBe(1)
       expect(out).toMatch(/service_id"?: "?broken/)
       expect(err).toMatch(
-        /^broken: not all .* would remove the rest:\n {2}table .* rules\[0\]\.limit: 0 is not a limit\n$/,
+        /^broken: some rules in the table are invalid .* would remove them:\n {2}table .* rules\[0\]\.limit: 0 is not a limit\n$/,
       )
     }
   })
@@ -512,7 +514,7 @@ describe("list", () => {
       code: 1,
       out: expect.stringContaining("\nb         4        0      1\n"),
     })
-    expect(err).toMatch(/rules\[0\]\.limit: 0 is not a limit\n1 problem: what is wrong is not in force\n$/)
+    expect(err).toMatch(/rules\[0\]\.limit: 0 is not a limit\n1 problem: invalid rules are not in force\n$/)
     expect(await json("list")).toEqual({
       ok: false,
       services: [
@@ -530,7 +532,7 @@ describe("list", () => {
   it("says that a table is empty", async () => {
     expect(await run("list")).toEqual({
       code: 0,
-      out: `table ${table} has no rules of any service\n`,
+      out: `table ${table} does not have any rules\n`,
       err: "",
     })
   })
@@ -542,7 +544,7 @@ describe("remove", () => {
     expect(await run("remove", "checkout", "--if-version", "2")).toEqual({
       code: 1,
       out: "",
-      err: "checkout: not removed: --if-version is 2, and the table has version 1\n",
+      err: "checkout: not removed: --if-version is 2, but the table has version 1\n",
     })
     expect(await json("remove", "checkout", "--if-version", "2")).toMatchObject({
       ok: false,
@@ -661,7 +663,7 @@ describe("a push that is interrupted", () => {
     for (const { code, out, err } of ran) {
       if (code === 0) continue
       expect(err).toMatch(
-        /^a: not registered: .* and the table has version 1\n.*\n {2}~ service-1m\n {6}limit: \d -> \d\n/,
+        /^a: not registered: .* but the table has version 1\n.*\n {2}~ service-1m\n {6}limit: \d -> \d\n/,
       )
       expect(out).toMatch(/^own-\d: not tried\n/)
     }

@@ -62,7 +62,7 @@ describe("a wrong command line", () => {
     [["a.yaml"], "error: unknown command 'a.yaml'\n"],
     [["rules", "chek", "a"], "error: unknown command 'chek'\n(Did you mean check?)\n"],
     [["rules", "list", "--tabel", "a"], "error: unknown option '--tabel'\n(Did you mean --table?)\n"],
-    [["rules", "list"], "error: say which DynamoDB table with --table\n"],
+    [["rules", "list"], "error: --table is missing: give the name of the DynamoDB table\n"],
     [["rules", "check"], "error: missing required argument 'files'\n"],
     [
       ["rules", "list", "extra", "--table", "a"],
@@ -70,7 +70,7 @@ describe("a wrong command line", () => {
     ],
     [
       ["rules", "push", "a", "--table", "t", "--if-version", "-1"],
-      "error: option '--if-version <n>' argument '-1' is invalid. It is a whole number from 0.\n",
+      "error: option '--if-version <n>' argument '-1' is invalid. Expected a whole number, 0 or more.\n",
     ],
     [
       ["rules", "push", "a", "--table", "t", "--if-version", "1", "--force"],
@@ -86,15 +86,15 @@ describe("a wrong command line", () => {
     ],
     [
       ["rules", "remove", "", "--table", "rules", "--force"],
-      "error: command-argument value '' is invalid for argument 'service'. It is empty; is a variable of the shell not set?\n",
+      "error: command-argument value '' is invalid for argument 'service'. It is empty; check whether a shell variable is not set.\n",
     ],
     [
       ["rules", "pull", "--table", "rules", "--service", ""],
-      "error: option '-s, --service <id>' argument '' is invalid. It is empty; is a variable of the shell not set?\n",
+      "error: option '-s, --service <id>' argument '' is invalid. It is empty; check whether a shell variable is not set.\n",
     ],
     [
       ["rules", "remove", "checkout", "--table", "rules"],
-      "error: say which version is to be removed with --if-version (`list` shows it), or remove any with --force\n",
+      "error: --if-version is missing: give the version to remove (`list` shows it), or remove any version with --force\n",
     ],
   ])("%j ends with 2 and says what was meant", async (argv, err) => {
     expect(await sluice(argv)).toEqual({ code: 2, out: "", err })
@@ -129,7 +129,7 @@ describe("a wrong command line", () => {
 describe("a mistake of the program itself", () => {
   it("is one line that says how to report it, and a stack only when it is asked for", async () => {
     const failure = new TypeError("no such\nthing")
-    const line = "a mistake in sluice: no such\nthing; please report it with what SLUICE_DEBUG=1 shows"
+    const line = "a bug in sluice: no such\nthing; please report it with the output of SLUICE_DEBUG=1"
     const argv = ["rules", "check", "-"]
     expect(await sluice(argv, { failure })).toEqual({
       code: 4,
@@ -149,7 +149,7 @@ describe("a mistake of the program itself", () => {
     expect(await sluice(["rules", "check", "-"], { failure: "gone", env: { SLUICE_DEBUG: "1" } })).toEqual({
       code: 4,
       out: "",
-      err: "error: a mistake in sluice: gone; please report it with what SLUICE_DEBUG=1 shows\n",
+      err: "error: a bug in sluice: gone; please report it with the output of SLUICE_DEBUG=1\n",
     })
   })
 })

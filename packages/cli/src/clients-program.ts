@@ -17,31 +17,32 @@ export function addClientsCommand(
     .helpCommand(false)
     .addHelpText("after", CLIENTS_HELP)
 
-  clientCommand(clients, "show", "Shows what a rule has counted for a client, and why it refuses it.")
+  clientCommand(clients, "show", "Shows what a rule has counted for a client, and why it refuses the client.")
     .addHelpText("after", help("sluice clients show --service checkout per-user ada", "shown"))
     .action(async (rule: string, client: string[], options) =>
       done(await show(rule, client, requireService(options), io)),
     )
 
-  clientCommand(clients, "reset", "Forgets what a rule has counted for a client, and ends a block.")
+  clientCommand(clients, "reset", "Resets what a rule has counted for a client, and ends a block.")
     .addHelpText("after", help("sluice clients reset --service checkout per-user ada", "reset"))
     .action(async (rule: string, client: string[], options) =>
       done(await change("ResetClient", rule, client, requireService(options), io)),
     )
 
   clientCommand(clients, "block", "Makes a rule refuse a client for some time.")
-    .option("--for <time>", 'how long, such as "1 hour" or 15m; always needed')
+    .option("--for <time>", 'how long, such as "1 hour" or 15m (required)')
     .addHelpText(
       "after",
       help('sluice clients block --service checkout per-user ada --for "1 hour"', "blocked"),
     )
     .action(async (rule: string, client: string[], options) => {
       const { for: time, ...others } = requireService(options)
-      if (time === undefined) throw new UsageError('say how long with --for, such as --for "1 hour"')
+      if (time === undefined)
+        throw new UsageError('--for is missing: give the time to block the client, such as --for "1 hour"')
       done(await change("BlockClient", rule, client, { ...others, for: time }, io))
     })
 
-  clientCommand(clients, "unblock", "Ends a block of a client, and keeps what was counted.")
+  clientCommand(clients, "unblock", "Ends the block of a client, and keeps what was counted.")
     .addHelpText("after", help("sluice clients unblock --service checkout per-user ada", "unblocked"))
     .action(async (rule: string, client: string[], options) =>
       done(await change("UnblockClient", rule, client, requireService(options), io)),
@@ -59,10 +60,10 @@ function clientCommand(clients: Command, name: string, description: string): Com
       "[client...]",
       "the values of the rule's fields: one for most rules, none if it counts the whole service",
     )
-    .option("-s, --service <id>", "whose rule; always needed")
+    .option("-s, --service <id>", "the service that the rule belongs to (required)")
     .option(
       "--url <url>",
-      "the HTTP door of the decision service (default: SLUICE_URL, or http://127.0.0.1:8080)",
+      "the HTTP address of the decision service (default: SLUICE_URL, or http://127.0.0.1:8080)",
     )
     .addOption(jsonOption())
 }
@@ -72,7 +73,7 @@ function requireService<T extends Partial<ClientsOptions> & { readonly for?: str
   options: T,
 ): T & ClientsOptions {
   const { service = "" } = options
-  if (service === "") throw new UsageError("say whose rule with --service")
+  if (service === "") throw new UsageError("--service is missing: give the service that the rule belongs to")
   return { ...options, service }
 }
 
@@ -83,8 +84,8 @@ Example:
 
 Exit codes:
   0  ${ok}
-  1  refused by the service: no such rule, a wrong client, or a wrong token
-  2  wrong usage
+  1  refused by the service: unknown rule, invalid client or invalid token
+  2  invalid command line
   3  the service could not be reached, or its store did not answer`
 }
 
@@ -94,4 +95,4 @@ Example:
   sluice clients show --service checkout per-user ada
   sluice clients reset --service checkout per-user ada
 
-SLUICE_TOKEN is the token that registers the rules of the service.`
+SLUICE_TOKEN is the token that may register the rules of the service.`

@@ -18,9 +18,7 @@ export async function writeVersions(
   try {
     const written = await withVersions(text, isJsonName(name) ? "json" : "yaml", versions)
     if (written === undefined) {
-      throw new UsageError(
-        `${name} is written in a way that versions cannot be put into, and is left as it is`,
-      )
+      throw new UsageError(`${name} has a format that versions cannot be written into, so it was not changed`)
     }
     // The text lacks the byte order mark, and otherwise has the same length as its bytes.
     const mark = bytes.length > Buffer.byteLength(text) ? "\ufeff" : ""
@@ -32,7 +30,7 @@ export async function writeVersions(
       tinted("bad", `warning: ${error.message}`),
       ...versions.map(
         ({ service, version }): OutputLine =>
-          `  ${service} is version ${version} in the table: write it into the file before the next push`,
+          `  ${service} is version ${version} in the table: write this version into the file before the next push`,
       ),
     ]
   }

@@ -10,7 +10,7 @@ for (const stream of [process.stdout, process.stderr]) {
     if (error.code === "EPIPE") process.exit()
     // If standard error itself has failed, only the exit code can report it.
     if (stream === process.stdout)
-      process.stderr.write(`error: what was found cannot be written: ${error.message}\n`)
+      process.stderr.write(`error: the output cannot be written: ${error.message}\n`)
     process.exit(EXIT.usage)
   })
 }

@@ -3,7 +3,7 @@ import { MAX_BYTES } from "./rules-file.ts"
 
 /** Returns the option `--json`, which every command has. */
 export function jsonOption(): Option {
-  return new Option("--json", "print JSON, errors too")
+  return new Option("--json", "print JSON, including errors")
 }
 
 /** Returns the option `--service`, which may be repeated. */
@@ -12,7 +12,7 @@ export function serviceOption(description: string): Option {
     ...earlier,
     parseService(text),
   ]
-  return new Option("-s, --service <id>", `${description}; may be repeated`).argParser(collect)
+  return new Option("-s, --service <id>", `${description}; can be repeated`).argParser(collect)
 }
 
 /** Returns the argument `<service>` of a command for one service. */
@@ -27,23 +27,23 @@ export function ifVersionOption(description: string): Option {
 
 /** Returns the option `--max-bytes` of commands that read a file. */
 export function maxBytesOption(): Option {
-  const description = `refuse a larger file, as fileRules does (default: ${MAX_BYTES})`
+  const description = `refuse larger files, as fileRules does (default: ${MAX_BYTES})`
   return new Option("--max-bytes <n>", description).argParser(parseBytes)
 }
 
 /** Rejects an empty service, because it cannot have rules: the user must mean another one. */
 function parseService(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It is empty; is a variable of the shell not set?")
+  if (text === "") throw new InvalidArgumentError("It is empty; check whether a shell variable is not set.")
   return text
 }
 
 function parseVersion(text: string): number {
   const version = /^\d{1,15}$/.test(text) ? Number(text) : undefined
-  if (version === undefined) throw new InvalidArgumentError("It is a whole number from 0.")
+  if (version === undefined) throw new InvalidArgumentError("Expected a whole number, 0 or more.")
   return version
 }
 
 function parseBytes(text: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError("It is a whole number from 1.")
+  throw new InvalidArgumentError("Expected a whole number, 1 or more.")
 }

@@ -28,9 +28,7 @@ export function createProgram(
   complain: (text: string) => void,
 ): Command {
   const program = new Command("sluice")
-    .description(
-      "Works with the rate limiting rules of Sluice, and with the clients of its decision service.",
-    )
+    .description("Manages the rate limiting rules of Sluice and the clients of its decision service.")
     .version(readVersion(), "--version", "show the version")
     .exitOverride()
     .configureOutput({
@@ -48,8 +46,8 @@ export function createProgram(
 
   rules
     .command("check")
-    .description("Tells every problem of rules files: file, line, path and what would be accepted.")
-    .argument("<files...>", "files of YAML, or of JSON when named .json; - is standard input")
+    .description("Reports every problem in files of rules, with file, line, path and what is accepted.")
+    .argument("<files...>", "YAML files, or JSON files if named .json; - is standard input")
     .addOption(maxBytesOption())
     .addOption(jsonOption())
     .addHelpText("after", help("sluice rules check rules.yaml", "no problems", "problems"))
@@ -58,14 +56,16 @@ export function createProgram(
   tableCommand(
     rules,
     "push",
-    "Registers the rules of a file in the table, unless somebody else has changed them there.",
+    "Registers the rules of a file in the table, unless the table has changed since they were pulled.",
   )
     .argument("<file>", "the rules; - is standard input")
-    .addOption(serviceOption("only this service, or whose rules a document without service_id has"))
-    .addOption(ifVersionOption("the version that must be in the table; 0: none (default: the file's)"))
-    .option("--force", "whatever version is in the table")
+    .addOption(serviceOption("only this service; or the service of a document without service_id"))
+    .addOption(
+      ifVersionOption("the version that the table must have, 0 for none (default: the file's version)"),
+    )
+    .option("--force", "accept any version in the table")
     .option("--write", "write the new versions into the file")
-    .option("--dry-run", "only tell what would be done")
+    .option("--dry-run", "show what would be registered, but change nothing")
     .addOption(maxBytesOption())
     .addHelpText(
       "after",
@@ -80,23 +80,20 @@ export function createProgram(
 
   tableCommand(rules, "pull", "Shows the rules in the table as a file that can be edited and pushed.")
     .addOption(serviceOption("only this service"))
-    .option(
-      "-o, --output <file>",
-      "write them to this file, as JSON when it is named .json; - is standard output",
-    )
+    .option("-o, --output <file>", "write to this file, as JSON if named .json; - is standard output")
     .addHelpText(
       "after",
       help(
         "sluice rules pull --table rules --service checkout -o rules.yaml",
         "pulled",
-        "not there, or not all of it readable",
+        "not in the table, or partly invalid",
       ),
     )
     .action(async (options) => done(await pull(requireTable(options), io)))
 
-  tableCommand(rules, "diff", "Compares the rules of a file with those in the table: what push would change.")
+  tableCommand(rules, "diff", "Compares the rules of a file with the table: shows what push would change.")
     .argument("<file>", "the rules; - is standard input")
-    .addOption(serviceOption("only this service, or whose rules a document without service_id has"))
+    .addOption(serviceOption("only this service; or the service of a document without service_id"))
     .addOption(maxBytesOption())
     .addHelpText(
       "after",
@@ -109,14 +106,14 @@ export function createProgram(
     .action(async (options) => done(await list(requireTable(options), io)))
 
   tableCommand(rules, "remove", "Removes the rules of a service from the table.")
-    .addArgument(serviceArgument("whose rules"))
-    .addOption(ifVersionOption("the version that must be in the table"))
-    .option("--force", "whatever version is in the table")
+    .addArgument(serviceArgument("the service whose rules are removed"))
+    .addOption(ifVersionOption("the version that the table must have"))
+    .option("--force", "accept any version in the table")
     .addHelpText(
       "after",
       help(
         "sluice rules remove checkout --table rules --if-version 8",
-        "removed, or not there",
+        "removed, or not in the table",
         "a conflict",
       ),
     )
@@ -125,10 +122,13 @@ export function createProgram(
   tableCommand(
     rules,
     "create-table",
-    "Creates a table for rules, billed on demand, and waits until it can be used.",
+    "Creates a table for rules with on-demand billing, and waits until it is ready.",
   )
     .addOption(
-      new Option("--key-type <type>", "S: services are texts; N: numbers (default: S)").choices(["S", "N"]),
+      new Option(
+        "--key-type <type>",
+        "type of the service ids: S for strings, N for numbers (default: S)",
+      ).choices(["S", "N"]),
     )
     .addHelpText("after", help("sluice rules create-table --table rules", "ready"))
     .action(async (options) => done(await createTable(requireTable(options), io)))
@@ -152,7 +152,7 @@ function addHelpCommand(parent: Command): void {
   parent
     .command("help")
     .description("Shows the help of a command, as --help does.")
-    .argument("[command...]", "which")
+    .argument("[command...]", "the name of the command")
     .action(async (names: readonly string[]) => {
       let command = parent
       for (const name of names) {
@@ -174,31 +174,34 @@ Example:
   sluice rules diff checkout.yaml --table rules
   sluice rules push checkout.yaml --table rules --write
 
-"sluice rules push --help" tells more of push, and so on.`
+"sluice rules push --help" shows more about push. Every command has --help.`
 
 const PUSH_HELP = `
-The file's version is the one that its owner last pulled; without one, the service
-must be new. When the table has another version, nothing is registered. --write keeps
-the file up to date, comments and all.`
+The version in the file is the one that was last pulled. Without a version, the service
+must be new. If the table has another version, nothing is registered. --write updates
+the versions in the file and keeps its comments.`
 
 const DIFF_HELP = `
 + is only in the file, - only in the table, ~ differs: table -> file.
-Services that are only in the table are not told.`
+Services that are only in the table are not shown.`
 
 function tableCommand(rules: Command, name: string, description: string): Command {
   return rules
     .command(name)
     .description(description)
-    .option("-t, --table <name>", "the DynamoDB table; always needed")
-    .option("--region <region>", "its region (default: as the AWS SDK finds it, AWS_REGION for one)")
-    .option("--endpoint <url>", "another server, such as http://localhost:8000 for one on this machine")
+    .option("-t, --table <name>", "the DynamoDB table (required)")
+    .option(
+      "--region <region>",
+      "its AWS region (default: as configured for the AWS SDK, such as by AWS_REGION)",
+    )
+    .option("--endpoint <url>", "URL of another server, such as http://localhost:8000 for a local one")
     .addOption(jsonOption())
 }
 
 /** Commander would report a missing mandatory option before it reports the misspelled `--tabel`. */
 function requireTable<T extends Partial<TableOptions>>(options: T): T & TableOptions {
   const { table } = options
-  if (table === undefined) throw new UsageError("say which DynamoDB table with --table")
+  if (table === undefined) throw new UsageError("--table is missing: give the name of the DynamoDB table")
   return { ...options, table }
 }
 
@@ -207,7 +210,7 @@ function help(example: string, ok: string, problems?: string, more = ""): string
   const codes = [
     `  0  ${ok}`,
     ...(problems === undefined ? [] : [`  1  ${problems}`]),
-    "  2  wrong usage, or a file that cannot be read",
+    "  2  invalid command line, or a file that cannot be read",
     ...(example.includes("--table") ? ["  3  the table could not be reached, read or written"] : []),
   ]
   return `${more === "" ? "" : `${more}\n`}

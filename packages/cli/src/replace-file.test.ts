@@ -50,7 +50,7 @@ test.each([0o600, 0o664, 0o666, 0o444])(
 test("a file that is not as it was read is left as it is", async () => {
   await writeFile(path, "old")
   await expect(replaceFile(path, "new", Buffer.from("older"))).rejects.toThrow(
-    new UsageError(`${path} has been changed since it was read, and is left as it is`),
+    new UsageError(`${path} has changed since it was read, so it was not overwritten`),
   )
   expect(await readFile(path, "utf8")).toBe("old")
   expect(await readdir(folder)).toEqual(["rules.yaml"])

@@ -20,7 +20,7 @@ export async function replaceFile(path: string, text: string, read?: Uint8Array)
     try {
       // Check as late as possible: no file system replaces a file on the condition that it is unchanged.
       if (await isChanged()) {
-        throw new UsageError(`${path} has been changed since it was read, and is left as it is`)
+        throw new UsageError(`${path} has changed since it was read, so it was not overwritten`)
       }
       if (draft === undefined) await writeFile(path, text)
       else await rename(draft, target)

@@ -44,7 +44,7 @@ export async function readRulesFile(
     : await readFile(given, maxBytes).catch((error: unknown) => fail(name, error))
   if (bytes === undefined) {
     throw new UsageError(
-      `${name} has more than ${maxBytes} bytes: shorten it, or raise --max-bytes, and maxBytes where an app gives it to fileRules`,
+      `${name} has more than ${maxBytes} bytes: shorten it, or raise --max-bytes; apps that load it with fileRules need a higher maxBytes, too`,
     )
   }
   const text = decode(name, bytes)
@@ -67,7 +67,7 @@ export function documentsOf(file: ReadFile, asked: readonly string[] = []): read
   if (services.length === 0) {
     if (general === undefined) return found
     throw new UsageError(
-      `${file.name}:${general.line}: the document has no service_id: write one into it, or say whose it is with --service`,
+      `${file.name}:${general.line}: the document has no service_id: add one, or name the service with --service`,
     )
   }
   return services.map((service) => {
@@ -76,7 +76,7 @@ export function documentsOf(file: ReadFile, asked: readonly string[] = []): read
     if (general !== undefined && services.length === 1) return { ...general, service }
     const there = found.map((document) => JSON.stringify(document.service)).join(", ")
     throw new UsageError(
-      `${file.name} has no rules for service ${JSON.stringify(service)}; it has ${there === "" ? "none of any service" : there}`,
+      `${file.name} has no rules for service ${JSON.stringify(service)}; it has ${there === "" ? "no services" : there}`,
     )
   })
 }
@@ -105,7 +105,7 @@ function decode(name: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
   } catch (error) {
-    throw new UsageError(`${name} is not text: save it in UTF-8`, { cause: error })
+    throw new UsageError(`${name} is not UTF-8 text: save it as UTF-8`, { cause: error })
   }
 }
 
@@ -114,8 +114,8 @@ function fail(name: string, error: unknown): never {
   const reasons: Readonly<Record<string, string>> = {
     ENOENT: "does not exist: correct the path",
     ENOTDIR: "does not exist: correct the path",
-    EISDIR: "is a folder: give the path of a file of YAML or JSON",
-    EACCES: "may not be read by you: change its permissions",
+    EISDIR: "is a folder: give the path of a YAML or JSON file",
+    EACCES: "is not readable by you: change its permissions",
   }
   throw new UsageError(`${name} ${reasons[String(code)] ?? `cannot be read: ${message}`}`, { cause: error })
 }

@@ -57,7 +57,7 @@ function failed(error: unknown, said: string, io: Io): CommandOutcome {
   const message = withoutCredentials(error instanceof Error ? error.message : String(error))
   const stack = io.env.SLUICE_DEBUG === "1" && error instanceof Error ? String(error.stack).split("\n") : []
   if (exitCode === EXIT.unexpected) {
-    const line = `a mistake in sluice: ${message}; please report it with what SLUICE_DEBUG=1 shows`
+    const line = `a bug in sluice: ${message}; please report it with the output of SLUICE_DEBUG=1`
     return outcome(exitCode, "SLUICE_UNEXPECTED", line, [tinted("bad", `error: ${line}`), ...stack])
   }
   return outcome(exitCode, (error as SluiceError).code, message, [...errorLines(message), ...stack])

@@ -33,7 +33,7 @@ it.each<[status: number, body: string, says: string]>([
     "client has 0 values",
   ],
   [503, "{}", "status 503"],
-  [200, "<html>", "not as the decision service does"],
+  [200, "<html>", "not like the decision service"],
 ])("rejects an answer with status %d and %j", async (status, body, says) => {
   await expect(call(await answering(status, body))).rejects.toThrow(says)
 })
@@ -59,10 +59,10 @@ it.each<[what: string, cause: unknown, says: string]>([
   [
     "several addresses",
     Object.assign(new AggregateError([]), { code: "ECONNREFUSED" }),
-    "no answer: ECONNREFUSED.",
+    "did not answer: ECONNREFUSED.",
   ],
-  ["a cause without a message and a code", new Error(), "no answer: fetch failed."],
-  ["an error without a cause", undefined, "no answer: fetch failed."],
+  ["a cause without a message and a code", new Error(), "did not answer: fetch failed."],
+  ["an error without a cause", undefined, "did not answer: fetch failed."],
 ])("names a reason for %s", async (_what, cause, says) => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))
   await expect(call("http://127.0.0.1:1")).rejects.toThrow(says)
@@ -74,14 +74,14 @@ it("says that a service took too long to answer", async () => {
   const timeout = AbortSignal.timeout.bind(AbortSignal)
   vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => timeout(ms / 1_000))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  await expect(call(url)).rejects.toThrow("gave no answer: it took longer than 10 seconds. Check --url")
+  await expect(call(url)).rejects.toThrow("did not answer: it took longer than 10 seconds. Check --url")
   server.closeAllConnections()
 })
 
-it("says which service gave no answer, and why", async () => {
+it("says which service did not answer, and why", async () => {
   const url = await answering(200, "{}")
   server?.close()
   await expect(call(url)).rejects.toThrow(
-    /The decision service at "http.*" gave no answer: .*ECONNREFUSED.*--url/,
+    /The decision service at "http.*" did not answer: .*ECONNREFUSED.*--url/,
   )
 })

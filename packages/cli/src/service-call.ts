@@ -56,8 +56,8 @@ export async function callService(
     body = await response.text()
   } catch (cause) {
     throw new ServiceCallError(
-      `The decision service at ${shown(base)} gave no answer: ${reasonOf(cause)}. Check --url or SLUICE_URL, then run the command ` +
-        "again. Running it twice does no harm.",
+      `The decision service at ${shown(base)} did not answer: ${reasonOf(cause)}. Check --url or SLUICE_URL, then run the command ` +
+        "again. It is safe to run it twice.",
       true,
       { cause },
     )
@@ -109,7 +109,7 @@ function parsed(body: string): ServiceAnswer | undefined {
 
 function notTheService(base: string, status: number): ServiceCallError {
   return new ServiceCallError(
-    `${shown(base)} answered with status ${status} and not as the decision service does. Set --url or SLUICE_URL to the service's HTTP ` +
+    `${shown(base)} answered with status ${status}, but not like the decision service. Set --url or SLUICE_URL to the service's HTTP ` +
       "address, not its gRPC address.",
     true,
   )

@@ -53,7 +53,7 @@ export function refusal(file: ReadFile): CommandOutcome {
     text: [],
     errors: [
       ...problemLines(file),
-      tinted("bad", `${count(file.problems.length, "problem")} in ${file.name}: nothing has been done`),
+      tinted("bad", `${count(file.problems.length, "problem")} in ${file.name}: nothing was changed`),
     ],
   }
 }

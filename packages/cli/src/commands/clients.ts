@@ -47,8 +47,8 @@ function linesOf(shown: Shown): readonly OutputLine[] {
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
   return [
     retryAfterMs === undefined ? verdict : [verdict, `, for ${seconds(retryAfterMs)} more`],
-    `${remaining} of ${limit} left, all of them in ${seconds(resetAfterMs)}`,
-    ...(shadow === true ? ["a shadow rule: it admits the client in any case"] : []),
+    `${remaining} of ${limit} left, all of them again in ${seconds(resetAfterMs)}`,
+    ...(shadow === true ? ["a shadow rule: it never refuses the client"] : []),
   ]
 }
 

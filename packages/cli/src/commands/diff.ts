@@ -72,7 +72,7 @@ function comparedLines(compared: Compared): OutputLine[] {
     [tinted("strong", service), `: ${state}`],
     ...changeLines(changes),
     ...(found?.problems ?? []).map(({ path, message }) =>
-      tinted("bad", `  ! wrong in the table: ${path}: ${message}`),
+      tinted("bad", `  ! invalid in the table: ${path}: ${message}`),
     ),
   ]
 }

@@ -26,14 +26,14 @@ export async function list(options: TableOptions, io: Io): Promise<CommandOutcom
     },
     text:
       all.length === 0
-        ? [`table ${options.table} has no rules of any service`]
+        ? [`table ${options.table} does not have any rules`]
         : [tinted("quiet", head), ...lines],
     errors:
       problems.length === 0
         ? []
         : [
             ...problems.map(({ path, message }): OutputLine => `${path}: ${message}`),
-            tinted("bad", `${count(problems.length, "problem")}: what is wrong is not in force`),
+            tinted("bad", `${count(problems.length, "problem")}: invalid rules are not in force`),
           ],
   }
 }

@@ -68,7 +68,7 @@ function warningsOf(found: readonly RegisteredRules[]): OutputLine[] {
       : [
           tinted(
             "bad",
-            `${service}: not all that is in the table could be pulled; pushing this would remove the rest:`,
+            `${service}: some rules in the table are invalid and were not pulled; pushing this file would remove them:`,
           ),
           ...problems.map(({ path, message }): OutputLine => `  ${path}: ${message}`),
         ],
@@ -76,12 +76,11 @@ function warningsOf(found: readonly RegisteredRules[]): OutputLine[] {
 }
 
 function missingLines(missing: readonly string[], found: number, table: string): OutputLine[] {
-  if (missing.length === 0 && found === 0)
-    return [tinted("bad", `table ${table} has no rules of any service`)]
+  if (missing.length === 0 && found === 0) return [tinted("bad", `table ${table} does not have any rules`)]
   return missing.map((service) =>
     tinted(
       "bad",
-      `${service}: no rules in table ${table}; \`sluice rules list --table ${table}\` shows whose are there`,
+      `${service}: no rules in table ${table}; \`sluice rules list --table ${table}\` lists the services that have rules`,
     ),
   )
 }

@@ -40,11 +40,11 @@ export async function push(name: string, options: PushOptions, io: Io): Promise<
   const documents = documentsOf(file, options.service)
   if (options.ifVersion !== undefined && documents.length > 1) {
     throw new UsageError(
-      `--if-version is for one service and ${name} has ${documents.length}: choose one with --service`,
+      `--if-version is for one service, but ${name} has ${documents.length}: choose one with --service`,
     )
   }
   if (options.write === true && file.path === undefined) {
-    throw new UsageError("--write needs a file to write to: give its path in place of -")
+    throw new UsageError("--write needs a file to write to: give the path of a file instead of -")
   }
   const pushed = await withTable(options, io, (registry) => pushAll(registry, documents, options))
   const isWriting = options.write === true && options.dryRun !== true
@@ -162,19 +162,19 @@ function conflictLines(pushed: Pushed, name: string, options: PushOptions): Outp
   const base = baseOf(document, options)
   const there =
     found === undefined
-      ? "has no rules for it any more"
+      ? "no longer has rules for it"
       : `has ${found.version === 0 ? "rules without a version" : `version ${found.version}`}`
-  const based = (base ?? 0) === 0 ? "were written as the first ones" : `are based on version ${base}`
+  const based = (base ?? 0) === 0 ? "were written for a new service" : `are based on version ${base}`
   const next =
     found === undefined
-      ? "register them anew with --if-version 0, or with --force"
-      : `look at them with pull, then push with --if-version ${found.version} what is to replace them`
+      ? "to register them again, push with --if-version 0 or --force"
+      : `to replace these rules, check them with pull, then push with --if-version ${found.version}`
   return [
     tinted(
       "bad",
-      `${document.service}: not registered: the rules in ${name} ${based}, and the table ${there}`,
+      `${document.service}: not registered: the rules in ${name} ${based}, but the table ${there}`,
     ),
-    ...(found === undefined ? [] : ["  it would change:", ...changeLines(changes)]),
+    ...(found === undefined ? [] : ["  the push would change:", ...changeLines(changes)]),
     `  ${next}`,
   ]
 }

@@ -21,7 +21,7 @@ export async function remove(
   const version = force === true ? "any" : ifVersion
   if (version === undefined) {
     throw new UsageError(
-      "say which version is to be removed with --if-version (`list` shows it), or remove any with --force",
+      "--if-version is missing: give the version to remove (`list` shows it), or remove any version with --force",
     )
   }
   try {
@@ -34,13 +34,13 @@ export async function remove(
     }
   } catch (error) {
     if (!(error instanceof RuleConflictError)) throw error
-    const there = error.found === undefined ? "has none" : `has version ${error.found.version}`
+    const there = error.found === undefined ? "has no rules for it" : `has version ${error.found.version}`
     return {
       exitCode: EXIT.problems,
       json: { ok: false, service, removed: false, tableVersion: error.found?.version },
       text: [],
       errors: [
-        tinted("bad", `${service}: not removed: --if-version is ${ifVersion}, and the table ${there}`),
+        tinted("bad", `${service}: not removed: --if-version is ${ifVersion}, but the table ${there}`),
       ],
     }
   }
