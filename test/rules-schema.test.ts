@@ -26,7 +26,7 @@ const DEVIATIONS: Readonly<Record<string, string>> = {
   "requests-twice.json": "a member in two spellings",
   "rules-and-rule.yaml": "a member in two spellings",
   "buckets-too-many.yaml": "more sub-windows than milliseconds",
-  "burst-beyond-2-53.yaml": "burst times window beyond exact counting",
+  "burst-beyond-2-53.yaml": "burst times window cannot be counted exactly",
   "ceiling-not-above.yaml": "a ceiling that is not above the limit",
   "cost-above-capacity.yaml": "a cost above what is admitted",
   "log-too-long.yaml": "a log of too many entries",

@@ -22,7 +22,7 @@ function describe<Entries extends Readonly<Record<string, Schema>>>(
 
 const about = new Map<Schema, Readonly<Record<string, unknown>>>()
 const older = (now: string): Added => ({
-  description: `An older spelling of ${now}: it is read, write ${now}.`,
+  description: `An older spelling of ${now}. It still works; write ${now} instead.`,
   deprecated: true,
   doNotSuggest: true,
 })
@@ -44,148 +44,156 @@ about.set(storedRate, {
   anyOf: [{ required: ["requests_per_unit"] }, { required: ["requestsPerUnit"] }],
 })
 describe(storedRate, {
-  requests_per_unit: { description: "Units that are admitted in one unit of time." },
-  unit: { description: "The unit of time, which is the rule's window." },
+  requests_per_unit: { description: "Number of units admitted per unit of time." },
+  unit: { description: "The unit of time. One of it is the rule's window." },
   requestsPerUnit: older("requests_per_unit"),
 })
 
 about.set(storedRule, {
-  description: "How many units, in which window, counted for whom.",
+  description: "How many units are admitted in a window. They are counted for each value of the field.",
   oneOf: [{ required: ["rate"] }, { required: ["limit", "window"] }],
   dependencies: { limit: ["window"], window: ["limit"] },
 })
 describe(storedRule, {
   name: {
     description:
-      "In headers, problems and events; no two rules of a service have the same. Without one it is made from field and window: ip-1m.",
+      "The rule's name in headers, problems and events. It must be unique within the service. Default: made from field and window, such as ip-1m.",
   },
   field: {
     description:
-      "Whose requests are counted together: ip, method, route, header:NAME, query:NAME, body:PATH, param:NAME, cookie:NAME, or a name that the app has an extractor for, such as user_id. A list is a combination. Without it, or with service, all requests are counted together.",
+      "Requests with the same value of this field are counted together: ip, method, route, header:NAME, query:NAME, body:PATH, param:NAME, cookie:NAME, or a name that the app has an extractor for, such as user_id. A list combines several fields. Default: service, which counts all requests together.",
     anyOf: [
       { type: "string", pattern: FIELD, examples: ["ip", "user_id", "header:x-api-key"] },
       { type: "array", items: { type: "string", pattern: FIELD }, minItems: 1, uniqueItems: true },
     ],
   },
   rate: {
-    description: "Limit and window in one: requests_per_unit units in one second, minute, hour, day or week.",
+    description:
+      "Limit and window in one member: requests_per_unit units per second, minute, hour, day or week.",
     allOf: [reference("rate")],
   },
-  limit: { description: "Units that are admitted in a window. Needs window." },
+  limit: { description: "Number of units admitted per window. Requires window." },
   window: {
-    description: "A number of milliseconds, or a text such as 90 seconds, 15m or 2 weeks. Needs limit.",
+    description:
+      "Length of the window: a number of milliseconds, or a string such as 90 seconds, 15m or 2 weeks. Requires limit.",
     anyOf: duration(["1 minute", "15m", "1 day"]),
   },
   request_rejection_message: {
     description:
-      "What a refused client is told: any text, or one of the three that tell a program how to go on: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
+      "Message for a refused client: any text, or one of three that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
     examples: ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"],
   },
   on_missing: {
     description:
-      "What a request without the field is: counted by address (ip, the default), with all such requests (shared), not at all (skip), or refused with 400 (deny).",
+      "What to do with a request without the field: count it by address (ip, the default), count all such requests together (shared), do not count it (skip), or refuse it with 400 (deny).",
     default: "ip",
   },
   on_store_failure: {
     description:
-      "When the shared store is gone: count in the process (local), admit (allow), or refuse with 503 (deny). Default: as the limiter is set.",
+      "What to do when the shared store fails: count in the process (local), admit the request (allow), or refuse it with 503 (deny). Default: the limiter's own option.",
   },
   algorithm: {
-    description: `How it is counted: ${new Intl.ListFormat("en", { type: "disjunction" }).format(ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].summary} (${name})`))}.`,
+    description: `How requests are counted: ${new Intl.ListFormat("en", { type: "disjunction" }).format(ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].summary} (${name})`))}.`,
     default: "sliding-window",
   },
   align: {
     description:
-      "Where windows begin: at whole multiples since 1970 (epoch), or at the first request (first-hit). For fixed-window only.",
+      "When windows begin: at whole multiples of the window since 1970 (epoch), or at a client's first request (first-hit). Only for fixed-window.",
     default: "epoch",
   },
   buckets: {
     description:
-      "Parts that the window is counted in: more are closer to an exact count. For sliding-window (two windows by default) and sliding-window-strict (60 by default).",
+      "Number of sub-windows. More of them count more precisely. Only for sliding-window (default: two whole windows) and sliding-window-strict (default: 60).",
   },
   burst: {
-    description: "Units that the bucket holds. For token-bucket and leaky-bucket. Default: the limit.",
+    description:
+      "Number of units that the bucket holds. Only for token-bucket and leaky-bucket. Default: the limit.",
   },
   refill: {
     description:
-      "Tokens come evenly (continuous) or all at once where a window begins (periodic). For token-bucket only.",
+      "How tokens are refilled: evenly over the window (continuous), or all at once when a window begins (periodic). Only for token-bucket.",
     default: "continuous",
   },
   throttle: {
     description:
-      "What becomes of a request that does not fit: refused (hard, the default), admitted up to so many percent more (soft), admitted while there is capacity to spare (elastic), or held until it fits (queue, the default of leaky-bucket).",
+      "What to do with a request above the limit: refuse it (hard, the default), admit a given percentage more (soft), admit it while there is spare capacity (elastic), or hold it until it fits (queue, the default of leaky-bucket).",
     // Further down its kinds are described.
     get anyOf() {
       return [{ type: "string", const: "hard" }, ...Object.values(storedThrottles).map(jsonOf)]
     },
   },
   count_rejected: {
-    description: "Whether requests that the rule refuses count too, so that who keeps knocking stays out.",
+    description: "True if refused requests count too, so that a client that keeps trying stays refused.",
     default: false,
   },
   penalty: {
-    description: "Blocks a client that was refused too often. Needs a field.",
+    description: "Blocks a client that was refused too often. Requires a field.",
     allOf: [reference("penalty")],
   },
   cost: {
-    description: "Units that a request takes under this rule, times the request's own cost.",
+    description: "Number of units that one request takes, multiplied by the request's own cost.",
     default: 1,
   },
   match: {
-    description: "For which requests the rule is: all that is given must agree. Default: all.",
+    description:
+      "Which requests the rule applies to. A request must match everything given here. Default: all requests.",
     allOf: [reference("match")],
   },
-  allow: { description: "Values of the rule's field, for ip addresses and CIDRs, that are not counted." },
-  deny: { description: "Values of the rule's field, for ip addresses and CIDRs, that are always refused." },
-  shadow: { description: "Counts and reports, and refuses nobody: a rule on trial.", default: false },
+  allow: { description: "Values of the rule's field that are never counted. For ip: addresses and CIDRs." },
+  deny: { description: "Values of the rule's field that are always refused. For ip: addresses and CIDRs." },
+  shadow: {
+    description: "True if the rule counts and reports but never refuses, to try it out.",
+    default: false,
+  },
   errorMessage: older("request_rejection_message"),
 })
 
 describe(member.match, {
-  methods: { description: "Methods, in any case. GET covers HEAD." },
+  methods: { description: "HTTP methods, in upper or lower case. GET covers HEAD." },
   path: {
     description:
-      "A path pattern: /users/:id, /files/*. Compared without regard to case, trailing and repeated slashes and percent encoding.",
+      "A path pattern, such as /users/:id or /files/*. Case, trailing and repeated slashes, and percent encoding are ignored.",
     pattern: "^/",
     maxLength: 1024,
   },
-  fields: { description: "Fields, each with the values that it may have: plan: [free, trial]." },
+  fields: { description: "Fields, each with the values that match, such as plan: [free, trial]." },
 })
 
 describe(member.penalty, {
-  refusals: { description: "So many refusals by this rule block the client." },
+  refusals: { description: "Number of refusals by this rule that block the client." },
   within: {
     description:
-      "Milliseconds or a text such as 5 minutes, from the first of them. Default: the rule's window.",
+      "Time in which these refusals count, from the first one: milliseconds, or a string such as 5 minutes. Default: the rule's window.",
     anyOf: duration(["1 minute", "1h"]),
   },
   for: {
-    description: "How long: milliseconds or a text such as 1 hour, from the refusal that reached the number.",
+    description:
+      "How long the client is blocked, from the last counted refusal: milliseconds, or a string such as 1 hour.",
     anyOf: duration(["15 minutes", "1 day"]),
   },
 })
 
-const throttling = { description: "What becomes of a request that does not fit." }
+const throttling = { description: "What to do with a request above the limit." }
 describe(storedThrottles.hard, { kind: throttling })
 describe(storedThrottles.soft, {
   kind: throttling,
-  percent: { description: "Percent of the limit that are admitted above it, rounded down to whole units." },
+  percent: { description: "Percentage of the limit that is admitted above it, rounded down to whole units." },
 })
 describe(storedThrottles.elastic, {
   kind: throttling,
-  ceiling: { description: "The most units that are admitted, above the limit. Default: no ceiling." },
+  ceiling: { description: "Most units that are admitted. It must be above the limit. Default: no ceiling." },
 })
 describe(storedThrottles.queue, {
   kind: throttling,
   max_waiting: {
     description:
-      "Requests that stand in line for one counter in a process, at most. Default: 100. For a leaky-bucket it is a line in front of the bucket: default 0, so that what the bucket has no room for is refused. 0 is only for a leaky-bucket.",
+      "Most requests that wait for one counter in a process. Default: 100. For a leaky-bucket, these wait in front of the bucket; the default 0 refuses requests that the bucket has no room for. 0 is only valid for a leaky-bucket.",
   },
-  max_wait_ms: { description: "Milliseconds that a request waits at most.", default: 10_000 },
+  max_wait_ms: { description: "Longest wait of a request in milliseconds.", default: 10_000 },
 })
 
 const service =
-  "Whose rules these are. Without it, in a file, they are every service's that has none of its own."
+  "The service that the rules belong to. In a file, a document without it applies to every service without a document of its own."
 about.set(ruleDocument, {
   description: "The rules of one service.",
   anyOf: [{ required: ["rules"] }, { required: ["rule"] }],
@@ -194,10 +202,10 @@ describe(ruleDocument, {
   service_id: { description: service },
   version: {
     description:
-      "The version in the registry that these rules are based on: `sluice rules pull` writes it, and `push` is refused when another one is there.",
+      "The version in the registry that these rules are based on. `sluice rules pull` writes it. `push` fails if the registry has another version.",
   },
   rules: {
-    description: "The rules, all of which are decided together; or a single one.",
+    description: "The rules, or a single rule. A request must satisfy all of them.",
     anyOf: [{ type: "array", items: reference("rule") }, reference("rule")],
   },
   Service_id: older("service_id"),
