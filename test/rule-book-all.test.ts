@@ -92,7 +92,7 @@ describe("a book of all services", () => {
     expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([10, 2, 3, 4, 5])
     expect(errors).toEqual([["throttled", undefined]])
     expect(said).toEqual([
-      expect.stringMatching(/^the table, all services: throttled\nThe previous editions stay in force/),
+      expect.stringMatching(/^the table, all services: throttled\nThe previous rules stay in force/),
     ])
     // The list is retried half a second later, and the error is not reported again.
     await advance(500)
@@ -616,10 +616,10 @@ describe("a file", () => {
       }
     }
     const wrong = expect.stringMatching(
-      /, service "b": an edition is rejected.*\nWrong rules: \[1\]\.rules\[0\]\.limit \(line \d+, column \d+\): -?\d+ is not a limit/,
+      /, service "b": the stored rules are rejected.*\nWrong rules: \[1\]\.rules\[0\]\.limit \(line \d+, column \d+\): -?\d+ is not a limit/,
     )
-    const right = expect.stringContaining(', service "b": what is stored can be used again')
-    // Rename the file in one step, so that a half-written file is never read.
+    const right = expect.stringContaining(', service "b": the stored rules can be used again')
+    // At once, so that nobody reads half of it.
     const replace = async (limit: number) => {
       await writeFile(`${path}.new`, text.replace("limit: 0", `limit: ${limit}`))
       await rename(`${path}.new`, path)
@@ -658,12 +658,12 @@ describe("what was wrong in a list, and is right again,", () => {
     source.failure = undefined
     await advance(POLL_MS)
     expect(said).toEqual([
-      "the table, all services: the list can be loaded again. (@sluice/core/errors.md#sluice_rules_recovered)",
+      "the table, all services: the list of services can be loaded again. (@sluice/core/errors.md#sluice_rules_recovered)",
     ])
     source.stored.set("s2", good)
     await advance(POLL_MS)
     expect(said.slice(1)).toEqual([
-      expect.stringContaining('service "s2": what is stored can be used again. In force now: '),
+      expect.stringContaining('service "s2": the stored rules can be used again. In force now: '),
     ])
     await advance(POLL_MS)
     expect(said).toHaveLength(2)

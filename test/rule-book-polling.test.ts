@@ -118,7 +118,7 @@ describe("polling", () => {
     for (let polls = 0; polls < 2; polls++) await advance(POLL_MS)
     expect(errors).toHaveLength(1)
     expect(said).toHaveLength(1)
-    expect(said[0]).toContain('The previous edition stays in force: version 1 with the rule "rule".')
+    expect(said[0]).toContain('The previous rules stay in force: version 1 with the rule "rule".')
     expect(book.statusOf("checkout")).toMatchObject({ version: 1, error: { code: "SLUICE_INVALID_RULE" } })
     source.stored.set("checkout", ONE.checkout)
     await advance(POLL_MS)
@@ -383,10 +383,10 @@ describe("options of a rule book", () => {
   it.each([
     ["source", { source: {} }, "is not a rule source"],
     ["source", {}, "is missing"],
-    ["services", { source: new TableSource(), services: "some" }, '"some" is not a choice of services'],
+    ["services", { source: new TableSource(), services: "some" }, '"some" is not a valid value'],
     ["pollMs", { source: new TableSource(), pollMs: 0 }, "0 is not an interval"],
     ["staleAfterMs", { source: new TableSource(), staleAfterMs: 2 ** 31 }, "2147483648 is not an interval"],
-    ["maxUnknown", { source: new TableSource(), maxUnknown: 0 }, "0 is not a number of names"],
+    ["maxUnknown", { source: new TableSource(), maxUnknown: 0 }, "0 is not a valid number of names"],
     ["logger", { source: new TableSource(), logger: {} }, "{} is not a logger"],
     ["clock", { source: new TableSource(), clock: 5 }, "5 is not a clock"],
     ["random", { source: new TableSource(), random: 5 }, "5 is not a function"],
@@ -395,7 +395,7 @@ describe("options of a rule book", () => {
     [
       "services",
       { source: { load: async () => ({ rules: [], problems: [] }) }, services: "all" },
-      '"all" is given, and the rule source cannot list its services',
+      '"all" cannot be used, because the rule source cannot list its services',
     ],
   ])("a wrong %s is refused at once", (path, options, message) => {
     const problem = { path, message: expect.stringContaining(message) }
@@ -423,7 +423,7 @@ describe("rules that are right again", () => {
     for (let times = 0; times < 3; times++) await advance(POLL_MS)
     expect(codes(said)).toEqual(["SLUICE_RULES_REJECTED", "SLUICE_RULES_RECOVERED"])
     expect(said[1]).toContain(
-      'the table, service "checkout": what is stored can be used again. In force now: version 1 with the rule "rule".',
+      'the table, service "checkout": the stored rules can be used again. In force now: version 1 with the rule "rule".',
     )
   })
 

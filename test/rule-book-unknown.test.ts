@@ -207,7 +207,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     await ask(book, "new")
     expect(book.statusOf("new")).toMatchObject({ version: 1, isStale: false, error: { message: "down" } })
     expect(said).toEqual([
-      expect.stringMatching(/^the table, service "new": down\nThe previous edition stays in force: /),
+      expect.stringMatching(/^the table, service "new": down\nThe previous rules stay in force: /),
     ])
     await advance(2 * POLL_MS - 1)
     expect(book.statusOf("new").isStale).toBe(false)
@@ -348,7 +348,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     await ask(book, "bad")
     expect(said).toEqual([
       expect.stringMatching(
-        /"bad": an edition is rejected, .*\nWrong rules: .*\nNone of its rules are in force yet\./,
+        /"bad": the stored rules are rejected, .*\nWrong rules: .*\nNone of its rules are in force yet\./,
       ),
     ])
     source.stored.set("bad", { rules: [rule(5)] })
@@ -356,7 +356,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(await ask(book, "bad")).toEqual([undefined, 5])
     const recovered = (service: string, inForce: string) =>
       expect.stringContaining(
-        `the table, service "${service}": what is stored can be used again. In force now: ${inForce}.`,
+        `the table, service "${service}": the stored rules can be used again. In force now: ${inForce}.`,
       )
     expect(said.splice(0).slice(1)).toEqual([recovered("bad", 'the rule "rule"')])
     source.failure = { error: new RuleSourceError("down"), page: -1 }

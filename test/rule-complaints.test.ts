@@ -79,7 +79,7 @@ describe("the log", () => {
     await limiter.ready()
     place.stored = { rules: [], problems: [wrong("x")] }
     await expect(limiter.refresh()).rejects.toThrow("is wrong")
-    expect(said.at(-1)).toContain('an edition is rejected, because rule "x" is invalid')
+    expect(said.at(-1)).toContain('the stored rules are rejected, because rule "x" is invalid')
     place.stored = { ...WITHOUT_Y }
     await limiter.refresh()
     expect(await logged(2)).toEqual(Array(2).fill(expect.stringMatching(LEFT_OUT)))
@@ -94,7 +94,7 @@ describe("the log", () => {
     place.stored = { rules: [], problems: [] }
     await limiter.refresh()
     expect(said.at(-1)).toMatch(
-      /^SLUICE_RULES_RECOVERED the table, service "shop": what is stored can be used again\. In force now: no rules, because none are stored\./,
+      /^SLUICE_RULES_RECOVERED the table, service "shop": the stored rules can be used again\. In force now: no rules, because none are stored\./,
     )
     expect(await logged(2)).toEqual([])
   })
@@ -114,7 +114,7 @@ describe("what stays in force", () => {
     await limiter.ready()
     place.stored = { rules: [], problems: [wrong("x")], version: 5 }
     await expect(limiter.refresh()).rejects.toThrow("is wrong")
-    expect(said.at(-1)).toContain(`The previous edition stays in force: ${inForce}`)
+    expect(said.at(-1)).toContain(`The previous rules stay in force: ${inForce}`)
   })
 })
 

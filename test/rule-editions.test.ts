@@ -145,7 +145,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     expect(said[0]).toContain(placeOf(0))
     expect(said[0]).toContain('"1 huor" is not a window')
     expect(said[0]).toContain(
-      'The previous edition stays in force: version 1 with the rules "login", "overall".',
+      'The previous rules stay in force: version 1 with the rules "login", "overall".',
     )
   })
 
@@ -300,7 +300,7 @@ describe("a file of rules for several services", () => {
     expect(limiter.rules.isRejected).toBe(true)
     expect(await metric("sluice.rule_set.rejected")).toBe(1)
     expect(said[0]).toMatch(/line \d+, column \d+/)
-    expect(said[0]).toContain('The previous edition stays in force: version 1 with the rule "login".')
+    expect(said[0]).toContain('The previous rules stay in force: version 1 with the rule "login".')
   })
 
   it("changes the others where one is rejected", async () => {
@@ -329,8 +329,8 @@ describe("a file of rules for several services", () => {
     expect(said).toHaveLength(1)
     expect(said[0]).toMatch(/^SLUICE_RULES_REJECTED .*service "shop"/)
     expect(said[0]).toContain('the file no longer has a document for service "shop"')
-    expect(said[0]).toContain('service_id: "shop", with `rules: []` if it has no rules')
-    expect(said[0]).toContain('The previous edition stays in force: version 1 with the rule "login".')
+    expect(said[0]).toContain('service_id: "shop", and `rules: []` if it has no rules')
+    expect(said[0]).toContain('The previous rules stay in force: version 1 with the rule "login".')
 
     await write(shop(3, login({ limit: 4 })), search(overall()))
     await limiter.refresh()

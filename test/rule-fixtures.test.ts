@@ -95,7 +95,7 @@ test("what is not a file of rules is refused with what to do", async () => {
     expect(await answer(join(huge, "below.yaml"))).toBe(
       '  SLUICE_RULE_SOURCE Rules file "below.yaml" does not exist: create it, or correct the path',
     )
-    expect(await answer(folder)).toMatch(/is not a file: give the path of a file of YAML or JSON$/)
+    expect(await answer(folder)).toMatch(/is not a file: give the path of a YAML or JSON file$/)
   } finally {
     await rm(folder, { recursive: true })
   }

@@ -119,7 +119,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(limiter.rules.problems).toEqual([])
     expect(said).toHaveLength(1)
     expect(said[0]).toMatch(
-      /^SLUICE_RULES_REJECTED rules file ".*": there are problems beside the limiter's own rules/,
+      /^SLUICE_RULES_REJECTED rules file ".*": there are problems outside the limiter's own rules/,
     )
     expect(said[0]).toContain('service "search" rules[0].limit (line 7, column ')
   })
@@ -130,7 +130,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, checks: [] })
     expect(said).toHaveLength(1)
     expect(said[0]).toContain('the file does not have a document for service "shop"')
-    expect(said[0]).toContain('service_id: "shop", with `rules: []` if it has no rules')
+    expect(said[0]).toContain('service_id: "shop", and `rules: []` if it has no rules')
   })
 
   it("leaves nothing behind when it is not created", async () => {
@@ -230,7 +230,7 @@ describe("a source of your own that returns the wrong shape", () => {
     { rules: [], problems: null },
     { rules: [], problems: [PROBLEM, null] },
   ].map((value) => ({ value }))
-  const shape = "must return { rules, problems }, a list of rules and a list of problems, and returned "
+  const shape = "must return { rules, problems }, a list of rules and a list of problems, but it returned "
 
   it.each(WRONG)("says what load() must return: $value", async ({ value }) => {
     const { limiter, said } = create({ name: "mine", load: async () => value as never }, DENY)
@@ -263,7 +263,7 @@ describe("a source of your own that returns the wrong shape", () => {
     const loadSync = () => Promise.reject(new Error("not handled")) as never
     const source = { name: "mine", load: async () => ({ rules: [], problems: [] }), loadSync }
     expect(() => create(source)).toThrow(
-      "loadSync() of mine must return at once, and returned a promise: leave it out if it cannot",
+      "loadSync() of mine returned a promise, but must return the rules synchronously: change it, or leave it out",
     )
   })
 })

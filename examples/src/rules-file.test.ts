@@ -68,7 +68,7 @@ describe("rules in a file", () => {
   it("stay in force when the file is broken", async () => {
     await replace("rule-error", "rules: [")
     expect(await statuses(4)).toEqual([201, 201, 201, 429])
-    expect(warnings.join()).toContain("The previous edition stays in force")
+    expect(warnings.join()).toContain("The previous rules stay in force")
   })
 })
 

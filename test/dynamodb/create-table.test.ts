@@ -56,7 +56,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
         const creating = dynamoDBRegistry({ client, tableName: "numbers", ...options }).createTable()
         await expect(creating).rejects.toThrow(RuleSourceError)
         await expect(creating).rejects.toThrow(
-          /^DynamoDB table "numbers" cannot be created: it is there, and its key is "pk" of type N, not "/,
+          /^DynamoDB table "numbers" cannot be created: the table exists, but its key is "pk" of type N, not "/,
         )
       }
     })
@@ -72,7 +72,7 @@ describe("createTable", () => {
     const waits: number[] = []
     const registry = openRegistry({ client: server.client(), tableName }, async (ms) => void waits.push(ms))
     await expect(registry.createTable()).rejects.toThrow(
-      /cannot be created: it is not there after 12\d(\.\d)? seconds; see to it in the console$/,
+      /cannot be created: the table is not ready after 12\d(\.\d)? seconds; check its status in the AWS console$/,
     )
     expect(waits.slice(0, 6)).toEqual([100, 200, 400, 800, 1_000, 1_000])
   })
@@ -128,7 +128,7 @@ describe("createTable", () => {
     await makeTable(client, tableName)
     await client.send(new DeleteTableCommand({ TableName: tableName }))
     await expect(dynamoDBRegistry({ client, tableName }).createTable()).rejects.toThrow(
-      "it is DELETING; wait until that has ended, or use another name",
+      "the status of the table is DELETING; wait until that ends, or use another name",
     )
   })
 })

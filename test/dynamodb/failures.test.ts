@@ -59,10 +59,12 @@ describe("says what is wrong and what to do, naming table and service:", () => {
   it("a table that does not exist", async () => {
     const missing = source({ tableName: "rulez" })
     expect(await refusal(missing.load("checkout"))).toBe(
-      'The rules of service "checkout" in DynamoDB table "rulez" cannot be read: there is no such table; ' +
-        "create it, or correct tableName, or the client's region or endpoint",
+      'The rules of service "checkout" in DynamoDB table "rulez" cannot be read: the table does not exist; ' +
+        "create it, or correct tableName or the client's region or endpoint",
     )
-    expect(await refusal(source({ tableName: "rulez", ...key }).load("checkout"))).toContain("no such table")
+    expect(await refusal(source({ tableName: "rulez", ...key }).load("checkout"))).toContain(
+      "the table does not exist",
+    )
   })
 
   it("a table that cannot be listed", async () => {
@@ -78,14 +80,14 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     expect(await refusal(source().load("checkout"))).toMatch(/allow dynamodb:GetItem on the table$/)
     proxy.fault = () => "deny"
     expect(await refusal(source().load("checkout"))).toMatch(
-      /allow dynamodb:DescribeTable on the table, or give the options keyName and keyType$/,
+      /allow dynamodb:DescribeTable on the table, or set the options keyName and keyType$/,
     )
   })
 
   it("throttling", async () => {
     proxy.fault = () => "throttle"
     expect(await refusal(source(key).load("checkout"))).toBe(
-      `${what}throttled (Too many reads); give the table more capacity or bill it on demand, or poll less often`,
+      `${what}throttled (Too many reads); give the table more capacity, switch it to on-demand billing, or poll less often`,
     )
   })
 
@@ -94,7 +96,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     ["com.amazonaws.dynamodb.v20120810#RequestLimitExceeded", /throttled \(said\)/],
     [
       "com.amazon.coral.service#UnrecognizedClientException",
-      /the client's credentials are not accepted \(said\); renew or correct them, and see whether this machine's clock is right$/,
+      /the client's credentials are not accepted \(said\); renew or correct them, and check this machine's clock$/,
     ],
     ["com.amazon.coral.service#InvalidSignatureException", /are not accepted \(said\)/],
     ["com.amazon.coral.service#IncompleteSignatureException", /are not accepted/],
@@ -125,7 +127,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     const cause = Object.assign(new AggregateError([]), { code: "ECONNREFUSED" })
     const lost = server.client({ credentials: () => Promise.reject(cause) })
     expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toBe(
-      `${what}DynamoDB cannot be reached (ECONNREFUSED); correct the client's region or endpoint, or see to the network`,
+      `${what}DynamoDB cannot be reached (ECONNREFUSED); correct the client's region or endpoint, or check the network`,
     )
   })
 
@@ -139,7 +141,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
   it("a connection that breaks", async () => {
     proxy.fault = () => "reset"
     expect(await refusal(source(key).load("checkout"))).toMatch(
-      /cannot be read: DynamoDB cannot be reached \(.+\); correct the client's region or endpoint, or see to the network$/,
+      /cannot be read: DynamoDB cannot be reached \(.+\); correct the client's region or endpoint, or check the network$/,
     )
   })
 
@@ -153,7 +155,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     const loading = source({ ...key, timeoutMs: 60 }).load("checkout")
     const inTime = endsWithin(1_000, loading)
     expect(await refusal(loading)).toBe(
-      `${what}no answer within 60 ms; see whether the client's region and endpoint are right and can be reached, or raise timeoutMs`,
+      `${what}no answer within 60 ms; check that the client's region and endpoint are correct and reachable, or raise timeoutMs`,
     )
     expect(await inTime).toBe(true)
   })
@@ -188,7 +190,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
       },
     })
     expect(await refusal(source({ client: nobody }).load("checkout"))).toBe(
-      `${what}the client has no credentials (Could not load credentials from any providers); give it some, or run where a role gives them`,
+      `${what}the client has no credentials (Could not load credentials from any providers); configure credentials, or run with an IAM role`,
     )
   })
 
@@ -217,7 +219,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
       }),
     )
     const reason = sorted
-      ? 'its key has a sort key, "sk", and so no single item for a service; use a table whose key is service_id alone'
+      ? 'its key has a sort key, "sk", so a service can have several items; use a table without a sort key'
       : 'its key "pk" is of type B; use a table whose key is a string or a number'
     for (const failing of [
       source({ tableName: name }).load("checkout"),

@@ -93,7 +93,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       [
         "binary",
         { ...itemOf({ rate: perMinute }), field: { B: new Uint8Array(3) } },
-        ["field: binary of 3 bytes is not a field or a list of fields"],
+        ["field: binary data of 3 bytes is not a field or a list of fields"],
       ],
       [
         "an unknown member",
@@ -122,24 +122,28 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       [
         "rules that are binary",
         { rules: { B: new Uint8Array(2) } },
-        ["@ rules: binary of 2 bytes is not a list of rules"],
+        ["@ rules: binary data of 2 bytes is not a list of rules"],
       ],
       ["rules that are a set", { rules: { SS: ["a"] } }, ['@ rules[0]: "a" is not a rule']],
       ["rules that are a number", { rules: { N: "5" } }, ["@ rules: 5 is not a list of rules"]],
       [
         "a text that is not JSON",
         { rules: { S: "[{]" } },
-        ["@ rules: is a text that is not JSON: line 1, column 3: a name in double quotes is expected"],
+        [
+          "@ rules: is a string that is not valid JSON: line 1, column 3: a name in double quotes is expected",
+        ],
       ],
       [
         "an empty text",
         { rules: { S: " " } },
-        ["@ rules: is a text that is not JSON: line 1, column 2: ends where a value is expected"],
+        [
+          "@ rules: is a string that is not valid JSON: line 1, column 2: the text ends where a value is expected",
+        ],
       ],
       [
         "both spellings",
         itemOf({ rules: [], rule: { rate: perMinute } }),
-        ['@ rule: says the same as "rules"'],
+        ['@ rule: is another name for "rules", which is given too'],
       ],
     ])("%s", async (_what, attributes, problems) => {
       const loaded = await reading(attributes)

@@ -39,11 +39,11 @@ describe.each([
   })
 
   it.each<[object, readonly string[]]>([
-    [{ client: undefined }, ["client: is missing; new DynamoDBClient({ … }) of @aws-sdk/client-dynamodb"]],
+    [{ client: undefined }, ["client: is missing; new DynamoDBClient({ … }) from @aws-sdk/client-dynamodb"]],
     [
       { client: "http://localhost:8000" },
       [
-        'client: "http://localhost:8000" is not a DynamoDB client; new DynamoDBClient({ … }) of @aws-sdk/client-dynamodb',
+        'client: "http://localhost:8000" is not a DynamoDB client; new DynamoDBClient({ … }) from @aws-sdk/client-dynamodb',
       ],
     ],
     [{ client: null }, [expect.stringContaining("client: null is not a DynamoDB client")]],
@@ -52,14 +52,11 @@ describe.each([
     [{ tableName: "a/b c" }, [expect.stringContaining("is not the name of a table")]],
     [{ timeoutMs: 0 }, [expect.stringContaining("timeoutMs: 0 is not an interval")]],
     [{ timeoutMs: 2 ** 31 }, [expect.stringContaining("timeoutMs: 2147483648 is not an interval")]],
-    [{ pageSize: 0 }, ["pageSize: 0 is not a number of items; a whole number from 1 to 1000"]],
+    [{ pageSize: 0 }, ["pageSize: 0 is not a valid number of items; a whole number from 1 to 1000"]],
     [{ pageSize: 1001 }, [expect.stringContaining("pageSize: 1001")]],
-    [{ keyType: "B" }, ['keyType: "B" is not the type of a key; "S" for a string, "N" for a number']],
+    [{ keyType: "B" }, ['keyType: "B" is not a key type; "S" for a string, "N" for a number']],
     [{ keyName: "" }, [expect.stringContaining('keyName: "" is not the name of an attribute')]],
-    [
-      { keyName: "pk" },
-      ['keyType: is missing beside keyName "pk"; keyName and keyType together, or neither'],
-    ],
+    [{ keyName: "pk" }, ['keyType: is missing, but keyName is "pk"; both keyName and keyType, or neither']],
     [
       { tablName: "x" },
       ['tablName: "tablName" is not a member of the options of ; did you mean "tableName"?; undefined'],

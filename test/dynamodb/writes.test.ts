@@ -74,7 +74,7 @@ async function failure(change: Promise<unknown>): Promise<Error> {
   return error as Error
 }
 const UNKNOWN =
-  "It may have been carried out all the same, now or later: read what is there before you write again"
+  "The write may still have been carried out, or be carried out later: read the stored rules before you write again"
 
 describe("a write whose answer is lost", () => {
   it.each<Fault>(["lose", "silence", "cut"])(
@@ -189,11 +189,13 @@ describe("a write that was refused changed nothing, and is said so plainly", () 
   it("a table that is not there", async () => {
     const nowhere = dynamoDBRegistry({ client: direct, tableName: "rulez", ...key })
     expect((await failure(nowhere.register("checkout", [rule(5)]))).message).toBe(
-      'The rules of service "checkout" in DynamoDB table "rulez" cannot be registered: there is no such table; ' +
-        "create it, or correct tableName, or the client's region or endpoint",
+      'The rules of service "checkout" in DynamoDB table "rulez" cannot be registered: the table does not exist; ' +
+        "create it, or correct tableName or the client's region or endpoint",
     )
-    expect((await failure(nowhere.remove("checkout", { version: 1 }))).message).toContain("no such table")
-    expect((await failure(nowhere.get("checkout"))).message).toContain("no such table")
+    expect((await failure(nowhere.remove("checkout", { version: 1 }))).message).toContain(
+      "the table does not exist",
+    )
+    expect((await failure(nowhere.get("checkout"))).message).toContain("the table does not exist")
   })
 
   it("a conflict that cannot be read", async () => {
@@ -229,16 +231,16 @@ describe("a conflict says what is there and what to do", () => {
   it("another version", async () => {
     await other.register("checkout", [rule(5)])
     expect(await say(registry.register("checkout", [rule(6)], { version: 3 }))).toBe(
-      'Service "checkout" in DynamoDB table "rules" has version 1, and was to have version 3. Nothing was changed: see what is there, and write again with version: 1',
+      'Service "checkout" in DynamoDB table "rules" has version 1, but version 3 was expected. Nothing was changed: read the stored rules, and write again with version: 1',
     )
     expect(await say(registry.register("checkout", [rule(6)]))).toContain(
-      "has version 1, and was to have no rules yet. Nothing was changed",
+      "has version 1, but no rules were expected. Nothing was changed",
     )
   })
 
   it("nothing any more", async () => {
     expect(await say(registry.register("checkout", [rule(6)], { version: 3 }))).toBe(
-      'Service "checkout" in DynamoDB table "rules" has no rules, and was to have version 3. Nothing was changed: write without a version to register them anew',
+      'Service "checkout" in DynamoDB table "rules" has no rules, but version 3 was expected. Nothing was changed: write without a version to register them again',
     )
   })
 
@@ -246,7 +248,7 @@ describe("a conflict says what is there and what to do", () => {
     await putItem(direct, tableName, { service_id: { S: "checkout" }, rules: attribute([]) })
     expect(await other.get("checkout")).toEqual({ service: "checkout", version: 0, rules: [], problems: [] })
     expect(await say(registry.register("checkout", [rule(6)]))).toContain(
-      "has rules without a version, and was to have no rules yet. Nothing was changed: see what is there, and write again with version: 0",
+      "has rules without a version, but no rules were expected. Nothing was changed: read the stored rules, and write again with version: 0",
     )
     expect(await registry.register("checkout", [rule(6)], { version: 0 })).toMatchObject({ version: 1 })
     await putItem(direct, tableName, { service_id: { S: "checkout" }, rules: attribute([]) })
@@ -340,7 +342,7 @@ describe("an item of 400 KB", () => {
     const error = await failure(registry.register("checkout", many(400), { version: 1 }))
     expect(error).toBeInstanceOf(InvalidRuleError)
     expect(error.message).toMatch(
-      /^Wrong rules: rules: of service "checkout" are 4\d{5} bytes, too large for an item of DynamoDB; accepted: up to 409600 bytes: fewer or shorter rules$/,
+      /^Wrong rules: rules: of service "checkout" are 4\d{5} bytes, too large for a DynamoDB item; accepted: at most 409600 bytes, with fewer or shorter rules$/,
     )
     expect(proxy.calls).toEqual([])
   })
@@ -354,7 +356,7 @@ describe("an item of 400 KB", () => {
     const error = await failure(registry.register("checkout", many(300), { version: 0 }))
     expect(error).toBeInstanceOf(InvalidRuleError)
     expect(error.message).toContain(
-      'rules: of service "checkout" are, with what else their item has, too large for an item of DynamoDB',
+      'rules: of service "checkout" are, with the other attributes of their item, too large for a DynamoDB item',
     )
   })
 })
@@ -368,7 +370,7 @@ describe("a table whose key is a number", () => {
     const error = await failure(numbers.register("checkout", [rule(5)]))
     expect(error).toBeInstanceOf(InvalidRuleError)
     expect(error.message).toBe(
-      'Wrong rules: service_id: "checkout" is not a number, and the key of DynamoDB table "numbers" is one; accepted: a number such as "7"',
+      'Wrong rules: service_id: "checkout" is not a number, but the key of DynamoDB table "numbers" is a number; accepted: a number such as "7"',
     )
     expect(await numbers.get("checkout")).toBeUndefined()
     expect(await numbers.remove("checkout", { version: "any" })).toBe(false)

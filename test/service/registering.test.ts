@@ -219,14 +219,19 @@ describe.each(DOORS)("registering over %s", (_, open) => {
       /^"9007199254740993" is not a limit/,
     ],
     ["a limit of 0", { rules: [{ limit: 0, window: "1 day" }] }, "rules[0].limit", /^0 is not a limit/],
-    ["a window alone", { rules: [{ window: "1 day" }] }, "rules[0].limit", /^is missing beside window/],
+    [
+      "a window alone",
+      { rules: [{ window: "1 day" }] },
+      "rules[0].limit",
+      /^is missing, but window is given/,
+    ],
     [
       "a wrong window",
       { rules: [{ limit: 5, window: "soon" }] },
       "rules[0].window",
       /^"soon" is not a window/,
     ],
-    ["rate and limit", { rules: [rule(5, { limit: 5 })] }, "rules[0].limit", /^is given beside rate/],
+    ["rate and limit", { rules: [rule(5, { limit: 5 })] }, "rules[0].limit", /^is given together with rate/],
     ["a cost of 0", { rules: [rule(5, { cost: 0 })] }, "rules[0].cost", /^0 is not a cost/],
     ["a cost above the limit", { rules: [rule(5, { cost: 6 })] }, "rules[0].cost", /6/],
     [

@@ -25,7 +25,7 @@ it.each(Object.entries(CALLS))(
   "%s refuses what is not an object, and takes null for none",
   async (_name, call) => {
     await expect(call(5_000 as never)).rejects.toMatchObject({
-      problems: [{ path: "", message: "5000 is not the options of a call" }],
+      problems: [{ path: "", message: "5000 is not an options object" }],
     })
     await call(null as never)
   },

@@ -496,12 +496,12 @@ it.each([
   [
     "that were loaded before stay",
     [rule(5)],
-    /so the rules may be out of date\. The last good ones stay in force\./,
+    /so the rules may be out of date\. The last valid rules stay in force\./,
   ],
   [
     "that never were are not there",
     new Error("no table"),
-    /and there have been no rules yet\. None are in force\./,
+    /and no rules have been loaded yet\. None are in force\./,
   ],
 ])("of rules %s, it is told which it is", async (_which, first, told) => {
   const source: RuleSource & Publisher = Object.assign(new Publisher(first), { pollMs: 200 })

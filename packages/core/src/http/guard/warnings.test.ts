@@ -92,12 +92,12 @@ const TRIGGERS: Trigger[] = [
   ],
   [
     "SLUICE_METHOD_UNKNOWN",
-    'In match.methods of rule "ip-1m", "PSOT" is no method that Node knows; did you mean "POST"?',
+    'In match.methods of rule "ip-1m", "PSOT" is not an HTTP method that Node knows; did you mean "POST"?',
     { limit: 1, window: "1 minute", match: { methods: ["get", "psot", "psto"] } },
   ],
   [
     "SLUICE_PATH_DOUBTFUL",
-    'In match.path of rule "ip-1m", "{id}" is the text "id" or nothing, and no parameter; did you mean ":id"?',
+    'In match.path of rule "ip-1m", "{id}" is the optional text "id", not a parameter; did you mean ":id"?',
     { limit: 1, window: "1 minute", match: { path: "/users/{id}/posts{/:post}" } },
   ],
   [

@@ -21,7 +21,7 @@ function problemsOf(options: unknown): readonly Problem[] {
   return []
 }
 
-const LIMIT = "a positive whole number up to 9007199254740991, or a function that yields one for a request"
+const LIMIT = "a positive whole number up to 9007199254740991, or a function that returns one for a request"
 const WINDOW =
   'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
 const COST = "a whole number from 0 up, or a function that returns one for a request"
@@ -33,7 +33,7 @@ const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const SERVICE = "a non-empty string, or a number up to 9007199254740991"
 const INSTANCES = "a whole number from 1 up"
 const FIELD_AND_FUNCTION =
-  'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
+  'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
   "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, match, allow, deny, rejectionMessage, " +
   "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
@@ -62,10 +62,10 @@ describe("a wrong option", () => {
     [
       "throttle",
       "soft",
-      '"soft" is not a throttling kind',
+      '"soft" is not a throttle',
       expect.stringContaining('"soft" (and percent)') as never,
     ],
-    ["buckets", 361, "361 is not a number of sub-windows", "a whole number from 2 to 360"],
+    ["buckets", 361, "361 is not a valid number of sub-windows", "a whole number from 2 to 360"],
     [
       "burst",
       9,
@@ -115,7 +115,7 @@ describe("a wrong option", () => {
     ["refundWhen", 400, "400 is not a function", "(request, status) => boolean"],
     ["headers", "draft-7", '"draft-7" is not a header dialect', DIALECT],
     ["headers", true, "true is not a header dialect", DIALECT],
-    ["onStoreFailure", "fail", '"fail" is not a choice for a store failure', '"local", "allow", "deny"'],
+    ["onStoreFailure", "fail", '"fail" is not a valid value', '"local", "allow", "deny"'],
     ["storeTimeoutMs", 0, "0 is not a time", TIME],
     ["storeTimeoutMs", 0.5, "0.5 is not a time", TIME],
     ["storeTimeoutMs", 2 ** 31, "2147483648 is not a time", TIME],
@@ -279,7 +279,7 @@ describe("a wrong option", () => {
     [
       "throttle.signal",
       { throttle: { kind: "elastic", signal: async () => true } },
-      "a function that yields whether there is capacity to spare",
+      "a function that returns whether there is spare capacity",
     ],
   ])("is refused where it is async, and no request would wait for it: %s", (path, options, accepted) => {
     const message = "is an async function, but its result is needed at once"

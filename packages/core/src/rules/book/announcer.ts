@@ -77,7 +77,7 @@ export class Announcer {
   othersRejected(problems: readonly Problem[]): void {
     if (problems.length === 0) return
     const error = new InvalidRuleError(problems)
-    const message = `${this.#name}: there are problems beside the limiter's own rules. Correct them.\n${error.message}`
+    const message = `${this.#name}: there are problems outside the limiter's own rules. Correct them.\n${error.message}`
     this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
   }
 
@@ -106,13 +106,13 @@ export class Announcer {
 
   /** Reports that the list of all services can be loaded again, if the log says that it cannot. */
   listLoaded(): void {
-    this.#listComplaint.settle(`${this.#placeOf(undefined)}: the list can be loaded again.`)
+    this.#listComplaint.settle(`${this.#placeOf(undefined)}: the list of services can be loaded again.`)
   }
 
   stale(ageMs: number, service: string | undefined, all: readonly ServiceRules[]): void {
     const meaning = all.some(({ edition }) => edition !== undefined)
-      ? "so the rules may be out of date. The last good ones stay in force."
-      : "and there have been no rules yet. None are in force."
+      ? "so the rules may be out of date. The last valid rules stay in force."
+      : "and no rules have been loaded yet. None are in force."
     const message = `${this.#placeOf(service)}: loading has failed for ${Math.round(ageMs / 1000)} s, ${meaning}`
     this.#warner.say("error", "SLUICE_RULES_STALE", message)
     for (const reader of readersOf(all)) reader.onStale(ageMs)
@@ -165,10 +165,10 @@ export class Announcer {
       editions.length === 0
         ? "None of its rules are in force yet."
         : service === undefined
-          ? "The previous editions stay in force."
-          : `The previous edition stays in force: ${editions.map(contentOf).join()}.`
+          ? "The previous rules stay in force."
+          : `The previous rules stay in force: ${editions.map(contentOf).join()}.`
     const what =
-      error instanceof InvalidRuleError ? `${because("an edition is rejected", error.problems)}\n` : ""
+      error instanceof InvalidRuleError ? `${because("the stored rules are rejected", error.problems)}\n` : ""
     return `${this.#placeOf(service)}: ${what}${error.message}\n${inForce}`
   }
 
@@ -179,10 +179,10 @@ export class Announcer {
 
 /** Returns the message that all problems are gone, with the rules that are in force now. */
 export function recovered(inForce: string): string {
-  return `what is stored can be used again. In force now: ${inForce}.`
+  return `the stored rules can be used again. In force now: ${inForce}.`
 }
 
-/** Returns `an edition is rejected, because rule "login" is invalid.` */
+/** Returns `the stored rules are rejected, because rule "login" is invalid.` */
 function because(what: string, problems: readonly Problem[]): string {
   const rules = new Set(problems.flatMap(({ rule }) => rule ?? []))
   if (rules.size === 0) return `${what}.`

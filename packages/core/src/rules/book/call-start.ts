@@ -12,7 +12,7 @@ export function startCall<Options extends SignalOption>(
   if (typeof (options ?? {}) !== "object") {
     const accepted = "an object such as { signal: AbortSignal.timeout(5_000) }"
     throw new InvalidOptionError([
-      { path: "", message: `${show(options)} is not the options of a call`, accepted },
+      { path: "", message: `${show(options)} is not an options object`, accepted },
     ])
   }
   const signal: unknown = options?.signal

@@ -137,7 +137,7 @@ export class Loader {
   rest(number: number, error: LoadFailure | undefined): void {
     this.#isKept = false
     this.#settled = Math.max(this.#settled, number)
-    this.#abort(number, new ClosedError("A later load is in force"))
+    this.#abort(number, new ClosedError("A newer load has replaced this one"))
     if (error === undefined) this.#waiting.succeeded(number)
     else this.#waiting.failed(number, error)
   }
@@ -260,7 +260,7 @@ export class Loader {
     this.#failures = 0
     this.#error = undefined
     this.#staleness.renew(begunAtMs)
-    this.#abort(number, new ClosedError("A later load is in force"))
+    this.#abort(number, new ClosedError("A newer load has replaced this one"))
     if (number >= this.#validFrom) this.#loadedAtMs = begunAtMs
     if (!this.#isKept) this.#plan(number, nextPollMs(rememberMs, begunAtMs, timing, 0))
     else if (pollMs !== undefined) this.#plan(number, nextPollMs(pollMs, begunAtMs, timing))

@@ -124,11 +124,11 @@ export function requireLoaded<Loaded extends LoadedRules>(value: Loaded, call: s
   if (value instanceof Promise) {
     value.catch(ignore)
     throw new RuleSourceError(
-      `${call} of ${name} must return at once, and returned a promise: leave it out if it cannot`,
+      `${call} of ${name} returned a promise, but must return the rules synchronously: change it, or leave it out`,
     )
   }
   throw new RuleSourceError(
-    `${call} of ${name} must return { rules, problems }, a list of rules and a list of problems, and returned ${show(value)}`,
+    `${call} of ${name} must return { rules, problems }, a list of rules and a list of problems, but it returned ${show(value)}`,
   )
 }
 

@@ -84,7 +84,7 @@ const DEFAULT_POLL_MS = 30_000
 const MAX_TIMER_MS = 2 ** 31 - 1
 const INTERVAL_ACCEPTED = `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`
 const INTERVAL = says("an interval", INTERVAL_ACCEPTED)
-const NAMES = says("a number of names", "a whole number from 1 up")
+const NAMES = says("a valid number of names", "a whole number from 1 up")
 const SOURCE = says("a rule source", "fileRules(…), staticRules(…) or another RuleSource")
 const interval = v.optional(integer(INTERVAL, 1, MAX_TIMER_MS))
 const withMethods =
@@ -96,7 +96,7 @@ const withMethods =
 
 const shape = strict("the options of a rule book", {
   source: v.custom(withMethods("load"), SOURCE),
-  services: v.optional(v.picklist(["asked", "all"], says("a choice of services", '"asked" or "all"'))),
+  services: v.optional(v.picklist(["asked", "all"], says("a valid value", '"asked" or "all"'))),
   defaultRules: v.optional(v.unknown()),
   onRulesMissing,
   pollMs: interval,
@@ -112,7 +112,10 @@ const shape = strict("the options of a rule book", {
     v.custom(withMethods("now"), says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }")),
   ),
   random: v.optional(
-    v.custom((value) => typeof value === "function", says("a function", "() => 0 to below 1")),
+    v.custom(
+      (value) => typeof value === "function",
+      says("a function", "a function that returns a number from 0 to below 1, such as Math.random"),
+    ),
   ),
 })
 
@@ -156,7 +159,7 @@ function sourceProblems(source: RuleSource, services: string): Problem[] {
     })
   }
   if (services === "all" && typeof source.loadAll !== "function") {
-    const message = `"all" is given, and ${source.name ?? "the rule source"} cannot list its services`
+    const message = `"all" cannot be used, because ${source.name ?? "the rule source"} cannot list its services`
     problems.push({ path: "services", message, accepted: '"asked", or a source with loadAll()' })
   }
   return problems

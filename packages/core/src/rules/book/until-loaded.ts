@@ -23,7 +23,7 @@ export interface UntilLoadedOptions {
 
 /** The schema of `onRulesMissing`. */
 export const onRulesMissing: Schema = v.optional(
-  v.picklist(["allow", "deny"], says("a choice for missing rules", '"allow" or "deny"')),
+  v.picklist(["allow", "deny"], says("a valid value", '"allow" or "deny"')),
 )
 
 /**
@@ -38,7 +38,7 @@ export function parseUntilLoaded(
     return choice === undefined ? undefined : { defaultRules: [], onRulesMissing: choice }
   }
   if (choice !== undefined) {
-    const accepted = `only one of them: rules to apply, or ${JSON.stringify(choice)} for every request`
+    const accepted = `either defaultRules, or onRulesMissing: ${JSON.stringify(choice)}`
     problems.push({ path: "onRulesMissing", message: "is given together with defaultRules", accepted })
   }
   const parsed: ParsedRules = parseCodeRules(defaultRules, "defaultRules")
@@ -52,7 +52,7 @@ export function parseUntilLoaded(
 export function undecided({ name = "this rule source" }: Pick<RuleSource, "name">): Problem {
   return {
     path: "onRulesMissing",
-    message: `is missing: the rules of ${name} are loaded after the limiter is created, so say what applies until the first load succeeds`,
+    message: `is missing: the rules of ${name} are loaded after the limiter is created, so choose what applies until the first load succeeds`,
     accepted:
       'onRulesMissing: "allow" to admit every request, onRulesMissing: "deny" to answer 503, or defaultRules: […] to apply other rules',
   }

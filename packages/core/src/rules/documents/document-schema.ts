@@ -56,7 +56,7 @@ export const storedRule = strict(
 
 /** The accepted service ids, for error messages. */
 export const SERVICE_ACCEPTED =
-  "a text of 1 to 256 characters, or a whole number from 0 to 9007199254740991; a longer one in quotes"
+  "a string of 1 to 256 characters, or a whole number from 0 to 9007199254740991 (longer numbers need quotes)"
 const SERVICE = says("a service id", SERVICE_ACCEPTED)
 /** The service that the rules of a document belong to. */
 export const serviceId: Schema = v.union(

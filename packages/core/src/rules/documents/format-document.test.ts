@@ -110,7 +110,7 @@ describe("refuses, with every problem", () => {
       "a",
       [{ limit: 5, window: "1m", throttle: { kind: "elastic", signal: () => true } }],
       0,
-      ["rules[0].throttle.signal: is a function, which can only be in code and not be stored"],
+      ["rules[0].throttle.signal: is a function, and functions cannot be stored"],
     ],
     [
       "a",
@@ -118,7 +118,7 @@ describe("refuses, with every problem", () => {
       0,
       [
         expect.stringContaining("rules[0]: null"),
-        "rules[1].limit: is a function, which can only be in code and not be stored",
+        "rules[1].limit: is a function, and functions cannot be stored",
       ],
     ],
   ])("%j %j %j", (service, rules, version, expected) => {

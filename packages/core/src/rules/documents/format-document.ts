@@ -167,10 +167,10 @@ function functionProblems(rules: unknown): Problem[] {
     const functions = [
       ...(typeof rule?.limit === "function" ? [{ path: ["limit"], accepted: POSITIVE }] : []),
       ...(typeof signal === "function"
-        ? [{ path: ["throttle", "signal"], accepted: "no signal: the event loop decides" }]
+        ? [{ path: ["throttle", "signal"], accepted: "no signal, so that the event loop decides" }]
         : []),
     ]
-    const message = "is a function, which can only be in code and not be stored"
+    const message = "is a function, and functions cannot be stored"
     return functions.map((problem) => locate(`rules[${index}]`, { ...problem, message }))
   })
 }

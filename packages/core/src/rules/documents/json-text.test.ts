@@ -3,8 +3,8 @@ import { expect, test } from "vitest"
 import { jsonMistake } from "./json-text.ts"
 
 test.each([
-  ["", "ends where a value is expected", 0],
-  ["  ", "ends where a value is expected", 2],
+  ["", "the text ends where a value is expected", 0],
+  ["  ", "the text ends where a value is expected", 2],
   ['{"a": }', "a value is expected", 6],
   ["[1,]", "a value is expected", 3],
   ['{"a":1,}', "a name in double quotes is expected", 7],
@@ -12,7 +12,7 @@ test.each([
   ["{'a':1}", "a name in double quotes is expected", 1],
   ['{"a"}', '":" is expected', 4],
   ['{"a" 1}', '":" is expected', 5],
-  ['{"a":1', 'ends where "," or "}" is expected', 6],
+  ['{"a":1', 'the text ends where "," or "}" is expected', 6],
   ['{"a":1 "b":2}', '"," or "}" is expected', 7],
   ["[1 2]", '"," or "]" is expected', 3],
   ["[1}", '"," or "]" is expected', 2],
@@ -25,8 +25,8 @@ test.each([
   ["[tru]", "a value is expected", 1],
   ["1 2", "the end of the text is expected", 2],
   ["// rules\n{}", "a value is expected", 0],
-  ['{"a":1,"b":{"a":1},"a":2}', 'the member "a" is there twice', 19],
-  ['{"a":1,"\\u0061":2}', 'the member "\\u0061" is there twice', 7],
+  ['{"a":1,"b":{"a":1},"a":2}', 'the member "a" appears twice', 19],
+  ['{"a":1,"\\u0061":2}', 'the member "\\u0061" appears twice', 7],
 ])("%j %s at offset %d", (text, message, offset) => {
   expect(jsonMistake(text)).toEqual({ message, offset })
 })
@@ -44,7 +44,7 @@ test("nesting deeper than 32 levels is a mistake, deeper than the stack too", ()
   expect(jsonMistake("[".repeat(32) + "]".repeat(32))).toBeUndefined()
   for (const levels of [33, 200_000]) {
     expect(jsonMistake("[ ".repeat(levels) + "]".repeat(levels))).toEqual({
-      message: "is nested deeper than 32 levels",
+      message: "values are nested deeper than 32 levels",
       offset: 64,
     })
   }
@@ -94,7 +94,7 @@ test("agrees with JSON.parse on texts that are JSON and on texts that nearly are
           return false
         }
       })()
-      if (mistake?.message.endsWith("is there twice")) return
+      if (mistake?.message.endsWith("appears twice")) return
       expect(mistake === undefined).toBe(accepts)
     }),
     { numRuns: 300 },

@@ -66,7 +66,7 @@ export function jsonMistake(text: string): JsonMistake | undefined {
     return true
   }
   const expected = (what: string): JsonMistake => ({
-    message: offset >= text.length ? `ends where ${what} is expected` : `${what} is expected`,
+    message: offset >= text.length ? `the text ends where ${what} is expected` : `${what} is expected`,
     offset,
   })
 
@@ -78,13 +78,13 @@ export function jsonMistake(text: string): JsonMistake | undefined {
       if (name === undefined) return expected("a name in double quotes")
       const key = JSON.parse(name) as string
       if (inside.names.has(key))
-        return { message: `the member ${name.slice(0, 60)} is there twice`, offset: start }
+        return { message: `the member ${name.slice(0, 60)} appears twice`, offset: start }
       inside.names.add(key)
       if (!eatChar(":")) return expected('":"')
     }
     eat(SPACE)
     if (open.length === MAX_DEPTH && /[[{]/.test(text[offset] ?? "")) {
-      return { message: `is nested deeper than ${MAX_DEPTH} levels`, offset }
+      return { message: `values are nested deeper than ${MAX_DEPTH} levels`, offset }
     }
     if (eatChar("{")) {
       eat(SPACE)

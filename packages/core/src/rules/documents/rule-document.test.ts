@@ -9,7 +9,7 @@ const perMinute = { requests_per_unit: 5, unit: "minute" }
 const WHOLE_SERVICE = (place: string) => ({
   path: `${place}.field`,
   message: "is missing, so all requests of the service share this limit",
-  accepted: '"service" to say so, or "ip" to limit each client address',
+  accepted: '"service" to make this explicit, or "ip" to limit each client address',
 })
 
 test("the stored shape becomes rules in code", () => {

@@ -109,7 +109,7 @@ export function* documentSteps(value: unknown): Steps<RuleDocument> {
 const WHOLE_SERVICE: MemberProblem = {
   path: ["field"],
   message: "is missing, so all requests of the service share this limit",
-  accepted: '"service" to say so, or "ip" to limit each client address',
+  accepted: '"service" to make this explicit, or "ip" to limit each client address',
 }
 
 function doubtsOf(rule: StorableRule): MemberProblem[] {
@@ -121,8 +121,8 @@ function doubtsOf(rule: StorableRule): MemberProblem[] {
   const matches = path === undefined ? methods : [{ path: ["match", "path"], message: path }, ...methods]
   if (!lacksUnit(rule)) return matches
   const { window } = rule
-  const accepted = `"${window} seconds", or "${window} ms" if that is meant`
-  return [{ path: ["window"], message: `${window} without a unit is milliseconds`, accepted }, ...matches]
+  const accepted = `"${window} seconds", or "${window} ms" if you mean milliseconds`
+  return [{ path: ["window"], message: `${window} without a unit means milliseconds`, accepted }, ...matches]
 }
 
 interface RuleList {
@@ -204,7 +204,7 @@ function readSize(good: DocumentMembers, bad: ReadonlySet<string>, problems: Mem
   const own = ["limit", "window"].filter((name) => good[name] !== undefined || bad.has(name))
   if (good.rate !== undefined) {
     const accepted = "either rate, or limit and window"
-    problems.push(...own.map((name) => ({ path: [name], message: "is given beside rate", accepted })))
+    problems.push(...own.map((name) => ({ path: [name], message: "is given together with rate", accepted })))
     return readRate(good.rate, problems)
   }
   if (own.length === 0) {
@@ -214,8 +214,8 @@ function readSize(good: DocumentMembers, bad: ReadonlySet<string>, problems: Mem
     const missing = own[0] === "limit" ? "window" : "limit"
     problems.push({
       path: [missing],
-      message: `is missing beside ${own[0]}`,
-      accepted: "limit and window together",
+      message: `is missing, but ${own[0]} is given`,
+      accepted: "both limit and window",
     })
   }
   return { ...NO_SIZE, limit: good.limit, window: good.window }
@@ -248,7 +248,7 @@ function onlyOne(
   if (second !== undefined) {
     problems.push({
       path: [second],
-      message: `says the same as ${show(first)}`,
+      message: `is another name for ${show(first)}, which is given too`,
       accepted: `only ${show(spellings[0])}`,
     })
     return { isTwice: true }

@@ -56,14 +56,14 @@ function tooMuch(token: CST.Token): JsonMistake | undefined {
     if (outer.type === "document" && outer.value !== undefined) open.push({ token: outer.value, depth })
     if (!("items" in outer)) continue
     if (depth >= MAX_DEPTH) {
-      return { message: `is nested deeper than ${MAX_DEPTH} levels`, offset: outer.offset }
+      return { message: `values are nested deeper than ${MAX_DEPTH} levels`, offset: outer.offset }
     }
     if (isMap(outer) && outer.items.length > MAX_MEMBERS) {
-      return { message: `has more than ${MAX_MEMBERS} members`, offset: outer.offset }
+      return { message: `an object has more than ${MAX_MEMBERS} members`, offset: outer.offset }
     }
     for (const { key, value } of outer.items) {
       if (key != null && ("items" in key || key.type === "alias")) {
-        return { message: "the name of a member is not a text", offset: key.offset }
+        return { message: "the name of a member is not a string", offset: key.offset }
       }
       if (value != null) open.push({ token: value, depth: depth + 1 })
     }

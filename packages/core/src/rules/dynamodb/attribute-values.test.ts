@@ -13,8 +13,8 @@ test.each<[AttributeValue | undefined, unknown]>([
   [{ M: { a: { L: [{ N: "1" }, { S: "x" }] } } }, { a: [1, "x"] }],
   [{ SS: ["b", "a"] }, ["a", "b"]],
   [{ NS: ["9", "10"] }, [10, 9]],
-  [{ B: new Uint8Array(3) }, "binary of 3 bytes"],
-  [{ BS: [new Uint8Array(3)] }, "a set of 1 binaries"],
+  [{ B: new Uint8Array(3) }, "binary data of 3 bytes"],
+  [{ BS: [new Uint8Array(3)] }, "a set of 1 binary values"],
   [{ $unknown: ["X", 1] }, "a value of an unknown type"],
   [undefined, "an attribute without a value"],
 ])("%j is %j", (value, expected) => {
@@ -46,7 +46,7 @@ test("what is nested deeper than DynamoDB nests is not followed", () => {
   let value: AttributeValue = { S: "x" }
   for (let depth = 0; depth < 20_000; depth++) value = { L: [value] }
   expect(canonicalText(plainValue(value))).toBe(
-    `${"[".repeat(41)}Symbol(a value nested too deep)${"]".repeat(41)}`,
+    `${"[".repeat(41)}Symbol(a value that is nested too deep)${"]".repeat(41)}`,
   )
 })
 

@@ -17,7 +17,7 @@ const DEEPEST = 40
  */
 export function plainValue(value: AttributeValue | undefined, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return Symbol("an attribute without a value")
-  if (depth > DEEPEST) return Symbol("a value nested too deep")
+  if (depth > DEEPEST) return Symbol("a value that is nested too deep")
   if (value.S !== undefined) return value.S
   if (value.N !== undefined) return exactNumber(value.N)
   if (value.BOOL !== undefined) return value.BOOL
@@ -26,8 +26,8 @@ export function plainValue(value: AttributeValue | undefined, depth = 0): unknow
   if (value.M !== undefined) return plainMembers(value.M, depth + 1)
   if (value.SS !== undefined) return [...value.SS].sort()
   if (value.NS !== undefined) return [...value.NS].sort().map(exactNumber)
-  if (value.B !== undefined) return Symbol(`binary of ${value.B.length} bytes`)
-  if (value.BS !== undefined) return Symbol(`a set of ${value.BS.length} binaries`)
+  if (value.B !== undefined) return Symbol(`binary data of ${value.B.length} bytes`)
+  if (value.BS !== undefined) return Symbol(`a set of ${value.BS.length} binary values`)
   return Symbol("a value of an unknown type")
 }
 

@@ -83,7 +83,7 @@ function requireKey(what: string, given: TableKey | undefined, description: Tabl
       `${JSON.stringify(given.name)} of type ${given.type}`,
     ]
     throw new TableError(
-      `it is there, and its key is ${found}, not ${wanted}; correct keyName and keyType, or use another table`,
+      `the table exists, but its key is ${found}, not ${wanted}; correct keyName and keyType, or use another table`,
     )
   } catch (error) {
     throw failure({ what, action: "DescribeTable" }, error)
@@ -93,7 +93,7 @@ function requireKey(what: string, given: TableKey | undefined, description: Tabl
 function stuck(what: string, status: string | undefined, waitedMs: number): Error {
   const reason =
     status === "CREATING"
-      ? `it is not there after ${waitedMs / 1000} seconds; see to it in the console`
-      : `it is ${status}; wait until that has ended, or use another name`
+      ? `the table is not ready after ${waitedMs / 1000} seconds; check its status in the AWS console`
+      : `the status of the table is ${status}; wait until that ends, or use another name`
   return failure({ what, action: "CreateTable" }, new TableError(reason))
 }

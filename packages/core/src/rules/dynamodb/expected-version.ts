@@ -33,7 +33,7 @@ function conditionOn(version: number | undefined): Condition {
   ) {
     const message = version === undefined ? "is missing" : `${show(version)} is not a version`
     throw new InvalidOptionError([
-      { path: "version", message, accepted: 'a whole number from 0, or "any" for whatever is there' },
+      { path: "version", message, accepted: 'a whole number from 0, or "any" to accept any version' },
     ])
   }
   const seen = { N: String(version) }
@@ -70,15 +70,15 @@ export function conflictMessage(
 ): string {
   const what = `Service ${show(service)} in DynamoDB table ${show(tableName)}`
   const wanted =
-    seen === undefined ? "no rules yet" : next === 1 ? "none with a version" : `version ${next - 1}`
-  const expected = `and was to have ${wanted}. Nothing was changed`
+    seen === undefined ? "no rules were" : next === 1 ? "no version was" : `version ${next - 1} was`
+  const expected = `but ${wanted} expected. Nothing was changed`
   if (found === undefined) {
-    return `${what} has no rules, ${expected}: write without a version to register them anew`
+    return `${what} has no rules, ${expected}: write without a version to register them again`
   }
   const isVersioned = found.version > 0
   const there = isVersioned ? `version ${found.version}` : "rules without a version"
   // An invalid version does not equal any number.
   const isNone = found.problems.some(({ path }) => path.endsWith(" version"))
   const retry = isNone ? '"any"' : found.version
-  return `${what} has ${there}, ${expected}: see what is there, and write again with version: ${retry}`
+  return `${what} has ${there}, ${expected}: read the stored rules, and write again with version: ${retry}`
 }

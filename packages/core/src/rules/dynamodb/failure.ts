@@ -6,7 +6,7 @@ export interface CallDescription {
   readonly what: string
   /** The call as IAM policies name it: "GetItem". */
   readonly action: string
-  /** Alternative to permitting a call that is not permitted: "give the option keyType". */
+  /** Alternative to permitting a call that is not permitted: "set the option keyType". */
   readonly otherwise?: string
 }
 
@@ -62,17 +62,17 @@ function details(error: unknown): Details {
 function reason(error: unknown, { action, otherwise }: CallDescription): string {
   if (error instanceof TableError) return error.message
   if (error instanceof DeadlineError) {
-    return `${error.message}; see whether the client's region and endpoint are right and can be reached, or raise timeoutMs`
+    return `${error.message}; check that the client's region and endpoint are correct and reachable, or raise timeoutMs`
   }
   const { name, code, message, $metadata: { httpStatusCode = 0 } = {} } = details(error)
   const said = message === "" ? name : message
   if (isCredentialsError(name)) {
-    return `the client has no credentials (${said}); give it some, or run where a role gives them`
+    return `the client has no credentials (${said}); configure credentials, or run with an IAM role`
   }
   if (isNoRegion(error)) return "the client has no region; set AWS_REGION, or give the client a region"
   switch (name) {
     case "ResourceNotFoundException":
-      return "there is no such table; create it, or correct tableName, or the client's region or endpoint"
+      return "the table does not exist; create it, or correct tableName or the client's region or endpoint"
     case "AccessDeniedException":
       return `not permitted (${said}); allow dynamodb:${action} on the table${otherwise === undefined ? "" : `, or ${otherwise}`}`
     case "UnrecognizedClientException":
@@ -81,16 +81,16 @@ function reason(error: unknown, { action, otherwise }: CallDescription): string 
     case "MissingAuthenticationTokenException":
     case "InvalidClientTokenId":
     case "ExpiredTokenException":
-      return `the client's credentials are not accepted (${said}); renew or correct them, and see whether this machine's clock is right`
+      return `the client's credentials are not accepted (${said}); renew or correct them, and check this machine's clock`
     case "ProvisionedThroughputExceededException":
     case "ThrottlingException":
     case "RequestLimitExceeded":
-      return `throttled (${said}); give the table more capacity or bill it on demand, or poll less often`
+      return `throttled (${said}); give the table more capacity, switch it to on-demand billing, or poll less often`
     default:
   }
   if (typeof code === "string" && UNREACHABLE.has(code)) {
     // Node's error for a host with several addresses has an empty message.
-    return `DynamoDB cannot be reached (${message === "" ? code : message}); correct the client's region or endpoint, or see to the network`
+    return `DynamoDB cannot be reached (${message === "" ? code : message}); correct the client's region or endpoint, or check the network`
   }
   if (httpStatusCode >= 500) return `DynamoDB failed (${httpStatusCode} ${said}); try again later`
   return said

@@ -82,11 +82,11 @@ function readRulesText(document: ItemMembers): {
   try {
     return { value: { ...document, [name]: parseJsonText(document[name] as string) }, problems: [] }
   } catch (error) {
-    const message = `is a text that is not JSON: ${(error as Error).message}`
+    const message = `is a string that is not valid JSON: ${(error as Error).message}`
     const problem = locate("", {
       path: [name],
       message,
-      accepted: "a list of rules, or the JSON text of one",
+      accepted: "a list of rules, or a JSON string of such a list",
     })
     return { value: { ...document, [name]: [] }, problems: [problem] }
   }

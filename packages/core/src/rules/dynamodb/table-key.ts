@@ -22,7 +22,7 @@ export function keyOf({ KeySchema = [], AttributeDefinitions = [] }: TableDescri
   )
   if (sort !== undefined) {
     throw new TableError(
-      `its key has a sort key, ${JSON.stringify(sort)}, and so no single item for a service; use a table whose key is service_id alone`,
+      `its key has a sort key, ${JSON.stringify(sort)}, so a service can have several items; use a table without a sort key`,
     )
   }
   const type = AttributeDefinitions.find(({ AttributeName }) => AttributeName === partition)?.AttributeType

@@ -41,13 +41,13 @@ export interface ParsedTableOptions {
   readonly pageSize: number
 }
 
-const CLIENT = says("a DynamoDB client", "new DynamoDBClient({ … }) of @aws-sdk/client-dynamodb")
+const CLIENT = says("a DynamoDB client", "new DynamoDBClient({ … }) from @aws-sdk/client-dynamodb")
 const TABLE = says(
   "the name of a table",
   'a name of 3 to 255 letters, digits, "_", "-" and ".", or the ARN of a table',
 )
-const KEY_NAME = says("the name of an attribute", "a text of 1 to 255 characters")
-const PAGE = says("a number of items", "a whole number from 1 to 1000")
+const KEY_NAME = says("the name of an attribute", "a string of 1 to 255 characters")
+const PAGE = says("a valid number of items", "a whole number from 1 to 1000")
 
 const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 /** An interval in milliseconds, or undefined for the default. */
@@ -60,9 +60,7 @@ const tableShape = {
   ),
   tableName: v.pipe(v.string(TABLE), v.regex(/^(?:[\w.-]{3,255}|arn:[\w.:/-]{1,1024})$/, TABLE)),
   keyName: v.optional(v.pipe(v.string(KEY_NAME), v.minLength(1, KEY_NAME), v.maxLength(255, KEY_NAME))),
-  keyType: v.optional(
-    v.picklist(["S", "N"], says("the type of a key", '"S" for a string, "N" for a number')),
-  ),
+  keyType: v.optional(v.picklist(["S", "N"], says("a key type", '"S" for a string, "N" for a number'))),
   timeoutMs: interval,
   pageSize: v.optional(integer(PAGE, 1, 1000)),
 }
@@ -78,8 +76,8 @@ export function parseTableOptions(
 ): ParsedTableOptions {
   const problems = memberProblems(strict(`the options of ${noun}`, { ...tableShape, ...more }), options)
   if (problems.length === 0 && options.keyName !== undefined && options.keyType === undefined) {
-    const message = `is missing beside keyName ${show(options.keyName)}`
-    problems.push({ path: ["keyType"], message, accepted: "keyName and keyType together, or neither" })
+    const message = `is missing, but keyName is ${show(options.keyName)}`
+    problems.push({ path: ["keyType"], message, accepted: "both keyName and keyType, or neither" })
   }
   if (problems.length > 0) throw new InvalidOptionError(problems.map((problem) => locate("", problem)))
   const { client, tableName, keyName = DEFAULT_KEY.name, keyType, timeoutMs = 2_000, pageSize = 50 } = options

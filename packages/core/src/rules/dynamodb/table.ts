@@ -54,7 +54,7 @@ export interface ItemPage {
   readonly next: Attributes | undefined
 }
 
-const GIVE_KEY = "give the options keyName and keyType"
+const GIVE_KEY = "set the options keyName and keyType"
 
 /** Returns the table for these options. Sends nothing before the first call. */
 export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTableOptions): Table {

@@ -161,12 +161,12 @@ function isTooLarge(error: RuleSourceError): boolean {
 }
 
 function unknown(error: RuleSourceError): RuleSourceError {
-  const message = `${error.message}. It may have been carried out all the same, now or later: read what is there before you write again`
+  const message = `${error.message}. The write may still have been carried out, or be carried out later: read the stored rules before you write again`
   return new RuleSourceError(message, { cause: error.cause })
 }
 
 function notANumber(tableName: string, service: string): InvalidRuleError {
-  const message = `${show(service)} is not a number, and the key of DynamoDB table ${show(tableName)} is one`
+  const message = `${show(service)} is not a number, but the key of DynamoDB table ${show(tableName)} is a number`
   return new InvalidRuleError([{ path: "service_id", message, accepted: 'a number such as "7"' }])
 }
 
@@ -183,8 +183,8 @@ function requireFitting(service: string, item: Attributes): void {
  * Returns the error of an item that is too large. The size is unknown if attributes of other writers make it too large.
  */
 function tooLarge(service: string, bytes: number | undefined, cause?: unknown): InvalidRuleError {
-  const size = bytes === undefined ? "are, with what else their item has," : `are ${bytes} bytes,`
-  const message = `of service ${JSON.stringify(service)} ${size} too large for an item of DynamoDB`
-  const accepted = `up to ${LARGEST_BYTES} bytes: fewer or shorter rules`
+  const size = bytes === undefined ? "are, with the other attributes of their item," : `are ${bytes} bytes,`
+  const message = `of service ${JSON.stringify(service)} ${size} too large for a DynamoDB item`
+  const accepted = `at most ${LARGEST_BYTES} bytes, with fewer or shorter rules`
   return new InvalidRuleError([{ path: "rules", message, accepted }], { cause })
 }

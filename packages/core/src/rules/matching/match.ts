@@ -76,7 +76,7 @@ export function compilePath(
 export function pathDoubt(pattern: string): string | undefined {
   const [, name] = /\/\{(\w+)\}(?=\/|$)/.exec(pattern) ?? []
   if (name === undefined) return undefined
-  return `"{${name}}" is the text "${name}" or nothing, and no parameter; did you mean ":${name}"?`
+  return `"{${name}}" is the optional text "${name}", not a parameter; did you mean ":${name}"?`
 }
 
 /** Returns the tokens of a pattern. Their texts are normalized like request paths. */
@@ -149,5 +149,5 @@ export function routeShape(route: string): string {
  */
 export function methodDoubt(method: string): string | undefined {
   if (METHODS.includes(method.toUpperCase())) return undefined
-  return `${show(method)} is no method that Node knows${suggestion(method, METHODS)}`
+  return `${show(method)} is not an HTTP method that Node knows${suggestion(method, METHODS)}`
 }

@@ -27,7 +27,7 @@ function nameProblems(rule: Partial<Rule>, known: boolean): MemberProblem[] {
   if (!known || rule.name !== undefined) return []
   const name = defaultName(rule)
   if (name === undefined || NAME.test(name)) return []
-  const message = `is missing, and ${show(name)} made from field and window is not a name`
+  const message = `is missing, and the default ${show(name)}, made from field and window, is not a name`
   return [{ path: ["name"], message, accepted: NAME_ACCEPTED }]
 }
 
@@ -52,8 +52,8 @@ function heldProblems(rule: Partial<Rule>): MemberProblem[] {
   const { countRejected, penalty, throttle, algorithm = "sliding-window" } = rule
   const isQueue = throttle === undefined ? holdsAdmitted(algorithm) : kindOf(throttle) === "queue"
   if (!isQueue) return []
-  const queue = throttle === undefined ? `"queue", the default of algorithm "${algorithm}"` : '"queue"'
-  const message = `is for requests that are refused, and throttle ${queue}, holds them instead`
+  const queue = throttle === undefined ? `"queue", the default of algorithm "${algorithm}",` : '"queue"'
+  const message = `applies to refused requests, but throttle ${queue} holds them instead`
   const problems: MemberProblem[] = []
   const accepted = 'or throttle "hard"'
   if (countRejected === true)
@@ -70,7 +70,7 @@ function heldProblems(rule: Partial<Rule>): MemberProblem[] {
 function lineProblems({ throttle, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
   if (holdsAdmitted(algorithm) || typeof throttle !== "object" || throttle.kind !== "queue") return []
   if (throttle.maxWaiting !== 0) return []
-  const message = `0 lets nobody wait with algorithm "${algorithm}", so every request that does not fit would be refused`
+  const message = `0 lets no request wait with algorithm "${algorithm}", so every request that does not fit would be refused`
   const accepted = `${POSITIVE}, throttle "hard", or algorithm "leaky-bucket"`
   return [{ path: ["throttle", "maxWaiting"], message, accepted }]
 }
@@ -78,8 +78,8 @@ function lineProblems({ throttle, algorithm = "sliding-window" }: Partial<Rule>)
 function penaltyProblems({ penalty, field }: Partial<Rule>): MemberProblem[] {
   if (penalty === undefined || fieldsOf(field).length > 0) return []
   const message =
-    "blocks whom the rule counts, and that is the whole service: any client could close it for all others"
-  return [{ path: ["penalty"], message, accepted: 'a field, such as "ip"' }]
+    "would block the whole service, because the rule has no field: one client could lock out all others"
+  return [{ path: ["penalty"], message, accepted: 'a rule with a field, such as "ip"' }]
 }
 
 function kindOf(throttle: Throttle): string {
@@ -92,12 +92,12 @@ function listProblems(rule: Partial<Rule>, list: "allow" | "deny"): MemberProble
   const fields = fieldsOf(rule.field)
   const field = fields[0]
   if (field === undefined || fields.length > 1) {
-    const counted = field === undefined ? "the whole service" : "a combination"
+    const counted = field === undefined ? "the whole service" : "a combination of fields"
     return [
       {
         path: [list],
-        message: `lists values of a field, but the rule counts ${counted}`,
-        accepted: "a single field",
+        message: `lists values of one field, but the rule counts ${counted}`,
+        accepted: "a rule with a single field",
       },
     ]
   }
@@ -116,7 +116,7 @@ function valueProblems(field: string, values: readonly string[], path: readonly 
     }
     if (field === "method" && value.toUpperCase() === "HEAD") {
       return [
-        { path: at, message: `${show(value)} is "GET" to a rule, which counts both`, accepted: '"GET"' },
+        { path: at, message: `${show(value)} is counted as "GET"`, accepted: '"GET", which covers HEAD too' },
       ]
     }
     return []
@@ -127,9 +127,7 @@ function matchFieldProblems({ match }: Partial<Rule>): MemberProblem[] {
   return Object.entries(match?.fields ?? {}).flatMap(([field, values]) => {
     const path = ["match", "fields", field]
     if (field !== "service") return valueProblems(field, values, path)
-    const message = "is the same for every request that the rule can be for"
-    return [
-      { path, message, accepted: "no such field: whose a rule is says `service` of its limiter or document" },
-    ]
+    const message = "is the same for every request of the rule"
+    return [{ path, message, accepted: "another field; the limiter or the document sets the service" }]
   })
 }

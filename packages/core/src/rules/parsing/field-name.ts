@@ -7,7 +7,7 @@ type Prefix = (typeof PREFIXES)[number]
 /** The accepted forms of a rule's `field`, for error messages. */
 export const FIELD_ACCEPTED =
   '"ip", "service", "method", "route", "header:NAME", "query:NAME", "body:DOTTED.PATH", "param:NAME", "cookie:NAME", ' +
-  'or a name of your own from letters, digits, "_", "-" and "."'
+  'or your own name made of letters, digits, "_", "-" and "."'
 
 /** Matches HTTP tokens (RFC 9110 section 5.6.2): the names of methods, header fields and cookies. */
 export const TOKEN: RegExp = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/
@@ -22,24 +22,24 @@ const NAMES: Readonly<
 > = {
   header: {
     test: (name) => TOKEN.test(name),
-    accepted: "header:NAME with the name of a header field: header:x-api-key",
+    accepted: "header:NAME with the name of a header, such as header:x-api-key",
   },
   cookie: {
     test: (name) => TOKEN.test(name),
-    accepted: "cookie:NAME with the name of a cookie: cookie:session",
+    accepted: "cookie:NAME with the name of a cookie, such as cookie:session",
   },
   query: {
     test: (name) => ANY_NAME.test(name),
-    accepted: "query:NAME with the name of a query parameter: query:key",
+    accepted: "query:NAME with the name of a query parameter, such as query:key",
   },
   param: {
     test: (name) => ANY_NAME.test(name),
-    accepted: "param:NAME with the name of a route parameter: param:id",
+    accepted: "param:NAME with the name of a route parameter, such as param:id",
   },
   body: {
     test: (name) =>
       name.split(".").length <= MAX_BODY_LEVELS && name.split(".").every((part) => SEGMENT.test(part)),
-    accepted: `body:PATH with one to ${MAX_BODY_LEVELS} names and dots between them: body:user.id`,
+    accepted: `body:PATH with 1 to ${MAX_BODY_LEVELS} names separated by dots, such as body:user.id`,
   },
 }
 

@@ -145,7 +145,7 @@ test("a number that is wrong for two reasons is one problem", () => {
 
 describe("a wrong rule", () => {
   const FUNCTION =
-    "a positive whole number up to 9007199254740991, or a function that yields one for a request"
+    "a positive whole number up to 9007199254740991, or a function that returns one for a request"
 
   test.each([
     [{ limit: 0 }, `limit: 0 is not a limit; ${FUNCTION}`],
@@ -166,7 +166,7 @@ describe("a wrong rule", () => {
     ],
     [
       { rejectionMessage: "x".repeat(1025) },
-      `rejectionMessage: "${"x".repeat(58)}… is not a rejection message; a text of 1 to 1024 characters`,
+      `rejectionMessage: "${"x".repeat(58)}… is not a rejection message; a string of 1 to 1024 characters`,
     ],
     [{ match: { path: `/${"x".repeat(1024)}` } }, /^match.path: .* is not a path pattern/],
     [{ field: "ip", deny: ["10.0.0.0/8/8"] }, /^deny\[0\]: "10.0.0.0\/8\/8" is not an address/],
@@ -249,7 +249,7 @@ describe("a list of rules", () => {
         path: "rules[1].name",
         rule: message.slice(1, message.indexOf('"', 1)),
         message,
-        accepted: "a name that no other rule of the list has",
+        accepted: "a name that no other rule in the list has",
       },
     ])
   })

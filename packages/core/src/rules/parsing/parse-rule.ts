@@ -13,7 +13,7 @@ const isLimit = (value: unknown): boolean => answersAtOnce(value) || v.is(member
 
 const ruleShape = strict("a rule", {
   name: v.optional(member.name),
-  limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that yields one for a request`)),
+  limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
   window: member.window,
   field: v.optional(member.field),
   onMissing: v.optional(member.onMissing),
@@ -155,7 +155,7 @@ export function withUniqueNames<Checked extends CheckedRule>(rules: readonly Che
     }
     const given = rule.name === undefined ? `${show(name)}, the default name,` : show(name)
     const message = `${given} is already the name of rule [${earlier}]`
-    const accepted = "a name that no other rule of the list has"
+    const accepted = "a name that no other rule in the list has"
     return { ...checked, problems: [...problems, { path: ["name"], message, accepted }] }
   })
 }

@@ -12,12 +12,12 @@ export const NAME_ACCEPTED = '1 to 64 printable ASCII characters without " and \
 /** Names are written into header fields as they are (RFC 9651 section 3.3.3), so they must not need escaping. */
 export const NAME: RegExp = /^[\x20!\x23-\x5b\x5d-\x7e]{1,64}$/
 
-const VALUES = says("a list of values", "a list of non-empty texts")
-const VALUE = says("a value", "a non-empty text")
+const VALUES = says("a list of values", "a list of non-empty strings")
+const VALUE = says("a value", "a non-empty string")
 const values = v.array(v.pipe(v.string(VALUE), v.minLength(1, VALUE)), VALUES)
 
 const FIELD_AND_FUNCTION =
-  'a name, and in "fields" what reads it: { field: "user_id", fields: { user_id: (request) => … } }'
+  'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 /** A function as a field is an attempt to count by its result, as other rate limiters allow. */
 const hasFunction = (value: unknown): boolean =>
   [value, ...Object.values(value ?? {})].some((each) => typeof each === "function")
@@ -39,15 +39,15 @@ const fieldNames = v.pipe(
   }),
 )
 
-const BUCKETS = says("a number of sub-windows", "a whole number from 2 to 360")
+const BUCKETS = says("a valid number of sub-windows", "a whole number from 2 to 360")
 const BOOLEAN = v.boolean(says("a boolean", "true or false"))
 const durationOf = (noun: string): Schema =>
   v.custom((value) => parseDuration(value) !== undefined, says(noun, DURATION_ACCEPTED))
 const duration = durationOf("a duration")
-const METHOD = says("an HTTP method", 'a token such as "GET" or "POST"')
+const METHOD = says("an HTTP method", 'a name such as "GET" or "POST"')
 const METHODS = says("a list of methods", 'a list such as ["GET", "POST"]')
 const PATH = says("a path pattern", PATH_ACCEPTED)
-const MESSAGE = says("a rejection message", "a text of 1 to 1024 characters")
+const MESSAGE = says("a rejection message", "a string of 1 to 1024 characters")
 const NAME_SAID = says("a name", NAME_ACCEPTED)
 const matchFields = record(
   v.pipe(
@@ -67,7 +67,7 @@ export const member = {
   limit: integer(says("a limit", POSITIVE), 1),
   window: durationOf("a window"),
   field: fieldNames,
-  onMissing: choice("a choice for a missing field", ["ip", "skip", "deny", "shared"]),
+  onMissing: choice("a valid value", ["ip", "skip", "deny", "shared"]),
   algorithm: choice("an algorithm", ALGORITHM_NAMES),
   align: choice("an alignment", ["epoch", "first-hit"]),
   buckets: integer(BUCKETS, 2, 360),
@@ -75,7 +75,7 @@ export const member = {
   refill: choice("a refill", ["continuous", "periodic"]),
   countRejected: BOOLEAN,
   penalty: strict("a penalty", {
-    refusals: integer(says("a number of refusals", POSITIVE), 1),
+    refusals: integer(says("a valid number of refusals", POSITIVE), 1),
     within: v.optional(duration),
     for: duration,
   }),
@@ -91,7 +91,7 @@ export const member = {
   deny: values,
   rejectionMessage: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
   shadow: BOOLEAN,
-  onStoreFailure: choice("a choice for a store failure", ["local", "allow", "deny"]),
+  onStoreFailure: choice("a valid value", ["local", "allow", "deny"]),
 } as const
 
 function combinationMistake(
@@ -104,12 +104,12 @@ function combinationMistake(
     .reverse()
   if (names.length > 1 && name === "service") {
     return {
-      noun: "a part of a combination",
-      accepted: 'fields of a request; "service", the whole, only by itself',
+      noun: "a field that can be combined",
+      accepted: 'fields of a request, or "service" alone',
     }
   }
   if (!earlier.includes(name as string)) return undefined
-  return { noun: "a new part of the combination", accepted: "each field once" }
+  return { noun: "unique in the combination", accepted: "each field once" }
 }
 
 function isPathPattern(path: string): boolean {

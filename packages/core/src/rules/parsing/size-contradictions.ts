@@ -23,7 +23,7 @@ function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Part
   if (buckets === undefined || windowMs === undefined || buckets <= windowMs) return []
   // Another check already reports that the member is not used.
   if (!readsMember(algorithm, "buckets")) return []
-  const message = `${buckets} sub-windows do not fit into ${windowMs} ms: each has a millisecond or more`
+  const message = `${buckets} sub-windows do not fit into ${windowMs} ms: each must be at least 1 ms long`
   const accepted = windowMs < 2 ? "a longer window" : `2 to ${windowMs}`
   return [{ path: ["buckets"], message, accepted }]
 }
@@ -63,9 +63,9 @@ interface CountedBy {
 }
 
 function logProblem(path: CountedBy["path"], units: number, most: number): MemberProblem {
-  const what = path.length === 1 ? units : `${units} with what is admitted above the limit`
-  const message = `${what} is more than a log may hold, which has an entry for each`
-  return { path, message, accepted: `up to ${most} in all, or algorithm "sliding-window-strict"` }
+  const what = path.length === 1 ? units : `${units}, with the units admitted above the limit,`
+  const message = `${what} is too many for a log, which keeps an entry for each unit`
+  return { path, message, accepted: `at most ${most} in total, or algorithm "sliding-window-strict"` }
 }
 
 function exactProblem(path: CountedBy["path"], units: number, windowMs: number): MemberProblem | undefined {
@@ -74,7 +74,7 @@ function exactProblem(path: CountedBy["path"], units: number, windowMs: number):
   const isSeconds = windowMs % 1000 === 0
   const window = isSeconds ? `${windowMs / 1000} s` : `${windowMs} ms`
   const name = path.length === 1 ? path[0] : "units"
-  const message = `${units} in ${window} is beyond exact counting: ${name} times ${isSeconds ? "seconds" : "milliseconds"} is not below 2^53`
+  const message = `${units} in ${window} cannot be counted exactly: ${name} times ${isSeconds ? "seconds" : "milliseconds"} must be below 2^53`
   const member = path.at(-1) as string
   const accepted =
     member === "percent"
@@ -94,7 +94,7 @@ function throttleProblems({
   const kind = kindOf(throttle)
   if (kind.kind === "soft" && typeof limit === "number" && percentOf(limit, kind.percent) === 0) {
     const least = smallestPercent(limit)
-    const message = `${kind.percent} percent of ${limit} is less than one unit, so it would be "hard"`
+    const message = `${kind.percent} percent of ${limit} is less than one unit, so it would have no effect`
     // At most 100 percent is needed, for a limit of 1, so there always is such a percentage.
     return [{ path: ["throttle", "percent"], message, accepted: `${least} to 1000` }]
   }
@@ -103,14 +103,14 @@ function throttleProblems({
   if (kind.ceiling === undefined) {
     const { mostUnits } = ALGORITHMS[algorithm]
     if (mostUnits === undefined) return []
-    const message = "is missing, and a log has an entry for each unit that is admitted above the limit"
+    const message = "is missing, but a log needs it, because it keeps an entry for each admitted unit"
     return [{ path, message, accepted: `a ceiling up to ${mostUnits}` }]
   }
   const capacity = burst ?? (typeof limit === "number" ? limit : undefined)
   if (capacity === undefined || kind.ceiling > capacity) return []
   const of = burst === undefined ? "the limit" : "the burst"
-  const message = `${kind.ceiling} is not above ${of} of ${capacity}, so nothing would be admitted above it`
-  return [{ path, message, accepted: `from ${capacity + 1}` }]
+  const message = `${kind.ceiling} is not above ${of} of ${capacity}, so it would have no effect`
+  return [{ path, message, accepted: `${capacity + 1} or more` }]
 }
 
 function costProblems({ limit, burst, cost, throttle }: Partial<Rule>): MemberProblem[] {
@@ -124,7 +124,7 @@ function costProblems({ limit, burst, cost, throttle }: Partial<Rule>): MemberPr
   }
   if (kind.kind === "soft") {
     const ceiling = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, kind.percent)
-    return cost > ceiling ? [costProblem(cost, "limit with its percent", ceiling)] : []
+    return cost > ceiling ? [costProblem(cost, "limit plus its percent", ceiling)] : []
   }
   return cost > capacity ? [costProblem(cost, burst === undefined ? "limit" : "burst", capacity)] : []
 }

@@ -20,16 +20,16 @@ const KINDS_ACCEPTED = KINDS.map((kind) => `"${kind}"`).join(", ")
 const THROTTLE_ACCEPTED =
   '"hard", or an object with the kind "hard", "soft" (and percent), "elastic" or "queue", such as {"kind": "soft", "percent": 5}'
 
-const kind = (name: ThrottleKind): Schema => v.literal(name, says("a throttling kind", `"${name}"`))
-const PERCENT = says("a percentage", "a number above 0, up to 1000")
-const WAIT = says("a wait", `milliseconds from 1 to ${LONGEST_TIMER_MS}`)
-const SIGNAL = says("a signal", "a function that yields whether there is capacity to spare")
+const kind = (name: ThrottleKind): Schema => v.literal(name, says("a kind of throttle", `"${name}"`))
+const PERCENT = says("a percentage", "a number above 0 and up to 1000")
+const WAIT = says("a wait", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
+const SIGNAL = says("a signal", "a function that returns whether there is spare capacity")
 
 const percent = v.pipe(v.number(PERCENT), v.gtValue(0, PERCENT), v.maxValue(1000, PERCENT))
 const ceiling = v.optional(integer(says("a ceiling", POSITIVE), 1))
 /** 0 is only valid for a leaky bucket, which `contradictions` checks. */
 const maxWaiting = v.optional(
-  integer(says("a number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
+  integer(says("a valid number of waiting requests", `${POSITIVE}, or 0 for a leaky bucket`), 0),
 )
 const maxWaitMs = v.optional(integer(WAIT, 1, LONGEST_TIMER_MS))
 
@@ -69,12 +69,12 @@ export interface ReadThrottle {
 export function readThrottle(value: unknown, written: "code" | "stored"): ReadThrottle {
   if (value === "hard") return { throttle: value, problems: [] }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    const message = `${show(value)} is not a throttling kind`
+    const message = `${show(value)} is not a throttle`
     return { problems: [{ path: ["throttle"], message, accepted: THROTTLE_ACCEPTED }] }
   }
   const { kind } = value as { readonly kind?: ThrottleKind }
   if (kind === undefined || !KINDS.includes(kind)) {
-    const message = kind === undefined ? "is missing" : `${show(kind)} is not a throttling kind`
+    const message = kind === undefined ? "is missing" : `${show(kind)} is not a kind of throttle`
     return { problems: [{ path: ["throttle", "kind"], message, accepted: KINDS_ACCEPTED }] }
   }
   const shapes: Readonly<Record<ThrottleKind, ObjectSchema>> =

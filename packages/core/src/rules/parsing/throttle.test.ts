@@ -65,7 +65,7 @@ describe("a throttle", () => {
   test("without a line is an error for any other algorithm, in documents too", () => {
     const accepted = `${UNITS}, throttle "hard", or algorithm "leaky-bucket"`
     const message = (algorithm: string) =>
-      `0 lets nobody wait with algorithm "${algorithm}", so every request that does not fit would be refused`
+      `0 lets no request wait with algorithm "${algorithm}", so every request that does not fit would be refused`
     const throttle = { kind: "queue", maxWaiting: 0 }
     expect(wrong({ throttle })).toEqual([`throttle.maxWaiting: ${message("sliding-window")}; ${accepted}`])
     expect(wrong({ throttle, algorithm: "token-bucket" })).toEqual([
@@ -86,38 +86,41 @@ describe("a throttle", () => {
   })
 
   test.each([
-    ["soft", `throttle: "soft" is not a throttling kind; ${KINDS}`],
-    [null, `throttle: null is not a throttling kind; ${KINDS}`],
-    [[{ kind: "soft", percent: 5 }], /^throttle: \[.* is not a throttling kind; /],
+    ["soft", `throttle: "soft" is not a throttle; ${KINDS}`],
+    [null, `throttle: null is not a throttle; ${KINDS}`],
+    [[{ kind: "soft", percent: 5 }], /^throttle: \[.* is not a throttle; /],
     [{}, 'throttle.kind: is missing; "hard", "soft", "elastic", "queue"'],
-    [{ kind: "Soft" }, 'throttle.kind: "Soft" is not a throttling kind; "hard", "soft", "elastic", "queue"'],
-    [{ kind: "__proto__" }, /^throttle.kind: "__proto__" is not a throttling kind/],
+    [{ kind: "Soft" }, 'throttle.kind: "Soft" is not a kind of throttle; "hard", "soft", "elastic", "queue"'],
+    [{ kind: "__proto__" }, /^throttle.kind: "__proto__" is not a kind of throttle/],
     [{ kind: "hard", percent: 5 }, /^throttle.percent: "percent" is not a member of a "hard" throttle/],
-    [{ kind: "soft" }, "throttle.percent: is missing; a number above 0, up to 1000"],
-    [{ kind: "soft", percent: 0 }, "throttle.percent: 0 is not a percentage; a number above 0, up to 1000"],
+    [{ kind: "soft" }, "throttle.percent: is missing; a number above 0 and up to 1000"],
+    [
+      { kind: "soft", percent: 0 },
+      "throttle.percent: 0 is not a percentage; a number above 0 and up to 1000",
+    ],
     [{ kind: "soft", percent: 1000.1 }, /^throttle.percent: 1000.1 is not a percentage/],
     [{ kind: "soft", percent: Number.NaN }, /^throttle.percent: NaN is not a percentage/],
     [{ kind: "soft", percent: "5" }, /^throttle.percent: "5" is not a percentage/],
     [
       { kind: "soft", percent: 0.19 },
-      'throttle.percent: 0.19 percent of 500 is less than one unit, so it would be "hard"; 0.2 to 1000',
+      "throttle.percent: 0.19 percent of 500 is less than one unit, so it would have no effect; 0.2 to 1000",
     ],
     [{ kind: "elastic", ceiling: 501.5 }, `throttle.ceiling: 501.5 is not a ceiling; ${UNITS}`],
     [
       { kind: "elastic", ceiling: 500 },
-      "throttle.ceiling: 500 is not above the limit of 500, so nothing would be admitted above it; from 501",
+      "throttle.ceiling: 500 is not above the limit of 500, so it would have no effect; 501 or more",
     ],
     [
       { kind: "elastic", signal: true },
-      "throttle.signal: true is not a signal; a function that yields whether there is capacity to spare",
+      "throttle.signal: true is not a signal; a function that returns whether there is spare capacity",
     ],
     [
       { kind: "queue", maxWaiting: -1 },
-      `throttle.maxWaiting: -1 is not a number of waiting requests; ${UNITS}, or 0 for a leaky bucket`,
+      `throttle.maxWaiting: -1 is not a valid number of waiting requests; ${UNITS}, or 0 for a leaky bucket`,
     ],
     [
       { kind: "queue", maxWaitMs: 2 ** 31 },
-      "throttle.maxWaitMs: 2147483648 is not a wait; milliseconds from 1 to 2147483647",
+      "throttle.maxWaitMs: 2147483648 is not a wait; a whole number of milliseconds from 1 to 2147483647",
     ],
     [
       { kind: "queue", max_waiting: 5 },
@@ -214,7 +217,7 @@ describe("an algorithm's own members", () => {
   test.each([
     [
       { algorithm: "sliding-window-strict", buckets: 8, window: 7 },
-      "buckets: 8 sub-windows do not fit into 7 ms: each has a millisecond or more; 2 to 7",
+      "buckets: 8 sub-windows do not fit into 7 ms: each must be at least 1 ms long; 2 to 7",
     ],
     [{ buckets: 2, window: 1 }, /^buckets: 2 sub-windows do not fit into 1 ms: .*; a longer window$/],
     [
@@ -223,7 +226,7 @@ describe("an algorithm's own members", () => {
     ],
     [
       { throttle: { kind: "soft", percent: 5 }, cost: 526 },
-      "cost: 526 is above the limit with its percent of 525, so no request would ever be admitted; 1 to 525",
+      "cost: 526 is above the limit plus its percent of 525, so no request would ever be admitted; 1 to 525",
     ],
     [
       { throttle: { kind: "elastic", ceiling: 600 }, cost: 601 },
@@ -231,35 +234,35 @@ describe("an algorithm's own members", () => {
     ],
     [
       { throttle: { kind: "elastic", ceiling: 600 }, algorithm: "token-bucket", burst: 600 },
-      "throttle.ceiling: 600 is not above the burst of 600, so nothing would be admitted above it; from 601",
+      "throttle.ceiling: 600 is not above the burst of 600, so it would have no effect; 601 or more",
     ],
     [
       { algorithm: "token-bucket", burst: 2 ** 53 - 1 },
-      "burst: 9007199254740991 in 60 s is beyond exact counting: burst times seconds is not below 2^53; up to 150119987579016 in this window",
+      "burst: 9007199254740991 in 60 s cannot be counted exactly: burst times seconds must be below 2^53; up to 150119987579016 in this window",
     ],
     [
       { limit: 150_119_987_579_016, throttle: { kind: "soft", percent: 1 } },
-      "throttle.percent: 151621187454806 in 60 s is beyond exact counting: units times seconds is not below 2^53; a smaller percent or limit",
+      "throttle.percent: 151621187454806 in 60 s cannot be counted exactly: units times seconds must be below 2^53; a smaller percent or limit",
     ],
     [
       { throttle: { kind: "elastic", ceiling: 2 ** 52 } },
-      /^throttle.ceiling: 4503599627370496 in 60 s is beyond/,
+      /^throttle.ceiling: 4503599627370496 in 60 s cannot be counted exactly/,
     ],
     [
       { algorithm: "sliding-log", limit: 1_001 },
-      'limit: 1001 is more than a log may hold, which has an entry for each; up to 1000 in all, or algorithm "sliding-window-strict"',
+      'limit: 1001 is too many for a log, which keeps an entry for each unit; at most 1000 in total, or algorithm "sliding-window-strict"',
     ],
     [
       { algorithm: "sliding-log", limit: 1_000, throttle: { kind: "soft", percent: 0.1 } },
-      /^throttle.percent: 1001 with what is admitted above the limit is more than a log may hold/,
+      /^throttle.percent: 1001, with the units admitted above the limit, is too many for a log/,
     ],
     [
       { algorithm: "sliding-log", throttle: { kind: "elastic", ceiling: 1_001 } },
-      /^throttle.ceiling: 1001 .* is more than a log may hold/,
+      /^throttle.ceiling: 1001, .* is too many for a log/,
     ],
     [
       { algorithm: "sliding-log", throttle: { kind: "elastic" } },
-      "throttle.ceiling: is missing, and a log has an entry for each unit that is admitted above the limit; a ceiling up to 1000",
+      "throttle.ceiling: is missing, but a log needs it, because it keeps an entry for each admitted unit; a ceiling up to 1000",
     ],
   ])("%j is refused", (rule, problem) => {
     expect(wrong(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])

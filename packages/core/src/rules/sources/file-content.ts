@@ -58,7 +58,7 @@ export function readContentSync(file: string, maxBytes: number, last?: FileConte
 class Unusable extends Error {}
 
 function stampOf(found: BigIntStats, maxBytes: number): string {
-  if (!found.isFile()) throw new Unusable("is not a file: give the path of a file of YAML or JSON")
+  if (!found.isFile()) throw new Unusable("is not a file: give the path of a YAML or JSON file")
   if (found.size > maxBytes) {
     throw new Unusable(
       `has ${found.size} bytes, more than ${maxBytes}: shorten it, or raise the option maxBytes`,
@@ -116,7 +116,7 @@ function reason(file: string, error: unknown, isRequired: boolean): string {
     case "ENOTDIR":
       return `does not exist: create it, or correct the path${isRequired ? ". If it may appear later, give fileRules the option required: false" : ""}`
     case "ERR_ENCODING_INVALID_ENCODED_DATA":
-      return "is not text: save it in UTF-8"
+      return "is not UTF-8 text: save it as UTF-8"
     default:
       return `cannot be read: ${message}`
   }

@@ -28,14 +28,14 @@ test("a service has its own document, else the one that names no service, else n
 
 test("a single document for another service is a problem, since nothing would be limited", () => {
   expect(told([{ service_id: "a", rules: [rule] }], "b")).toEqual([
-    'service_id: "a" is not the service "b", so there are no rules',
+    'service_id: "a" is not the service "b", which therefore has no rules',
   ])
 })
 
 test("problems of a document are told to its service alone, with the place where they are", () => {
   const values = [{ service_id: "a", rules: [{ ...rule, limit: 0 }] }, { rules: [rule, { limit: 5 }] }]
   expect(told(values, "a")).toEqual(['service "a" rules[0].limit: 0 is not a limit'])
-  expect(told(values, "b")).toEqual(["[1].rules[1].window: is missing beside limit"])
+  expect(told(values, "b")).toEqual(["[1].rules[1].window: is missing, but limit is given"])
   expect(told([{ rules: [{ ...rule, limit: 0 }] }], "a")).toEqual(["rules[0].limit: 0 is not a limit"])
 })
 
@@ -47,7 +47,7 @@ test("a document of which it is not known whose it is gives no rules and is told
   expect(limits(values, "a")).toEqual([5])
   expect(limits(values, "b")).toEqual([])
   expect(told([{ service_id: "a", Service_id: "b", rules: [rule] }], "a")).toEqual([
-    'Service_id: says the same as "service_id"',
+    'Service_id: is another name for "service_id", which is given too',
   ])
 })
 

@@ -117,14 +117,14 @@ function noDocument(verb: string, service: string): Problem {
   return {
     path: "",
     message: `the file ${verb} a document for service ${show(service)}`,
-    accepted: `service_id: ${show(service)}, with \`rules: []\` if it has no rules`,
+    accepted: `a document with service_id: ${show(service)}, and \`rules: []\` if it has no rules`,
   }
 }
 
 function otherService(service: string, only: string): Problem {
   return {
     path: "service_id",
-    message: `${show(only)} is not the service ${show(service)}, so there are no rules`,
-    accepted: `${show(service)}, or no service_id for every service`,
+    message: `${show(only)} is not the service ${show(service)}, which therefore has no rules`,
+    accepted: `${show(service)}, or no service_id, so that the rules apply to every service`,
   }
 }

@@ -105,7 +105,7 @@ test("a text that cannot be read is one problem, with its place where there is o
   }
   expect(await one('{"rules":[],\n "rules":[]}', "json")).toEqual({
     path: "",
-    message: 'is not JSON: the member "rules" is there twice',
+    message: 'is not JSON: the member "rules" appears twice',
     line: 2,
     column: 2,
   })
@@ -144,7 +144,7 @@ test("what is nested deeper than 32 levels is refused, however deep, before it t
     const value = open.includes("a") && format === "json" ? "1" : ""
     for (const levels of [33, 100, 1_000, 20_000]) {
       expect(await first(nested(open, `${close}`, levels), format)).toBe(
-        `is not ${format.toUpperCase()}: is nested deeper than 32 levels`,
+        `is not ${format.toUpperCase()}: values are nested deeper than 32 levels`,
       )
     }
     const good = `${open.repeat(32)}${value}${close.repeat(32)}`
@@ -159,7 +159,7 @@ test("an object in YAML with more than a thousand members is refused where it be
     (await readRuleFile(text, "yaml")).problems.map(
       ({ line, column, message }) => `${line}:${column} ${message}`,
     )
-  const told = "is not YAML: has more than 1000 members"
+  const told = "is not YAML: an object has more than 1000 members"
   expect(await problemsOf(`rules: []\nx: { ${entries(1_001, ": 1").join(", ")} }\n`)).toEqual([`2:4 ${told}`])
   expect(await problemsOf(`x:\n  ${entries(1_001, ": 1").join("\n  ")}\n`)).toEqual([`2:3 ${told}`])
   expect(await problemsOf(`rules: []\nx: { ${entries(1_000, ": 1").join(", ")} }\n`)).toHaveLength(1)
@@ -180,7 +180,7 @@ test("what is no text and no format is a mistake of who calls", async () => {
   await expect(readRuleFile(undefined as never, "jsno" as never)).rejects.toMatchObject({
     code: "SLUICE_INVALID_OPTION",
     problems: [
-      { path: "text", message: "undefined is not a text", accepted: "the text of a file" },
+      { path: "text", message: "undefined is not a string", accepted: "the text of a file" },
       { path: "format", message: '"jsno" is not a format', accepted: '"yaml" or "json"' },
     ],
   })
@@ -191,7 +191,7 @@ test("names of members that are no texts are refused or not known", async () => 
     expect((await readRuleFile(text, "yaml")).problems).toEqual([
       {
         path: "",
-        message: "is not YAML: the name of a member is not a text",
+        message: "is not YAML: the name of a member is not a string",
         line: text.startsWith("a") ? 2 : 1,
         column: text.startsWith("a") ? 1 : 3,
       },
@@ -223,7 +223,7 @@ test("a rule without a field has a note with its place", async () => {
     {
       path: "rules[1].field",
       message: "is missing, so all requests of the service share this limit",
-      accepted: '"service" to say so, or "ip" to limit each client address',
+      accepted: '"service" to make this explicit, or "ip" to limit each client address',
       line: 4,
       column: 7,
     },

@@ -57,7 +57,7 @@ export interface RuleFile {
  * const { problems } = await readRuleFile("rules:\n  - limit: 5\n    window: 5 minuts\n", "yaml")
  * // [{ path: "rules[0].window", message: '"5 minuts" is not a window', …, line: 3, column: 5 }]
  * ```
- * @throws {@link InvalidOptionError} for another format, or a value that is not a text
+ * @throws {@link InvalidOptionError} for another format, or a value that is not a string
  */
 export async function readRuleFile(text: string, format: "yaml" | "json"): Promise<RuleFile> {
   requireArguments(text, format)
@@ -67,7 +67,7 @@ export async function readRuleFile(text: string, format: "yaml" | "json"): Promi
 function requireArguments(text: unknown, format: unknown): void {
   const problems: Problem[] = []
   if (typeof text !== "string") {
-    problems.push({ path: "text", message: `${show(text)} is not a text`, accepted: "the text of a file" })
+    problems.push({ path: "text", message: `${show(text)} is not a string`, accepted: "the text of a file" })
   }
   if (format !== "yaml" && format !== "json") {
     problems.push({
