@@ -7,7 +7,7 @@ import { compileValueList } from "./value-list.ts"
 
 /** The accepted forms of `match.path`, for error messages. */
 export const PATH_ACCEPTED =
-  'a path that starts with "/": "/login", "/users/:id", "/files/*" for all below, "/files/*rest/raw", "/files{/:version}"; with a "\\" before each of :*?+!()[]{} that is meant as it is'
+  'a path that starts with "/": "/login", "/users/:id", "/files/*" for everything below, "/files/*rest/raw", "/files{/:version}"; with a "\\" before each literal character of :*?+!()[]{}'
 
 /** A rule's `match`, compiled once. */
 export interface Matcher {
