@@ -619,7 +619,7 @@ describe("a file", () => {
       /, service "b": the stored rules are rejected.*\nWrong rules: \[1\]\.rules\[0\]\.limit \(line \d+, column \d+\): -?\d+ is not a limit/,
     )
     const right = expect.stringContaining(', service "b": the stored rules can be used again')
-    // At once, so that nobody reads half of it.
+    // Rename the file in one step, so that a half-written file is never read.
     const replace = async (limit: number) => {
       await writeFile(`${path}.new`, text.replace("limit: 0", `limit: ${limit}`))
       await rename(`${path}.new`, path)
