@@ -99,28 +99,36 @@ describe("commandsOf", () => {
     ["undefined", undefined, "undefined is not a Redis client"],
     ["null", null, "null is not a Redis client"],
     ["a number", 6379, "6379 is not a Redis client"],
-    ["a URL text", "redis://localhost", "a URL is not a client: the app makes the client, and closes it"],
-    ["a URL", new URL("redis://localhost"), "a URL is not a client: the app makes the client, and closes it"],
+    ["a URL text", "redis://localhost", "a URL is not a client: create the client in your app, and pass it"],
+    [
+      "a URL",
+      new URL("redis://localhost"),
+      "a URL is not a client: create the client in your app, and pass it",
+    ],
     ["options", { host: "localhost", port: 6379 }, "a plain object is not a Redis client"],
     ["another object", new Map(), "an object of Map is not a Redis client"],
     ["an object of no class", Object.create(null), "a plain object is not a Redis client"],
-    ["a class", Redis, "the function Redis is not a client: call it"],
-    ["a nameless function", () => createClient(), "the function without a name is not a client: call it"],
+    ["a class", Redis, "the function Redis is not a client: pass the client that it creates"],
+    [
+      "a nameless function",
+      () => createClient(),
+      "the function without a name is not a client: pass the client that it creates",
+    ],
     ["a promise", Promise.resolve(), "a promise of a client is not a client: await it first"],
     [
       "an ioredis pipeline",
       new Redis({ ...NODE, ...LAZY }).pipeline(),
-      "an ioredis pipeline is not a client: give the client that it was made of",
+      "an ioredis pipeline is not a client: pass the client that created it",
     ],
     [
       "a node-redis pool",
       createClientPool({ socket: NODE }),
-      "a client pool of node-redis cannot be used, as the store shares one connection: use createClient()",
+      "a client pool of node-redis cannot be used, because the store needs a single connection: use createClient()",
     ],
     [
       "a node-redis sentinel",
       createSentinel({ name: "main", sentinelRootNodes: [NODE] }),
-      "a sentinel client of node-redis cannot be used, as it may run a call twice: use ioredis with Sentinel",
+      "a sentinel client of node-redis cannot be used, because it may run a call twice: use ioredis with Sentinel",
     ],
   ])("refuses %s, and says what it is and what is accepted", (_, client, message) => {
     const accepted =

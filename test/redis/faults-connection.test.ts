@@ -250,7 +250,7 @@ describe("a client that", () => {
     expect(await loggedFirst(store)).toBe(`Redis at 127.0.0.1:${proxy.port} did not answer in time.`)
     const nobody = await freePort()
     expect(await loggedFirst(storeOf(ioredis(nobody)))).toBe(
-      `Redis at 127.0.0.1:${nobody} did not answer in time: its client has no connection.`,
+      `Redis at 127.0.0.1:${nobody} did not answer in time, because its client has no connection.`,
     )
   })
 
@@ -277,7 +277,7 @@ describe("a client that", () => {
     ]
     for (const [title, client] of rows) {
       expect(await loggedFirst(storeOf(client))).toBe(
-        `${title} did not answer in time: its client was never told to connect, or was closed.`,
+        `${title} did not answer in time, because its client never connected or was closed.`,
       )
     }
   })

@@ -130,7 +130,7 @@ describe("a store", () => {
     proxy.answerWith("+OK\r\n")
     await expect(store.take([[check]])).rejects.toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
-      message: "Redis gave an answer that makes no sense: OK.",
+      message: "Redis sent an invalid reply: OK.",
     })
     await expect(store.peek([[check]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
     const after = { startMs: 0, current: 1, previous: 0 }

@@ -7,7 +7,7 @@ it("no client of any library is taken for options, and nothing is shown of its p
   const clients = [new Redis({ password: "secret", lazyConnect: true }), createClient({ password: "secret" })]
   for (const client of clients) {
     expect(() => parseOptions(client as unknown as RedisStoreOptions)).toThrow(
-      /the client itself is no set of options(?!.*secret)/s,
+      /the client itself is not an options object(?!.*secret)/s,
     )
   }
 })

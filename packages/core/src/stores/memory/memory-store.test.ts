@@ -78,22 +78,28 @@ describe("options", () => {
   })
 
   it.each([
-    [{ maxKeys: 0 }, "maxKeys: 0 is no number of keys; accepted: a whole number from 1 to 100000000"],
-    [{ maxKeys: -1 }, "maxKeys: -1 is no number of keys"],
-    [{ maxKeys: 1.5 }, "maxKeys: 1.5 is no number of keys"],
-    [{ maxKeys: Number.NaN }, "maxKeys: NaN is no number of keys"],
-    [{ maxKeys: Number.POSITIVE_INFINITY }, "maxKeys: Infinity is no number of keys"],
-    [{ maxKeys: 100_000_001 }, "maxKeys: 100000001 is no number of keys"],
-    [{ maxKeys: "1000" }, "maxKeys: '1000' is no number of keys"],
-    [{ maxKeys: null }, "maxKeys: null is no number of keys"],
-    [{ maxKeys: Object.create(null) }, "maxKeys: [Object: null prototype] {} is no number of keys"],
-    [{ clock: null }, "clock: has no now(); accepted: { now(): epoch milliseconds }"],
-    [{ clock: 5 }, "clock: has no now()"],
-    [{ clock: { now: 5 } }, "clock: has no now()"],
-    [{ clock: () => 5 }, "clock: has no now()"],
-    [{ maxkeys: 5 }, "maxkeys: is no option of the memory store; accepted: maxKeys, clock"],
-    [null, "null is no set of options; accepted: { maxKeys, clock }"],
-    [1_000, "1000 is no set of options"],
+    [
+      { maxKeys: 0 },
+      "maxKeys: 0 is not a valid number of keys; accepted: a whole number from 1 to 100000000",
+    ],
+    [{ maxKeys: -1 }, "maxKeys: -1 is not a valid number of keys"],
+    [{ maxKeys: 1.5 }, "maxKeys: 1.5 is not a valid number of keys"],
+    [{ maxKeys: Number.NaN }, "maxKeys: NaN is not a valid number of keys"],
+    [{ maxKeys: Number.POSITIVE_INFINITY }, "maxKeys: Infinity is not a valid number of keys"],
+    [{ maxKeys: 100_000_001 }, "maxKeys: 100000001 is not a valid number of keys"],
+    [{ maxKeys: "1000" }, "maxKeys: '1000' is not a valid number of keys"],
+    [{ maxKeys: null }, "maxKeys: null is not a valid number of keys"],
+    [{ maxKeys: Object.create(null) }, "maxKeys: [Object: null prototype] {} is not a valid number of keys"],
+    [
+      { clock: null },
+      "clock: has no method now(); accepted: an object whose now() returns epoch milliseconds",
+    ],
+    [{ clock: 5 }, "clock: has no method now()"],
+    [{ clock: { now: 5 } }, "clock: has no method now()"],
+    [{ clock: () => 5 }, "clock: has no method now()"],
+    [{ maxkeys: 5 }, "maxkeys: is not an option of memoryStore; accepted: maxKeys, clock"],
+    [null, "null is not an options object; accepted: an object with maxKeys and clock, both optional"],
+    [1_000, "1000 is not an options object"],
   ])("%j are refused at once: %s", (options, message) => {
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(InvalidOptionError)
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(message)

@@ -122,7 +122,7 @@ class InMemory implements MemoryStore {
     // With NaN as the time, every request would silently be admitted.
     if (!isCountable(nowMs)) {
       throw new StoreUnavailableError(
-        `The clock of the memory store yielded ${textOf(nowMs)}; it must yield epoch milliseconds.`,
+        `The clock of the memory store returned ${textOf(nowMs)}. Its now() must return epoch milliseconds.`,
       )
     }
     return Math.floor(nowMs)

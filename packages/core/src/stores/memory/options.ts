@@ -29,7 +29,13 @@ export function parseOptions(options: MemoryStoreOptions): {
 
 function problemsOf(options: unknown): Problem[] {
   if (typeof options !== "object" || options === null) {
-    return [{ path: "", message: `${inspect(options)} is no set of options`, accepted: "{ maxKeys, clock }" }]
+    return [
+      {
+        path: "",
+        message: `${inspect(options)} is not an options object`,
+        accepted: "an object with maxKeys and clock, both optional",
+      },
+    ]
   }
   const problems: Problem[] = []
   for (const [path, value] of Object.entries(options)) {
@@ -37,12 +43,20 @@ function problemsOf(options: unknown): Problem[] {
     if (path === "maxKeys") {
       if (Number.isSafeInteger(value) && value >= 1 && value <= MOST_KEYS) continue
       const accepted = `a whole number from 1 to ${MOST_KEYS}`
-      problems.push({ path, message: `${inspect(value, { depth: 0 })} is no number of keys`, accepted })
+      problems.push({
+        path,
+        message: `${inspect(value, { depth: 0 })} is not a valid number of keys`,
+        accepted,
+      })
     } else if (path === "clock") {
       if (typeof value?.now === "function") continue
-      problems.push({ path, message: "has no now()", accepted: "{ now(): epoch milliseconds }" })
+      problems.push({
+        path,
+        message: "has no method now()",
+        accepted: "an object whose now() returns epoch milliseconds",
+      })
     } else {
-      problems.push({ path, message: "is no option of the memory store", accepted: "maxKeys, clock" })
+      problems.push({ path, message: "is not an option of memoryStore", accepted: "maxKeys, clock" })
     }
   }
   return problems

@@ -54,8 +54,11 @@ it("silence is told with where to look", () => {
   ]
   expect(told.map(({ message, kind }) => [message, kind])).toEqual([
     ["Redis did not answer in time.", "timeout"],
-    ["Redis did not answer in time: its client has no connection.", "timeout"],
-    ["Redis did not answer in time: its client was never told to connect, or was closed.", "timeout"],
-    ["Redis at 10.0.0.1:6379 has become a replica, and its client found no primary in time.", "timeout"],
+    ["Redis did not answer in time, because its client has no connection.", "timeout"],
+    ["Redis did not answer in time, because its client never connected or was closed.", "timeout"],
+    [
+      "Redis at 10.0.0.1:6379 has become a replica, and its client did not find the new primary in time.",
+      "timeout",
+    ],
   ])
 })

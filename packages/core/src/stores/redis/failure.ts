@@ -62,9 +62,9 @@ export function silent(
 
 const SILENCE: Readonly<Record<Reach, string>> = {
   connected: "did not answer in time.",
-  "not connected": "did not answer in time: its client has no connection.",
-  closed: "did not answer in time: its client was never told to connect, or was closed.",
-  "a replica": "has become a replica, and its client found no primary in time.",
+  "not connected": "did not answer in time, because its client has no connection.",
+  closed: "did not answer in time, because its client never connected or was closed.",
+  "a replica": "has become a replica, and its client did not find the new primary in time.",
 }
 
 /**

@@ -24,7 +24,7 @@ function problemsOf(options: unknown): readonly string[] {
   return []
 }
 
-const PREFIX = "up to 64 characters of printable ASCII without { and }"
+const PREFIX = "up to 64 printable ASCII characters, except { and }"
 const MS = "a whole number of milliseconds from"
 
 describe("parseOptions", () => {
@@ -54,33 +54,33 @@ describe("parseOptions", () => {
   })
 
   it.each<[Record<string, unknown>, string]>([
-    [{ prefix: 5 }, `prefix: 5 is no prefix (${PREFIX})`],
-    [{ prefix: ["app"] }, `prefix: [ 'app' ] is no prefix (${PREFIX})`],
-    [{ prefix: { a: { b: {} } } }, `prefix: { a: [Object] } is no prefix (${PREFIX})`],
-    [{ prefix: "x".repeat(65) }, `prefix: '${"x".repeat(65)}' is no prefix (${PREFIX})`],
-    [{ prefix: "zoë" }, `prefix: 'zoë' is no prefix (${PREFIX})`],
-    [{ prefix: "{app" }, `prefix: '{app' is no prefix (${PREFIX})`],
-    [{ prefix: "app}" }, `prefix: 'app}' is no prefix (${PREFIX})`],
-    [{ denyCacheMs: -1 }, `denyCacheMs: -1 is no such time (${MS} 0 to 2147483647)`],
-    [{ denyCacheMs: 2 ** 31 }, `denyCacheMs: 2147483648 is no such time (${MS} 0 to 2147483647)`],
-    [{ timeoutMs: 0 }, `timeoutMs: 0 is no such time (${MS} 1 to 2147483647)`],
-    [{ timeoutMs: 1.5 }, `timeoutMs: 1.5 is no such time (${MS} 1 to 2147483647)`],
-    [{ timeoutMs: "50" }, `timeoutMs: '50' is no such time (${MS} 1 to 2147483647)`],
-    [{ clock: null }, "clock: has no now() ({ now(): epoch milliseconds })"],
-    [{ clock: { now: 5 } }, "clock: has no now() ({ now(): epoch milliseconds })"],
+    [{ prefix: 5 }, `prefix: 5 is not a valid prefix (${PREFIX})`],
+    [{ prefix: ["app"] }, `prefix: [ 'app' ] is not a valid prefix (${PREFIX})`],
+    [{ prefix: { a: { b: {} } } }, `prefix: { a: [Object] } is not a valid prefix (${PREFIX})`],
+    [{ prefix: "x".repeat(65) }, `prefix: '${"x".repeat(65)}' is not a valid prefix (${PREFIX})`],
+    [{ prefix: "zoë" }, `prefix: 'zoë' is not a valid prefix (${PREFIX})`],
+    [{ prefix: "{app" }, `prefix: '{app' is not a valid prefix (${PREFIX})`],
+    [{ prefix: "app}" }, `prefix: 'app}' is not a valid prefix (${PREFIX})`],
+    [{ denyCacheMs: -1 }, `denyCacheMs: -1 is not a valid time (${MS} 0 to 2147483647)`],
+    [{ denyCacheMs: 2 ** 31 }, `denyCacheMs: 2147483648 is not a valid time (${MS} 0 to 2147483647)`],
+    [{ timeoutMs: 0 }, `timeoutMs: 0 is not a valid time (${MS} 1 to 2147483647)`],
+    [{ timeoutMs: 1.5 }, `timeoutMs: 1.5 is not a valid time (${MS} 1 to 2147483647)`],
+    [{ timeoutMs: "50" }, `timeoutMs: '50' is not a valid time (${MS} 1 to 2147483647)`],
+    [{ clock: null }, "clock: has no method now() (an object whose now() returns epoch milliseconds)"],
+    [{ clock: { now: 5 } }, "clock: has no method now() (an object whose now() returns epoch milliseconds)"],
     [
       { timeout: 5 },
-      "timeout: is no option of the Redis store (client, prefix, denyCacheMs, timeoutMs, clock)",
+      "timeout: is not an option of redisStore (client, prefix, denyCacheMs, timeoutMs, clock)",
     ],
-    [{ keyPrefix: "app:" }, 'keyPrefix: is no option of the Redis store; here it is "prefix"'],
+    [{ keyPrefix: "app:" }, 'keyPrefix: is not an option of redisStore; use "prefix" instead'],
   ])("refuses %j", (option, problem) => {
     expect(problemsOf({ client, ...option })).toEqual([problem])
   })
 
   it("takes neither a client nor its URL for options, nor anything else, and shows nothing of the first two", () => {
-    const refused = "is no set of options (redisStore({ client, prefix, denyCacheMs, timeoutMs, clock }))"
+    const refused = "is not an options object (redisStore({ client, prefix, denyCacheMs, timeoutMs, clock }))"
     const secret = [{ ...client, duplicate, password: "secret" }, "redis://:secret@localhost"]
-    expect(secret.map(problemsOf)).toEqual([[`: the client itself ${refused}`], [`: a text ${refused}`]])
+    expect(secret.map(problemsOf)).toEqual([[`: the client itself ${refused}`], [`: a string ${refused}`]])
     expect([undefined, null, 5].map(problemsOf)).toEqual([
       [`: undefined ${refused}`],
       [`: null ${refused}`],
@@ -90,7 +90,7 @@ describe("parseOptions", () => {
 
   it("takes options for such whatever else they have that clients have, too", () => {
     expect(problemsOf({ client, duplicate })).toEqual([
-      "duplicate: is no option of the Redis store (client, prefix, denyCacheMs, timeoutMs, clock)",
+      "duplicate: is not an option of redisStore (client, prefix, denyCacheMs, timeoutMs, clock)",
     ])
     expect(problemsOf({ prefix: "app:" })).toEqual([expect.stringMatching(/^client: undefined is not/)])
   })

@@ -57,9 +57,9 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
     const given = isClient(options)
       ? "the client itself"
       : typeof options === "string"
-        ? "a text"
+        ? "a string"
         : inspect(options)
-    const message = `${given} is no set of options`
+    const message = `${given} is not an options object`
     throw new InvalidOptionError([{ path: "", message, accepted: `redisStore({ ${NAMES} })` }])
   }
   const problems = Object.entries(options).flatMap(([path, value]) => problemOf(path, value) ?? [])
@@ -94,8 +94,8 @@ function problemOf(path: string, value: unknown): Problem | undefined {
       }
       return {
         path,
-        message: `${shown} is no prefix`,
-        accepted: `up to ${LONGEST_PREFIX} characters of printable ASCII without { and }`,
+        message: `${shown} is not a valid prefix`,
+        accepted: `up to ${LONGEST_PREFIX} printable ASCII characters, except { and }`,
       }
     case "denyCacheMs":
       return isMs(value, 0) ? undefined : wrongMs(path, shown, 0)
@@ -103,11 +103,15 @@ function problemOf(path: string, value: unknown): Problem | undefined {
       return isMs(value, 1) ? undefined : wrongMs(path, shown, 1)
     case "clock":
       if (typeof (value as Partial<Clock> | null)?.now === "function") return undefined
-      return { path, message: "has no now()", accepted: "{ now(): epoch milliseconds }" }
+      return {
+        path,
+        message: "has no method now()",
+        accepted: "an object whose now() returns epoch milliseconds",
+      }
     default:
       return Object.hasOwn(ELSEWHERE, path)
-        ? { path, message: `is no option of the Redis store; here it is "${ELSEWHERE[path]}"` }
-        : { path, message: "is no option of the Redis store", accepted: NAMES }
+        ? { path, message: `is not an option of redisStore; use "${ELSEWHERE[path]}" instead` }
+        : { path, message: "is not an option of redisStore", accepted: NAMES }
   }
 }
 
@@ -117,5 +121,5 @@ function isMs(value: unknown, least: number): boolean {
 
 function wrongMs(path: string, shown: string, least: number): Problem {
   const accepted = `a whole number of milliseconds from ${least} to ${LONGEST_TIMER_MS}`
-  return { path, message: `${shown} is no such time`, accepted }
+  return { path, message: `${shown} is not a valid time`, accepted }
 }

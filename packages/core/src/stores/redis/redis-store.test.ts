@@ -181,9 +181,9 @@ describe("a Redis store", () => {
     [
       "a policy of no algorithm",
       check("bob", 1, { ...POLICY, algorithm: "none" as Policy["algorithm"] }),
-      "The Redis store does not count by none.",
+      "The Redis store does not support the algorithm none.",
     ],
-    ["a partition that is no text", check(7 as never), "The Redis store counts by texts, and 7 is none."],
+    ["a partition that is no text", check(7 as never), "The partition must be a string; got 7."],
   ])(
     "rejects several requests where one has %s, and leaves nothing behind",
     async (_what, wrong, message) => {

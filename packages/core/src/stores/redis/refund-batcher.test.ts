@@ -18,7 +18,7 @@ const POLICY: Policy = {
 }
 const NOW_MS = 1_700_000_000_000
 const SILENT = "Redis did not answer in time."
-const DOWN = "Redis does not answer; it is asked again in the background."
+const DOWN = "Redis does not answer. The store keeps trying in the background."
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
 afterEach(() => void vi.useRealTimers())
@@ -139,7 +139,7 @@ describe("units on their way back", () => {
     await nextTurn()
     server.latest.answer([NOW_MS])
     await nextTurn()
-    expect(outcome).toEqual(["Redis was asked too late to refund the units."])
+    expect(outcome).toEqual(["The refund reached Redis too late, so no units were refunded."])
     expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
   })
 

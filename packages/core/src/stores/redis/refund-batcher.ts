@@ -90,7 +90,7 @@ export class RefundBatcher {
     const patience = { withinMs: deadlineMs - performance.now(), inBackground: this.#inBackground }
     const reply = await this.#nodeOf().ask(REFUND, keys, policies, numbers, patience)
     if (reply.length < 2) {
-      throw new StoreUnavailableError("Redis was asked too late to refund the units.", {
+      throw new StoreUnavailableError("The refund reached Redis too late, so no units were refunded.", {
         kind: "timeout",
         outcome: "not-applied",
       })

@@ -176,7 +176,7 @@ describe("a request whose checks are in several slots", () => {
     await expect(taking).rejects.toThrow(StoreUnavailableError)
     await expect(taking).rejects.toMatchObject({
       kind: "invalid-answer",
-      message: "Redis did not answer a part of the request.",
+      message: "Redis did not return a result for a part of the request.",
     })
     expect(inUse(check("a"))).toEqual([0])
   })

@@ -40,7 +40,7 @@ export async function takeInTurn(
         isPart: true,
       })
       if (answer === undefined) {
-        throw new StoreUnavailableError("Redis did not answer a part of the request.", {
+        throw new StoreUnavailableError("Redis did not return a result for a part of the request.", {
           kind: "invalid-answer",
         })
       }

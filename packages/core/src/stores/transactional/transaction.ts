@@ -78,7 +78,7 @@ export class Transaction implements CounterStates<string> {
  * every request would silently be admitted.
  */
 export function wholeMs(nowMs: unknown): number {
-  if (!isCountable(nowMs)) throw rubbish(`its time is ${textOf(nowMs)}, which must be epoch milliseconds`)
+  if (!isCountable(nowMs)) throw rubbish(`its time is ${textOf(nowMs)}, but must be in epoch milliseconds`)
   return Math.floor(nowMs)
 }
 
@@ -92,11 +92,11 @@ function isKept({ state, expiresAtMs }: Partial<KeptCounter>): boolean {
 }
 
 function noCounter(key: string): StoreUnavailableError {
-  return rubbish(`what it keeps under ${JSON.stringify(key)} is no counter`)
+  return rubbish(`the value of ${JSON.stringify(key)} is not a valid counter`)
 }
 
 function rubbish(what: string): StoreUnavailableError {
-  return new StoreUnavailableError(`The back end of the store makes no sense: ${what}.`, {
+  return new StoreUnavailableError(`The back end of the store returned invalid data: ${what}.`, {
     kind: "invalid-answer",
   })
 }

@@ -162,7 +162,8 @@ describe("a transactional store", () => {
     const backend = backendWith(found)
     const take = () => transactionalStore(backend).take([[check()]])
     expect(take).toThrow(StoreUnavailableError)
-    const message = 'The back end of the store makes no sense: what it keeps under "3:a:b:c" is no counter.'
+    const message =
+      'The back end of the store returned invalid data: the value of "3:a:b:c" is not a valid counter.'
     expect(take).toThrow(expect.objectContaining({ message, kind: "invalid-answer" }))
     expect(backend.changes).toEqual([])
   })
@@ -202,12 +203,12 @@ describe("a transactional store", () => {
           nowMs as number,
         )
       const take = () => transactionalStore({ ...backend, transact }).take([[check()]])
-      expect(take).toThrow(/makes no sense: its time is .*, which must be epoch milliseconds/)
+      expect(take).toThrow(/returned invalid data: its time is .*, but must be in epoch milliseconds/)
     },
   )
 
   it("says so when its back end was done before it had asked, at once or later", async () => {
-    const message = "done before it had asked what to change"
+    const message = "finished transact() without calling change()"
     expect(() => transactionalStore({ transact() {} }).take([[check()]])).toThrow(message)
     const later = transactionalStore({ async transact() {} })
     await expect(later.take([[check()]])).rejects.toMatchObject({ kind: "invalid-answer" })
@@ -247,7 +248,7 @@ describe("a transactional store", () => {
   it.each([undefined, null, 5, {}, { transact: true }])("refuses a back end that is none: %s", (backend) => {
     expect(() => transactionalStore(backend as never)).toThrow(InvalidOptionError)
     const accepted = "an object with transact(keys, change)"
-    const problems = [{ path: "", message: "is not a back end", accepted }]
+    const problems = [{ path: "", message: "the back end has no method transact()", accepted }]
     expect(() => transactionalStore(backend as never)).toThrow(expect.objectContaining({ problems }))
   })
 

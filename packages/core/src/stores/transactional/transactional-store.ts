@@ -31,7 +31,7 @@ import { TEXT_KEYS, Transaction, wholeMs } from "./transaction.ts"
 export function transactionalStore(backend: CounterBackend): Store {
   if (typeof backend?.transact !== "function") {
     const accepted = "an object with transact(keys, change)"
-    throw new InvalidOptionError([{ path: "", message: "is not a back end", accepted }])
+    throw new InvalidOptionError([{ path: "", message: "the back end has no method transact()", accepted }])
   }
   const { isShared = true, close } = backend
   if (typeof isShared !== "boolean") {
@@ -41,7 +41,7 @@ export function transactionalStore(backend: CounterBackend): Store {
   }
   if (close !== undefined && typeof close !== "function") {
     throw new InvalidOptionError([
-      { path: "close", message: "is not a function", accepted: "a method, or none" },
+      { path: "close", message: "is not a function", accepted: "a function, or undefined" },
     ])
   }
   return new TransactionalStore(backend)
@@ -104,7 +104,7 @@ class TransactionalStore implements Store {
     )
     const result = (): Result => {
       if (results.length === 1) return results[0] as Result
-      const message = "The back end of the store was done before it had asked what to change."
+      const message = "The back end of the store finished transact() without calling change()."
       throw new StoreUnavailableError(message, { kind: "invalid-answer" })
     }
     return isThenable(done) ? Promise.resolve(done).then(result) : result()

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { BatchPolicy } from "./batch-policy.ts"
 import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
 
-const REPLICA = "Redis has become a replica, and its client found no primary in time."
+const REPLICA = "Redis has become a replica, and its client did not find the new primary in time."
 const SILENT = "Redis did not answer in time."
-const UNAVAILABLE = "Redis does not answer; it is asked again in the background."
-const TOO_LATE = "Redis was asked in time, but too late for it to count."
+const UNAVAILABLE = "Redis does not answer. The store keeps trying in the background."
+const TOO_LATE = "The request reached Redis after its deadline, so it was not counted."
 const CLOSED = "closed"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
@@ -389,7 +389,7 @@ describe("a server that fails", () => {
     for (const name of ["a", "b", "c", "d", "e"]) {
       await takeNow(name)
       await pass(50)
-      expect(told[name]).toBe("Redis did not answer in time: its client has no connection.")
+      expect(told[name]).toBe("Redis did not answer in time, because its client has no connection.")
     }
     take("f")
     await nextTurn()
@@ -533,7 +533,7 @@ describe("a server that cannot be written to now", () => {
       await pass(50)
       expect(told).toMatchObject({
         c: "granted",
-        d: "Redis did not answer in time: its client has no connection.",
+        d: "Redis did not answer in time, because its client has no connection.",
       })
     },
   )
@@ -551,7 +551,7 @@ describe("a server that cannot be written to now", () => {
     expect(told).toEqual({
       a: REPLICA,
       b: REPLICA,
-      c: "Redis did not answer in time: its client has no connection.",
+      c: "Redis did not answer in time, because its client has no connection.",
     })
   })
 })

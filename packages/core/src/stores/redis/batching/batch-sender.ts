@@ -299,4 +299,4 @@ export class BatchSender {
   }
 }
 
-const TOO_LATE = "Redis was asked in time, but too late for it to count."
+const TOO_LATE = "The request reached Redis after its deadline, so it was not counted."

@@ -21,7 +21,7 @@ it("those whose deadline has come are told that Redis was silent, or out of reac
   const batch = [later, over, just].map(({ waiting }) => waiting)
   expect(expire(batch.slice(0, 2), 10, { title: "Redis", reach: "connected" })).toEqual([later.waiting])
   expect(expire(batch, 10, { title: "Redis at a:1", reach: "not connected" })).toEqual([later.waiting])
-  const lost = "Redis at a:1 did not answer in time: its client has no connection."
+  const lost = "Redis at a:1 did not answer in time, because its client has no connection."
   expect([over.told, just.told, later.told]).toEqual([["Redis did not answer in time."], [lost], []])
 })
 

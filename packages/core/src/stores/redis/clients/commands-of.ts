@@ -53,20 +53,20 @@ function portOn(client: unknown): RedisCommands {
 /** Returns why a value that resembles a client, or leads to one, cannot be used. Returns undefined for other values. */
 function unusable(client: unknown): string | undefined {
   if (typeof client === "string" || client instanceof URL) {
-    return "a URL is not a client: the app makes the client, and closes it"
+    return "a URL is not a client: create the client in your app, and pass it"
   }
   if (typeof client === "function")
-    return `the function ${client.name || "without a name"} is not a client: call it`
+    return `the function ${client.name || "without a name"} is not a client: pass the client that it creates`
   if (has(client, "then")) return "a promise of a client is not a client: await it first"
   if (isObject(client) && client.isPipeline === true) {
-    return "an ioredis pipeline is not a client: give the client that it was made of"
+    return "an ioredis pipeline is not a client: pass the client that created it"
   }
   if (has(client, "evalSha") && has(client, "acquire")) {
     // This client resends a command if the connection is lost before the reply, so it would count twice.
-    return "a sentinel client of node-redis cannot be used, as it may run a call twice: use ioredis with Sentinel"
+    return "a sentinel client of node-redis cannot be used, because it may run a call twice: use ioredis with Sentinel"
   }
   if (has(client, "evalSha") && has(client, "execute")) {
-    return "a client pool of node-redis cannot be used, as the store shares one connection: use createClient()"
+    return "a client pool of node-redis cannot be used, because the store needs a single connection: use createClient()"
   }
   return undefined
 }

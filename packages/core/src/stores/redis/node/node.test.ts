@@ -81,7 +81,7 @@ async function succeed(server: AskedServer, node: Node, patience?: CallTimeout):
   expect(outcome).toEqual([[NOW_MS]])
 }
 
-const DOWN = "Redis does not answer; it is asked again in the background."
+const DOWN = "Redis does not answer. The store keeps trying in the background."
 const SILENT = "Redis did not answer in time."
 
 describe("the time of a server", () => {
@@ -122,7 +122,7 @@ describe("the time of a server", () => {
       const learning = outcomeOf(node.learnTime())
       server.latest.answer(reply)
       await nextTurn()
-      expect(learning).toEqual([expect.stringContaining("makes no sense")])
+      expect(learning).toEqual([expect.stringContaining("sent an invalid reply")])
       void node.learnTime()
       expect([node.knowsTime, server.asked.length]).toEqual([false, 2])
       server.latest.answer(NOW)
@@ -334,7 +334,7 @@ describe("a script that is asked by itself", () => {
     expect([server.asked, long, short]).toEqual([
       [],
       [],
-      ["Redis did not answer in time: its client has no connection."],
+      ["Redis did not answer in time, because its client has no connection."],
     ])
     server.isReady = () => true
     await pass(1)
@@ -351,7 +351,7 @@ describe("a script that is asked by itself", () => {
     const outcome = outcomeOf(peek(node, { withinMs: 10 }))
     await pass(10)
     expect(outcome).toEqual([
-      "Redis did not answer in time: its client was never told to connect, or was closed.",
+      "Redis did not answer in time, because its client never connected or was closed.",
     ])
   })
 })
@@ -389,7 +389,7 @@ it("a server that has a name is told by it: who reads of it has to know which of
   expect([silent, failing, node.unavailable.message]).toEqual([
     ["Redis at 10.0.0.1:6379 did not answer in time."],
     ["Redis at 10.0.0.1:6379 failed: ERR no"],
-    "Redis at 10.0.0.1:6379 does not answer; it is asked again in the background.",
+    "Redis at 10.0.0.1:6379 does not answer. The store keeps trying in the background.",
   ])
 })
 

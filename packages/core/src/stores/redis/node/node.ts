@@ -73,7 +73,7 @@ export class Node {
     this.key = key
     this.title = titleOf(commands.nodeOf(key))
     this.unavailable = new StoreUnavailableError(
-      `${this.title} does not answer; it is asked again in the background.`,
+      `${this.title} does not answer. The store keeps trying in the background.`,
       { kind: "unavailable", outcome: "not-applied" },
     )
     this.breaker = new Breaker(() => this.#probe(), setTimer)

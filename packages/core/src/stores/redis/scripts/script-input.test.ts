@@ -81,7 +81,7 @@ describe("PolicyTable", () => {
   it("refuses an algorithm that the scripts do not know", () => {
     const policy = { ...POLICY, algorithm: "guess" as "fixed-window" }
     expect(() => checkCountable({ policy, partition: "ann" })).toThrow(StoreUnavailableError)
-    expect(() => checkCountable({ policy, partition: "ann" })).toThrow("does not count by guess")
+    expect(() => checkCountable({ policy, partition: "ann" })).toThrow("does not support the algorithm guess")
     expect(() => checkCountable({ policy: POLICY, partition: "ann" })).not.toThrow()
     for (const { policy } of KINDS) expect(() => checkCountable({ policy, partition: "ann" })).not.toThrow()
   })

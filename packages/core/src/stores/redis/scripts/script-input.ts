@@ -127,9 +127,11 @@ export function isCountedInPlace(policy: Policy, cost: number, units: number): b
 export function checkCountable({ policy, partition }: CounterKey): void {
   // An unknown algorithm would silently be counted as another one.
   if (kindOf(policy) === undefined)
-    throw new StoreUnavailableError(`The Redis store does not count by ${String(policy.algorithm)}.`)
+    throw new StoreUnavailableError(
+      `The Redis store does not support the algorithm ${String(policy.algorithm)}.`,
+    )
   if (typeof partition !== "string")
-    throw new StoreUnavailableError(`The Redis store counts by texts, and ${textOf(partition)} is none.`)
+    throw new StoreUnavailableError(`The partition must be a string; got ${textOf(partition)}.`)
 }
 
 /** Returns the scripts' number for the policy's kind of counter. */

@@ -53,7 +53,7 @@ describe("integerAt", () => {
     [Number.NaN],
     [[1]],
   ])("refuses %j, and shows the reply", (value) => {
-    expect(() => integerAt([1, value], 1)).toThrow(/^Redis gave an answer that makes no sense: \[1,/)
+    expect(() => integerAt([1, value], 1)).toThrow(/^Redis sent an invalid reply: \[1,/)
   })
 })
 
@@ -173,7 +173,7 @@ describe("nonsense", () => {
     expect(nonsense(reply)).toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
       kind: "invalid-answer",
-      message: `Redis gave an answer that makes no sense: ${shown}.`,
+      message: `Redis sent an invalid reply: ${shown}.`,
     })
   })
 })

@@ -82,7 +82,7 @@ function strictState(packed: number, policy: Policy, nowMs: number, reply: Reply
 
 /** Creates the error for a reply that cannot come from one of these scripts. */
 export function nonsense(reply: unknown): StoreUnavailableError {
-  return new StoreUnavailableError(`Redis gave an answer that makes no sense: ${shown(reply)}.`, {
+  return new StoreUnavailableError(`Redis sent an invalid reply: ${shown(reply)}.`, {
     kind: "invalid-answer",
   })
 }
