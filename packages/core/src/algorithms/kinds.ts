@@ -63,7 +63,7 @@ interface AlgorithmRow extends Counting {
 /** All algorithms that a rule can name. */
 export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
   "sliding-window": {
-    summary: "by two windows",
+    summary: "smoothed over two windows",
     worstCase: "2 L",
     kind: { algorithm: slidingWindow, script: "sliding" },
     other: { member: "buckets", kind: { algorithm: bucketedWindow, script: "sub-windows" } },
@@ -77,7 +77,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     defaultBuckets: 60,
   },
   "sliding-log": {
-    summary: "exactly and dearer",
+    summary: "exactly but at a higher cost",
     worstCase: "L",
     kind: { algorithm: slidingLog, script: "log" },
     members: [],
@@ -86,7 +86,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     mostUnits: 1_000,
   },
   "fixed-window": {
-    summary: "anew in each window",
+    summary: "starting again in each window",
     worstCase: "2 L",
     kind: { algorithm: fixedWindow, script: "fixed" },
     other: { member: "align", value: "first-hit", kind: { algorithm: fixedWindow, script: "first-hit" } },
