@@ -65,7 +65,7 @@ describe("sluice clients", () => {
     expect((await run(["unblock", ...client])).out).toBe("unblocked under rule per-user of shop\n")
     expect(await decide()).toBe(true)
     expect((await run(["show", ...client])).out).toMatch(/^admitted\n1 of 3 left/)
-    expect(lines).toEqual(["client reset", "client blocked", "client unblocked"])
+    expect(lines).toEqual(["A client was reset.", "A client was blocked.", "A client was unblocked."])
   })
 
   it("says what is wrong, and what to do", async () => {

@@ -68,7 +68,7 @@ export function itRunsThePrograms(project: Project, redisUrl: () => string): voi
           })
         }
         expect(await caller.call("ShouldForwardRequest", {})).toMatchObject({
-          error: { code: INVALID_ARGUMENT, details: "service_id: is missing, and so is service" },
+          error: { code: INVALID_ARGUMENT, details: "service_id: is missing; give service_id or service" },
         })
         caller.close()
         const metrics = await (await fetch(`http://127.0.0.1:${at.operations}/metrics`)).text()
@@ -96,8 +96,8 @@ async function portsOf(service: ReturnType<Project["start"]>): Promise<Readonly<
     service
       .output()
       .split("\n")
-      .find((line) => line.includes('"sluice-service listens"') && line.endsWith("}"))
-  await until("sluice-service listens", () => told() !== undefined || ended !== undefined, START_MS)
+      .find((line) => line.includes('"sluice-service is listening."') && line.endsWith("}"))
+  await until("sluice-service is listening.", () => told() !== undefined || ended !== undefined, START_MS)
   const line = told()
   if (line === undefined) throw new Error(`sluice-service has ended:\n${service.output()}`)
   return JSON.parse(line).ports

@@ -59,13 +59,13 @@ it.each(DOORS)(
     await call("RemoveService", { version: 2 })
     await call("RemoveService", { version: 2 })
     expect(lines).toEqual([
-      { level: "info", fields: { service: "1", peer: PEER, after: one }, message: "rules registered" },
+      { level: "info", fields: { service: "1", peer: PEER, after: one }, message: "Rules were registered." },
       {
         level: "info",
         fields: { service: "1", peer: PEER, before: one, after: two },
-        message: "rules registered",
+        message: "Rules were registered.",
       },
-      { level: "info", fields: { service: "1", peer: PEER, before: two }, message: "rules removed" },
+      { level: "info", fields: { service: "1", peer: PEER, before: two }, message: "Rules were removed." },
     ])
     expect(JSON.stringify(lines)).not.toMatch(/token|192\.0\.2|gold|silver/)
     door.close()
@@ -92,12 +92,12 @@ it("what the registry has failed at is written down as that, and not as done", a
     {
       level: "warn",
       fields: { ...fields, after: { rules } },
-      message: "registering rules has failed; err says where that may be done all the same",
+      message: "Registering rules failed. If they may have changed anyway, err says so.",
     },
     {
       level: "warn",
       fields,
-      message: "removing rules has failed; err says where that may be done all the same",
+      message: "Removing rules failed. If they may have changed anyway, err says so.",
     },
   ])
   door.close()
@@ -118,8 +118,8 @@ it("rules that cannot be read again are written down, and were registered all th
   const answered = await door.call("RegisterService", { service_id: 1, rules: [{ name: "new", rate }] })
   expect(answered).toMatchObject({ code: 0, value: { version: 1 } })
   expect(lines.map(({ level, message }) => [level, message])).toEqual([
-    ["info", "rules registered"],
-    ["warn", "rules were changed, and are not in force here yet"],
+    ["info", "Rules were registered."],
+    ["warn", "Rules were changed, but this instance could not load them yet. See err for the cause."],
   ])
   expect(((await registry.get("1")) as RegisteredRules).version).toBe(1)
   door.close()

@@ -83,9 +83,9 @@ describe.each(DOORS)("over %s", (_, open) => {
       peer: expect.stringContaining("127.0.0.1"),
     }
     expect(lines).toEqual([
-      ["info", told, "client reset"],
-      ["info", { ...told, for: "1 hour" }, "client blocked"],
-      ["info", told, "client unblocked"],
+      ["info", told, "A client was reset."],
+      ["info", { ...told, for: "1 hour" }, "A client was blocked."],
+      ["info", told, "A client was unblocked."],
     ])
     await stop()
   })
@@ -107,9 +107,9 @@ describe.each(DOORS)("over %s", (_, open) => {
   })
 
   it.each([
-    ["no client", {}, 3, { client: 'has 0 values; rule "per-user" goes by user.id, so give 1' }],
+    ["no client", {}, 3, { client: 'has 0 values; rule "per-user" counts by user.id, so give 1' }],
     ["two values", { client: ["a", "b"] }, 3, { client: expect.stringContaining("has 2 values") }],
-    ["empty text", { client: [""] }, 3, { client: expect.stringContaining("is empty text") }],
+    ["empty text", { client: [""] }, 3, { client: expect.stringContaining("is empty; give") }],
     ["no address", { rule: "per-ip", client: ["ada"] }, 3, { client: '"ada" is not an IP address' }],
     ["no time", { client: ["ada"], for: "" }, 3, { for: expect.stringContaining('"" is not a duration') }],
     ["too long a time", { client: ["ada"], for: "2 years" }, 3, { for: expect.stringContaining("duration") }],

@@ -26,7 +26,9 @@ it("the log says that Redis refuses the database of its URL, and nothing of a lo
     await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)
     await expect
       .poll(() => said)
-      .toEqual(["Redis refuses the database of REDIS_URL: requests are counted in database 0"])
+      .toEqual([
+        "Redis refuses the database of REDIS_URL, so requests are counted in database 0. Correct the database number, or allow SELECT.",
+      ])
   } finally {
     await close()
   }
@@ -44,7 +46,9 @@ it("the log says once that there is no connection, however often it is tried", a
   const { close } = await openCounters({ urls: [url], isCluster: false, prefix: "" }, 1_000, log)
   try {
     await expect.poll(() => tries, { timeout: 60_000 }).toBeGreaterThan(3)
-    expect(said).toEqual(["no connection to Redis; it is tried again all the time"])
+    expect(said).toEqual([
+      "There is no connection to Redis. The service keeps trying; check Redis and REDIS_URL.",
+    ])
   } finally {
     await close()
     server.close()

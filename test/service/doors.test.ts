@@ -307,7 +307,7 @@ describe("the door of HTTP", () => {
       415,
       {
         code: "invalid_argument",
-        message: "A body of type unknown is not read: send application/json or application/proto.",
+        message: "A body of type unknown is not supported; send application/json or application/proto.",
       },
     ])
   })
@@ -361,7 +361,7 @@ describe("the door of HTTP", () => {
       (await post(body as object, headers, PATH)).body.message
     const types = "application/json or application/proto"
     expect(await message("a=1", { "content-type": "text/plain" })).toBe(
-      `A body of type text/plain is not read: send ${types}.`,
+      `A body of type text/plain is not supported; send ${types}.`,
     )
     expect(await message({ request: "x".repeat(100_001) }, {})).toMatch(/^The body is longer than \d+ bytes/)
     const asGet = await fetch(`${started.http}${PATH}`)
@@ -527,7 +527,7 @@ describe("the door of HTTP", () => {
       })
       await expect(client.shouldForwardRequest({})).rejects.toMatchObject({
         code: 3,
-        rawMessage: "service_id: is missing, and so is service",
+        rawMessage: "service_id: is missing; give service_id or service",
       })
     },
   )

@@ -32,16 +32,16 @@ describe("a request that is no good", () => {
       { domain: "x".repeat(257), descriptors: [{ entries: [entry] }] },
       "3 domain: is longer than 256 characters",
     ],
-    ["without descriptors", { domain: "1" }, "3 descriptors: has none"],
+    ["without descriptors", { domain: "1" }, "3 descriptors: is empty; give at least one"],
     [
       "with too many descriptors",
       { domain: "1", descriptors: many(65, { entries: [entry] }) },
-      "3 descriptors: has 65; 64 are accepted",
+      "3 descriptors: has 65; at most 64 are accepted",
     ],
     [
       "with too many entries",
       { domain: "1", descriptors: [{ entries: [entry] }, { entries: many(33, entry) }] },
-      "3 descriptors[1].entries: has 33; 32 are accepted",
+      "3 descriptors[1].entries: has 33; at most 32 are accepted",
     ],
     [
       "with a key that no rule may name",
@@ -51,7 +51,7 @@ describe("a request that is no good", () => {
     [
       "that gives units back",
       { domain: "1", descriptors: [{ entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }] },
-      "12 descriptors[0].is_negative_hits: units cannot be given back by a descriptor.",
+      "12 descriptors[0].is_negative_hits: a descriptor cannot refund units.",
     ],
   ])("%s is told what is wrong", async (_what, request, told) => {
     expect(await failure(request)).toBe(told)

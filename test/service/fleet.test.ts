@@ -45,7 +45,7 @@ async function start(prefix: string, args: readonly string[] = []): Promise<Prog
     { REDIS_URL: `redis://${server.host}:${server.port}` },
   )
   opened.push({ close: () => program.stop() })
-  await program.said("the service is ready")
+  await program.said("The service is ready.")
   return program
 }
 

@@ -53,7 +53,7 @@ export async function startHere(
       .map((line) => JSON.parse(line) as LogLine)
   const find = (msg: string | RegExp): LogLine | undefined =>
     lines().find((line) => (typeof msg === "string" ? line.msg === msg : msg.test(line.msg)))
-  const listens = find("sluice-service listens")?.ports as Readonly<Record<string, number>>
+  const listens = find("sluice-service is listening.")?.ports as Readonly<Record<string, number>>
   const operations = `http://127.0.0.1:${listens.operations}`
   return {
     grpc: `127.0.0.1:${listens.grpc}`,

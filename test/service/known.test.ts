@@ -162,7 +162,7 @@ describe("what is known of a request", () => {
   it("is nothing where a body is null", async () => {
     expect(await post(started, null)).toMatchObject({
       status: 400,
-      body: { message: "service_id: is missing, and so is service" },
+      body: { message: "service_id: is missing; give service_id or service" },
     })
   })
 })

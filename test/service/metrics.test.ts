@@ -155,7 +155,7 @@ it("a collector that does not answer keeps nobody for long from ending, and the 
   const { lines, log } = keptLog()
   logOpenTelemetry(log)
   await createMetrics(process.env, 50).close()
-  expect(lines).toEqual(["OpenTelemetry: the last metrics could not be sent: Operation timed out."])
+  expect(lines).toEqual(["OpenTelemetry: The last metrics could not be sent: Operation timed out."])
   collector.closeAllConnections()
   collector.close()
 })

@@ -69,7 +69,7 @@ describe.each(WAYS)("who calls, as it is read by $way", ({ headers, plainCalls }
     stream.end(framed(bytesOf({ service: "nobody" })))
     const { status: code, message } = await answer
     expect(code).toBe(status.INTERNAL)
-    expect(decodeURIComponent(message as string)).toBe("An error of the decision service; its log has it.")
+    expect(decodeURIComponent(message as string)).toBe("The decision service failed; see its log.")
     expect(started.faults).toEqual([fault])
     session.destroy()
     await started.stop()

@@ -74,7 +74,9 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
   it("is answered with the errors of its fields", async () => {
     const { details, ...answer } = await ask(bytesOf({ request: "{}" }))
     expect(answer).toMatchObject({ status: status.INVALID_ARGUMENT, bytes: Buffer.alloc(0) })
-    expect(decodeURIComponent(answer.message as string)).toBe("service_id: is missing, and so is service")
+    expect(decodeURIComponent(answer.message as string)).toBe(
+      "service_id: is missing; give service_id or service",
+    )
     const { code, details: each } = fromBinary(StatusSchema, Buffer.from(details as string, "base64"))
     expect(code).toBe(status.INVALID_ARGUMENT)
     expect(anyUnpack(each[0] as never, BadRequestSchema)?.fieldViolations).toMatchObject([

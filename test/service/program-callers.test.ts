@@ -35,7 +35,7 @@ beforeAll(async () => {
     { SLUICE_DECIDE_TOKENS: JSON.stringify({ 1: TOKEN, 2: OTHER_TOKEN }) },
     createMetrics({}),
   )
-  await program.said("the service is ready")
+  await program.said("The service is ready.")
 })
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy()
@@ -88,7 +88,9 @@ describe("callers that are refused are logged once a minute and counted", () => 
     const requests = [{ serviceId: 1 }, { serviceId: 2 }, { serviceId: 1 }]
     expect(await post(many, OTHER_TOKEN, { requests })).toBe(200)
     await counted(`sluice_service_wrong_tokens_total{rpc_method="${many.slice(1)}"} 2`)
-    expect(told("calls are refused: their token is missing or wrong")).toEqual([
+    expect(
+      told("Calls are refused, because their token is missing or wrong. Give the caller a valid token."),
+    ).toEqual([
       { path: FORWARD, peer: "127.0.0.1", count: 1 },
       { path: many, peer: "127.0.0.1", count: 1 },
     ])
@@ -100,7 +102,8 @@ describe("callers that are refused are logged once a minute and counted", () => 
     for (const socket of attacking) socket.resume()
     await until("the others are closed", () => attacking.filter(({ closed }) => closed).length === 5)
     await counted('sluice_service_refused_connections_total{sluice_service_bound="peer"} 5')
-    const message = "connections are refused: --max-connections-per-peer are open from this peer"
+    const message =
+      "Connections are refused, because this peer has reached --max-connections-per-peer. Raise it for a gateway or proxy."
     expect(told(message)).toEqual([{ peer: "127.0.0.3", count: 1 }])
   })
 
@@ -120,9 +123,11 @@ describe("callers that are refused are logged once a minute and counted", () => 
     await until("the rest is refused", () => answers.length === 7)
     expect(new Set(answers)).toEqual(new Set([14]))
     await counted('sluice_service_overloads_total{sluice_service_bound="held"} 7')
-    expect(told("calls are refused: rules that queue hold too many of this caller or service")).toEqual([
-      { peer: "127.0.0.4", count: 1 },
-    ])
+    expect(
+      told(
+        "Calls are refused, because queuing rules hold too many calls of this caller or service. Raise --max-in-flight.",
+      ),
+    ).toEqual([{ peer: "127.0.0.4", count: 1 }])
     session.destroy()
   })
 })

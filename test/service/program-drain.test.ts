@@ -92,7 +92,7 @@ describe("readiness and health", () => {
       error: { code: 14 },
     })
     await proxy.accept()
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     expect(await program.readyz()).toMatchObject({ status: 200, body: { status: "ready", rules: "loaded" } })
     expect([await asked.check(""), await asked.check(SERVICE)]).toEqual(["SERVING", "SERVING"])
     await until("the watcher has heard", () => watched.said.length === 2)
@@ -101,13 +101,13 @@ describe("readiness and health", () => {
 
   it("go first when it is to end, while calls are still answered; a second signal ends it at once", async () => {
     const program = await start(["--rules", rules, "--drain-pause", "10m"])
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     const asked = health(program.grpc)
     const client = stranger(program.grpc)
     const agent = new Agent({ keepAlive: true })
     expect(await post(program, agent)).toEqual({ status: 200, isLast: false })
     program.signal("SIGTERM")
-    await program.said("the service is draining")
+    await program.said("The service is draining.")
     expect(await program.readyz()).toMatchObject({
       status: 503,
       body: { status: "draining", rules: "loaded" },
@@ -126,20 +126,20 @@ describe("readiness and health", () => {
 describe("the end", () => {
   it("is no hindrance for who watches its health", async () => {
     const program = await start(["--rules", rules])
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     const watched = health(program.grpc).watch("")
     await until("it is told", () => watched.said.length === 1)
     program.signal("SIGTERM")
     await watched.ended
     expect(watched.said.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"])
     expect(await program.ended).toEqual({ code: 0, signal: null })
-    expect(await program.said("the service has ended")).toMatchObject({ level: "info" })
+    expect(await program.said("The service has ended.")).toMatchObject({ level: "info" })
   })
 
   it("loses no decision under load, over gRPC and HTTP, while another instance is there", async () => {
     const args = ["--rules", rules, "--drain-pause", "2s"]
     const [leaving, staying] = (await Promise.all([start(args), start(args)])) as [Program, Program]
-    await Promise.all([leaving, staying].map((each) => each.said("the service is ready")))
+    await Promise.all([leaving, staying].map((each) => each.said("The service is ready.")))
     const both = stranger(`ipv4:${leaving.grpc},${staying.grpc}`)
     const failures: unknown[] = []
     let answers = 0
@@ -218,7 +218,7 @@ describe("the end", () => {
       const gone = new Promise((resolve) => half.once("close", resolve))
       half.write("POST / HTTP/1.1\r\nhost: a\r\n")
       program.signal("SIGTERM")
-      await program.said("the service is draining")
+      await program.said("The service is draining.")
       await gone
       proxy.resume()
       expect(await overGrpc).toMatchObject({ value: { should_forward: true, degraded: false } })
@@ -233,8 +233,8 @@ describe("the end", () => {
       expect(await overHttp).toBeInstanceOf(Error)
       expect(await program.ended).toEqual({ code: 1, signal: null })
       expect(await program.said(/cut off/)).toMatchObject({ level: "error" })
-      await program.said("the service has ended")
-      // Closing its own store is not an outage of Redis.
+      await program.said("The service has ended.")
+      // That it has closed its own store is no outage of Redis.
       expect(program.lines().filter(({ code }) => code !== undefined)).toEqual([])
     })
   })

@@ -40,7 +40,7 @@ describe("the metrics of the program", () => {
 
   it("tell what was decided, by service and rule, and never about whom", async () => {
     program = await startProgram(["--rules", rules])
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     for (const serviceId of [1, 1, 1, 2, 3]) await ask(program, serviceId)
     const response = await fetch(`${program.operations}/metrics`)
     const text = await response.text()
@@ -82,7 +82,7 @@ describe("the metrics of the program", () => {
     program = await startProgram(["--rules", rules], {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
     })
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     await ask(program, 1)
     expect(received).toEqual([])
     program.signal("SIGTERM")

@@ -46,7 +46,7 @@ describe("the program", () => {
       SLUICE_SERVICE_HOST: "10.0.0.1",
       SLUICE_HTTP_PORT: "tcp://10.0.0.1:80",
     })
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     for (let left = 4; left >= 0; left--) {
       expect(await ask(program, { serviceId: 1, request: '{"user_id":"ada"}' })).toMatchObject({
         shouldForward: true,
@@ -57,8 +57,8 @@ describe("the program", () => {
       shouldForward: false,
       statusCode: 429,
     })
-    // A flag has priority over its variable, and a variable over the default.
-    const { settings } = await program.said("sluice-service listens")
+    // A flag goes before its variable, and a variable before the default.
+    const { settings } = await program.said("sluice-service is listening.")
     expect(settings).toMatchObject({
       maxInFlight: 9,
       instances: 1,
@@ -67,12 +67,16 @@ describe("the program", () => {
       tls: "none",
       rules: { file: rules },
       counters: "memory",
-      registration: "open, as nobody but this machine can ask",
+      registration: "open, because only this machine can connect",
       maxRequests: 7,
       drain: { pauseMs: 0, timeMs: 20_000 },
     })
-    // Variables that Kubernetes sets are not listed.
-    expect(await program.said("these variables mean nothing here")).toMatchObject({
+    // Not of those that Kubernetes sets.
+    expect(
+      await program.said(
+        "These environment variables are not settings of the service. Correct their names or remove them.",
+      ),
+    ).toMatchObject({
       level: "warn",
       variables: ["SLUICE_HTP_ADDRESS"],
     })
@@ -80,7 +84,7 @@ describe("the program", () => {
 
   it("has V8 take no call for long-lived, however many are under way at once", async () => {
     program = await startProgram(["--rules", rules], {}, ["--trace-pretenuring-statistics"])
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     const asked = program
     const before = asked.output().length
     for (let round = 0; round < 20; round++) {
@@ -108,7 +112,7 @@ describe("the program", () => {
     })
     program.signal("SIGTERM")
     expect(await program.ended).toEqual({ code: 0, signal: null })
-    const { settings } = await program.said("sluice-service listens")
+    const { settings } = await program.said("sluice-service is listening.")
     expect(settings).toMatchObject({
       counters: { redis: "redis://***@127.0.0.1:1/0" },
       registration: "with the token of 1, *",
@@ -127,13 +131,13 @@ describe("the program", () => {
     )
     expect({ code, out }).toEqual({ code: 2, out: "" })
     expect(err.trimEnd().split("\n")).toEqual([
-      'error: SLUICE_GRPC_ADDRESS (or --grpc): "0.0.0.0:99999" is no address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free',
-      'error: --http (or SLUICE_HTTP_ADDRESS): "8080" is no address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free',
-      "error: REDIS_URL: its value (not shown) is no URL of this kind; accepted: redis://host:6379, or rediss:// with TLS",
-      'error: --poll (or SLUICE_POLL): "30" is no time; accepted: a whole number with its unit: 50ms, 5s, 2m (up to 24 days)',
-      "error: --rules (or SLUICE_RULES): is missing; rules have to be somewhere: a file, or a table (--table)",
-      'error: SLUICE_TOKENS: its value (not shown) is no such object: 1 of its 1 members are no name with a token; accepted: a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}',
-      'error: --on-store-failure (or SLUICE_ON_STORE_FAILURE): "wait" is not accepted; accepted: local, allow, deny',
+      'error: SLUICE_GRPC_ADDRESS (or --grpc): "0.0.0.0:99999" is not a valid address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port',
+      'error: --http (or SLUICE_HTTP_ADDRESS): "8080" is not a valid address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port',
+      "error: REDIS_URL: its value (not shown) is not a valid URL for this setting; accepted: redis://host:6379, or rediss:// with TLS",
+      'error: --poll (or SLUICE_POLL): "30" is not a valid time; accepted: a whole number with its unit: 50ms, 5s, 2m (up to 24 days)',
+      "error: --rules (or SLUICE_RULES): is missing; give a file with rules, or a table with --table",
+      'error: SLUICE_TOKENS: its value (not shown) is not a valid object of tokens: 1 of its 1 members are invalid; accepted: a JSON object with a token of 16 to 512 letters, digits and -._~+/ for each service, such as {"1": "…", "*": "…"}',
+      'error: --on-store-failure (or SLUICE_ON_STORE_FAILURE): "wait" is not a valid choice; accepted: local, allow, deny',
     ])
   })
 
@@ -182,17 +186,17 @@ describe("the program", () => {
       /^error: The rules file .* has invalid rules\..*--allow-invalid-rules.*\nWrong rules:\n {2}- rules\[0\]\.limit \(line 2, column 20\): -1 is not a limit; .*\n {2}- rules\[1\]\.window \(.*\): "soon" is not a window; .*\n$/,
     )
     program = await startProgram(["--rules", file], { SLUICE_ALLOW_INVALID_RULES: "true" })
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
   })
 
   it("shows help with every flag, its variable and its default", async () => {
     const { code, out, err } = await runProgram(["--help"])
     expect({ code, err }).toEqual({ code: 0, err: "" })
     expect(out).toMatch(
-      /--grpc <host:port>\s+where gRPC is answered \(default:\s+127\.0\.0\.1:50051\)\s+\(env: SLUICE_GRPC_ADDRESS\)/,
+      /--grpc <host:port>\s+address of the gRPC server \(default:\s+127\.0\.0\.1:50051\)\s+\(env: SLUICE_GRPC_ADDRESS\)/,
     )
     expect(out).toContain("SLUICE_TOKENS_FILE")
-    expect(out).toMatch(/--operations <host:port>\s+where \/livez, \/readyz and \/metrics are/)
+    expect(out).toMatch(/--operations <host:port>\s+address of \/livez, \/readyz and \/metrics/)
   })
 
   it("says nothing of it when nobody reads the help to its end", async () => {

@@ -81,7 +81,7 @@ describe("the program with Redis", () => {
     const args = ["--rules", rules, "--redis-prefix", "shop:", ...PATIENT]
     const two = [await startProgram(args, env), await start(args, env)] as const
     programs.push(two[0])
-    await Promise.all(two.map((each) => each.said("the service is ready")))
+    await Promise.all(two.map((each) => each.said("The service is ready.")))
     const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(two[i % 2] as Asked, "ada")))
     expect(answers.filter(({ shouldForward }) => shouldForward === true)).toHaveLength(3)
     expect(answers.every(({ degraded }) => degraded === false)).toBe(true)
@@ -91,7 +91,7 @@ describe("the program with Redis", () => {
   it("is ready without Redis, says so, and counts there once it is back", async () => {
     proxy.refuse()
     const program = await start(["--rules", rules, "--store-timeout", "500ms"], env)
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     expect(await program.readyz()).toEqual({
       status: 200,
       body: { status: "ready", rules: "loaded", store: { kind: "redis", status: "degraded" } },
@@ -117,7 +117,7 @@ describe("the program with Redis", () => {
   it("goes on when Redis goes, and says when it goes and when it is back", async () => {
     writeFileSync(rules, `${RULES}---\nservice_id: 2\nrules: { name: all, limit: 100, window: 1 day }\n`)
     const program = await start(["--rules", rules], env)
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     const askBoth = () =>
       Promise.all([ask(program, "ada"), call(program, "ShouldForwardRequest", { serviceId: 2 })])
     const isDegraded = async (expected: boolean) =>
@@ -143,10 +143,10 @@ describe("the program with Redis", () => {
 
   it("says that Redis refuses the database that the URL names, and where it counts instead", async () => {
     const program = await start(["--rules", rules, ...PATIENT], { REDIS_URL: `${env.REDIS_URL}/99` })
-    const { err } = await program.said(/refuses the database of REDIS_URL: .* in database 0/)
+    const { err } = await program.said(/refuses the database of REDIS_URL, so .* in database 0/)
     expect(err).toMatchObject({ message: "ERR DB index is out of range" })
     expect(await ask(program, "ada")).toMatchObject({ degraded: false })
-    expect(program.output()).not.toMatch(/no connection to Redis|connected to Redis again/)
+    expect(program.output()).not.toMatch(/no connection to Redis|Connected to Redis again/)
   })
 
   it("logs nothing of what it says to Redis, of which the password is a part", async () => {
@@ -179,13 +179,19 @@ describe("the program with a table", () => {
     const program = await start([...where, "--create-table"], {
       SLUICE_TOKENS: JSON.stringify({ "*": TOKEN }),
     })
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     const rule = { field: "user_id", rate: { requestsPerUnit: 1, unit: "day" } }
     expect(await call(program, "RegisterService", { serviceId: 1, rule })).toMatchObject({ version: "1" })
     expect(await ask(program, "ada")).toMatchObject({ shouldForward: true, remaining: "0" })
     expect(await ask(program, "ada")).toMatchObject({ shouldForward: false })
-    expect(await program.said("rules registered")).toMatchObject({ service: "1", after: { version: 1 } })
-    expect(await program.said("other rules are in force")).toMatchObject({ service: "1", change: "loaded" })
+    expect(await program.said("Rules were registered.")).toMatchObject({
+      service: "1",
+      after: { version: 1 },
+    })
+    expect(await program.said("The rules of a service have changed.")).toMatchObject({
+      service: "1",
+      change: "loaded",
+    })
     expect(program.lines().filter(({ msg }) => /rules/.test(msg))).toHaveLength(2)
   })
 
@@ -195,7 +201,7 @@ describe("the program with a table", () => {
     try {
       proxy.fault = () => (proxy.calls.length === 1 ? "hang" : undefined)
       const program = await start(["--table", "slow", "--endpoint", proxy.endpoint])
-      await program.said("the service is ready")
+      await program.said("The service is ready.")
       expect(program.lines().filter(({ level }) => level !== "info")).toEqual([])
       // Every line of the output belongs to the log.
       expect(program.output().trimEnd().split("\n")).toHaveLength(program.lines().length)
@@ -208,7 +214,7 @@ describe("the program with a table", () => {
     const where = ["--table", "polled", "--endpoint", server.endpoint, "--create-table", "--poll", "100ms"]
     const first = await start(where)
     const second = await start(where)
-    await Promise.all([first, second].map((each) => each.said("the service is ready")))
+    await Promise.all([first, second].map((each) => each.said("The service is ready.")))
     const rules = [{ name: "all", limit: 1, window: "1 day" }]
     await call(first, "RegisterService", { service: "shop", rules })
     const limited = async () =>
@@ -229,8 +235,10 @@ describe("the program with a table", () => {
     await Promise.all([put("cart", 0), put("shop", 0)])
     const where = ["--table", "wrong", "--endpoint", server.endpoint]
     const program = await start(where)
-    await program.said("the service is ready")
-    const atStart = await program.said("services have no rules in force: what is stored for them is wrong")
+    await program.said("The service is ready.")
+    const atStart = await program.said(
+      "Some services have no rules in force, because their stored rules are invalid. Correct the rules.",
+    )
     expect(atStart).toMatchObject({
       level: "error",
       wrong: 2,
@@ -248,13 +256,13 @@ describe("the program with a table", () => {
       policy: "all",
     })
     const next = await start(where)
-    expect(await next.said(/^services have no rules in force/)).toMatchObject({
+    expect(await next.said(/^Some services have no rules in force/)).toMatchObject({
       ...{ wrong: 1, services: 2, example: "cart" },
       err: { message: expect.stringContaining("0 is not a limit") },
     })
     await put("cart", 1)
     const last = await start(where)
-    await last.said("the service is ready")
+    await last.said("The service is ready.")
     expect(last.output()).not.toContain("no rules in force")
   })
 })
@@ -262,14 +270,14 @@ describe("the program with a table", () => {
 describe("the program with a rules file", () => {
   it("takes changes of it, keeps the last good rules, and says both", async () => {
     const program = await start(["--rules", rules])
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     expect(await ask(program, "ada")).toMatchObject({ limit: "3" })
     const put = (text: string): void => {
       writeFileSync(`${rules}.new`, text)
       renameSync(`${rules}.new`, rules)
     }
     put(RULES.replace("limit: 3", "limit: 7"))
-    expect(await program.said("other rules are in force")).toMatchObject({
+    expect(await program.said("The rules of a service have changed.")).toMatchObject({
       service: "1",
       change: "changed",
       rules: ["per-user"],

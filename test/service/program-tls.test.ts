@@ -66,7 +66,7 @@ function overGrpc({ grpc }: RunningHere, who?: string): Promise<number> {
 describe("TLS", () => {
   it("is spoken on both doors with the certificate that was given", async () => {
     program = await startHere(["--rules", rules, ...SERVER])
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     expect(await overHttp(program)).toBe(200)
     expect(await overGrpc(program)).toBe(0)
     const plain = program.http.replace("https", "http")
@@ -76,7 +76,7 @@ describe("TLS", () => {
 
   it("may ask callers for a certificate, and answers none without a right one", async () => {
     program = await startHere(["--rules", rules, ...SERVER, ...CLIENTS])
-    await program.said("the service is ready")
+    await program.said("The service is ready.")
     expect(await overHttp(program, "client")).toBe(200)
     expect(await overGrpc(program, "client")).toBe(0)
     for (const who of [undefined, "stranger"]) {

@@ -77,7 +77,7 @@ export async function startProgram(
     if (found === undefined) throw new Error(`it has ended without saying ${msg}: ${output()}`)
     return found
   }
-  const { ports, settings } = await said("sluice-service listens")
+  const { ports, settings } = await said("sluice-service is listening.")
   const { grpc, http, operations } = ports as Readonly<Record<string, number>>
   const scheme = (settings as { readonly tls: unknown }).tls === "none" ? "http" : "https"
   return {

@@ -71,7 +71,7 @@ describe("the program on a Redis Cluster", () => {
       },
     }
     started.push(one)
-    await until("the rules are loaded", () => lines.some(({ msg }) => msg === "the service is ready"))
+    await until("the rules are loaded", () => lines.some(({ msg }) => msg === "The service is ready."))
     await until("the cluster is reachable", async () => (await one.store()) === "reachable")
     return one
   }

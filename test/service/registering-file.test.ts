@@ -46,7 +46,7 @@ it.each(DOORS)(
         const { code, message } = await door.call(method, { service_id: 1, ...more })
         expect([code, message]).toEqual([
           FAILED_PRECONDITION,
-          'Service "1" is in rules.yaml: change it there.',
+          'The rules of service "1" are in rules.yaml; change them there.',
         ])
       }
       await door.call("RegisterService", { service_id: 2, rules: [rule(9)] })

@@ -91,10 +91,10 @@ describe.each(DOORS)("registering over %s", (_, open) => {
   it("names the version that is there to who has another", async () => {
     await register({ rules: [rule(5)] })
     expect((await register({ rules: [rule(6)] })).message).toBe(
-      'For service "1" version 1 is registered: read it, and give its version, or overwrite it.',
+      'Service "1" has version 1: read it and send that version, or set overwrite.',
     )
     expect((await register({ service_id: 2, rules: [rule(6)], version: 4 })).message).toBe(
-      'For service "2" nothing is registered: register it without a version, or overwrite.',
+      'Service "2" has no registered rules: register them without a version, or set overwrite.',
     )
   })
 
@@ -119,7 +119,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
 
   it("removes the version that was seen, and tells whether there was one", async () => {
     await register({ rules: [rule(5)] })
-    expect((await remove({})).violations).toEqual({ version: "is missing, and so is overwrite" })
+    expect((await remove({})).violations).toEqual({ version: "is missing; give version or overwrite" })
     expect(await remove({ version: 7 })).toMatchObject({ code: ABORTED })
     expect((await get()).code).toBe(OK)
     expect(await remove({ version: 1 })).toMatchObject({ code: OK, value: { removed: true } })
@@ -185,12 +185,22 @@ describe.each(DOORS)("registering over %s", (_, open) => {
   })
 
   it.each<[about: string, request: object, field: string, description: string | RegExp]>([
-    ["no service", { service_id: 0 }, "service_id", "is missing, and so is service"],
-    ["a service below 1", { service_id: -1 }, "service_id", "is not a whole number from 1 up"],
-    ["two services", { service: "a" }, "service", "is given together with service_id"],
+    ["no service", { service_id: 0 }, "service_id", "is missing; give service_id or service"],
+    ["a service below 1", { service_id: -1 }, "service_id", "is not a positive whole number"],
+    ["two services", { service: "a" }, "service", "is given together with service_id; give only one of them"],
     ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /longer than 256/],
-    ["rule and rules", { rule: rule(5), rules: [rule(5)] }, "rule", "is given together with rules"],
-    ["two versions", { version: 1, overwrite: true }, "overwrite", "is given together with version"],
+    [
+      "rule and rules",
+      { rule: rule(5), rules: [rule(5)] },
+      "rule",
+      "is given together with rules; give only one of them",
+    ],
+    [
+      "two versions",
+      { version: 1, overwrite: true },
+      "overwrite",
+      "is given together with version; give only one of them",
+    ],
     ["a version beyond 2^53", { version: "9007199254740993" }, "version", /9007199254740991/],
     ["the last version", { version: "9007199254740991" }, "version", /is not a version/],
     ["no rate", { rule: { name: "x" } }, "rule.rate", /^is missing; accepted: a rate such as/],
@@ -238,7 +248,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
       "field and fields",
       { rules: [rule(5, { field: "ip", fields: ["user_id"] })] },
       "rules[0].fields",
-      "is given together with field",
+      "is given together with field; give only one of them",
     ],
     ["a wrong field", { rules: [rule(5, { field: "header:" })] }, "rules[0].field", /^"header:" is not/],
     [
@@ -341,7 +351,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
   it("refuses more rules than a decision can look at", async () => {
     const rules = (count: number) => Array.from({ length: count }, (_each, i) => rule(5, { name: `${i}` }))
     expect((await register({ rules: rules(1_001) })).violations).toEqual({
-      rules: "has 1001 rules; 1000 are accepted",
+      rules: "has 1001 rules; at most 1000 are accepted",
     })
     expect(await register({ rules: rules(1_000) })).toMatchObject({ code: OK })
   })
@@ -349,9 +359,9 @@ describe.each(DOORS)("registering over %s", (_, open) => {
   it("refuses a service that is no number from 1 up, whatever is asked", async () => {
     for (const method of ["ShouldForwardRequest", "RegisterService", "GetService", "RemoveService"]) {
       for (const [service_id, what] of [
-        [0, "is missing, and so is service"],
-        [-1, "is not a whole number from 1 up"],
-        [-2_147_483_648, "is not a whole number from 1 up"],
+        [0, "is missing; give service_id or service"],
+        [-1, "is not a positive whole number"],
+        [-2_147_483_648, "is not a positive whole number"],
       ]) {
         const answered = await door.call(method, { service_id })
         expect([answered.code, answered.violations]).toEqual([INVALID_ARGUMENT, { service_id: what }])
@@ -475,7 +485,7 @@ describe.each(DOORS)("who may register over %s", (_, open) => {
       expect(answered).toMatchObject({
         code: FAILED_PRECONDITION,
         message:
-          "The rules are kept elsewhere, such as in a file: they can be neither changed nor listed here.",
+          "Rules cannot be changed or listed here, because they are kept elsewhere, such as in a file. Change them there.",
       })
   })
 

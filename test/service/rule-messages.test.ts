@@ -67,7 +67,7 @@ test("an empty list of clients means the same as none", () => {
 
 test("a rule with a field and several fields is refused at its place, be it alone or in a list", async () => {
   const message = create(RuleSchema, { field: "ip", fields: ["a", "b"], limit: 5n, window: "1 minute" })
-  const problem = "fields: is given together with field"
+  const problem = "fields: is given together with field; give only one of them"
   await expect(rulesOf([message], "rule")).rejects.toThrow(`rule.${problem}`)
   await expect(rulesOf([message], "rules")).rejects.toThrow(`rules[0].${problem}`)
 })

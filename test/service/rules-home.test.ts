@@ -165,7 +165,7 @@ describe("a file before a registry", () => {
       () => home.registry.remove("1", { version: "any" }),
       () => home.registry.get("1"),
     ]) {
-      await expect(change()).rejects.toThrow('Service "1" is in rules.yaml: change it there.')
+      await expect(change()).rejects.toThrow('The rules of service "1" are in rules.yaml; change them there.')
     }
     expect([await limitOf("1"), await limitOf("2")]).toEqual([5, 9])
   })
@@ -181,7 +181,9 @@ describe("a file before a registry", () => {
       ],
     ])
     expect(await all(home.registry.list())).toEqual([])
-    await expect(home.registry.remove("2", { version: 1 })).rejects.toThrow("is in rules.yaml")
+    await expect(home.registry.remove("2", { version: 1 })).rejects.toThrow(
+      "are in rules.yaml; change them there",
+    )
     await file.write([document("1", 5)])
     expect([await limitOf("2"), (await home.registry.get("2"))?.version]).toEqual([9, 1])
   })
@@ -255,7 +257,7 @@ describe("a file before a registry", () => {
   })
 
   it("is called by the names of both", () => {
-    expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} before the registry in memory`)
+    expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} and the registry in memory`)
   })
 })
 

@@ -70,7 +70,7 @@ async function run(
   }
 }
 const said = (msg: string): boolean => lines.some((line) => line.msg === msg)
-const ready = (): Promise<void> => until("it is ready", () => said("the service is ready"))
+const ready = (): Promise<void> => until("it is ready", () => said("The service is ready."))
 
 function ask({ http }: Places, service: string): Promise<Response> {
   return fetch(`${http}/${SERVICE}/ShouldForwardRequest`, {
@@ -131,7 +131,11 @@ describe("a service that runs", () => {
       await new Promise((resolve) => socket.once("connect", resolve))
     }
     await until("two are refused", () => refused === 2)
-    const told = lines.filter(({ msg }) => msg === "connections are refused: --max-connections are open")
+    const told = lines.filter(
+      ({ msg }) =>
+        msg ===
+        "Connections are refused, because --max-connections is reached. Raise it if the callers are legitimate.",
+    )
     expect(told).toHaveLength(1)
   })
 
@@ -147,7 +151,7 @@ describe("a service that runs", () => {
     }
     await until("two are refused", () => refused.length === 2)
     expect(refused).toEqual(["peer", "peer"])
-    const told = lines.filter(({ msg }) => msg.includes("--max-connections-per-peer are open"))
+    const told = lines.filter(({ msg }) => msg.includes("has reached --max-connections-per-peer"))
     expect(told).toEqual([expect.objectContaining({ peer: "127.0.0.1", count: 1 })])
   })
 
@@ -174,7 +178,10 @@ describe("a service that runs", () => {
       await (await fetch(http + path, { method: "POST", headers, body: '{"service":"a"}' })).text()
     }
     expect(wrong).toEqual([path, path])
-    const told = lines.filter(({ msg }) => msg === "calls are refused: their token is missing or wrong")
+    const told = lines.filter(
+      ({ msg }) =>
+        msg === "Calls are refused, because their token is missing or wrong. Give the caller a valid token.",
+    )
     expect(told).toEqual([expect.objectContaining({ path, peer: "127.0.0.1", count: 1 })])
     expect(JSON.stringify(lines)).not.toContain("another-token")
   })
@@ -191,15 +198,17 @@ describe("a service that runs", () => {
     const valid = "service_id: 2\nrules: { name: all, limit: 100, window: 1 day }\n"
     writeFileSync(file, `${invalid}---\nservice_id: 1\n${invalid}---\n${valid}`)
     await expect(run(["--rules", file])).rejects.toThrow(
-      /has invalid rules\..*--allow-invalid-rules\.\n.*\[0\]\.rules\.limit.*service "1" rules\.limit/s,
+      /has invalid rules\..*--allow-invalid-rules to start with only the valid rules\.\n.*\[0\]\.rules\.limit.*service "1" rules\.limit/s,
     )
     const places = await run(["--rules", file, "--allow-invalid-rules"])
     await ready()
     expect(await (await ask(places, "2")).json()).toMatchObject({ policy: "all" })
     expect(lines.filter(({ msg }) => msg.includes("services without a document"))).toEqual([
-      expect.objectContaining({ msg: expect.stringMatching(/\nNone of their rules are in force\.$/) }),
+      expect.objectContaining({
+        msg: expect.stringMatching(/\nAll of their rules are disabled until this is fixed\.$/),
+      }),
     ])
-    expect(lines.filter(({ msg }) => msg.startsWith("services have no rules in force"))).toEqual([
+    expect(lines.filter(({ msg }) => msg.startsWith("Some services have no rules in force"))).toEqual([
       expect.objectContaining({ wrong: 1, services: 2, example: "1" }),
     ])
   })
@@ -213,7 +222,9 @@ describe("a service that runs", () => {
     expect(await (await ask(places, "7")).json()).toMatchObject({ policy: "all" })
     const told = () => lines.filter(({ msg }) => msg.includes("services without a document"))
     expect(told()).toEqual([
-      expect.objectContaining({ msg: expect.stringMatching(/left out; the valid ones are in force\.$/) }),
+      expect.objectContaining({
+        msg: expect.stringMatching(/disabled until this is fixed; the valid ones are in force\.$/),
+      }),
     ])
     await running?.drain()
     await run(["--rules", rules, "--allow-invalid-rules"])
@@ -316,8 +327,10 @@ describe("a service that runs", () => {
   it("says why callers do not come to speak TLS, once for each reason", async () => {
     const { http } = await run(["--rules", rules, ...TLS])
     for (const _ of [1, 2]) await fetch(http).catch(() => undefined)
-    await until("it says so", () => said("a TLS handshake has failed"))
-    const told = lines.filter(({ msg }) => msg === "a TLS handshake has failed")
+    await until("it says so", () => said("A TLS handshake failed. Check the TLS settings of the caller."))
+    const told = lines.filter(
+      ({ msg }) => msg === "A TLS handshake failed. Check the TLS settings of the caller.",
+    )
     expect(told).toMatchObject([{ level: "warn", reason: "ERR_SSL_HTTP_REQUEST", peer: "127.0.0.1" }])
   })
 
@@ -369,12 +382,14 @@ describe("a service that runs", () => {
     expect((await pings()) - before - looks).toBeLessThan(5)
     proxy.refuse()
     proxy.cut()
-    await until("it is gone", () => said("no connection to Redis; it is tried again all the time"))
+    await until("it is gone", () =>
+      said("There is no connection to Redis. The service keeps trying; check Redis and REDIS_URL."),
+    )
     const whenGone = await pings()
     expect([await look(), await look()]).toEqual([false, false])
     await proxy.accept()
-    await until("it is back", () => said("connected to Redis again"))
-    // Pings that were requested during the outage are not sent now.
+    await until("it is back", () => said("Connected to Redis again."))
+    // What was asked meanwhile is not sent now.
     expect((await looksUntilReachable()) - ((await pings()) - whenGone)).toBeGreaterThanOrEqual(0)
   })
 
@@ -449,6 +464,6 @@ describe("a service that runs", () => {
     expect(await client.call("ShouldForwardRequest", { service: "shop" })).toMatchObject({
       value: { policy: "all", remaining: 2 },
     })
-    await until("it is told", () => said("other rules are in force"))
+    await until("it is told", () => said("The rules of a service have changed."))
   })
 })

@@ -41,7 +41,7 @@ beforeAll(async () => {
     "--import",
     PROBE,
   ])
-  await program.said("the service is ready")
+  await program.said("The service is ready.")
   expect(await innocent(program)).toBe("0 200")
   atFirst = await memoryOf(program)
 })

@@ -17,7 +17,7 @@ it("a warning of a service's limiter says whose it is, and what who asks should 
   // An invalid address, twice: it is logged once.
   for (const domain of ["shop", "shop", "bank"]) await envoy.ask(domain, [{ remote_address: "" }])
   const message = expect.stringMatching(
-    /^Who asked gave no address of a client: "ip" in "request", or from Envoy/,
+    /^A caller sent no client address: send "ip" in "request", or from Envoy/,
   )
   const code = "SLUICE_ADDRESS_UNKNOWN"
   expect(said).toEqual([

@@ -19,11 +19,11 @@ let url = ""
 createInterface(child.stdout).on("line", (line) => {
   console.log(line)
   const { msg, ports, settings } = readLine(line)
-  if (msg === "sluice-service listens") {
+  if (msg === "sluice-service is listening.") {
     const host = settings?.http.replace(/:\d+$/, "").replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
     url = `${settings?.tls === "none" ? "http" : "https"}://${host}:${ports?.http}`
   }
-  if (msg === "the service is ready") printWhatToTry()
+  if (msg === "The service is ready.") printWhatToTry()
 })
 
 /** Parses a log line. Returns an empty object for other output, such as help. */

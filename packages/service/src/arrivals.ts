@@ -124,7 +124,7 @@ export class Arrivals {
   /** Ends a request whose deadline has passed. */
   endLate(arrival: Arrival): void {
     this.#forget(arrival)
-    const message = `The request did not come within ${this.#bounds.arrivalMs} ms.`
+    const message = `The request did not arrive within ${this.#bounds.arrivalMs} ms.`
     arrival.end(new StatusError(Code.DEADLINE_EXCEEDED, message))
   }
 

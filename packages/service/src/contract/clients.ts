@@ -99,7 +99,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
         if (isShadow)
           throw invalidArgument({
             field: "rule",
-            description: "is a shadow rule, which never refuses a client",
+            description: "is a shadow rule, so it cannot block a client",
           })
         // The core accepts a bare number as milliseconds, but an operator may mean seconds.
         if (/^\s*\d+\s*$/.test(named.for)) {
@@ -112,7 +112,7 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
         if (checks.length === 0) {
           throw invalidArgument({
             field: "client",
-            description: "is on the allow list of the rule, which never refuses it; change the rule",
+            description: "is on the allow list of the rule, so it cannot be blocked; change the rule",
           })
         }
         await limiter.block(request, { for: named.for, rules })

@@ -52,7 +52,10 @@ export function forwardMany(
 
 function requireAtMost(most: number, count: number): void {
   if (count <= most) return
-  throw invalidArgument({ field: "requests", description: `has ${count} requests; ${most} are accepted` })
+  throw invalidArgument({
+    field: "requests",
+    description: `has ${count} requests; at most ${most} are accepted`,
+  })
 }
 
 /** Replaces an attempt whose answer is written, so that the attempt can be freed. */

@@ -165,7 +165,7 @@ function answered(
 function errorOf(thrown: unknown): Error {
   return thrown instanceof Error
     ? thrown
-    : new Error("Something was thrown that is no error.", { cause: thrown })
+    : new Error("A value that is not an Error was thrown.", { cause: thrown })
 }
 
 function orThrow(attempt: ForwardAttempt): ForwardAnswer {

@@ -19,11 +19,11 @@ it.each<[fields: string[], values: string[], known: object]>([
 
 it.each<[fields: string[], values: string[], says: string]>([
   [[], ["ada"], 'has 1 value; rule "own" counts the whole service, so give 0'],
-  [["user"], [], 'has 0 values; rule "own" goes by user, so give 1'],
-  [["user", "ip"], ["ada"], 'has 1 value; rule "own" goes by user and ip, so give 2'],
-  [["user"], [""], "is empty text; give the value of the field"],
+  [["user"], [], 'has 0 values; rule "own" counts by user, so give 1'],
+  [["user", "ip"], ["ada"], 'has 1 value; rule "own" counts by user and ip, so give 2'],
+  [["user"], [""], "is empty; give the value of the field"],
   [["ip"], ["ada"], '"ada" is not an IP address'],
-  [["param:id"], ["7"], 'cannot be named: requests here have no "param:id"'],
+  [["param:id"], ["7"], 'cannot be identified: requests to the service have no "param:id"'],
 ])("refuses for %j the values %j", (fields, values, says) => {
   expect(() => asked(fields, values)).toThrow(says)
 })

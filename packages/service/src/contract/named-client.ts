@@ -9,7 +9,7 @@ import { invalidArgument } from "../status-error.ts"
  */
 export function requestOf({ name, fields }: ParsedRule, values: readonly string[]): AskedRequest {
   if (values.length !== fields.length) {
-    const counted = fields.length === 0 ? "counts the whole service" : `goes by ${fields.join(" and ")}`
+    const counted = fields.length === 0 ? "counts the whole service" : `counts by ${fields.join(" and ")}`
     const has = values.length === 1 ? "1 value" : `${values.length} values`
     throw wrong(`has ${has}; rule ${JSON.stringify(name)} ${counted}, so give ${fields.length}`)
   }
@@ -22,7 +22,7 @@ export function requestOf({ name, fields }: ParsedRule, values: readonly string[
 const HOLDERS: Readonly<Record<string, string>> = { header: "headers", query: "query", cookie: "cookies" }
 
 function put(known: Record<string, unknown>, field: string, value: string): void {
-  if (value === "") throw wrong("is empty text; give the value of the field")
+  if (value === "") throw wrong("is empty; give the value of the field")
   if (field === "ip" && isIP(value) === 0) throw wrong(`${JSON.stringify(value)} is not an IP address`)
   const colon = field.indexOf(":")
   if (colon === -1) {
@@ -31,7 +31,8 @@ function put(known: Record<string, unknown>, field: string, value: string): void
   }
   const [prefix, name] = [field.slice(0, colon), field.slice(colon + 1)]
   const path = prefix === "body" ? name.split(".") : [HOLDERS[prefix], name]
-  if (path[0] === undefined) throw wrong(`cannot be named: requests here have no ${JSON.stringify(field)}`)
+  if (path[0] === undefined)
+    throw wrong(`cannot be identified: requests to the service have no ${JSON.stringify(field)}`)
   let holder = known
   for (const key of path.slice(0, -1) as string[]) {
     holder[key] ??= Object.create(null)

@@ -86,7 +86,7 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
       const registry = admit(parts, service, context)
       const version = expectedVersion(request)
       if (version === undefined) {
-        throw invalidArgument({ field: "version", description: "is missing, and so is overwrite" })
+        throw invalidArgument({ field: "version", description: "is missing; give version or overwrite" })
       }
       return translated(async () => {
         const before = await registry.get(service)
@@ -133,7 +133,7 @@ export function requireOwner(
   if (tokens.isEmpty && !isOpen) {
     throw new StatusError(
       Code.PERMISSION_DENIED,
-      "Nobody may change rules or clients here, because no tokens are configured.",
+      "Rules and clients cannot be changed here, because no tokens are configured. Set SLUICE_TOKENS.",
     )
   }
   requireTokenOf(service, tokens, token)
@@ -146,7 +146,7 @@ function admit(parts: RegisteringParts, service: string, context: CallContext): 
   if (registry !== undefined) return registry
   throw new StatusError(
     Code.FAILED_PRECONDITION,
-    "The rules are kept elsewhere, such as in a file: they can be neither changed nor listed here.",
+    "Rules cannot be changed or listed here, because they are kept elsewhere, such as in a file. Change them there.",
   )
 }
 
@@ -161,7 +161,10 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
   }
   if (!overwrite) return version === undefined ? undefined : Number(version)
   if (version === undefined) return "any"
-  throw invalidArgument({ field: "overwrite", description: "is given together with version" })
+  throw invalidArgument({
+    field: "overwrite",
+    description: "is given together with version; give only one of them",
+  })
 }
 
 /** Maximum number of rules of a service. Each rule costs memory, and time to load. */
@@ -169,12 +172,12 @@ const MOST_RULES = 1_000
 
 async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<StorableRule[]> {
   if (rules.length > MOST_RULES) {
-    const description = `has ${rules.length} rules; ${MOST_RULES} are accepted`
+    const description = `has ${rules.length} rules; at most ${MOST_RULES} are accepted`
     throw invalidArgument({ field: "rules", description })
   }
   if (rule === undefined) return rulesOf(rules, "rules")
   if (rules.length === 0) return rulesOf([rule], "rule")
-  throw invalidArgument({ field: "rule", description: "is given together with rules" })
+  throw invalidArgument({ field: "rule", description: "is given together with rules; give only one of them" })
 }
 
 /**
@@ -263,9 +266,9 @@ export async function translated<T>(action: () => Promise<T>): Promise<T> {
 function conflict({ service, found }: Pick<RuleConflictError, "service" | "found">): StatusError {
   const told =
     found === undefined
-      ? "nothing is registered: register it without a version, or overwrite"
-      : `version ${found.version} is registered: read it, and give its version, or overwrite it`
-  const message = `For service ${JSON.stringify(service)} ${told}.`
+      ? "has no registered rules: register them without a version, or set overwrite"
+      : `has version ${found.version}: read it and send that version, or set overwrite`
+  const message = `Service ${JSON.stringify(service)} ${told}.`
   return new StatusError(Code.ABORTED, message)
 }
 

@@ -28,7 +28,12 @@ export async function rulesOf(
   const problems: Problem[] = messages.flatMap(({ field, fields }, index) =>
     field === "" || fields.length === 0
       ? []
-      : [{ path: `${placeOf(index)}.fields`, message: "is given together with field" }],
+      : [
+          {
+            path: `${placeOf(index)}.fields`,
+            message: "is given together with field; give only one of them",
+          },
+        ],
   )
   const stored = await mapInTurns(messages, storedRule)
   const read = await readRuleDocumentInSlices(under === "rule" ? { rule: stored[0] } : { rules: stored })

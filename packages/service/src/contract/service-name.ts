@@ -15,13 +15,17 @@ export function serviceName({
   readonly service: string
 }): string {
   if (serviceId !== 0 && service !== "") {
-    throw invalidArgument({ field: "service", description: "is given together with service_id" })
+    throw invalidArgument({
+      field: "service",
+      description: "is given together with service_id; give only one of them",
+    })
   }
   if (service !== "") {
     if (service.length <= LONGEST_NAME) return service
     throw invalidArgument({ field: "service", description: `is longer than ${LONGEST_NAME} characters` })
   }
   if (serviceId >= 1) return String(serviceId)
-  const description = serviceId === 0 ? "is missing, and so is service" : "is not a whole number from 1 up"
+  const description =
+    serviceId === 0 ? "is missing; give service_id or service" : "is not a positive whole number"
   throw invalidArgument({ field: "service_id", description })
 }

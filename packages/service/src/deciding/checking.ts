@@ -16,5 +16,5 @@ export function hasLeft(asking: Asking): boolean {
 
 /** Creates the error for a call whose caller has disconnected. The caller never receives it. */
 export function callerGone(): StatusError {
-  return new StatusError(Code.CANCELLED, "The caller has gone.")
+  return new StatusError(Code.CANCELLED, "The caller has disconnected.")
 }

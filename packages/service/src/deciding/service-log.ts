@@ -9,8 +9,8 @@ const OF_ALL: ReadonlySet<string> = new Set(["SLUICE_DEGRADED", "SLUICE_RECOVERE
  */
 const OWN_WORDS: Readonly<Record<string, string>> = {
   SLUICE_ADDRESS_UNKNOWN:
-    'Who asked gave no address of a client: "ip" in "request", or from Envoy the entry remote_address. Such requests count as ' +
-    "their rule's on_missing says, by default all together. (@sluice/core/errors.md#sluice_address_unknown)",
+    'A caller sent no client address: send "ip" in "request", or from Envoy the entry remote_address. Such requests count as the ' +
+    "on_missing of their rule says, by default all together. (@sluice/core/errors.md#sluice_address_unknown)",
 }
 
 /**

@@ -15,7 +15,7 @@ const LONGEST_KEY = 256
 export function serviceAsked({ domain, descriptors }: RateLimitRequest): string {
   if (domain === "") throw wrong("domain", "is missing")
   if (domain.length > LONGEST_NAME) throw wrong("domain", `is longer than ${LONGEST_NAME} characters`)
-  if (descriptors.length === 0) throw wrong("descriptors", "has none")
+  if (descriptors.length === 0) throw wrong("descriptors", "is empty; give at least one")
   if (descriptors.length > MOST_DESCRIPTORS)
     throw wrong("descriptors", tooMany(descriptors, MOST_DESCRIPTORS))
   descriptors.forEach(({ entries, isNegativeHits }, index) => {
@@ -27,10 +27,7 @@ export function serviceAsked({ domain, descriptors }: RateLimitRequest): string 
     })
     if (isNegativeHits) {
       // A refund needs the original decision. The descriptor specifies neither when the units were taken nor how many.
-      throw new StatusError(
-        Code.UNIMPLEMENTED,
-        `${at}.is_negative_hits: units cannot be given back by a descriptor.`,
-      )
+      throw new StatusError(Code.UNIMPLEMENTED, `${at}.is_negative_hits: a descriptor cannot refund units.`)
     }
   })
   return domain
@@ -41,5 +38,5 @@ function wrong(field: string, description: string): StatusError {
 }
 
 function tooMany({ length }: { readonly length: number }, most: number): string {
-  return `has ${length}; ${most} are accepted`
+  return `has ${length}; at most ${most} are accepted`
 }

@@ -7,7 +7,7 @@ import { Code, StatusError } from "../status-error.ts"
 import { Answering, type AskedCall } from "./answering.ts"
 
 const FAULT = new Error("a fault of the house")
-const TOLD = "An error of the decision service; its log has it."
+const TOLD = "The decision service failed; see its log."
 
 function throwFault(): never {
   throw FAULT

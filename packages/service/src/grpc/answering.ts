@@ -20,7 +20,7 @@ export interface AskedCall extends CallContext {
   fail(error: StatusError): void
 }
 
-const FAULT = new StatusError(Code.INTERNAL, "An error of the decision service; its log has it.")
+const FAULT = new StatusError(Code.INTERNAL, "The decision service failed; see its log.")
 
 /** Runs the handlers of calls, if there is room for them, and reports each call once. */
 export class Answering {
@@ -34,7 +34,7 @@ export class Answering {
   answer(call: Call, asked: AskedCall, mostBytes = Number.POSITIVE_INFINITY): void {
     const sinceMs = this.#listeners.onAnswered === undefined ? 0 : performance.now()
     if (asked.request.length > mostBytes) {
-      const details = `The message has ${asked.request.length} bytes; ${mostBytes} are accepted.`
+      const details = `The message has ${asked.request.length} bytes; at most ${mostBytes} are accepted.`
       this.#fail(call, asked, new StatusError(Code.RESOURCE_EXHAUSTED, details), sinceMs)
       return
     }

@@ -78,7 +78,7 @@ export class LibraryArrivals {
       const length = Math.max(come - PREFIX_BYTES, isFirst ? piece.readUInt32BE(1) : 0)
       if (length > mostBytes) {
         this.#arrivals.end(coming.arrival)
-        const details = `The message has ${length} bytes; ${mostBytes} are accepted.`
+        const details = `The message has ${length} bytes; at most ${mostBytes} are accepted.`
         coming.endArrival(new StatusError(Code.RESOURCE_EXHAUSTED, details))
         return
       }

@@ -39,15 +39,15 @@ const OK = { "grpc-status": "0" }
 const LATE: Ending = { code: Code.DEADLINE_EXCEEDED, details: "Deadline exceeded" }
 const LESS_THAN_ONE: Ending = {
   code: Code.UNIMPLEMENTED,
-  details: "The request ended before a message had come.",
+  details: "The request ended before its message arrived.",
 }
 const MORE_THAN_ONE: Ending = {
   code: Code.UNIMPLEMENTED,
-  details: "More than one message came; a call has one.",
+  details: "The call has more than one message; send exactly one.",
 }
 const COMPRESSED: Ending = {
   code: Code.INTERNAL,
-  details: "The message says that it is compressed, and the call does not say how.",
+  details: "The message is marked as compressed, but the call has no grpc-encoding.",
 }
 
 /**
@@ -262,5 +262,8 @@ function retryHeaders(error: StatusError): Record<string, string> | undefined {
 }
 
 function tooLong(bytes: number, most: number): Ending {
-  return { code: Code.RESOURCE_EXHAUSTED, details: `The message has ${bytes} bytes; ${most} are accepted.` }
+  return {
+    code: Code.RESOURCE_EXHAUSTED,
+    details: `The message has ${bytes} bytes; at most ${most} are accepted.`,
+  }
 }

@@ -136,11 +136,7 @@ export function createHttpDoor(
   const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
     if (!(error instanceof StatusError)) {
       onFault(error, path)
-      return fail(
-        reply,
-        new StatusError(Code.INTERNAL, "An error of the decision service; its log has it."),
-        path,
-      )
+      return fail(reply, new StatusError(Code.INTERNAL, "The decision service failed; see its log."), path)
     }
     const { status, body } = httpError(error, outputs.get(path))
     if (error instanceof OverloadError) reply.header("retry-after", Math.ceil(error.retryAfterMs / 1_000))
@@ -155,7 +151,7 @@ export function createHttpDoor(
     const { raw } = request
     const { "content-encoding": encoding = "identity" } = request.headers
     if (encoding !== "identity") {
-      const message = `A body that is compressed (${encoding}) is not read: send it as it is.`
+      const message = `A compressed body (${encoding}) is not supported; send it uncompressed.`
       fail(reply, new StatusError(Code.UNIMPLEMENTED, message), request.url)
       return
     }
@@ -217,7 +213,7 @@ export function createHttpDoor(
   }
   const notFound = ({ method, url }: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const isOtherMethod = outputs.has(url.split("?", 1)[0] as string)
-    const hint = isOtherMethod ? " It is asked by POST." : ""
+    const hint = isOtherMethod ? " Use POST instead." : ""
     return fail(reply, new StatusError(Code.UNIMPLEMENTED, `There is no ${method} ${url}.${hint}`), url)
   }
   app.setNotFoundHandler(notFound)
@@ -268,7 +264,7 @@ function requestTimeout(): Error {
 /** Messages for statuses for which Fastify's own message does not explain what to send. */
 const REFUSED: Readonly<Record<number, (request: FastifyRequest) => string>> = {
   415: ({ headers }) =>
-    `A body of type ${headers["content-type"] || "unknown"} is not read: send application/json or ${BINARY}.`,
+    `A body of type ${headers["content-type"] || "unknown"} is not supported; send application/json or ${BINARY}.`,
 }
 
 /** Returns the answer. Rejects if it takes longer than the caller's timeout. */

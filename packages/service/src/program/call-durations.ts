@@ -69,7 +69,7 @@ export class CallDurations implements MetricProducer {
     const metric: HistogramMetricData = {
       descriptor: {
         name: "rpc.server.call.duration",
-        description: "How long a call took, from when its request had come until its answer was made.",
+        description: "Duration of a call, from the arrival of its request to its answer.",
         unit: "s",
         valueType: ValueType.DOUBLE,
       },

@@ -77,14 +77,21 @@ function logConnection(client: ServiceRedis, log: Log): void {
   client.on("error", (err: RedisError) => {
     // The connection stays open, and ioredis continues with database 0.
     if (err.command?.name === "select") {
-      log.error({ err }, "Redis refuses the database of REDIS_URL: requests are counted in database 0")
+      log.error(
+        { err },
+        "Redis refuses the database of REDIS_URL, so requests are counted in database 0. Correct the database number, or allow SELECT.",
+      )
       return
     }
-    if (!isGone) log.warn({ err }, "no connection to Redis; it is tried again all the time")
+    if (!isGone)
+      log.warn(
+        { err },
+        "There is no connection to Redis. The service keeps trying; check Redis and REDIS_URL.",
+      )
     isGone = true
   })
   client.on("ready", () => {
-    if (isGone) log.info("connected to Redis again")
+    if (isGone) log.info("Connected to Redis again.")
     isGone = false
   })
 }

@@ -26,7 +26,7 @@ export function followFirstLoad(book: RuleBook, log: Log): () => void {
     const [example, err] = first
     log.error(
       { wrong: wrong.size, services: wrong.size + right.size, example, err },
-      "services have no rules in force: what is stored for them is wrong",
+      "Some services have no rules in force, because their stored rules are invalid. Correct the rules.",
     )
   }
 }

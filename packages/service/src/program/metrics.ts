@@ -56,20 +56,19 @@ export function createMetrics(
     unit: "{request}",
   })
   const refused = meter.createCounter("sluice.service.refused_connections", {
-    description:
-      "Connections that were closed at once, because of the bound of all connections or of one address.",
+    description: "Connections that were closed at once because a connection limit was reached.",
     unit: "{connection}",
   })
   const late = meter.createCounter("sluice.service.late_connections", {
-    description: "Connections that were ended because their first request did not come in time.",
+    description: "Connections that were closed because their first request did not arrive in time.",
     unit: "{connection}",
   })
   const handshakes = meter.createCounter("sluice.service.failed_handshakes", {
-    description: "TLS handshakes that failed, by the code of OpenSSL or Node.",
+    description: "TLS handshakes that failed, by the error code of OpenSSL or Node.",
     unit: "{handshake}",
   })
   const overloads = meter.createCounter("sluice.service.overloads", {
-    description: "Calls that were refused because there was too much work or too much in memory.",
+    description: "Calls that were refused because the service was overloaded.",
     unit: "{call}",
   })
   const wrongTokens = meter.createCounter("sluice.service.wrong_tokens", {
@@ -80,7 +79,7 @@ export function createMetrics(
   const readBy: Record<GrpcReader, number> = { plain: 0, "grpc-js": 0 }
   meter
     .createObservableCounter("sluice.service.grpc_calls", {
-      description: "Answered gRPC calls, by what has read them: plain or grpc-js.",
+      description: "Answered gRPC calls, by the code that read them: plain or grpc-js.",
       unit: "{call}",
     })
     .addCallback((result) => {
@@ -107,6 +106,6 @@ export function createMetrics(
     close: () =>
       meterProvider
         .shutdown({ timeoutMillis: lastSendMs })
-        .catch((error: unknown) => diag.error("the last metrics could not be sent", error)),
+        .catch((error: unknown) => diag.error("The last metrics could not be sent", error)),
   }
 }

@@ -47,7 +47,7 @@ async function problemsOf(file: RuleSource, unnamed: LoadedRules): Promise<reado
 function requireValid(problems: readonly Problem[], file: string): void {
   if (problems.length === 0) return
   const cause = new InvalidRuleError(problems)
-  const advice = "Correct it, or start by its valid rules with --allow-invalid-rules."
+  const advice = "Correct them, or use --allow-invalid-rules to start with only the valid rules."
   throw new Error(`The rules file ${JSON.stringify(file)} has invalid rules. ${advice}\n${cause.message}`, {
     cause,
   })
@@ -61,8 +61,8 @@ function logLeftOut({ rules, problems }: LoadedRules, file: string | undefined, 
   const err = new InvalidRuleError(problems)
   const inForce =
     rules.length === 0
-      ? "None of their rules are in force."
-      : "These rules are left out; the valid ones are in force."
+      ? "All of their rules are disabled until this is fixed."
+      : "These rules are disabled until this is fixed; the valid ones are in force."
   log.error(
     { code: "SLUICE_RULES_REJECTED", err },
     `${file}, services without a document of their own: ${err.message}\n${inForce}`,

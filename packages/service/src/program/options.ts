@@ -16,19 +16,19 @@ const SETTINGS = {
   grpc: {
     flags: "--grpc <host:port>",
     env: "SLUICE_GRPC_ADDRESS",
-    says: "where gRPC is answered",
+    says: "address of the gRPC server",
     otherwise: "127.0.0.1:50051",
   },
   http: {
     flags: "--http <host:port>",
     env: "SLUICE_HTTP_ADDRESS",
-    says: "where HTTP with JSON is answered",
+    says: "address of the HTTP server, which takes JSON",
     otherwise: "127.0.0.1:8080",
   },
   operations: {
     flags: "--operations <host:port>",
     env: "SLUICE_OPERATIONS_ADDRESS",
-    says: "where /livez, /readyz and /metrics are; keep it off the internet",
+    says: "address of /livez, /readyz and /metrics; keep it off the internet",
     otherwise: "127.0.0.1:8081",
   },
   tlsCert: {
@@ -37,27 +37,27 @@ const SETTINGS = {
     says: "certificate chain for gRPC and HTTP (PEM)",
     default: "no TLS",
   },
-  tlsKey: { flags: "--tls-key <file>", env: "SLUICE_TLS_KEY", says: "its private key (PEM)" },
+  tlsKey: { flags: "--tls-key <file>", env: "SLUICE_TLS_KEY", says: "private key of the certificate (PEM)" },
   tlsClientCa: {
     flags: "--tls-client-ca <file>",
     env: "SLUICE_TLS_CLIENT_CA",
-    says: "callers need a certificate that this authority has signed (PEM)",
+    says: "require client certificates that this authority has signed (PEM)",
   },
   rules: {
     flags: "--rules <file>",
     env: "SLUICE_RULES",
-    says: "rules are in this file, YAML or JSON, which is read again when it changes",
+    says: "read rules from this YAML or JSON file, and again when it changes",
   },
   allowInvalidRules: {
     flags: "--allow-invalid-rules [boolean]",
     env: "SLUICE_ALLOW_INVALID_RULES",
-    says: "start although the file has invalid rules, by the valid ones",
+    says: "start with only the valid rules if the file has invalid ones",
     otherwise: "false",
   },
   table: {
     flags: "--table <name>",
     env: "SLUICE_TABLE",
-    says: "rules are in this DynamoDB table, and can be registered",
+    says: "read rules from this DynamoDB table, in which they can be registered",
   },
   region: {
     flags: "--region <name>",
@@ -68,138 +68,138 @@ const SETTINGS = {
   endpoint: {
     flags: "--endpoint <url>",
     env: "SLUICE_DYNAMODB_ENDPOINT",
-    says: "another DynamoDB, such as http://localhost:8000 on this machine",
+    says: "URL of another DynamoDB, such as http://localhost:8000",
   },
   createTable: {
     flags: "--create-table [boolean]",
     env: "SLUICE_CREATE_TABLE",
-    says: "create the table at the start where it is missing",
+    says: "create the table at the start if it is missing",
     otherwise: "false",
   },
   poll: {
     flags: "--poll <time>",
     env: "SLUICE_POLL",
-    says: "how often the table is read again",
+    says: "how often to read the table again",
     otherwise: "30s",
   },
   redisCluster: {
     flags: "--redis-cluster [boolean]",
     env: "SLUICE_REDIS_CLUSTER",
-    says: "REDIS_URL is a node of a Redis Cluster, or several of them with commas between",
+    says: "REDIS_URL is a node of a Redis Cluster, or several separated by commas",
     otherwise: "false",
   },
   redisPrefix: {
     flags: "--redis-prefix <text>",
     env: "SLUICE_REDIS_PREFIX",
-    says: "before every key in Redis",
+    says: "prefix of every key in Redis",
     default: "none",
   },
   storeTimeout: {
     flags: "--store-timeout <time>",
     env: "SLUICE_STORE_TIMEOUT",
-    says: "how long Redis has to answer before a decision is made without it",
+    says: "how long to wait for Redis before deciding without it",
     otherwise: "50ms",
   },
   onStoreFailure: {
     flags: "--on-store-failure <what>",
     env: "SLUICE_ON_STORE_FAILURE",
-    says: "what is decided without Redis: local (count in this process), allow or deny",
+    says: "how to decide without Redis: local (count in this process), allow or deny",
     otherwise: "local",
   },
   instances: {
     flags: "--instances <n>",
     env: "SLUICE_INSTANCES",
-    says: "how many processes share Redis: while it is gone each admits its part of a limit",
+    says: "number of processes that share Redis; without Redis, each admits its share of a limit",
     otherwise: "1",
   },
   unknownServices: {
     flags: "--unknown-services <what>",
     env: "SLUICE_UNKNOWN_SERVICES",
-    says: "requests to a service without rules: forward or refuse",
+    says: "what to do with requests to a service without rules: forward or refuse",
     otherwise: "forward",
   },
   headers: {
     flags: "--headers <dialect>",
     env: "SLUICE_HEADERS",
-    says: "of the headers for clients: draft-11, next, triple, legacy or none",
+    says: "rate limit headers for clients: draft-11, next, triple, legacy or none",
     otherwise: "draft-11",
   },
   maxMessageBytes: {
     flags: "--max-message-bytes <n>",
     env: "SLUICE_MAX_MESSAGE_BYTES",
-    says: "a longer message of a single decision is refused",
+    says: "maximum length of a message with a single request",
     otherwise: "131072",
   },
   maxBatchBytes: {
     flags: "--max-batch-bytes <n>",
     env: "SLUICE_MAX_BATCH_BYTES",
-    says: "a longer batch is refused, and longer rules",
+    says: "maximum length of a batch, and of rules to register",
     otherwise: "4194304",
   },
   maxUnfinishedBytes: {
     flags: "--max-unfinished-bytes <n>",
     env: "SLUICE_MAX_UNFINISHED_BYTES",
-    says: "bytes in memory of unfinished requests, and as many of unanswered ones, on each of gRPC and HTTP; at least 8 batches",
+    says: "maximum memory of arriving requests, and the same for unanswered ones, on each of gRPC and HTTP; at least 8 batches",
     otherwise: "67108864",
   },
   maxInFlight: {
     flags: "--max-in-flight <n>",
     env: "SLUICE_MAX_IN_FLIGHT",
-    says: "single calls at a time on each of gRPC and HTTP, as many requests in batches, and as many held; more are refused",
+    says: "maximum single calls in flight on each of gRPC and HTTP, and the same for requests in batches and for held ones; more are refused",
     otherwise: "1000",
   },
   maxConnections: {
     flags: "--max-connections <n>",
     env: "SLUICE_MAX_CONNECTIONS",
-    says: "connections at a time on each of gRPC and HTTP; more are closed",
+    says: "maximum connections on each of gRPC and HTTP; more are closed at once",
     otherwise: "10000",
   },
   maxConnectionsPerPeer: {
     flags: "--max-connections-per-peer <n>",
     env: "SLUICE_MAX_CONNECTIONS_PER_PEER",
-    says: "connections at a time from one address or IPv6 /64; a gateway in front needs more",
+    says: "maximum connections from one address or IPv6 /64; raise it for a gateway in front",
     default: "a quarter of --max-connections",
   },
   arrivalTime: {
     flags: "--arrival-time <time>",
     env: "SLUICE_ARRIVAL_TIME",
-    says: "how long a connection may take until its first request, and a request to arrive",
+    says: "time in which the first request of a connection, and each request, must arrive",
     otherwise: "10s",
   },
   idleTime: {
     flags: "--idle-time <time>",
     env: "SLUICE_IDLE_TIME",
-    says: "a connection without calls ends after this time",
+    says: "how long a connection without calls stays open",
     otherwise: "5m",
   },
   maxRequests: {
     flags: "--max-requests <n>",
     env: "SLUICE_MAX_REQUESTS",
-    says: "requests in one ShouldForwardRequests",
+    says: "maximum requests in one ShouldForwardRequests call",
     otherwise: "10000",
   },
   plainCalls: {
     flags: "--plain-calls <on|off>",
     env: "SLUICE_PLAIN_CALLS",
-    says: "answer uncompressed gRPC calls beside grpc-js, at half its CPU time; off if a new Node misbehaves",
+    says: "on: answer uncompressed gRPC calls without grpc-js, at half its CPU time; off: use grpc-js for all calls",
     otherwise: "on",
   },
   drainPause: {
     flags: "--drain-pause <time>",
     env: "SLUICE_DRAIN_PAUSE",
-    says: "between saying not ready and closing, for load balancers to see it",
-    default: "5s; 0 where all addresses are loopback",
+    says: "how long to report not ready before closing, so that load balancers notice",
+    default: "5s; 0 if all addresses are loopback",
   },
   drainTime: {
     flags: "--drain-time <time>",
     env: "SLUICE_DRAIN_TIME",
-    says: "for calls in flight after that, which are cut off then",
+    says: "how long to wait after that for calls in flight, before they are cut off",
     otherwise: "20s",
   },
   logLevel: {
     flags: "--log-level <level>",
     env: "SLUICE_LOG_LEVEL",
-    says: "fatal, error, warn, info, debug, trace or silent",
+    says: "least severe level to log: fatal, error, warn, info, debug, trace or silent",
     otherwise: "info",
   },
 } as const satisfies Readonly<Record<string, Setting>>
@@ -219,12 +219,12 @@ const GROUPS: readonly (readonly [heading: string, first: SettingName])[] = [
 const SECRETS = [REDIS_URL, TOKENS, DECIDE_TOKENS]
 
 const HELP_AFTER = `
-Secrets come from the environment, or from files that it names:
+Secrets are read from these variables, or from the files that they name:
 ${SECRETS.map(secretHelp).join("\n")}
 
-Times have their unit: 50ms, 5s, 2m. A flag wins over its variable. Without REDIS_URL counters are in the memory of this
-process. Without tokens anybody may register rules as long as gRPC and HTTP are on loopback, and nobody otherwise.
-SIGTERM and SIGINT drain it, a second one ends it at once. Exit codes: 0 drained, 1 it failed, 2 wrong settings.
+Write times with a unit: 50ms, 5s, 2m. A flag overrides its variable. Without REDIS_URL, counters are in the memory of this
+process. Without SLUICE_TOKENS, every caller may register rules if gRPC and HTTP are on loopback; otherwise no caller may.
+SIGTERM and SIGINT drain the service; a second signal ends it at once. Exit codes: 0 drained, 1 failed, 2 invalid settings.
 
   $ sluice-service --rules rules.yaml
   $ REDIS_URL=redis://localhost:6379 sluice-service --table rules --grpc 0.0.0.0:50051`
@@ -239,7 +239,7 @@ export function createCommand(
   complain: (text: string) => void,
 ): Command {
   const command = new Command("sluice-service")
-    .description("Tells gateways, over gRPC and HTTP, whether a request may be forwarded.")
+    .description("Tells gateways, over gRPC and HTTP, whether to forward a request.")
     .version(version, "--version", "show the version")
     .helpOption("-h, --help", "show help")
     .exitOverride()

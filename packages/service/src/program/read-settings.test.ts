@@ -145,59 +145,77 @@ describe("settings", () => {
   it.each([
     [
       "--rules r --grpc localhost",
-      /^--grpc \(or SLUICE_GRPC_ADDRESS\): "localhost" is no address; accepted: host:port/,
+      /^--grpc \(or SLUICE_GRPC_ADDRESS\): "localhost" is not a valid address; accepted: host:port/,
     ],
-    ["--rules r --http :8080", /^--http .*":8080" is no address/],
-    ["--rules r --http 127.0.0.1:65536", /^--http .*is no address/],
-    ["--rules r --operations ::1:80", /^--operations .*is no address/],
+    ["--rules r --http :8080", /^--http .*":8080" is not a valid address/],
+    ["--rules r --http 127.0.0.1:65536", /^--http .*is not a valid address/],
+    ["--rules r --operations ::1:80", /^--operations .*is not a valid address/],
     ["--rules r --tls-cert c.pem", /^--tls-key .*is missing; TLS needs a certificate and its key$/],
     ["--rules r --tls-key k.pem", /^--tls-cert .*is missing/],
     [
       "--rules r --table rules",
-      /^--table .*"rules" is given together with --rules; accepted: a file or a table$/,
+      /^--table .*"rules" is given together with --rules; accepted: either --rules or --table$/,
     ],
-    ["--table r --region eu-west-1", /^--table .*"r" is no name of a table/],
-    ["--rules r --region EU", /^--region .*"EU" is no region/],
-    ["--rules r --region eu-west-1", /^--region .*is given without a table; accepted: --table too$/],
+    ["--table r --region eu-west-1", /^--table .*"r" is not a valid table name/],
+    ["--rules r --region EU", /^--region .*"EU" is not a valid region/],
+    [
+      "--rules r --region eu-west-1",
+      /^--region .*is given without a table; accepted: this setting together with --table$/,
+    ],
     ["--rules r --endpoint http://a", /^--endpoint .*is given without a table/],
     [
       "--table rules --endpoint localhost:8000",
-      /^--endpoint .*is no URL of this kind; accepted: a URL such as/,
+      /^--endpoint .*is not a valid URL for this setting; accepted: a URL such as/,
     ],
     ["--rules r --create-table", /^--create-table .*"true" is given without a table/],
-    ["--rules r --poll 5s", /^--poll .*"5s" is given without a table; accepted: --table too$/],
-    ["--table rules --create-table=yes", /^--create-table .*"yes" is not accepted; accepted: true, false$/],
-    ["--table rules --poll 0", /^--poll .*"0" is no time/],
-    ["--rules r --redis-cluster", /^--redis-cluster .*is given without REDIS_URL; accepted: REDIS_URL too$/],
-    ["--rules r --redis-prefix a", /^--redis-prefix .*is given without REDIS_URL; accepted: REDIS_URL too$/],
-    ["--rules r --redis-prefix {a}", /^--redis-prefix .*is no prefix/],
+    [
+      "--rules r --poll 5s",
+      /^--poll .*"5s" is given without a table; accepted: this setting together with --table$/,
+    ],
+    [
+      "--table rules --create-table=yes",
+      /^--create-table .*"yes" is not a valid choice; accepted: true, false$/,
+    ],
+    ["--table rules --poll 0", /^--poll .*"0" is not a valid time/],
+    [
+      "--rules r --redis-cluster",
+      /^--redis-cluster .*is given without REDIS_URL; accepted: this setting together with REDIS_URL$/,
+    ],
+    [
+      "--rules r --redis-prefix a",
+      /^--redis-prefix .*is given without REDIS_URL; accepted: this setting together with REDIS_URL$/,
+    ],
+    ["--rules r --redis-prefix {a}", /^--redis-prefix .*is not a valid prefix/],
     [
       "--rules r --store-timeout 50",
-      /^--store-timeout .*"50" is no time; accepted: a whole number with its unit/,
+      /^--store-timeout .*"50" is not a valid time; accepted: a whole number with its unit/,
     ],
-    ["--rules r --store-timeout 0ms", /^--store-timeout .*is no time/],
-    ["--rules r --drain-time 25d", /^--drain-time .*is no time/],
-    ["--rules r --drain-pause 100000m", /^--drain-pause .*is no time; accepted: 0, or a whole number/],
+    ["--rules r --store-timeout 0ms", /^--store-timeout .*is not a valid time/],
+    ["--rules r --drain-time 25d", /^--drain-time .*is not a valid time/],
+    [
+      "--rules r --drain-pause 100000m",
+      /^--drain-pause .*is not a valid time; accepted: 0, or a whole number/,
+    ],
     ["--rules r --on-store-failure open", /^--on-store-failure .*accepted: local, allow, deny$/],
     ["--rules r --instances 0", /^--instances .*accepted: a whole number from 1 to 1000000$/],
-    ["--rules r --instances 1.5", /^--instances .*"1\.5" is not accepted/],
+    ["--rules r --instances 1.5", /^--instances .*"1\.5" is not a valid number/],
     ["--rules r --plain-calls true", /^--plain-calls .*accepted: on, off$/],
     ["--rules r --unknown-services drop", /^--unknown-services .*accepted: forward, refuse$/],
     ["--rules r --headers draft-7", /^--headers .*accepted: draft-11, next, triple, legacy, none$/],
     ["--rules ", /^--rules .*"" is /],
-    ["--log-level info", /^--rules .*: is missing; rules have to be somewhere: a file, or a table/],
+    ["--log-level info", /^--rules .*: is missing; give a file with rules, or a table with --table$/],
     [
       "--table rules --allow-invalid-rules",
       /^--allow-invalid-rules .*"true" is given together with --table; accepted: only with --rules$/,
     ],
     [
       "--rules r --max-batch-bytes 1048576 --max-unfinished-bytes 8388607",
-      /^--max-unfinished-bytes .*"8388607" is too small; accepted: at least 8388608: 8 times the longest message$/,
+      /^--max-unfinished-bytes .*"8388607" is too small; accepted: at least 8388608 \(8 times the longest message\)$/,
     ],
     ["--rules r --max-message-bytes 1", /^--max-message-bytes .*from 1024 to 67108864$/],
-    ["--rules r --max-connections 0", /^--max-connections .*"0" is not accepted/],
-    ["--rules r --max-in-flight -1", /^--max-in-flight .*"-1" is not accepted/],
-    ["--rules r --max-requests 1e3", /^--max-requests .*"1e3" is not accepted/],
+    ["--rules r --max-connections 0", /^--max-connections .*"0" is not a valid number/],
+    ["--rules r --max-in-flight -1", /^--max-in-flight .*"-1" is not a valid number/],
+    ["--rules r --max-requests 1e3", /^--max-requests .*"1e3" is not a valid number/],
     [
       "--rules r --log-level loud",
       /^--log-level .*accepted: silent, fatal, error, warn, info, debug, trace$/,
@@ -207,27 +225,30 @@ describe("settings", () => {
   })
 
   it.each([
-    [{ SLUICE_TOKENS: "secret" }, /^SLUICE_TOKENS: its value \(not shown\) is no JSON; accepted/],
-    [{ SLUICE_TOKENS: '["secret-secret-secret"]' }, /is no such object; accepted/],
+    [{ SLUICE_TOKENS: "secret" }, /^SLUICE_TOKENS: its value \(not shown\) is not valid JSON; accepted/],
+    [{ SLUICE_TOKENS: '["secret-secret-secret"]' }, /is not a valid object of tokens; accepted/],
     [
       { SLUICE_TOKENS: '{"1":"secret"}' },
-      /is no such object: 1 of its 1 members are no name with a token; accepted/,
+      /is not a valid object of tokens: 1 of its 1 members are invalid; accepted/,
     ],
     [
       { SLUICE_TOKENS: '{"1":"secret-secret-secret","secret-secret-of-2":"2","":"secret"}' },
-      /is no such object: 2 of its 3 members are/,
+      /is not a valid object of tokens: 2 of its 3 members are/,
     ],
     // A client could never send such a token.
-    [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is no such object/],
-    [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is no URL of this kind/],
+    [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is not a valid object of tokens/],
+    [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is not a valid URL for this setting/],
     [
       { REDIS_URL: "redis://secret:1,redis://b:1" },
-      /names several servers; accepted: one server, or --redis-cluster too$/,
+      /names several servers; accepted: one server, or several with --redis-cluster$/,
     ],
-    [{ REDIS_URL: "redis://a:1,secret", SLUICE_REDIS_CLUSTER: "true" }, /is no URL of this kind/],
+    [
+      { REDIS_URL: "redis://a:1,secret", SLUICE_REDIS_CLUSTER: "true" },
+      /is not a valid URL for this setting/,
+    ],
     [
       { REDIS_URL: "redis://secret:1/2", SLUICE_REDIS_CLUSTER: "true" },
-      /names a database or parameters, which a cluster has not/,
+      /names a database or parameters, which a cluster does not support/,
     ],
     [
       { REDIS_URL: "redis://secret:1/?family=6", SLUICE_REDIS_CLUSTER: "true" },
@@ -235,20 +256,26 @@ describe("settings", () => {
     ],
     [
       { REDIS_URL: "redis://a:1,rediss://secret:1", SLUICE_REDIS_CLUSTER: "true" },
-      /differ in user, password or TLS; accepted: the same for all nodes$/,
+      /differ in user, password or TLS; accepted: the same user, password and TLS for all nodes$/,
     ],
     [
       { REDIS_URL: "redis://:secret@a:1,redis://a:1", SLUICE_REDIS_CLUSTER: "true" },
       /differ in user, password or TLS/,
     ],
-    [{ REDIS_URL: "redis://:secret%@a:1" }, /has a % in its user or password that begins no escape/],
-    [{ REDIS_URL: "redis://:secret@a/b" }, /names a database that is no number; accepted: .*:6379\/0$/],
-    [{ REDIS_URL: "redis://:secret@a/-1" }, /names a database that is no number/],
-    [{ REDIS_URL: "redis://:secret@a?db=1b" }, /names a database that is no number/],
-    [{ REDIS_URL: "redis://secret%zz:b@a:1" }, /begins no escape; accepted: %25 for each %$/],
+    [
+      { REDIS_URL: "redis://:secret%@a:1" },
+      /has a % in its user or password that does not start a valid escape/,
+    ],
+    [{ REDIS_URL: "redis://:secret@a/b" }, /names a database that is not a number; accepted: .*:6379\/0$/],
+    [{ REDIS_URL: "redis://:secret@a/-1" }, /names a database that is not a number/],
+    [{ REDIS_URL: "redis://:secret@a?db=1b" }, /names a database that is not a number/],
+    [
+      { REDIS_URL: "redis://secret%zz:b@a:1" },
+      /does not start a valid escape; accepted: %25 instead of each %$/,
+    ],
     [{ REDIS_URL: "redis://a", REDIS_URL_FILE: "secret" }, /is given together with REDIS_URL_FILE/],
-    [{ SLUICE_DECIDE_TOKENS: '{"1":"secret"}' }, /^SLUICE_DECIDE_TOKENS: .*1 of its 1 members are no name/],
-    [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not accepted/],
+    [{ SLUICE_DECIDE_TOKENS: '{"1":"secret"}' }, /^SLUICE_DECIDE_TOKENS: .*1 of its 1 members are invalid/],
+    [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not a valid number/],
   ])("say what is wrong with a variable, and show no secret: %o", (env, expected) => {
     const found = problems("--rules r", env)
     expect(found).toEqual([expect.stringMatching(expected)])
@@ -265,8 +292,8 @@ describe("settings", () => {
     expect(shownSettings(read)).toMatchObject({
       grpc: "[::1]:1",
       counters: { redis: shown },
-      registration: "closed, as there are no tokens",
-      decisions: "open to everybody who reaches gRPC or HTTP",
+      registration: "closed, because there are no tokens",
+      decisions: "open to every caller that reaches gRPC or HTTP",
     })
   })
 })

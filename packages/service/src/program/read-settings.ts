@@ -16,17 +16,17 @@ import { address, duration, isLoopback, matching, oneOf, type Read, url, whole, 
 
 type Env = Readonly<Record<string, string | undefined>>
 
-const FILE = matching(/^[^\0]+$/, "is no path", "the path of a file")
+const FILE = matching(/^[^\0]+$/, "is not a valid path", "the path of a file")
 const TABLE_NAME = matching(
   /^(?:[\w.-]{3,255}|arn:[\w.:/-]{1,1024})$/,
-  "is no name of a table",
+  "is not a valid table name",
   'a name of 3 to 255 letters, digits, "_", "-" and ".", or an ARN',
 )
-const REGION = matching(/^[a-z][a-z\d-]{1,31}$/, "is no region", "a region such as eu-central-1")
+const REGION = matching(/^[a-z][a-z\d-]{1,31}$/, "is not a valid region", "a region such as eu-central-1")
 const PREFIX = matching(
   /^(?!.*[{}])[\x20-\x7e]{1,64}$/,
-  "is no prefix",
-  "up to 64 characters of printable ASCII without { and }",
+  "is not a valid prefix",
+  "up to 64 printable ASCII characters, except { and }",
 )
 const ENDPOINT = url(["http:", "https:"], "a URL such as http://localhost:8000")
 const MOST_BYTES = 64 * 1024 * 1024
@@ -51,7 +51,7 @@ function read(reader: Reader): Settings {
   const leastUnfinished = 8 * Math.max(maxMessageBytes, maxBatchBytes)
   if (maxUnfinishedBytes < leastUnfinished) {
     // A connection may use a quarter of these bytes. A message in an unknown number of pieces takes twice its length.
-    const accepted = `at least ${leastUnfinished}: 8 times the longest message`
+    const accepted = `at least ${leastUnfinished} (8 times the longest message)`
     reader.refuse("maxUnfinishedBytes", "is too small", accepted)
   }
   const maxConnections = reader.value("maxConnections", whole(1, 1_000_000))
@@ -111,7 +111,7 @@ function readRules(reader: Reader, allowInvalidRules: boolean): string | TableSe
     pollMs: reader.value("poll", duration(1)),
   }
   if (file !== undefined && name !== undefined) {
-    reader.refuse("table", "is given together with --rules", "a file or a table")
+    reader.refuse("table", "is given together with --rules", "either --rules or --table")
   }
   if (reader.isGiven("table") && allowInvalidRules === true) {
     reader.refuse("allowInvalidRules", "is given together with --table", "only with --rules")
@@ -125,9 +125,9 @@ function readRules(reader: Reader, allowInvalidRules: boolean): string | TableSe
     // An invalid time is already reported.
     ["poll", table.pollMs !== undefined && reader.isGiven("poll")],
   ] as const) {
-    if (isGiven) reader.refuse(setting, "is given without a table", "--table too")
+    if (isGiven) reader.refuse(setting, "is given without a table", "this setting together with --table")
   }
-  if (file === undefined) reader.missing("rules", "rules have to be somewhere: a file, or a table (--table)")
+  if (file === undefined) reader.missing("rules", "give a file with rules, or a table with --table")
   return file as string
 }
 
@@ -145,7 +145,7 @@ function readRedis(reader: Reader, urls: readonly string[] | undefined): RedisSe
     ["redisPrefix", prefix !== undefined],
     ["redisCluster", isCluster === true],
   ] as const) {
-    if (isGiven) reader.refuse(setting, "is given without REDIS_URL", "REDIS_URL too")
+    if (isGiven) reader.refuse(setting, "is given without REDIS_URL", "this setting together with REDIS_URL")
   }
   return undefined
 }
@@ -153,13 +153,13 @@ function readRedis(reader: Reader, urls: readonly string[] | undefined): RedisSe
 type SettingProblem = readonly [is: string, accepted: string]
 
 function wrongServer(urls: readonly string[]): SettingProblem | undefined {
-  if (urls.length > 1) return ["names several servers", "one server, or --redis-cluster too"]
+  if (urls.length > 1) return ["names several servers", "one server, or several with --redis-cluster"]
   const { pathname, searchParams } = new URL(urls[0] as string)
   // Otherwise ioredis would select another database than the intended one, or throw an uncatchable error after it has
   // connected.
   const databases = [pathname.slice(1), searchParams.get("db") ?? ""]
   if (databases.every((each) => /^\d*$/.test(each))) return undefined
-  return ["names a database that is no number", "redis://user:password@host:6379/0"]
+  return ["names a database that is not a number", "redis://user:password@host:6379/0"]
 }
 
 /**
@@ -169,9 +169,15 @@ function wrongServer(urls: readonly string[]): SettingProblem | undefined {
 function wrongNodes(urls: readonly string[]): SettingProblem | undefined {
   const nodes = urls.map((url) => new URL(url))
   if (nodes.some(({ pathname, search }) => !/^\/?0?$/.test(pathname) || search !== ""))
-    return ["names a database or parameters, which a cluster has not", "redis://user:password@host:6379"]
+    return [
+      "names a database or parameters, which a cluster does not support",
+      "redis://user:password@host:6379",
+    ]
   if (new Set(nodes.map(({ protocol, username, password }) => `${protocol}${username}:${password}`)).size > 1)
-    return ["names nodes that differ in user, password or TLS", "the same for all nodes"]
+    return [
+      "names nodes that differ in user, password or TLS",
+      "the same user, password and TLS for all nodes",
+    ]
   return undefined
 }
 

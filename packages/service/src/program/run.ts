@@ -22,7 +22,11 @@ export async function run(argv: readonly string[], version: string): Promise<voi
   setLogVerbosity(logVerbosity.NONE)
   logOpenTelemetry(log)
   const unknown = unknownVariables(process.env, knownVariables())
-  if (unknown.length > 0) log.warn({ variables: unknown }, "these variables mean nothing here")
+  if (unknown.length > 0)
+    log.warn(
+      { variables: unknown },
+      "These environment variables are not settings of the service. Correct their names or remove them.",
+    )
   let running: Running | undefined
   endOnSignals(log, () => running)
   try {
@@ -64,7 +68,7 @@ function complain(line: string): void {
 /** Ends the process after an uncaught exception, because the state is unknown. */
 function endOnFaults(log: Log): void {
   process.on("uncaughtException", (err) => {
-    log.fatal({ err }, "a fault that nobody has caught; the process ends")
+    log.fatal({ err }, "An error was not caught, so the process ends. Report it with its stack.")
     process.exit(EXIT.failed)
   })
 }
@@ -79,14 +83,17 @@ function endOnSignals(log: Log, running: () => Running | undefined): void {
     const started = running()
     if (started === undefined) process.exit(0)
     if (isDraining) {
-      log.warn({ signal }, "ended at once")
+      log.warn({ signal }, "The process ended at once, because of a second signal.")
       process.exit(EXIT.failed)
     }
     isDraining = true
-    log.info({ signal }, "going down")
+    log.info({ signal }, "The service is shutting down.")
     started.drain().then((wasInTime) => {
-      if (!wasInTime) log.error("calls in flight were cut off: they took longer than the drain time")
-      log.info("the service has ended")
+      if (!wasInTime)
+        log.error(
+          "Calls in flight were cut off, because they took longer than --drain-time. Raise it if they need longer.",
+        )
+      log.info("The service has ended.")
       process.exit(wasInTime ? 0 : EXIT.failed)
     })
   }

@@ -28,16 +28,18 @@ export interface Running {
 }
 
 const REFUSED_CONNECTION = {
-  all: "connections are refused: --max-connections are open",
-  peer: "connections are refused: --max-connections-per-peer are open from this peer",
+  all: "Connections are refused, because --max-connections is reached. Raise it if the callers are legitimate.",
+  peer: "Connections are refused, because this peer has reached --max-connections-per-peer. Raise it for a gateway or proxy.",
 } as const
 
 const OVERLOAD: Readonly<Record<Overload, string>> = {
-  arriving: "calls are refused: --max-in-flight requests are arriving",
+  arriving:
+    "Calls are refused, because too many requests are arriving. Raise --max-in-flight or add instances.",
   bytes:
-    "calls are refused: the bytes of unfinished or unanswered requests have reached --max-unfinished-bytes",
-  "in-flight": "calls are refused: this caller or service has its share of --max-in-flight",
-  held: "calls are refused: rules that queue hold too many of this caller or service",
+    "Calls are refused, because unfinished or unanswered requests use too much memory. Raise --max-unfinished-bytes or add instances.",
+  "in-flight":
+    "Calls are refused, because this caller or service uses its whole share of --max-in-flight. Raise it or add instances.",
+  held: "Calls are refused, because queuing rules hold too many calls of this caller or service. Raise --max-in-flight.",
 }
 
 /** Starts the service. Rejects with an Error that explains why the service cannot run, and leaves nothing open. */
@@ -79,7 +81,8 @@ export async function start(
       onLimiter: metrics.onLimiter,
       onUnknownService: metrics.onUnknownService,
       onAnswered: metrics.onAnswered,
-      onFault: (err, path) => log.error({ err, path }, "a call has failed by a fault of the service"),
+      onFault: (err, path) =>
+        log.error({ err, path }, "A call failed because of an internal error. See err for the cause."),
       onRefusedConnection(bound, peer) {
         metrics.onRefusedConnection(bound)
         logCaller(`connection ${bound}`, { peer }, REFUSED_CONNECTION[bound])
@@ -89,7 +92,7 @@ export async function start(
         logCaller(
           "late",
           { peer },
-          "connections are closed: their first request did not come within --arrival-time",
+          "Connections are closed, because their first request did not arrive within --arrival-time.",
         )
       },
       onOverload(what, peer) {
@@ -98,17 +101,25 @@ export async function start(
       },
       onWrongToken(path, peer) {
         metrics.onWrongToken(path)
-        logCaller(`token ${path}`, { path, peer }, "calls are refused: their token is missing or wrong")
+        logCaller(
+          `token ${path}`,
+          { path, peer },
+          "Calls are refused, because their token is missing or wrong. Give the caller a valid token.",
+        )
       },
       onFailedHandshake(reason, peer) {
         metrics.onFailedHandshake(reason)
-        logCaller(`handshake ${reason}`, { reason, peer }, "a TLS handshake has failed")
+        logCaller(
+          `handshake ${reason}`,
+          { reason, peer },
+          "A TLS handshake failed. Check the TLS settings of the caller.",
+        )
       },
       addTo: (server) => health.addTo(server),
     })
     const readiness = createReadiness((phase) => {
       health.say(phase === "ready", service.names)
-      log.info({ phase }, `the service is ${phase}`)
+      log.info({ phase }, `The service is ${phase}.`)
     })
     health.say(false, service.names)
     let areLoaded = false
@@ -122,7 +133,7 @@ export async function start(
       endFirstLoad()
       // Log only changes after the first load, which would log a line for each service.
       book.on("rules", ({ service: of, change, version, names }) =>
-        log.info({ service: of, change, version, rules: names }, "other rules are in force"),
+        log.info({ service: of, change, version, rules: names }, "The rules of a service have changed."),
       )
       readiness.rulesLoaded()
     }
@@ -136,7 +147,7 @@ export async function start(
       operations: await operations.listen(settings.operations).catch(cannotListen("operations", place)),
       ...(await service.listen(settings.grpc, settings.http)),
     }
-    log.info({ ports, settings: shownSettings(settings) }, "sluice-service listens")
+    log.info({ ports, settings: shownSettings(settings) }, "sluice-service is listening.")
     const ending = new AbortController()
     book.ready({ retry: true, signal: ending.signal }).then(loaded, () => undefined)
     return {

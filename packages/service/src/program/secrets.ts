@@ -17,13 +17,13 @@ export interface Secret<T> {
 /** The characters of a bearer token (RFC 6750 section 2.1). A client could never send any other token. */
 const TOKEN = /^[\w.~+/-]{16,512}={0,4}$/
 const TOKENS_ACCEPTED =
-  'a JSON object of tokens by service, each of 16 to 512 letters, digits and -._~+/: {"1": "…", "*": "…"}'
+  'a JSON object with a token of 16 to 512 letters, digits and -._~+/ for each service, such as {"1": "…", "*": "…"}'
 
 /** Tokens by service, for callers that register rules. */
 export const TOKENS: Secret<Readonly<Record<string, string>>> = {
   variable: "SLUICE_TOKENS",
   file: "SLUICE_TOKENS_FILE",
-  says: 'who may register rules: a JSON object of tokens by service, "*" for all: {"1": "…"}',
+  says: 'tokens for registering rules: a JSON object with a token for each service, "*" for all: {"1": "…"}',
   read: readTokens,
 }
 
@@ -31,7 +31,7 @@ export const TOKENS: Secret<Readonly<Record<string, string>>> = {
 export const DECIDE_TOKENS: Secret<Readonly<Record<string, string>>> = {
   variable: "SLUICE_DECIDE_TOKENS",
   file: "SLUICE_DECIDE_TOKENS_FILE",
-  says: "who may have requests decided: tokens in the same form. Without them, everybody who reaches gRPC or HTTP",
+  says: "tokens for asking for decisions, in the same form; without them, every caller may ask",
   read: readTokens,
 }
 
@@ -40,16 +40,16 @@ function readTokens(text: string): Readonly<Record<string, string>> {
   try {
     value = JSON.parse(text)
   } catch {
-    throw new NotAccepted("is no JSON", TOKENS_ACCEPTED)
+    throw new NotAccepted("is not valid JSON", TOKENS_ACCEPTED)
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new NotAccepted("is no such object", TOKENS_ACCEPTED)
+    throw new NotAccepted("is not a valid object of tokens", TOKENS_ACCEPTED)
   }
   const members = Object.entries(value)
   const wrong = members.filter(([name, token]) => !isName(name) || !isToken(token)).length
   if (wrong === 0) return value as Readonly<Record<string, string>>
   // Show only their number. If an operator has swapped names and tokens, a name is a token.
-  const message = `is no such object: ${wrong} of its ${members.length} members are no name with a token`
+  const message = `is not a valid object of tokens: ${wrong} of its ${members.length} members are invalid`
   throw new NotAccepted(message, TOKENS_ACCEPTED)
 }
 
@@ -69,7 +69,7 @@ const redisUrl = url(["redis:", "rediss:"], "redis://host:6379, or rediss:// wit
 export const REDIS_URL: Secret<readonly string[]> = {
   variable: "REDIS_URL",
   file: "REDIS_URL_FILE",
-  says: "counters are in this Redis: redis://user:password@host:6379/0, rediss:// with TLS",
+  says: "keep counters in this Redis: redis://user:password@host:6379/0, or rediss:// with TLS",
   read: (text) => text.split(NODE_SEPARATOR).map(redisUrl),
 }
 

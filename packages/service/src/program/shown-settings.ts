@@ -13,7 +13,7 @@ export function shownSettings(settings: Settings): object {
     rules: typeof rules === "string" ? { file: rules } : { table: shownTable(rules) },
     counters: redis === undefined ? "memory" : shownRedis(redis),
     registration: withTokens(tokens) ?? registrationWithoutTokens(isRegistrationOpen),
-    decisions: withTokens(decideTokens) ?? "open to everybody who reaches gRPC or HTTP",
+    decisions: withTokens(decideTokens) ?? "open to every caller that reaches gRPC or HTTP",
     ...rest,
     ...bounds,
     drain,
@@ -27,7 +27,7 @@ function withTokens(tokens: Settings["tokens"]): string | undefined {
 }
 
 function registrationWithoutTokens(isOpen: boolean): string {
-  return isOpen ? "open, as nobody but this machine can ask" : "closed, as there are no tokens"
+  return isOpen ? "open, because only this machine can connect" : "closed, because there are no tokens"
 }
 
 function shownTable({ endpoint, ...table }: TableSettings): object {

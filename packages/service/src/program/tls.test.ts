@@ -60,10 +60,13 @@ it("warns of certificates that are not valid now, and of no others", () => {
   }
   const dates = { file: expired, validFrom: "Jan  1 00:00:00 2020 GMT", validTo: "Jan  1 00:00:00 2021 GMT" }
   expect(said).toEqual([
-    { ...dates, msg: "the certificate of --tls-cert is not valid now: callers refuse it" },
     {
       ...dates,
-      msg: "the certificate of --tls-client-ca is not valid now: callers that it has signed are refused",
+      msg: "The certificate of --tls-cert has expired or is not valid yet, so callers refuse it. Replace it.",
+    },
+    {
+      ...dates,
+      msg: "The certificate of --tls-client-ca has expired or is not valid yet, so callers with its certificates are refused. Replace it.",
     },
   ])
 })

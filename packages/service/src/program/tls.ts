@@ -39,11 +39,14 @@ export function warnOfDates(files: TlsFiles, { cert, clientCa }: Tls, log: Pick<
     const { validFrom, validTo } = new X509Certificate(bytes)
     const now = Date.now()
     if (Date.parse(validFrom) <= now && now <= Date.parse(validTo)) return
-    log.warn({ file, validFrom, validTo }, `the certificate of ${flag} is not valid now: ${refused}`)
+    log.warn(
+      { file, validFrom, validTo },
+      `The certificate of ${flag} has expired or is not valid yet, so ${refused}. Replace it.`,
+    )
   }
   warn("--tls-cert", files.cert, cert, "callers refuse it")
   if (clientCa !== undefined)
-    warn("--tls-client-ca", files.clientCa as string, clientCa, "callers that it has signed are refused")
+    warn("--tls-client-ca", files.clientCa as string, clientCa, "callers with its certificates are refused")
 }
 
 function read(flag: string, path: string): Buffer {

@@ -4,13 +4,13 @@ import { NotAccepted } from "./not-accepted.ts"
 /** A function that parses the text of a setting. It throws NotAccepted for an invalid text. */
 export type Read<T> = (text: string) => T
 
-const ADDRESS = "host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 is any that is free"
+const ADDRESS = "host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port"
 
 /** Parses an address: "127.0.0.1:8080", "[::1]:8080", "localhost:0". */
 export const address: Read<ListenAddress> = (text) => {
   const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text)
   const port = Number(found?.[3])
-  if (found === null || port > 65_535) throw new NotAccepted("is no address", ADDRESS)
+  if (found === null || port > 65_535) throw new NotAccepted("is not a valid address", ADDRESS)
   return { host: (found[1] ?? found[2]) as string, port }
 }
 
@@ -33,7 +33,10 @@ export function duration(least: 0 | 1): Read<number> {
     const ms = found === null ? Number.NaN : Number(found[1]) * UNITS[found[2] as keyof typeof UNITS]
     if (ms >= least && ms <= LONGEST_MS) return ms
     const from = least === 0 ? "0, or " : ""
-    throw new NotAccepted("is no time", `${from}a whole number with its unit: 50ms, 5s, 2m (up to 24 days)`)
+    throw new NotAccepted(
+      "is not a valid time",
+      `${from}a whole number with its unit: 50ms, 5s, 2m (up to 24 days)`,
+    )
   }
 }
 
@@ -42,7 +45,7 @@ export function whole(least: number, most: number): Read<number> {
   return (text) => {
     const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
     if (number >= least && number <= most) return number
-    throw new NotAccepted("is not accepted", `a whole number from ${least} to ${most}`)
+    throw new NotAccepted("is not a valid number", `a whole number from ${least} to ${most}`)
   }
 }
 
@@ -51,7 +54,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Read<Word
   return (text) => {
     const word = words.find((each) => each === text)
     if (word !== undefined) return word
-    throw new NotAccepted("is not accepted", words.join(", "))
+    throw new NotAccepted("is not a valid choice", words.join(", "))
   }
 }
 
@@ -71,11 +74,14 @@ export function url(protocols: readonly string[], accepted: string): Read<string
   return (text) => {
     const parsed = URL.canParse(text) ? new URL(text) : undefined
     if (parsed === undefined || !protocols.includes(parsed.protocol)) {
-      throw new NotAccepted("is no URL of this kind", accepted)
+      throw new NotAccepted("is not a valid URL for this setting", accepted)
     }
     // The client decodes user and password, and its error would not mention the setting.
     if (![parsed.username, parsed.password].every(isDecodable)) {
-      throw new NotAccepted("has a % in its user or password that begins no escape", "%25 for each %")
+      throw new NotAccepted(
+        "has a % in its user or password that does not start a valid escape",
+        "%25 instead of each %",
+      )
     }
     return text
   }

@@ -67,23 +67,27 @@ export interface AuditLog {
 export function auditTo(log: AuditLog): Audit {
   return {
     async changed({ service, peer, before, after, failure: err }) {
-      const [done, doing] = after === undefined ? ["removed", "removing"] : ["registered", "registering"]
+      const [done, doing] = after === undefined ? ["removed", "Removing"] : ["registered", "Registering"]
       const [old, now] = [await told(service, before), await told(service, after)]
       const fields = { service, peer, before: old, after: now }
-      if (err === undefined) log.info(fields, `rules ${done}`)
+      if (err === undefined) log.info(fields, `Rules were ${done}.`)
       else
-        log.warn(
-          { ...fields, err },
-          `${doing} rules has failed; err says where that may be done all the same`,
-        )
+        log.warn({ ...fields, err }, `${doing} rules failed. If they may have changed anyway, err says so.`)
     },
     clientChanged({ client, action, failure: err, ...change }) {
       const fields = { ...change, client: digestOf(client) }
-      if (err === undefined) log.info(fields, `client ${action}`)
-      else log.warn({ ...fields, err }, `a client was to be ${action}; it may not have been`)
+      if (err === undefined) log.info(fields, `A client was ${action}.`)
+      else
+        log.warn(
+          { ...fields, err },
+          `The call failed, so the client may not have been ${action}. See err, and repeat the call.`,
+        )
     },
     notInForce(service, err) {
-      log.warn({ service, err }, "rules were changed, and are not in force here yet")
+      log.warn(
+        { service, err },
+        "Rules were changed, but this instance could not load them yet. See err for the cause.",
+      )
     },
   }
 }

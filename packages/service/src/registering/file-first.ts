@@ -35,7 +35,7 @@ export function fileFirst(path: string, other: RulesHome, options: FileRulesOpti
 
 function sourceOf(file: RuleSource, other: RuleSource): RuleSource {
   return {
-    name: `${file.name} before ${other.name}`,
+    name: `${file.name} and ${other.name}`,
     async load(service, options = {}) {
       const registered = await other.load(service, options)
       // Read the names in the file only if the other home has the service.
@@ -73,7 +73,7 @@ function registryOf(file: RuleSource, name: string, other: RuleRegistry): RuleRe
    */
   const requireOther = async (service: string, signal: AbortSignal | undefined): Promise<void> => {
     if (!(await servicesOf(file, signal && { signal })).has(service)) return
-    const message = `Service ${JSON.stringify(service)} is in ${name}: change it there.`
+    const message = `The rules of service ${JSON.stringify(service)} are in ${name}; change them there.`
     throw new StatusError(Code.FAILED_PRECONDITION, message)
   }
   return {

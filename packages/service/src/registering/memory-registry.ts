@@ -46,8 +46,8 @@ export function memoryRegistry(): MemoryRegistry {
   const conflict = (service: string, expected: Version): RuleConflictError => {
     const found = stored.get(service)?.registered
     const there = found === undefined ? "no rules" : `version ${found.version}`
-    const wanted = expected === undefined ? "no rules yet" : `version ${expected}`
-    const message = `Service ${JSON.stringify(service)} has ${there}, and was to have ${wanted}. Nothing was changed`
+    const wanted = expected === undefined ? "no version" : `version ${expected}`
+    const message = `Service ${JSON.stringify(service)} has ${there}, but ${wanted} was expected. Nothing was changed`
     return new RuleConflictError(message, service, found)
   }
 
@@ -130,6 +130,6 @@ function requireVersion(version: unknown): void {
   if (version === "any" || isVersion) return
   const message = version === undefined ? "is missing" : `${String(JSON.stringify(version))} is not a version`
   throw new InvalidOptionError([
-    { path: "version", message, accepted: 'a whole number from 0, or "any" for whatever is there' },
+    { path: "version", message, accepted: 'a whole number from 0, or "any" for any version' },
   ])
 }

@@ -56,7 +56,7 @@ export function requireTokenOf(service: string, tokens: Tokens, token: string | 
   if (tokens.allows(token, service)) return
   throw new TokenError(
     Code.PERMISSION_DENIED,
-    `The token is not that of service ${JSON.stringify(service)}; send the token of this service.`,
+    `The token is not valid for service ${JSON.stringify(service)}; send the token of this service.`,
   )
 }
 
@@ -67,7 +67,7 @@ export function requireKnownToken(tokens: Tokens, token: string | undefined): vo
   if (tokens.knows(token)) return
   throw new TokenError(
     Code.PERMISSION_DENIED,
-    "The token is not that of any service; send the token of your service.",
+    "The token is not valid for any service; send the token of your service.",
   )
 }
 
