@@ -234,7 +234,7 @@ describe("the end", () => {
       expect(await program.ended).toEqual({ code: 1, signal: null })
       expect(await program.said(/cut off/)).toMatchObject({ level: "error" })
       await program.said("The service has ended.")
-      // That it has closed its own store is no outage of Redis.
+      // Closing its own store is not an outage of Redis.
       expect(program.lines().filter(({ code }) => code !== undefined)).toEqual([])
     })
   })

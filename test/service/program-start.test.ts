@@ -57,7 +57,7 @@ describe("the program", () => {
       shouldForward: false,
       statusCode: 429,
     })
-    // A flag goes before its variable, and a variable before the default.
+    // A flag has priority over its variable, and a variable over the default.
     const { settings } = await program.said("sluice-service is listening.")
     expect(settings).toMatchObject({
       maxInFlight: 9,
@@ -71,7 +71,7 @@ describe("the program", () => {
       maxRequests: 7,
       drain: { pauseMs: 0, timeMs: 20_000 },
     })
-    // Not of those that Kubernetes sets.
+    // Variables that Kubernetes sets are not listed.
     expect(
       await program.said(
         "These environment variables are not settings of the service. Correct their names or remove them.",

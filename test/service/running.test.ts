@@ -389,7 +389,7 @@ describe("a service that runs", () => {
     expect([await look(), await look()]).toEqual([false, false])
     await proxy.accept()
     await until("it is back", () => said("Connected to Redis again."))
-    // What was asked meanwhile is not sent now.
+    // Pings that were requested during the outage are not sent now.
     expect((await looksUntilReachable()) - ((await pings()) - whenGone)).toBeGreaterThanOrEqual(0)
   })
 
