@@ -192,7 +192,7 @@ describe("the program with a table", () => {
       service: "1",
       change: "loaded",
     })
-    expect(program.lines().filter(({ msg }) => /rules/.test(msg))).toHaveLength(2)
+    expect(program.lines().filter(({ msg }) => /rules/i.test(msg))).toHaveLength(2)
   })
 
   it("tries again by another connection where nothing comes by the first, and loads the rules", async () => {
