@@ -73,7 +73,7 @@ export interface Call {
    * Answers a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault of the service.
    */
   answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
-  /** Answers a JSON body with JSON, as a string or its bytes. Throws and rejects like `answerBytes`. */
+  /** Takes a parsed JSON body. Returns the answer as JSON, in a string or in bytes. Throws and rejects like `answerBytes`. */
   answerJson(body: JsonValue, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
 }
 

@@ -124,7 +124,7 @@ export class InFlight {
     return this.#total[kind] + places <= this.#most[kind] && this.#isFair(kind, peer, places, places)
   }
 
-  /** True if a peer or a service may use `more`, when `taken` of it comes from the free capacity. */
+  /** True if a peer or a service may use `more` places. `taken` of these places come from the free capacity. */
   #isFair(kind: UsageKind, usage: Usage, more: number, taken: number): boolean {
     const free = this.#most[kind] - this.#total[kind] - taken
     return usage[kind] === 0 || usage[kind] + more <= TIMES_FREE * free

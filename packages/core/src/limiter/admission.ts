@@ -44,7 +44,7 @@ export class Admission<Request> {
   /**
    * Prepares a request; every call begins here. Returns what the request asks for under the rules in force. Returns
    * undefined if the request is not counted, because `skip` skips it or the limiter is disabled. Returns a promise only
-   * while the first rules are loading. `cost` overrides the units that the request costs by the options.
+   * while the first rules are loading. `cost` overrides the cost that the options give the request.
    */
   prepare(
     facts: RequestFacts,

@@ -6,7 +6,7 @@ export type HeaderFields = Readonly<Record<string, string | readonly string[] | 
  * is a missing field, never an error.
  */
 export interface RequestFacts {
-  /** The HTTP method, in upper or lower case, for `match.methods` and for the field `method`, in which HEAD is GET. */
+  /** The HTTP method, in upper or lower case, for `match.methods` and for the field `method`. That field treats HEAD as GET. */
   readonly method?: string | undefined
   /** The request target as it arrived, including mount points: "/users/7?full=1". */
   readonly url?: string | undefined

@@ -33,7 +33,7 @@ const MEMBER_NAMES: Names = {
   execEvenlyMinDelayMs: 'use "algorithm": "leaky-bucket" instead',
 }
 
-/** Names that other rate limiters have for the other options, with hints to the names in Sluice. */
+/** Option names of other rate limiters, each with a hint at the name in Sluice. */
 export const OPTION_NAMES: Names = {
   ...MEMBER_NAMES,
   handler: 'use "onRejected" instead',

@@ -107,7 +107,7 @@ export class RulesInForce<Request> {
     return this.#current
   }
 
-  /** Settles when decisions no longer have to wait; undefined if they need not wait. */
+  /** A promise that settles when decisions can start; undefined if they can start now. */
   get first(): Promise<void> | undefined {
     return this.#root.#first
   }

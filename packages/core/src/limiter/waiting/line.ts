@@ -49,7 +49,7 @@ export class Line<Who extends Waiter> {
   /** The time until which the counter has nothing for the first in line; undefined if unknown. */
   untilMs: number | undefined
   /**
-   * The number of the next attempt at the time of the last refusal. Attempts with a smaller number were made before it.
+   * The number that the next attempt had when this request was last refused. Attempts with a smaller number were made before it.
    */
   refusedAt = 0
   /**

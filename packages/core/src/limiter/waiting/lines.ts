@@ -36,7 +36,7 @@ export class Lines {
   isInVain(ruleCheck: RuleCheck, { options, deadlineMs }: Ticket): boolean {
     const line = this.find(ruleCheck)
     if (line === undefined) return false
-    // A request that may not stand in line asks the store if the line is empty, because there may be room.
+    // A request that is not allowed to queue asks the store if the line is empty, because there may be room.
     const most = Math.max(1, mostWaiting(options, ruleCheck))
     return line.count(options) >= most || (line.untilMs ?? 0) > deadlineMs
   }

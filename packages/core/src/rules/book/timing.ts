@@ -38,7 +38,7 @@ const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 30_000
 
 /**
- * Returns the backoff after this number of failures in a row: half a second to half a minute, up to half of it random.
+ * Returns the backoff after this number of failures in a row: from 0.5 to 30 seconds, with random jitter of up to 50 %.
  */
 export function retryMs(failures: number, timing: Timing): number {
   const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 16))

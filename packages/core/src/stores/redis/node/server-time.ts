@@ -15,7 +15,7 @@ export class ServerTime {
     return this.#aheadMs === undefined ? undefined : instantMs + this.#aheadMs
   }
 
-  /** Learns from a reply with the server's time `serverMs`, and from the instants of its call. */
+  /** Updates the estimate from a reply: the server's time in it, and when the call was sent and answered. */
   learn(serverMs: number, sentAtMs: number, receivedAtMs: number): void {
     const roundTripMs = receivedAtMs - sentAtMs
     // Add half a millisecond, because the server's time is truncated to a millisecond.

@@ -55,7 +55,7 @@ export function stateAt(reply: Reply, at: number, policy: Policy, nowMs: number)
   // A value without a code belongs to the present window.
   if (packed < WINDOW) return { startMs: alignedMs, current, previous }
   const ahead = Math.floor(packed / WINDOW) - 1 - ((alignedMs / policy.windowMs) % CODES)
-  // The code is of this window or, for a fixed window after the clock went back, of the next one.
+  // The code names this window. For a fixed window after the clock went back, it may name the next one.
   if (ahead !== 0 && ahead !== 1 && ahead !== 1 - CODES) throw nonsense(reply)
   return { startMs: ahead === 0 ? alignedMs : alignedMs + policy.windowMs, current, previous }
 }
