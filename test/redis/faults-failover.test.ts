@@ -102,7 +102,7 @@ describe("a primary that becomes a replica", () => {
     await demote()
     const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
     await expect(store.take([[check]], 100)).rejects.toThrow(
-      /^Redis at 127\.0\.0\.1:\d+ has become a replica, and its client found no primary in time\.$/,
+      /^Redis at 127\.0\.0\.1:\d+ has become a replica, and its client did not find the new primary in time\.$/,
     )
   })
 
