@@ -118,7 +118,7 @@ function publishing(first: readonly Rule<Caller>[]) {
 
 describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
   it.each(EDITIONS)(
-    "nobody overtakes anybody who wants the same counters, and what is not used is given back: %s",
+    "no request overtakes another for the same counters, and unused units are refunded: %s",
     async (_when, areSameCounters, editions) => {
       let waited = 0
       for (let seed = 1; seed <= 25; seed++) {
@@ -194,7 +194,7 @@ describe.each(ANSWERS)("with a store that answers %s", (how, answering) => {
   )
 })
 
-describe("with a store that takes its time", () => {
+describe("with a slow store", () => {
   function setUp() {
     const clock = manualClock()
     const waiting: (() => void)[] = []
@@ -223,7 +223,7 @@ describe("with a store that takes its time", () => {
     return { clock, given, calls, admitted, acquire, answer }
   }
 
-  it("asks for all at once while nobody is known to have to wait", async () => {
+  it("asks for all requests at once while none is known to have to wait", async () => {
     const { calls, admitted, acquire, answer } = setUp()
     for (const name of ["1", "2", "3", "4", "5"]) acquire(name)
     await nextTurn()
@@ -236,7 +236,7 @@ describe("with a store that takes its time", () => {
     expect(admitted).toEqual(["1", "2", "3"])
   })
 
-  it("gives back what one was granted when one ahead of it was refused", async () => {
+  it("refunds a grant if a request ahead of it was refused", async () => {
     const { clock, given, calls, admitted, acquire, answer } = setUp()
     acquire("1", 2)
     acquire("2", 2)
@@ -261,7 +261,7 @@ describe("with a store that takes its time", () => {
     expect([admitted, given.get("a")]).toEqual([["1", "2", "3"], 5])
   })
 
-  it("asks for more and more at once as long as it is granted", async () => {
+  it("asks for ever more requests at once as long as they are granted", async () => {
     const { clock, calls, acquire, answer, admitted } = setUp()
     acquire("0", 3)
     for (let i = 1; i <= 20; i++) acquire(`${i}`)

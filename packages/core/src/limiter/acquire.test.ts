@@ -62,13 +62,13 @@ async function refusalOf(acquiring: Promise<Decision>): Promise<Decision> {
 }
 
 describe("acquire", () => {
-  it("takes the units at once where there are some", async () => {
+  it("takes the units at once if enough are left", async () => {
     const { limiter, calls } = limiterWith(THREE)
     expect(await limiter.acquire(ALICE, { cost: 2 })).toMatchObject({ allowed: true, cost: 2, remaining: 1 })
     expect(calls).toMatchObject({ takes: 1 })
   })
 
-  it("waits exactly as long as it is told, asks again, and not in between", async () => {
+  it("waits exactly for the wait of the refusal, and does not ask in between", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     clock.advance(300)
@@ -81,7 +81,7 @@ describe("acquire", () => {
     expect([entries, calls.takes]).toEqual([["1000 late"], 3])
   })
 
-  it("lets in those who wait in the order in which they came, however little a later one wants", async () => {
+  it("admits waiting requests in their order of arrival, even if a later one costs less", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })
@@ -96,7 +96,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["1000 a", "1000 b", "2000 c", "3000 d"])
   })
 
-  it("lets nobody overtake who comes while others wait, though there is room for it", async () => {
+  it("does not let a new request overtake waiting ones, even if its units are left", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })
@@ -107,7 +107,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["1000 dear", "2000 cheap"])
   })
 
-  it("takes nothing with a cost of 0, so it waits for nobody", async () => {
+  it("admits a cost of 0 at once, because it takes nothing", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     void acquire("all", { cost: 3 })
@@ -117,7 +117,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["0 all", "0 nothing"])
   })
 
-  it("waits on when others have taken what it waited for", async () => {
+  it("waits again if another call has taken the units meanwhile", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -132,7 +132,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["2000 patient"])
   })
 
-  it("is one decision to who listens, however often it was asked", async () => {
+  it("emits one decision event, even if the store was asked several times", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass } = diary(limiter, clock)
     const told: boolean[] = []
@@ -144,7 +144,7 @@ describe("acquire", () => {
     expect(told).toEqual([true, false, true])
   })
 
-  it("is admitted where no rule applies, or nothing is counted", async () => {
+  it("admits a request at once if no rule applies or the limiter is disabled", async () => {
     expect(await limiterWith({ rules: [] }).limiter.acquire(ALICE)).toMatchObject({
       allowed: true,
       policy: "",
@@ -153,18 +153,18 @@ describe("acquire", () => {
     for (let i = 0; i < 5; i++) expect((await limiter.acquire(ALICE)).allowed).toBe(true)
   })
 
-  it("waits for no shadow rule", async () => {
+  it("does not wait for a shadow rule", async () => {
     const { limiter } = limiterWith({ ...THREE, shadow: true })
     for (let i = 0; i < 5; i++) expect((await limiter.acquire(ALICE)).allowed).toBe(true)
   })
 
-  it("gives back what a refund of its decision gives back", async () => {
+  it("returns a decision that can be refunded", async () => {
     const { limiter } = limiterWith(THREE)
     await limiter.refund(await limiter.acquire(ALICE, { cost: 2 }))
     expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
   })
 
-  it("waits longer than any timer runs", async () => {
+  it("waits longer than the longest timer", async () => {
     const MONTH = 30 * 24 * 3_600 * SECOND
     const { limiter, clock } = limiterWith({ limit: 1, window: MONTH, algorithm: "sliding-log" })
     const { acquire, pass, entries } = diary(limiter, clock)
@@ -184,7 +184,7 @@ describe("acquire", () => {
     expect(entries).toEqual([`${MONTH + 1} next`])
   })
 
-  it("fails when the clock cannot wait, and lets the next one try", async () => {
+  it("rejects if the clock cannot wait, and admits the next request when units are left", async () => {
     const { clock } = limiterWith(THREE)
     const broken = { now: () => clock.now(), wait: () => Promise.reject(new Error("no timers")) }
     const limiter = createLimiter({ ...THREE, clock: broken, logger: QUIET })
@@ -195,7 +195,7 @@ describe("acquire", () => {
   })
 })
 
-describe("those who share no counter", () => {
+describe("requests without a common counter", () => {
   it("do not wait for each other", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
@@ -211,7 +211,7 @@ describe("those who share no counter", () => {
     { name: "all", field: "service", limit: 3, window: "1 minute", algorithm: "fixed-window" },
   ]
 
-  it("do not wait for who is over a limit of its own, although they share another one that has room", async () => {
+  it("do not wait for a client that is over its own limit, even if a common rule has units left", async () => {
     const { limiter, clock } = limiterWith({ rules })
     const { acquire, pass, entries } = diary(limiter, clock)
     for (const nth of [1, 2, 3]) void acquire(`alice ${nth}`)
@@ -226,7 +226,7 @@ describe("those who share no counter", () => {
     expect(entries.slice(3)).toEqual(["60000 alice 3", "60000 bob 2"])
   })
 
-  it("are not refused for the wait of another client, nor told of it", async () => {
+  it("are neither refused for the wait of another client nor see it in their decision", async () => {
     const tenants: Rule[] = [
       { name: "tenant", limit: 1, window: "1 hour", field: "ip" },
       { name: "all", field: "service", limit: 1_000, window: "1 second" },
@@ -240,7 +240,7 @@ describe("those who share no counter", () => {
     await expect(waiting).rejects.toBeInstanceOf(ClosedError)
   })
 
-  it("take all or nothing while they wait", async () => {
+  it("take nothing from any rule while they wait", async () => {
     const { limiter, clock } = limiterWith({ rules })
     const { acquire, pass } = diary(limiter, clock)
     void acquire("alice 1")
@@ -256,13 +256,13 @@ describe("a request that can never succeed", () => {
     ["cost", THREE, { cost: 4 }],
     ["denied", { ...THREE, deny: ["192.0.2.1"] }, {}],
     ["missing-field", { ...THREE, field: "header:x-key", onMissing: "deny" }, {}],
-  ])("is refused at once for its %s, also behind others", async (refusal, options, how) => {
+  ])("is refused at once for its %s, without asking the store", async (refusal, options, how) => {
     const { limiter, calls } = limiterWith(options)
     expect(await refusalOf(limiter.acquire(ALICE, how))).toMatchObject({ refusal, cost: 0 })
     expect(calls.takes).toBe(0)
   })
 
-  it("does not wait for those ahead of it", async () => {
+  it("does not wait for the requests ahead of it", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     void acquire("all", { cost: 3 })
@@ -283,7 +283,7 @@ describe("a request that can never succeed", () => {
     })
   })
 
-  it("asks a store again that was gone, however long the answer without it was to wait", async () => {
+  it("asks a store again soon after an outage, however long the local wait was", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     let isGone = true
@@ -306,7 +306,7 @@ describe("a request that can never succeed", () => {
     await limiter.close()
   })
 
-  it("waits in the process where the rule counts there", async () => {
+  it("waits in the process if the rule falls back to local counters", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const down = { ...countingStore(inner).store, take: () => Promise.reject(new Error("down")) }
@@ -320,7 +320,7 @@ describe("a request that can never succeed", () => {
 })
 
 describe("maxWaitMs", () => {
-  it("refuses at once who is told to wait longer, and takes nothing", async () => {
+  it("refuses a request at once if its wait would be longer, and takes nothing", async () => {
     const { limiter, clock } = limiterWith(THREE)
     await limiter.decide(ALICE, { cost: 3 })
     const decision = await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 999 }))
@@ -329,7 +329,7 @@ describe("maxWaitMs", () => {
     expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
   })
 
-  it("is enough when it is exactly as long", async () => {
+  it("admits a request whose wait is exactly as long", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -338,13 +338,13 @@ describe("maxWaitMs", () => {
     expect(entries).toEqual(["1000 just"])
   })
 
-  it("of 0 is for who does not wait at all", async () => {
+  it("of 0 admits or refuses a request without waiting", async () => {
     const { limiter } = limiterWith(THREE)
     expect((await limiter.acquire(ALICE, { cost: 3, maxWaitMs: 0 })).allowed).toBe(true)
     await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 0 }))
   })
 
-  it("refuses at once who would have to wait behind one that waits longer, and tells how long", async () => {
+  it("refuses a request at once if a request ahead of it waits longer, with the wait of that request", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })
@@ -357,7 +357,7 @@ describe("maxWaitMs", () => {
     expect(entries).toEqual(["1000 dear", "1000 cheap: refused"])
   })
 
-  it("refuses those in line as soon as one ahead has to wait beyond it", async () => {
+  it("refuses requests in line as soon as a request ahead of them has to wait longer", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -374,7 +374,7 @@ describe("maxWaitMs", () => {
     expect(entries.slice(2).sort()).toEqual(["2000 fourth: refused", "2000 second"])
   })
 
-  it("ends for who has to wait itself, and not for who would only stand behind one that waits elsewhere", async () => {
+  it("refuses a request that would have to wait itself, but not one behind a request that waits in another line", async () => {
     const rules: Rule[] = [
       { name: "client", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "ip" },
       { name: "path", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "query:p" },
@@ -391,8 +391,8 @@ describe("maxWaitMs", () => {
   })
 })
 
-describe("maxWaitMs of who waits behind others", () => {
-  it("is enough when its turn comes in the very moment in which it ends", async () => {
+describe("maxWaitMs of a request that waits behind others", () => {
+  it("admits the request if its turn comes at the very moment at which the wait ends", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -404,7 +404,7 @@ describe("maxWaitMs of who waits behind others", () => {
 })
 
 describe("maxWaiting", () => {
-  it("refuses who finds so many waiting for one of its counters, and tells how long the first waits", async () => {
+  it("refuses a request if that many wait for one of its counters, with the wait of the first", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -419,7 +419,7 @@ describe("maxWaiting", () => {
     expect(entries).toEqual(["1000 a", "1000 b"])
   })
 
-  it("is a thousand by default", async () => {
+  it("is 1,000 by default", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -428,7 +428,7 @@ describe("maxWaiting", () => {
     expect(entries).toEqual(["0 1000: refused"])
   })
 
-  it("counts those that a leaky bucket holds", async () => {
+  it("includes the requests that a leaky bucket delays", async () => {
     const { limiter, clock } = limiterWith({ ...LEAKY, burst: 100 })
     const { acquire, pass, entries } = diary(limiter, clock)
     for (const name of ["a", "b", "c", "d"]) void acquire(name, { maxWaiting: 2 })
@@ -442,14 +442,14 @@ describe("maxWaiting", () => {
 })
 
 describe("a signal", () => {
-  it("that is aborted already takes nothing", async () => {
+  it("takes nothing if it is already aborted", async () => {
     const { limiter, calls } = limiterWith(THREE)
     const signal = AbortSignal.abort(new Error("gone"))
     await expect(limiter.acquire(ALICE, { signal })).rejects.toThrow("gone")
     expect(calls.takes).toBe(0)
   })
 
-  it("ends the waiting with its reason, and those behind go on", async () => {
+  it("ends the wait with its reason, and the requests behind proceed", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const [first, middle] = [new AbortController(), new AbortController()]
@@ -470,7 +470,7 @@ describe("a signal", () => {
     expect(entries.slice(3)).toEqual(["1000 last"])
   })
 
-  it("may be shared by many, whose listeners it does not keep", async () => {
+  it("may be shared by many requests, and keeps no listeners", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const warnings: Error[] = []
@@ -488,7 +488,7 @@ describe("a signal", () => {
     expect(warnings).toEqual([])
   })
 
-  it("that many share asks nobody for those who go with it, and once for who stays", async () => {
+  it("shared by many requests causes one call of the store when it aborts, for the request that stays", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const aborting = new AbortController()
@@ -504,7 +504,7 @@ describe("a signal", () => {
     expect(entries.slice(500)).toEqual(["1000 stays"])
   })
 
-  it("does nothing any more once it has been admitted", async () => {
+  it("has no effect after the request was admitted", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const aborting = new AbortController()
     const { acquire, pass, entries } = diary(limiter, clock)
@@ -516,7 +516,7 @@ describe("a signal", () => {
     expect([entries, calls.returned]).toEqual([["1000 a"], 0])
   })
 
-  it("gives back what a store grants that was still being asked", async () => {
+  it("refunds a grant that was pending when it aborts", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const { store, calls } = countingStore(inner)
@@ -542,7 +542,7 @@ describe("a signal", () => {
 })
 
 describe("a leaky bucket's delay", () => {
-  it("is waited by each for itself, one after the other", async () => {
+  it("is waited out by each request in turn", async () => {
     const { limiter, clock, calls } = limiterWith(LEAKY)
     const { acquire, pass, entries } = diary(limiter, clock)
     for (const name of ["a", "b", "c", "d", "e", "f", "g"]) void acquire(name)
@@ -552,7 +552,7 @@ describe("a leaky bucket's delay", () => {
     expect(calls.takes).toBe(7 + 2)
   })
 
-  it("is nobody's when the signal ends it, and others keep their turns: no two go on at one instant", async () => {
+  it("ends when the signal aborts, and the other requests keep their turns", async () => {
     const { limiter, clock, calls } = limiterWith(LEAKY)
     const { acquire, pass, entries } = diary(limiter, clock)
     const leaving = new Map([..."bde"].map((name) => [name, new AbortController()]))
@@ -575,7 +575,7 @@ describe("a leaky bucket's delay", () => {
     expect([entries[0], calls.returned]).toEqual(["0 a", 2])
   })
 
-  it("goes back altogether when all leave, in whatever order", async () => {
+  it("is refunded completely when all requests leave, in any order", async () => {
     for (const order of ["bcde", "edcb", "cebd"]) {
       const { limiter, clock, calls } = limiterWith(LEAKY)
       const { acquire, pass } = diary(limiter, clock)
@@ -591,7 +591,7 @@ describe("a leaky bucket's delay", () => {
     }
   })
 
-  it("is given to who comes in the very turn of the event loop in which the last one leaves", async () => {
+  it("goes to a request that arrives in the same turn of the event loop in which the last one leaves", async () => {
     const { limiter, clock } = limiterWith(LEAKY)
     const { acquire, pass, entries } = diary(limiter, clock)
     const leaving = new AbortController()
@@ -605,7 +605,7 @@ describe("a leaky bucket's delay", () => {
     expect(entries).toEqual(["0 a", "0 b: gone", "100 c", "200 d"])
   })
 
-  it("that nobody waits for does not keep the units of other rules", async () => {
+  it("of a request that left does not keep the units of other rules", async () => {
     const daily = {
       name: "daily",
       field: "service",
@@ -627,7 +627,7 @@ describe("a leaky bucket's delay", () => {
     await limiter.close()
   })
 
-  it("beyond maxWaitMs is refused at once, nothing stays taken, and it is told how long to stay away", async () => {
+  it("beyond maxWaitMs is refused at once with the time until a retry can succeed, and takes nothing", async () => {
     const { limiter, clock } = limiterWith(LEAKY)
     const { acquire, pass } = diary(limiter, clock)
     for (const name of ["a", "b", "c"]) void acquire(name)
@@ -651,7 +651,7 @@ describe("a leaky bucket's delay", () => {
 })
 
 describe("the refusal for a delay beyond maxWaitMs", () => {
-  it("tells what there is without the units that it gave back, under every rule", async () => {
+  it("contains the state without the refunded units, for every rule", async () => {
     const rules: Rule[] = [
       { ...LEAKY, field: "ip", rejectionMessage: "slower" },
       { name: "daily", field: "service", limit: 100, window: "1 day", algorithm: "sliding-log" },
@@ -684,12 +684,12 @@ describe("the refusal for a delay beyond maxWaitMs", () => {
   })
 })
 
-describe("units that come back", () => {
+describe("units that are returned", () => {
   it.each<[string, (limiter: Limiter, taken: Decision) => Promise<void>]>([
     ["by a refund", (limiter, taken) => limiter.refund(taken)],
     ["by a settlement", (limiter, taken) => limiter.settle(taken, 0)],
     ["by a reset", (limiter) => limiter.reset(ALICE)],
-  ])("%s let in who waits for them at once, and in order", async (_how, refund) => {
+  ])("%s admit waiting requests at once and in order", async (_how, refund) => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const taken = await limiter.decide(ALICE, { cost: 3 })
@@ -709,7 +709,7 @@ describe("units that come back", () => {
     expect(calls.takes).toBe(5 + 2)
   })
 
-  it("but do not suffice have the first ask once, and wait on as long as it is told then", async () => {
+  it("but do not suffice make the first request ask once, and wait for as long as that answer says", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const [one, two] = [await limiter.decide(ALICE), await limiter.decide(ALICE, { cost: 2 })]
@@ -728,7 +728,7 @@ describe("units that come back", () => {
     expect([entries, calls.takes]).toEqual([["1000 dear"], 4 + 2])
   })
 
-  it("wake nobody who waits for something else", async () => {
+  it("do not wake requests that wait for other counters", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass } = diary(limiter, clock)
     const bobs = await limiter.decide(BOB)
@@ -743,7 +743,7 @@ describe("units that come back", () => {
     await limiter.close()
   })
 
-  it("of a block are those that it lifts", async () => {
+  it("include the units of a block that is lifted", async () => {
     const penalty = { refusals: 1, for: "1 hour" } as const
     const { limiter, clock } = limiterWith({ ...THREE, penalty })
     const { acquire, pass, entries } = diary(limiter, clock)
@@ -757,7 +757,7 @@ describe("units that come back", () => {
     expect(entries).toEqual(["2000 blocked"])
   })
 
-  it("from one who waited no longer let in others who wait for them", async () => {
+  it("by a request that stopped waiting admit others that wait for them", async () => {
     const rules: Rule[] = [
       { name: "leaky", limit: 10, window: "1 second", algorithm: "leaky-bucket", field: "query:p" },
       { name: "all", field: "service", limit: 2, window: "1 minute", algorithm: "fixed-window" },
@@ -777,7 +777,7 @@ describe("units that come back", () => {
 })
 
 describe("close", () => {
-  it("rejects all who wait at once, and gives back what those who are held had taken", async () => {
+  it("rejects all waiting requests at once, and refunds the units of delayed ones", async () => {
     const clock = manualClock()
     const { store, calls } = countingStore(memoryStore({ clock }))
     const limiter = createLimiter({ ...LEAKY, burst: 3, clock, store, logger: QUIET })
@@ -792,7 +792,7 @@ describe("close", () => {
     await expect(limiter.acquire(ALICE)).rejects.toThrow(ClosedError)
   })
 
-  it("gives back what a store grants that was still being asked", async () => {
+  it("refunds units that a store grants after the limiter was closed", async () => {
     const clock = manualClock()
     const { store, calls } = countingStore(memoryStore({ clock }))
     const pending: (() => void)[] = []
@@ -817,7 +817,7 @@ describe("close", () => {
 })
 
 describe("acquire in a test that has faked timers", () => {
-  it("waits by them, as decisions do", async () => {
+  it("waits by the fake timers, as decisions do", async () => {
     vi.useFakeTimers()
     try {
       const limiter = createLimiter({

@@ -15,7 +15,7 @@ function problemsOf(call: () => unknown): readonly Problem[] {
   return []
 }
 
-describe("a wrong option of acquire", () => {
+describe("an invalid option of acquire", () => {
   const SIGNAL = "an AbortSignal"
   const COUNT = "a whole number from 1 up, or Infinity"
   const TIME = "a number of milliseconds from 0 up"
@@ -36,11 +36,11 @@ describe("a wrong option of acquire", () => {
     ["signal", { ...half, aborted: undefined }, "{} is not a signal", SIGNAL],
     ["signal", { ...half, throwIfAborted: undefined }, '{"aborted":false} is not a signal', SIGNAL],
     ["signal", { ...half, addEventListener: undefined }, '{"aborted":false} is not a signal', SIGNAL],
-  ])("is told with what would be accepted: %s of %j", (path, value, message, accepted) => {
+  ])("is rejected with the accepted values: %s of %j", (path, value, message, accepted) => {
     expect(problemsOf(() => parseAcquireOptions({ [path]: value }))).toEqual([{ path, message, accepted }])
   })
 
-  it("is one that there is not", () => {
+  it("is rejected if its name is unknown", () => {
     const accepted = "cost, signal, maxWaitMs, maxWaiting"
     expect(problemsOf(() => parseAcquireOptions({ maxWaitms: 5, timeout: 5 } as object))).toEqual([
       {
@@ -52,12 +52,12 @@ describe("a wrong option of acquire", () => {
     ])
   })
 
-  it("is told together with the others, and rejects what acquire has promised", async () => {
+  it("is reported together with all others, by a rejected promise", async () => {
     const acquiring = createLimiter({ limit: 1, window: "1 minute" }).acquire({}, { cost: -1, maxWaiting: 0 })
     await expect(acquiring).rejects.toThrow(/cost: .*\n.*maxWaiting: /)
   })
 
-  it("is none of those that are good", () => {
+  it("is not reported if all options are valid", () => {
     const good = { cost: 0, maxWaitMs: 0, maxWaiting: Number.POSITIVE_INFINITY, signal }
     expect(parseAcquireOptions(good)).toEqual(good)
     expect(parseAcquireOptions({ maxWaiting: 1, signal: half as unknown as AbortSignal })).toMatchObject({
@@ -66,7 +66,7 @@ describe("a wrong option of acquire", () => {
   })
 })
 
-it("a cost that is not in an object is told with what would be accepted", async () => {
+it("a cost that is passed without an options object is rejected with the accepted form", async () => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   for (const call of ["decide", "enforce", "peek", "acquire"] as const) {
     const problem = { path: "", message: "3 is not the options of a call" }
@@ -77,7 +77,7 @@ it("a cost that is not in an object is told with what would be accepted", async 
   expect((await limiter.peek({}, {})).remaining).toBe(5)
 })
 
-it("no options are given by null too, from untyped code", async () => {
+it("null counts as no options, for untyped code", async () => {
   const limiter = createLimiter({ limit: 2, window: "1 minute", clock: { now: () => 0 } })
   expect((await limiter.decide({}, null as never)).remaining).toBe(1)
   await limiter.ready(null as never)
@@ -86,7 +86,7 @@ it("no options are given by null too, from untyped code", async () => {
   expect((await limiter.peek({})).remaining).toBe(2)
 })
 
-it("an option that a call has not is told, as it would be ignored: a misspelt cost would count 1", async () => {
+it("an unknown option of a call is rejected, because a misspelled cost would count as 1", async () => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   for (const call of ["decide", "enforce"] as const) {
     await expect(limiter[call]({}, { cots: 3 } as never)).rejects.toMatchObject({
@@ -114,7 +114,7 @@ it.each([
   ["a request", { headers: { cookie: "secret" } }, "an object is not a decision"],
   ["a number", 3, "3 is not a decision"],
   ["null", null, "null is not a decision"],
-])("a decision that is %s is told, where units are to go back", async (_what, decision, message) => {
+])("a refund or settlement of %s is rejected", async (_what, decision, message) => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   const accepted =
     "the awaited result of decide() or a similar call, or the decision that an adapter put on the request"
@@ -123,7 +123,7 @@ it.each([
   await expect(limiter.settle(decision as never, 1)).rejects.toMatchObject({ problems })
 })
 
-it("a number of units that is none is told with what would be accepted", () => {
+it("an invalid number of units is rejected with the accepted values", () => {
   expect(problemsOf(() => requireUnits(1.5))).toEqual([
     { path: "units", message: "1.5 is not a number of units", accepted: "a whole number from 0 up" },
   ])
@@ -131,7 +131,7 @@ it("a number of units that is none is told with what would be accepted", () => {
 })
 
 // Such values would all count as one client, so each caller would lock out the others.
-describe("a request that is none", () => {
+describe("an invalid request", () => {
   const CALLS = ["decide", "enforce", "acquire", "takeUpTo", "peek", "reset"] as const
   const given = { limit: 5, window: "1 minute" }
   const whole = { ...given, field: "service" }
@@ -142,10 +142,10 @@ describe("a request that is none", () => {
   it.each([
     ["nothing", undefined, "is missing"],
     ["null", null, "null is not a request"],
-    ["a key, which is not told", "key-of-alice", "a string is not a request"],
+    ["a key, which the message does not contain", "key-of-alice", "a string is not a request"],
     ["a number", 7, "a number is not a request"],
     ["a function", () => ({}), "a function is not a request"],
-  ])("is told by every call, of a rule that goes by something of it: %s", async (_what, request, message) => {
+  ])("is rejected by every call if a rule reads the request: %s", async (_what, request, message) => {
     const accepted =
       'an object such as { remoteAddress: "192.0.2.7" }, or {} if nothing is known about it; ' +
       'a string or a number if "fields" has a function that reads it'
@@ -181,7 +181,7 @@ describe("a request that is none", () => {
     ["a function that makes those functions reads", { ...given, field: "user", fields: () => String }],
     ["no rule reads", { ...given, field: "service" }],
     ["none of several rules reads", { rules: [whole, { ...whole, name: "daily", window: "1 day" }] }],
-  ])("is a request where %s it", async (_who, options) => {
+  ])("is accepted if %s it", async (_who, options) => {
     for (const request of ["alice", 7, undefined]) {
       const limiter = createLimiter<unknown>(options)
       for (const call of CALLS) await ask(limiter as Limiter, call, request)

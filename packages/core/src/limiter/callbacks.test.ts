@@ -36,7 +36,7 @@ describe("the cost of a request", () => {
       ['returned "3"', () => "3"],
       ["returned Infinity", () => Number.POSITIVE_INFINITY],
     ]),
-  )("counts 1 when its function %s, said once", (what, cost) => {
+  )("is 1 if its function %s, reported once", (what, cost) => {
     const { said, warner: to } = warner()
     const unitsOf = compileUnits(cost, to)
     expect([unitsOf({}), unitsOf({})]).toEqual([1, 1])
@@ -45,20 +45,20 @@ describe("the cost of a request", () => {
     ])
   })
 
-  it("is what the function yields for the request", () => {
+  it("is the return value of the function for the request", () => {
     const { said, warner: to } = warner()
     const unitsOf = compileUnits(({ size }: { size: number }) => size, to)
     expect([0, 3, Number.MAX_SAFE_INTEGER].map((size) => unitsOf({ size }))).toEqual([0, 3, 2 ** 53 - 1])
     expect(said).toEqual([])
   })
 
-  it("is units from 0 up and below 2^53", () => {
+  it("is a number of units from 0 to below 2^53", () => {
     expect([0, 1, 2 ** 53 - 1].map(isUnits)).toEqual([true, true, true])
     expect([-1, 0.5, 2 ** 53, Number.NaN, "1", undefined, 1n].some(isUnits)).toBe(false)
   })
 })
 
-it("a function of the app that answers with a promise leaves no rejection over", async () => {
+it("a promise from a function of the app causes no unhandled rejection", async () => {
   const unhandled: unknown[] = []
   const listen = (reason: unknown): number => unhandled.push(reason)
   process.on("unhandledRejection", listen)
@@ -70,8 +70,8 @@ it("a function of the app that answers with a promise leaves no rejection over",
   expect([said.length, unhandled]).toEqual([2, []])
 })
 
-describe("a yes-or-no function of the app", () => {
-  it.each(WRONG.concat([["returned 1", () => 1]]))("says no when it %s, said once", (what, test) => {
+describe("a boolean function of the app", () => {
+  it.each(WRONG.concat([["returned 1", () => 1]]))("returns false if it %s, reported once", (what, test) => {
     const { said, warner: to } = warner()
     const says = compileTest("skip", test, "the request is counted", to)
     expect([says(), says()]).toEqual([false, false])
@@ -80,7 +80,7 @@ describe("a yes-or-no function of the app", () => {
     ])
   })
 
-  it("says what it yields for its arguments, and no when there is none", () => {
+  it("returns its result for the given arguments, and false if there is no function", () => {
     const { said, warner: to } = warner()
     const says = compileTest(
       "refundWhen",

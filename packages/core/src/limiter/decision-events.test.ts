@@ -10,7 +10,7 @@ const open = () => {
   return { events, decisionEvents: new DecisionEvents(events) }
 }
 
-it("tells nobody where nobody listens, and reads no clock", () => {
+it("emits nothing and reads no clock without a listener", () => {
   const { events, decisionEvents } = open()
   expect(decisionEvents.start()).toBeUndefined()
   const told: unknown[] = []
@@ -20,7 +20,7 @@ it("tells nobody where nobody listens, and reads no clock", () => {
   expect(told).toEqual([])
 })
 
-it("tells of a value, and of what a promise yields", async () => {
+it("emits an event for a value and for the value of a promise", async () => {
   const { events, decisionEvents } = open()
   const told: [string, DecisionCall["operation"]][] = []
   events.on("decision", (_decision, request, { operation, durationMs }) => {

@@ -29,13 +29,13 @@ const SHAPES: readonly (readonly [string, (request: Request) => unknown])[] = [
 ]
 
 describe.each(SHAPES)("the built-in fields of %s", (_shape, shaped) => {
-  it("tell clients apart by a header, whatever its case in the rule", async () => {
+  it("distinguish clients by a header, whatever its case in the rule", async () => {
     const { admits } = limiterOf({ field: "header:X-API-Key" })
     const [a, b] = [shaped(requestOf({ "X-Api-Key": "a" })), shaped(requestOf({ "x-api-key": "b" }))]
     expect(await admits(a, a, b, b)).toEqual([true, false, true, false])
   })
 
-  it("tell clients apart by a cookie", async () => {
+  it("distinguish clients by a cookie", async () => {
     const { admits } = limiterOf({ field: "cookie:session" })
     const of = (session: string) => shaped(requestOf({ cookie: `theme=dark; session=${session}` }))
     expect(await admits(of("1"), of("1"), of("2"))).toEqual([true, false, true])
@@ -57,7 +57,7 @@ describe.each(SHAPES)("the built-in fields of %s", (_shape, shaped) => {
     expect(await admits(login, login, ...others)).toEqual([true, false, true, true])
   })
 
-  it("read the client's address from what a trusted proxy has written", async () => {
+  it("read the client's address from the header of a trusted proxy", async () => {
     const { admits } = limiterOf({ field: "ip", trustedProxies: 1 })
     const of = (address: string) => shaped(requestOf({ "x-forwarded-for": `198.51.100.9, ${address}` }))
     expect(await admits(of("192.0.2.1"), of("192.0.2.1"), of("192.0.2.2"))).toEqual([true, false, true])
@@ -74,7 +74,7 @@ describe.each(SHAPES)("the built-in fields of %s", (_shape, shaped) => {
 })
 
 describe("a request of the fetch API", () => {
-  it("is what the app's own functions get", async () => {
+  it("is passed to the app's own functions", async () => {
     const request = requestOf({ "x-user": "7" })
     const seen: unknown[] = []
     const user = (given: unknown) => {
@@ -86,7 +86,7 @@ describe("a request of the fetch API", () => {
     expect(seen[0]).toBe(request)
   })
 
-  it("counts by the address given beside its members, or by its socket's", async () => {
+  it("is counted by the address that is passed with it, or by the address of its socket", async () => {
     const { admits } = limiterOf({ field: "ip" })
     const { headers } = requestOf({})
     const of = (remoteAddress: string) => ({ headers, remoteAddress })
@@ -97,7 +97,7 @@ describe("a request of the fetch API", () => {
     ])
   })
 
-  it("has no parsed body, which is warned of, unless the app gives one", async () => {
+  it("has no parsed body unless the app passes one, and logs a warning", async () => {
     const { admits, warnings } = limiterOf({ field: "body:user", onMissing: "skip" })
     const post = requestOf({ "content-length": "3" }, "/", { method: "POST", body: "u=1" })
     const bodiless = { headers: new Headers({ "content-length": "3" }), body: post.body }
@@ -115,7 +115,7 @@ describe("a request of the fetch API", () => {
     expect(warnings).toEqual(["SLUICE_BODY_NOT_PARSED"])
   })
 
-  it("keeps cookies that the app has parsed, and reads the header beside a cookie store", async () => {
+  it("keeps parsed cookies of the app, and reads the header if the app only has a cookie store", async () => {
     const { admits } = limiterOf({ field: "cookie:session" })
     const headers = new Headers({ cookie: "session=1" })
     const store = new Map([["session", "3"]])
@@ -124,7 +124,7 @@ describe("a request of the fetch API", () => {
     ).toEqual([true, false, true])
   })
 
-  it("can be peeked, reset and acquired by", async () => {
+  it("works with peek, reset and acquire", async () => {
     const { limiter, admits } = limiterOf({ field: "header:x-key" })
     const [a, b] = [requestOf({ "x-key": "a" }), requestOf({ "x-key": "b" })]
     expect(await admits(a, b)).toEqual([true, true])
@@ -134,14 +134,14 @@ describe("a request of the fetch API", () => {
     expect((await limiter.acquire(a)).allowed).toBe(true)
   })
 
-  it("takes a header named __proto__ for a header", async () => {
+  it("reads a header named __proto__ like any other header", async () => {
     const { admits } = limiterOf({ field: "header:__proto__" })
     const of = (value: string) => ({ headers: new Map([["__proto__", value]]) })
     expect(await admits(of("1"), of("1"), of("2"))).toEqual([true, false, true])
   })
 })
 
-it("has no headers when reading them throws", async () => {
+it("has no headers if reading them throws", async () => {
   const { admits } = limiterOf({ field: "ip" })
   const of = (remoteAddress: string) => ({
     remoteAddress,

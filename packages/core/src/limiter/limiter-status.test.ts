@@ -10,13 +10,13 @@ import { createLimiter } from "./create-limiter.ts"
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 
 describe("the status of a limiter", () => {
-  it("tells whose it is, and no breakers where the store has none", () => {
+  it("contains the service, and no breakers if the store has none", () => {
     const limiter = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
     expect(limiter.status).toStrictEqual({ service: "shop", waiting: 0 })
     expect(createLimiter({ limit: 1, window: "1 minute" }).status.service).toBe("default")
   })
 
-  it("tells the breakers that the store says are open now", () => {
+  it("contains the breakers that the store reports as open", () => {
     const store = Object.assign(memoryStore(), { openBreakers: 2 })
     const limiter = createLimiter({ limit: 1, window: "1 minute", store })
     expect(limiter.status.openBreakers).toBe(2)
@@ -24,7 +24,7 @@ describe("the status of a limiter", () => {
     expect(limiter.status.openBreakers).toBe(0)
   })
 
-  it("tells how many wait, until each has its decision or has given up", async () => {
+  it("counts the waiting requests until each is decided or gives up", async () => {
     const clock = manualClock()
     const limiter = createLimiter({ limit: 1, window: "1 second", algorithm: "fixed-window", clock })
     const gaveUp = new AbortController()
@@ -60,7 +60,7 @@ describe("a limiter", () => {
     expect(listening.size).toBe(0)
   })
 
-  it("that cannot be made does not listen to its store", () => {
+  it("does not listen to its store if it cannot be created", () => {
     const { listening, store } = watchedStore()
     const make = () => createLimiter({ name: "taken", limit: 1, window: "1 minute", store })
     make()
@@ -69,8 +69,8 @@ describe("a limiter", () => {
   })
 })
 
-describe("the end of a limiter", () => {
-  it("is told to who listens, once, as the last event", async () => {
+describe("the close event of a limiter", () => {
+  it("is emitted once, as the last event", async () => {
     const limiter = createLimiter({ limit: 1, window: "1 minute" })
     const told: string[] = []
     limiter.on("decision", () => void told.push("decision"))
@@ -81,7 +81,7 @@ describe("the end of a limiter", () => {
     expect(told).toEqual(["decision", "closed"])
   })
 
-  it("is the last event of one whose store answers later, too", async () => {
+  it("is the last event of a limiter whose store answers later, too", async () => {
     const told: string[] = []
     let answer = (_answers: readonly StoreResult[]): void => undefined
     const answers = new Promise<readonly StoreResult[]>((resolve) => {
@@ -107,7 +107,7 @@ describe("the end of a limiter", () => {
 })
 
 describe("the status of rules", () => {
-  it("has no password in the problems of a custom source", async () => {
+  it("redacts passwords in the problems of a custom source", async () => {
     const message = "redis://user:S3cret@host cannot be read"
     const limiter = createLimiter({
       rules: {

@@ -49,7 +49,7 @@ const KINDS: [string, Partial<Rule>][] = [
   ["leaky-bucket", { algorithm: "leaky-bucket" }],
 ]
 
-it("keeps a hundred thousand clients at most while the store is gone, so that an outage is no lack of memory", async () => {
+it("keeps at most 100,000 clients while the store is gone, so that an outage does not exhaust the memory", async () => {
   const limiter = createLimiter<{ readonly remoteAddress: string }>({
     ...{ name: "r", limit: 2, window: "1 hour", store: down(), service: "test" },
     ...{ clock: manualClock(), logger: QUIET },
@@ -63,13 +63,13 @@ it("keeps a hundred thousand clients at most while the store is gone, so that an
 }, 60_000)
 
 describe.each(KINDS)("while the store is gone, one of four instances with a %s of 8", (_name, rule) => {
-  it("admits its part", async () => {
+  it("admits its share", async () => {
     expect(await instanceOf(4, rule).admitted()).toBe(2)
     expect(await instanceOf(1, rule).admitted()).toBe(8)
     expect(await instanceOf(100, rule).admitted()).toBe(1)
   })
 
-  it("admits one request of any cost that the whole limit admits, and says when the next one fits", async () => {
+  it("admits one request of any cost within the whole limit, and says when the next one fits", async () => {
     for (const cost of [1, 2, 3, 7, 8]) {
       const { clock, decide } = instanceOf(4, rule)
       while ((await decide(cost)).allowed);
@@ -82,11 +82,11 @@ describe.each(KINDS)("while the store is gone, one of four instances with a %s o
     }
   })
 
-  it("never admits a cost that the whole limit does not", async () => {
+  it("never admits a cost above the whole limit", async () => {
     expect(await instanceOf(4, rule).decide(9)).toMatchObject({ refusal: "cost", retryAfterMs: Infinity })
   })
 
-  it("admits its part of what a soft rule admits above the limit, and any cost that it would admit at all", async () => {
+  it("admits its share above the limit of a soft rule, and any single cost within the soft ceiling", async () => {
     const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
     const { decide } = instanceOf(4, soft)
     const over: boolean[] = []
@@ -98,7 +98,7 @@ describe.each(KINDS)("while the store is gone, one of four instances with a %s o
     expect(await instanceOf(4, soft).decide(17)).toMatchObject({ refusal: "cost" })
   })
 
-  it("admits its part of what an elastic rule admits above the limit while there is capacity to spare", async () => {
+  it("admits its share above the limit of an elastic rule while there is spare capacity", async () => {
     let isSpare = true
     const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => isSpare } } as const
     expect(await instanceOf(4, elastic).admitted()).toBe(4)
@@ -108,7 +108,7 @@ describe.each(KINDS)("while the store is gone, one of four instances with a %s o
     expect(await instanceOf(4, elastic).decide(16)).toMatchObject({ refusal: "quota", retryAfterMs: SECOND })
   })
 
-  it("grants its part and no more of as many units as there are, so that all together grant the limit", async () => {
+  it("grants at most its share, so that all instances together grant the limit", async () => {
     let all = 0
     for (let i = 0; i < 4; i++) all += await instanceOf(4, rule).granted(8)
     expect(all).toBe(8)
@@ -125,7 +125,7 @@ describe.each(KINDS)("while the store is gone, one of four instances with a %s o
     expect([await granted(2), await granted(), await granted()]).toEqual([2, 1, 0])
   })
 
-  it("grants its part of what is admitted above the limit, and one unit where that is more than its part", async () => {
+  it("grants its share of the units above the limit, or one unit if the share is smaller", async () => {
     const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
     expect(await instanceOf(4, soft).granted()).toBe(4)
     const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => true } } as const
@@ -134,7 +134,7 @@ describe.each(KINDS)("while the store is gone, one of four instances with a %s o
     expect(await instanceOf(4, { ...soft, cost: 9 }).granted()).toBe(1)
   })
 
-  it("says when the next unit fits, where there is none to grant", async () => {
+  it("says when the next unit fits, if none can be granted", async () => {
     const { limiter, clock, granted } = instanceOf(4, rule)
     await granted()
     const { allowed, refusal, retryAfterMs, degraded } = await limiter.takeUpTo({}, 8)
@@ -145,7 +145,7 @@ describe.each(KINDS)("while the store is gone, one of four instances with a %s o
     expect(await granted()).toBeGreaterThan(0)
   })
 
-  it("peeks as it would decide", async () => {
+  it("peeks at the result that decide would return", async () => {
     const { decide, peek } = instanceOf(4, rule)
     expect([(await peek(7)).allowed, (await decide(7)).allowed, (await peek()).allowed]).toEqual([
       true,
@@ -160,18 +160,15 @@ describe("while the store is gone, one of four instances with a bucket", () => {
     ["token-bucket", { algorithm: "token-bucket" }],
     ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
     ["leaky-bucket", { algorithm: "leaky-bucket" }],
-  ])(
-    "has its part of the burst and of what comes back, whatever a request costs: %s",
-    async (_name, rule) => {
-      const { clock, admitted } = instanceOf(4, { ...rule, burst: 40 })
-      expect(await admitted()).toBe(10)
-      clock.advance(SECOND)
-      expect(await admitted()).toBe(2)
-      const dear = instanceOf(4, { ...rule, burst: 40 })
-      expect((await dear.decide(36)).allowed).toBe(true)
-      // 36 units come back at 2 per second, the rate of a quarter of the limit.
-      expect(await dear.decide(36)).toMatchObject({ refusal: "quota", retryAfterMs: 18 * SECOND })
-      expect(await instanceOf(4, { ...rule, burst: 40 }).decide(41)).toMatchObject({ refusal: "cost" })
-    },
-  )
+  ])("has its share of the burst and of the refill, whatever a request costs: %s", async (_name, rule) => {
+    const { clock, admitted } = instanceOf(4, { ...rule, burst: 40 })
+    expect(await admitted()).toBe(10)
+    clock.advance(SECOND)
+    expect(await admitted()).toBe(2)
+    const dear = instanceOf(4, { ...rule, burst: 40 })
+    expect((await dear.decide(36)).allowed).toBe(true)
+    // 36 units come back at 2 per second, the rate of a quarter of the limit.
+    expect(await dear.decide(36)).toMatchObject({ refusal: "quota", retryAfterMs: 18 * SECOND })
+    expect(await instanceOf(4, { ...rule, burst: 40 }).decide(41)).toMatchObject({ refusal: "cost" })
+  })
 })

@@ -61,7 +61,7 @@ async function remainingOf(limiter: Limiter, request: RequestFacts = ALICE): Pro
 }
 
 describe("one rule", () => {
-  it("admits up to the limit, and tells the first millisecond at which the refused would be admitted", async () => {
+  it("admits up to the limit, and says in which millisecond the refused request would be admitted", async () => {
     const rows = await ledger(limiterWith({ limit: 3, window: "1 minute" }), [
       [0, 1],
       [0, 2],
@@ -86,7 +86,7 @@ describe("one rule", () => {
     ])
   })
 
-  it("starts anew with each window when the window is fixed", async () => {
+  it("starts again with each fixed window", async () => {
     const rows = await ledger(limiterWith({ limit: 2, window: "1s", algorithm: "fixed-window" }), [
       [400, 1],
       [999, 1],
@@ -103,7 +103,7 @@ describe("one rule", () => {
     ])
   })
 
-  it("yields a whole decision when it admits", async () => {
+  it("returns a complete decision when it admits", async () => {
     const { limiter, clock } = limiterWith({ limit: 10, window: "1 minute", name: "all" })
     await limiter.decide(ALICE, { cost: 4 })
     clock.advance(30_000)
@@ -141,7 +141,7 @@ describe("one rule", () => {
     })
   })
 
-  it("yields a whole decision when it refuses, with the units that are left", async () => {
+  it("returns a complete decision when it refuses, with the units that are left", async () => {
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", rejectionMessage: "slow down" })
     await limiter.decide(ALICE, { cost: 8 })
     const { checks, ...decision } = await limiter.decide(ALICE, { cost: 3 })
@@ -166,7 +166,7 @@ describe("one rule", () => {
     ])
   })
 
-  it("counts each client by itself, and by its address unless it is told otherwise", async () => {
+  it("counts each client separately, by address unless configured otherwise", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m" })
     const verdicts: boolean[] = []
     for (const request of [ALICE, BOB, ALICE, {}, {}]) {
@@ -177,7 +177,7 @@ describe("one rule", () => {
   })
 
   it.each([[], new Date(0), Object.create(null)])(
-    "decides on %o, of which it knows nothing",
+    "decides on %o, which has no known data",
     async (request) => {
       const { limiter } = limiterWith({ limit: 1, window: "1m" })
       expect(await limiter.decide(request)).toMatchObject({ allowed: true, remaining: 0 })
@@ -282,7 +282,7 @@ describe("several rules", () => {
       0,
       "b",
     ],
-  ])("lets bind, when it admits, %s", async (_what, limits, cost, binding) => {
+  ])("an admission is bound by %s", async (_what, limits, cost, binding) => {
     const names = ["a", "b"]
     const { limiter } = limiterWith({
       rules: limits.map(([limit, each], i) => ({
@@ -296,7 +296,7 @@ describe("several rules", () => {
     expect((await limiter.decide(ALICE, { cost })).policy).toBe(binding)
   })
 
-  it("admits a request that no rule is for, without a limit and without asking the store", async () => {
+  it("admits a request without a matching rule, without a limit and without asking the store", async () => {
     const { store, takes } = recordingStore()
     const { limiter } = limiterWith({
       store,
@@ -318,7 +318,7 @@ describe("several rules", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
   })
 
-  it("asks the store once for all of them", async () => {
+  it("asks the store once for all rules", async () => {
     const { store, takes } = recordingStore()
     const { limiter } = limiterWith({ store, rules })
     await limiter.decide(ALICE)
@@ -331,7 +331,7 @@ describe("several rules", () => {
   })
 })
 
-describe("what a request costs", () => {
+describe("the cost of a request", () => {
   const rules = [
     { name: "single", field: "service", limit: 100, window: "1m" },
     { name: "triple", field: "service", limit: 100, window: "1m", cost: 3 },
@@ -341,7 +341,7 @@ describe("what a request costs", () => {
     return (await limiter.decide(ALICE, cost === undefined ? {} : { cost })).checks.map((check) => check.cost)
   }
 
-  it("is 1, the option's, the function's or the caller's, times each rule's own", async () => {
+  it("is 1, or the cost of the option, the function or the caller, times the cost of each rule", async () => {
     expect(await costs({})).toEqual([1, 3])
     expect(await costs({ cost: 2 })).toEqual([2, 6])
     expect(await costs({ cost: () => 4 })).toEqual([4, 12])
@@ -350,7 +350,7 @@ describe("what a request costs", () => {
     expect(await costs({ cost: 0 })).toEqual([0, 0])
   })
 
-  it("takes nothing and is admitted at 0, by an exhausted rule too", async () => {
+  it("of 0 is admitted and takes nothing, even under an exhausted rule", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m" })
     await limiter.decide(ALICE)
     expect(await limiter.decide(ALICE, { cost: 0 })).toMatchObject({ allowed: true, cost: 0, remaining: 0 })
@@ -368,7 +368,7 @@ describe("what a request costs", () => {
     {},
     Object.create(null),
     Symbol("s"),
-  ])("rejects a caller's cost that is none, %#, and takes nothing", async (cost) => {
+  ])("is rejected if a caller's cost is invalid, %#, and takes nothing", async (cost) => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     for (const ask of ["decide", "enforce", "peek"] as const) {
       const error: unknown = await limiter[ask](ALICE, { cost: cost as number }).catch((thrown) => thrown)
@@ -384,7 +384,7 @@ describe("what a request costs", () => {
     expect(await remainingOf(limiter)).toEqual([5])
   })
 
-  it("is refused for ever above the limit of any rule, before the store is asked", async () => {
+  it("is refused forever above the limit of any rule, without asking the store", async () => {
     const { store, takes, peeks } = recordingStore()
     const { limiter } = limiterWith({
       store,
@@ -407,7 +407,7 @@ describe("what a request costs", () => {
     expect((await limiter.decide(ALICE, { cost: 3 })).allowed).toBe(true)
   })
 
-  it("is held below 2^53 however large both factors are", async () => {
+  it("is capped below 2^53, however large both factors are", async () => {
     const { limiter } = limiterWith({ limit: 10, window: "1m", cost: () => 2 ** 52 })
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "cost" })
     const { limiter: other } = limiterWith({
@@ -419,7 +419,7 @@ describe("what a request costs", () => {
 })
 
 describe("enforce", () => {
-  it("yields the decision when it admits, and rejects with it when it refuses", async () => {
+  it("resolves with the decision when it admits, and rejects with it when it refuses", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m", name: "one" })
     expect(await limiter.enforce(ALICE)).toMatchObject({ allowed: true, cost: 1 })
     const error: unknown = await limiter.enforce(ALICE).catch((thrown) => thrown)
@@ -432,7 +432,7 @@ describe("enforce", () => {
     })
   })
 
-  it("says so when the request can never succeed", async () => {
+  it("rejects with a specific message if the request can never succeed", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m", name: "one" })
     await expect(limiter.enforce(ALICE, { cost: 2 })).rejects.toThrow(
       'Refused by rate limit "one" (cost): this request can never succeed.',
@@ -441,7 +441,7 @@ describe("enforce", () => {
 })
 
 describe("peek", () => {
-  it("yields the decision that decide would make, taking nothing, by asking the store", async () => {
+  it("returns the decision of decide without taking anything, after asking the store", async () => {
     const { store, takes, peeks } = recordingStore()
     const { limiter } = limiterWith({ store, limit: 2, window: "1m" })
     for (let i = 0; i < 3; i++) {
@@ -452,7 +452,7 @@ describe("peek", () => {
     expect(await limiter.peek(ALICE)).toMatchObject({ allowed: false, retryAfterMs: 60_001 })
   })
 
-  it("tells of every rule by itself", async () => {
+  it("reports every rule separately", async () => {
     const { limiter } = limiterWith({
       rules: [
         { name: "tight", field: "service", limit: 1, window: "1m" },
@@ -467,7 +467,7 @@ describe("peek", () => {
     ])
   })
 
-  it("admits what decide does not count", async () => {
+  it("admits a request that decide does not count", async () => {
     const skipping = limiterWith({ limit: 1, window: "1m", skip: ({ method }) => method === "HEAD" }).limiter
     const disabled = limiterWith({ limit: 1, window: "1m", enabled: false }).limiter
     expect((await skipping.peek({ method: "HEAD" })).policy).toBe("")
@@ -487,7 +487,7 @@ describe("enabled: false", () => {
   const same = { limit: 1, window: "1m", service: "shop", logger: QUIET } as const
 
   it.each(["before", "after"])(
-    "claims no rule names: made %s an enabled one on the same store",
+    "does not claim rule names: created %s an enabled one on the same store",
     async (when) => {
       const clock = manualClock()
       const store = memoryStore({ clock })
@@ -507,7 +507,7 @@ describe("enabled: false", () => {
     },
   )
 
-  it("calls nothing of its store", async () => {
+  it("calls no method of its store", async () => {
     const asked: string[] = []
     const inner = methodsOf(memoryStore())
     const called = (name: string) => () => {
@@ -529,7 +529,7 @@ describe("enabled: false", () => {
     expect(asked).toEqual([])
   })
 
-  it("admits everything uncounted, and never asks the store", async () => {
+  it("admits every request uncounted, without asking the store", async () => {
     const { store, takes } = recordingStore()
     const { limiter } = limiterWith({ store, limit: 1, window: "1m", enabled: false, deny: ["192.0.2.1"] })
     for (let i = 0; i < 3; i++)
@@ -548,7 +548,7 @@ describe("refund", () => {
       ],
     })
 
-  it("gives the units back to every rule, once", async () => {
+  it("returns the units to every rule, once", async () => {
     const { limiter } = setUp()
     await limiter.decide(ALICE)
     const decision = await limiter.decide(ALICE, { cost: 2 })
@@ -560,7 +560,7 @@ describe("refund", () => {
     expect(await remainingOf(limiter)).toEqual([8, 19, 0])
   })
 
-  it("gives back to the window that they were taken in, and nothing when it has passed", async () => {
+  it("returns units to the window in which they were taken, and nothing after it has passed", async () => {
     const { limiter, clock } = limiterWith({ limit: 10, window: "1 minute" })
     const first = await limiter.decide(ALICE, { cost: 6 })
     clock.advance(MINUTE)
@@ -574,7 +574,7 @@ describe("refund", () => {
     expect(await remainingOf(limiter)).toEqual([7])
   })
 
-  it("gives nothing back for a refused request or a decision on no rule, nor for a copy, which it refuses", async () => {
+  it("returns nothing for a refused request or a decision without a rule, and rejects a copy", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m", skip: ({ method }) => method === "HEAD" })
     const admitted = await limiter.decide(ALICE, { cost: 5 })
     const others: Decision[] = [
@@ -599,7 +599,7 @@ describe("refund", () => {
     expect(await remainingOf(limiter)).toEqual([5])
   })
 
-  it("and settling take no decision of another limiter, on one store or not", async () => {
+  it("and settle reject a decision of another limiter, on the same store or not", async () => {
     const { store } = recordingStore()
     const one = limiterWith({ store, limit: 5, window: "1m", name: "one" }).limiter
     const others = [
@@ -623,7 +623,7 @@ describe("refund", () => {
     await others[0]?.refund(decision)
   })
 
-  it("takes no decision that another limiter has made without its store", async () => {
+  it("rejects a decision that another limiter made without its store", async () => {
     const gone = { ...recordingStore().store, take: () => Promise.reject(new Error("gone")) }
     const one = limiterWith({ store: gone, limit: 5, window: "1m", name: "one" }).limiter
     const other = limiterWith({ limit: 5, window: "1m" }).limiter
@@ -634,7 +634,7 @@ describe("refund", () => {
     expect((await one.decide(ALICE)).remaining).toBe(4)
   })
 
-  it("rejects when the store does", async () => {
+  it("rejects if the store does", async () => {
     const { store } = recordingStore()
     const { limiter } = limiterWith({
       store: { ...store, refund: () => Promise.reject(new Error("gone")) },
@@ -659,20 +659,20 @@ describe("reset", () => {
     return { limiter, post }
   }
 
-  it("forgets the counters of this request's client, and no whole-service one", async () => {
+  it("resets the counters of this request's client, but not those of the whole service", async () => {
     const { limiter, post } = await setUp()
     await limiter.reset(post)
     expect(await remainingOf(limiter, post)).toEqual([5, 5, 46])
     expect(await remainingOf(limiter, { ...BOB, method: "POST" })).toEqual([3, 3, 46])
   })
 
-  it("forgets what rules for other requests count too: an operator knows the address and no more", async () => {
+  it("resets the counters of rules for other requests too, because an operator knows only the address", async () => {
     const { limiter, post } = await setUp()
     await limiter.reset(ALICE)
     expect(await remainingOf(limiter, post)).toEqual([5, 5, 46])
   })
 
-  it("asks no limit function, which would get what is no request of the app", async () => {
+  it("does not call the limit function, because the facts are not a request of the app", async () => {
     const plans = { free: 1 }
     const limit = (request: RequestFacts & { plan?: "free" }) => plans[request.plan as "free"]
     const said: string[] = []
@@ -690,7 +690,7 @@ describe("reset", () => {
     expect(said).toEqual([])
   })
 
-  it("forgets the counters of the rules named, and only theirs; a whole-service one too", async () => {
+  it("resets only the counters of the named rules, including those of the whole service", async () => {
     const { limiter, post } = await setUp()
     await limiter.reset(post, { policies: ["posts"] })
     expect(await remainingOf(limiter, post)).toEqual([3, 5, 46])
@@ -701,7 +701,7 @@ describe("reset", () => {
     expect(await remainingOf(limiter, post)).toEqual([4, 4, 49])
   })
 
-  it("rejects names that no rule has, all of them, and forgets nothing", async () => {
+  it("rejects unknown rule names, all of them, and resets nothing", async () => {
     const { limiter, post } = await setUp()
     const error: unknown = await limiter.reset(post, { policies: ["client", "cleint", "x"] }).catch((e) => e)
     expect(error).toBeInstanceOf(InvalidOptionError)
@@ -719,7 +719,7 @@ describe("reset", () => {
     expect(await remainingOf(limiter, post)).toEqual([3, 3, 46])
   })
 
-  it("has no counter to forget of a client that lacks the field", async () => {
+  it("has no counter to reset for a client without the field", async () => {
     const { store } = recordingStore()
     let asked = 0
     const { limiter } = limiterWith({
@@ -736,7 +736,7 @@ describe("reset", () => {
     expect(asked).toBe(1)
   })
 
-  it("lets a client in again that was refused", async () => {
+  it("admits a refused client again", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m" })
     await limiter.decide(ALICE)
     expect((await limiter.decide(ALICE)).allowed).toBe(false)
@@ -746,7 +746,7 @@ describe("reset", () => {
 })
 
 describe("close", () => {
-  it("ends the limiter: everything rejects afterwards, and closing again is nothing", async () => {
+  it("makes every later call reject, and is idempotent", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     const decision = await limiter.decide(ALICE)
     await limiter.close()
@@ -765,7 +765,7 @@ describe("close", () => {
     }
   })
 
-  it("closes the store that it made, and no other", async () => {
+  it("closes the store that the limiter created, and no other", async () => {
     const { store } = recordingStore()
     let closed = 0
     const { limiter } = limiterWith({
@@ -783,7 +783,7 @@ describe("close", () => {
     expect(() => own.options.store.take([[]])).toThrow(ClosedError)
   })
 
-  it("tells its listeners nothing more", async () => {
+  it("emits no more events", async () => {
     const store = memoryStore({ maxKeys: 1, clock: manualClock() })
     const { limiter } = limiterWith({ store, limit: 1, window: "1m" })
     const { limiter: busy } = limiterWith({ store, limit: 1, window: "1m", name: "other" })
@@ -804,12 +804,12 @@ describe("close", () => {
 })
 
 describe("ready", () => {
-  it("resolves at once where the rules are in code", async () => {
+  it("resolves at once if the rules are in code", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     await expect(limiter.ready()).resolves.toBeUndefined()
   })
 
-  it("rejects with the reason of a signal that has been aborted", async () => {
+  it("rejects with the reason of an aborted signal", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     await expect(limiter.ready({ signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
   })
@@ -820,7 +820,7 @@ describe("two limiters on one store", () => {
     `Wrong options: name: another limiter already counts rule "${name}" of service "${service}" on this store; ` +
     "accepted: another name or service, or one limiter for both mounts: rateLimit({ limiter })"
 
-  it("may not count under one name", async () => {
+  it("must not use the same rule name", async () => {
     const store = memoryStore()
     const rules = [{ name: "a", field: "service", limit: 5, window: "1m" }]
     const { limiter } = limiterWith({ store, rules })
@@ -834,7 +834,7 @@ describe("two limiters on one store", () => {
     expect(() => limiterWith({ store, rules })).not.toThrow()
   })
 
-  it("may be of two services, or have stores of their own", () => {
+  it("may use the same rule name with different services or separate stores", () => {
     const store = memoryStore()
     limiterWith({ store, limit: 5, window: "1m" })
     expect(() => limiterWith({ store, limit: 5, window: "1m", service: "other" })).not.toThrow()
@@ -844,7 +844,7 @@ describe("two limiters on one store", () => {
     expect(() => limiterWith({ store, limit: 5, window: "1m", service: "7" })).toThrow(taken("ip-1m", "7"))
   })
 
-  it("count apart, by name and by service", async () => {
+  it("count separately, by name and by service", async () => {
     const store = memoryStore({ clock: manualClock() })
     const each = [{ name: "a" }, { name: "b" }, { name: "a", service: "s" }].map(
       (own) => limiterWith({ store, limit: 1, window: "1m", ...own }).limiter,
@@ -853,7 +853,7 @@ describe("two limiters on one store", () => {
     for (const limiter of each) expect((await limiter.decide(ALICE)).allowed).toBe(false)
   })
 
-  it("share nothing between a field's value and another rule's", async () => {
+  it("do not mix the value of a field with another rule's name", async () => {
     const { limiter } = limiterWith({
       rules: [
         { name: "by-a", limit: 1, window: "1m", field: "header:a" },
@@ -866,7 +866,7 @@ describe("two limiters on one store", () => {
 })
 
 describe("events", () => {
-  it("tell of every decision with its request, until the listener is taken off", async () => {
+  it("report every decision with its request, until the listener is removed", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m" })
     const heard: [boolean, RequestFacts][] = []
     const listen = ({ allowed }: Decision, request: RequestFacts) => heard.push([allowed, request])
@@ -884,7 +884,7 @@ describe("events", () => {
     expect(heard).toHaveLength(2)
   })
 
-  it("tell which call a decision answers, and how long that took", async () => {
+  it("report which call made a decision, and how long it took", async () => {
     const { limiter } = limiterWith({ limit: 9, window: "1m" })
     const heard: DecisionCall[] = []
     limiter.on("decision", (_decision, _request, call) => heard.push(call))
@@ -901,7 +901,7 @@ describe("events", () => {
     }
   })
 
-  it("tell of a decision by a store that answers later", async () => {
+  it("report a decision of a store that answers later", async () => {
     const { store } = recordingStore()
     const { limiter } = limiterWith({
       store: { ...store, take: async (requests) => store.take(requests) },
@@ -915,7 +915,7 @@ describe("events", () => {
     expect(heard).toEqual([true, false])
   })
 
-  it("hurt no request when a listener throws, at once or later", async () => {
+  it("do not affect a request if a listener throws, at once or later", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     const warned: string[] = []
     limiter.on("warning", ({ code, message }) => warned.push(`${code} ${message}`))
@@ -935,7 +935,7 @@ describe("events", () => {
     ])
   })
 
-  it("are each warned of by their own name when their listeners throw", async () => {
+  it("cause a warning under their own name if their listener throws", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m" })
     const warned: string[] = []
     limiter.on("warning", ({ message }) => warned.push(message))
@@ -952,7 +952,7 @@ describe("events", () => {
     ])
   })
 
-  it("hurt nothing when it is the listener of warnings that throws", async () => {
+  it("have no effect if the listener of warnings throws", async () => {
     const { limiter } = limiterWith({ limit: 5, window: "1m", cost: () => -1 })
     let said = 0
     limiter.on("warning", () => {
@@ -964,7 +964,7 @@ describe("events", () => {
     expect(said).toBe(2)
   })
 
-  it("tell of a counter that the full store evicted while it had an effect, and warn once", async () => {
+  it("report that a full store evicted a counter that was still in use, and cause one warning", async () => {
     const { limiter, clock } = limiterWith({ limit: 1, window: "1m" })
     const small = limiterWith({ store: memoryStore({ maxKeys: 1, clock }), limit: 1, window: "1m" }).limiter
     const heard: unknown[] = []
@@ -979,8 +979,8 @@ describe("events", () => {
   })
 })
 
-describe("what a client is told is left", () => {
-  it("is what the tighter of two rules has, where both fit as many requests like this one", async () => {
+describe("the remaining units in a decision", () => {
+  it("are those of the tighter rule, if both admit the same number of such requests", async () => {
     const limiter = createLimiter({
       rules: [
         { name: "minute", field: "ip", limit: 8, window: "1m" },
@@ -1008,7 +1008,7 @@ describe("a request of Node's own http server", () => {
     expect(verdicts).toEqual([true, false, true])
   })
 
-  it("is counted by an address of its own where somebody has given it one", async () => {
+  it("is counted by an address of its own if the app has set one", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1m" })
     const from = (remoteAddress: string) => ({ remoteAddress, socket: { remoteAddress: "198.51.100.1" } })
     const verdicts: boolean[] = []
@@ -1017,7 +1017,7 @@ describe("a request of Node's own http server", () => {
   })
 })
 
-describe("a store that other processes use too", () => {
+describe("a store that is shared with other processes", () => {
   function saidWith(service: string | undefined, isShared: boolean): string[] {
     const said: string[] = []
     const log = ({ code }: { readonly code: string }, message: string) =>
@@ -1030,7 +1030,7 @@ describe("a store that other processes use too", () => {
     return said
   }
 
-  it("asks once for a service, whose name tells the counters of apps apart", () => {
+  it("asks for the service name once, which separates the counters of apps", () => {
     expect(saidWith(undefined, true)).toEqual([
       'SLUICE_DEFAULT_SERVICE: A limiter counts as service "default" in a shared store. ' +
         "Another app with a rule of the same name would use the same counters. " +

@@ -58,7 +58,7 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
     expect((await limiter.peek(ALICE, { cost: left })).allowed).toBe(true)
   })
 
-  it("is nothing when the window has passed, neither less than zero nor a charge", async () => {
+  it("has no effect after the window has passed", async () => {
     for (const used of [0, 90]) {
       const { limiter, clock, remaining } = limiterWith(rule)
       const decision = await limiter.decide(ALICE, { cost: 40 })
@@ -70,7 +70,7 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
     }
   })
 
-  it("settles once, and not after a refund, nor refunds after it", async () => {
+  it("takes effect once, and excludes a refund, as a refund excludes it", async () => {
     const { limiter, remaining } = limiterWith(rule)
     const [first, second, third] = [
       await limiter.decide(ALICE, { cost: 20 }),
@@ -96,7 +96,7 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
   ]
   // A log has an entry for each unit, so its limit cannot be large.
   it.each(kind.algorithm === "sliding-log" ? quotas.slice(0, 1) : quotas)(
-    "keeps the counter of %i in %s sound, however much is charged and however often",
+    "keeps the counter of %i in %s valid, however much is charged and however often",
     async (limit, window) => {
       const { limiter, clock } = limiterWith({ ...rule, limit, window })
       for (let i = 0; i < 20; i++) {
@@ -117,7 +117,7 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
 })
 
 describe("settling", () => {
-  it("counts the units times each rule's own cost, and the shadow rules' too that took them", async () => {
+  it("multiplies the units by each rule's own cost, including shadow rules that took units", async () => {
     const rules: Rule[] = [
       { name: "tokens", limit: 1_000, window: "1 minute", field: "ip" },
       { name: "cents", limit: 10_000, window: "1 day", field: "ip", cost: 3 },
@@ -130,7 +130,7 @@ describe("settling", () => {
     expect(await remaining()).toEqual([760, 9_280, 260])
   })
 
-  it("charges no shadow rule that would have refused, since that took nothing", async () => {
+  it("does not charge a shadow rule that would have refused, because it took nothing", async () => {
     const rules: Rule[] = [
       { name: "tokens", limit: 1_000, window: "1 minute", field: "ip" },
       { name: "tried", field: "service", limit: 50, window: "1 day", shadow: true },
@@ -142,7 +142,7 @@ describe("settling", () => {
     expect(await remaining()).toEqual([900, 50])
   })
 
-  it("goes by the units that takeUpTo has granted", async () => {
+  it("uses the units that takeUpTo has granted", async () => {
     const { limiter, remaining } = limiterWith({ limit: 100, window: "1 minute", cost: 7 })
     await limiter.decide(ALICE, { cost: 30 })
     const decision = await limiter.takeUpTo(ALICE, 90)
@@ -151,7 +151,7 @@ describe("settling", () => {
     expect(await remaining()).toEqual([45])
   })
 
-  it("is nothing for a refused decision, one of no rule, and a look, and an error for a copy", async () => {
+  it("has no effect on refusals, decisions without a rule, and peeks, and rejects a copy", async () => {
     const { limiter, remaining, returned } = limiterWith({
       limit: 10,
       window: "1 minute",
@@ -171,7 +171,7 @@ describe("settling", () => {
     expect(none.returned).toEqual([])
   })
 
-  it("asks the store nothing where exactly so much was used", async () => {
+  it("does not ask the store if exactly the reserved units were used", async () => {
     const { limiter, returned } = limiterWith({ limit: 10, window: "1 minute" })
     await limiter.settle(await limiter.decide(ALICE, { cost: 8 }), 8)
     expect(returned).toEqual([])
@@ -182,7 +182,7 @@ describe("settling", () => {
     expect(saved.returned).toEqual([])
   })
 
-  it("has who waits ask again where units come back, and not where more are charged", async () => {
+  it("makes waiting requests ask again if units are returned, and not if more are charged", async () => {
     const { limiter, calls } = limiterWith({ limit: 10, window: "1 minute" })
     const [first, second] = [
       await limiter.decide(ALICE, { cost: 5 }),
@@ -198,7 +198,7 @@ describe("settling", () => {
     expect(calls.takes).toBe(takes + 1)
   })
 
-  it("settles in the process what was counted there while the store was gone", async () => {
+  it("settles in the process if the units were counted there while the store was gone", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {
@@ -216,7 +216,7 @@ describe("settling", () => {
     expect(await limiter.peek(ALICE, { cost: 0 })).toMatchObject({ degraded: true, remaining: 7 })
   })
 
-  it("rejects with what the store rejects with, as a refund does", async () => {
+  it("rejects with the error of the store, as a refund does", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {
@@ -233,7 +233,7 @@ describe("settling", () => {
   })
 
   it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "3", undefined])(
-    "takes no %s for units, and the decision can still be settled",
+    "rejects %s as units, and the decision can still be settled",
     async (units) => {
       const { limiter, remaining } = limiterWith({ limit: 10, window: "1 minute" })
       const decision: Decision = await limiter.decide(ALICE, { cost: 8 })

@@ -109,7 +109,7 @@ describe("a store that fails", () => {
       () => new Proxy({}, { get: () => down }) as Promise<readonly StoreResult[]>,
       "The store failed: down",
     ],
-  ])("and %s makes a degraded decision, by a limiter in this process", async (_how, fault, message) => {
+  ])("that %s makes a degraded decision, by a limiter in this process", async (_how, fault, message) => {
     const { store, limiter, verdicts, errors } = setUp({ limit: 2, window: "1m" })
     store.fault = fault
     expect(await verdicts(3)).toEqual(["admit degraded", "admit degraded", "quota degraded"])
@@ -186,7 +186,7 @@ describe("a store that fails", () => {
       "a refusal of what fits",
       (answer) => [{ ...answer, granted: false, checks: [{ state: stateFrom(answer.nowMs, 0), taken: 0 }] }],
     ],
-  ])("and answers with %s is not believed", async (_what, spoil) => {
+  ])("that answers with %s is treated as failed", async (_what, spoil) => {
     const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })
     const answer: Take = ([checks = []]) =>
       spoil(sound(checks, manualClock().now())) as readonly StoreResult[]
@@ -199,7 +199,7 @@ describe("a store that fails", () => {
 
   // A database column that is null or truncated. With "00", a part has no digits, so parsing would never end.
   it.each([null, 5, [], "0", "00", ":1", "x"])(
-    "and answers with parts that are none, %j, is not believed",
+    "that answers with the invalid parts %j is treated as failed",
     async (parts) => {
       for (const algorithm of ["sliding-window-strict", "sliding-log"] as const) {
         const { store, limiter } = setUp({ limit: 2, window: "1m", algorithm })
@@ -245,12 +245,12 @@ describe("a store that fails", () => {
         return store
       },
     ],
-  ])("and is a memory store whose take %s is not believed either", async (_how, spoil) => {
+  ])("that is a memory store whose take %s is treated as failed, too", async (_how, spoil) => {
     const limiter = createLimiter({ limit: 2, window: "1m", logger: QUIET, store: spoil(memoryStore()) })
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: true, cost: 1 })
   })
 
-  it("and is a memory store whose peek has been overwritten, after it was given, is not believed either", async () => {
+  it("that is a memory store is treated as failed if its peek is overwritten later", async () => {
     const store = memoryStore()
     const limiter = createLimiter({ limit: 2, window: "1m", logger: QUIET, store })
     expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 2, degraded: false })
@@ -259,7 +259,7 @@ describe("a store that fails", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ remaining: 1, degraded: false })
   })
 
-  it("is believed when the answer is sound, at once and later", async () => {
+  it("is trusted if its answer is valid, at once or later", async () => {
     const { store, limiter, errors } = setUp({ limit: 2, window: "1m" })
     store.fault = ([checks = []]) => [sound(checks, manualClock().now())]
     expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: false })
@@ -268,7 +268,7 @@ describe("a store that fails", () => {
     expect(errors).toEqual([])
   })
 
-  it("is believed when it refuses without having looked at every counter: those it has not neither refuse nor tell", async () => {
+  it("may refuse without having read every counter: the unread ones neither refuse nor are reported", async () => {
     const { store, limiter, errors } = setUp({ rules: [rule("full", 1), rule("unseen", 9)] })
     store.fault = () => {
       const nowMs = manualClock().now()
@@ -284,7 +284,7 @@ describe("a store that fails", () => {
   })
 })
 
-describe("what is decided while the store is gone", () => {
+describe("a decision while the store is gone", () => {
   it.each<[string, LimiterOptions<RequestFacts>, string[]]>([
     ["local by default", { limit: 1, window: "1m" }, ["admit degraded", "quota degraded"]],
     [
@@ -333,7 +333,7 @@ describe("what is decided while the store is gone", () => {
     expect(await verdicts(2)).toEqual(expected)
   })
 
-  it("asks who is refused by deny to come back in a second, and names the rules that refused", async () => {
+  it('asks a client that is refused by onStoreFailure "deny" to retry in a second, and names the rules', async () => {
     const { store, limiter } = setUp({ rules: [rule("a", 9, "deny"), rule("b", 9, "local")] })
     store.fault = down
     const decision = await limiter.decide(ALICE)
@@ -341,7 +341,7 @@ describe("what is decided while the store is gone", () => {
     expect(decision.checks.map(({ policy }) => policy)).toEqual(["a"])
   })
 
-  it("claims no quota where nobody counted", async () => {
+  it("contains no quota if nothing was counted", async () => {
     const { store, limiter } = setUp({ rules: [rule("a", 9, "allow")] })
     store.fault = down
     const decision = await limiter.decide(ALICE)
@@ -349,7 +349,7 @@ describe("what is decided while the store is gone", () => {
     expect(decision.checks[0]).not.toHaveProperty("counts")
   })
 
-  it("still refuses what the store need not be asked for", async () => {
+  it("still refuses what needs no store", async () => {
     const { store, limiter, errors } = setUp({
       limit: 5,
       window: "1m",
@@ -373,7 +373,7 @@ describe("what is decided while the store is gone", () => {
     expect(all.filter((verdict) => verdict === "admit degraded")).toHaveLength(admitted)
   })
 
-  it("refuses nobody for ever for asking the wrong instance: a share fits the request at least", async () => {
+  it("never refuses a request forever, because each share fits at least one request", async () => {
     const { store, limiter } = setUp({ limit: 10, window: "1m", instances: 5 })
     store.fault = down
     expect(await limiter.decide(ALICE, { cost: 10 })).toMatchObject({
@@ -385,7 +385,7 @@ describe("what is decided while the store is gone", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, limit: 2 })
   })
 
-  it("takes together or not at all, here too", async () => {
+  it("takes from all rules or from none", async () => {
     const { store, limiter } = setUp({ rules: [rule("a", 3), rule("b", 1)] })
     store.fault = down
     await limiter.decide(ALICE)
@@ -393,7 +393,7 @@ describe("what is decided while the store is gone", () => {
     expect((await limiter.peek(ALICE)).checks.map(({ remaining }) => remaining)).toEqual([2, 0])
   })
 
-  it("never reaches the shared counters, nor do those reach it", async () => {
+  it("uses counters that are separate from the shared ones", async () => {
     const { store, limiter } = setUp({ limit: 5, window: "1m" })
     await limiter.decide(ALICE, { cost: 4 })
     store.fault = down
@@ -404,7 +404,7 @@ describe("what is decided while the store is gone", () => {
     expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 0, degraded: true })
   })
 
-  it("is given back to the local counters by a refund, once, also when the store is back", async () => {
+  it("is refunded to the local counters, once, even if the store is back", async () => {
     const { store, limiter } = setUp({ limit: 5, window: "1m" })
     store.fault = down
     const decision = await limiter.decide(ALICE, { cost: 3 })
@@ -421,14 +421,14 @@ describe("what is decided while the store is gone", () => {
     expect((await limiter.peek(ALICE)).remaining).toBe(5)
   })
 
-  it("names shadow rules that would have refused", async () => {
+  it("contains the shadow rules that would have refused", async () => {
     const { store, limiter } = setUp({ rules: [{ ...rule("trial", 1), shadow: true }, rule("real", 5)] })
     store.fault = down
     await limiter.decide(ALICE)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, shadowed: ["trial"], degraded: true })
   })
 
-  it("names shadow rules that refuse without counting as well, as it does while the store is there", async () => {
+  it("contains the shadow rules that refuse without counting, as with a store", async () => {
     const { store, limiter } = setUp({
       rules: [
         { ...rule("listed", 7), cost: 2, field: "ip", deny: ["192.0.2.1"], shadow: true },
@@ -449,7 +449,7 @@ describe("what is decided while the store is gone", () => {
 })
 
 describe("degraded and recovered", () => {
-  it("takes what the store remembers for no sign that it is there again", async () => {
+  it("do not treat the store's cached refusals as a sign of recovery", async () => {
     const { clock, store, events, verdicts } = setUp({ limit: 5, window: "1 minute" })
     store.fault = down
     await verdicts(1)
@@ -463,7 +463,7 @@ describe("degraded and recovered", () => {
     expect(events).toEqual(["degraded", "recovered"])
   })
 
-  it("are said once each, however many decisions there are", async () => {
+  it("are emitted once each, however many decisions there are", async () => {
     const { clock, store, verdicts, events } = setUp({ limit: 100, window: "1m" })
     await verdicts(2)
     expect(events).toEqual([])
@@ -485,7 +485,7 @@ describe("degraded and recovered", () => {
     expect(events).toEqual(["degraded", "recovered", "degraded"])
   })
 
-  it("wait for the last server: of a store with several, one that nobody waits for is not there again", async () => {
+  it("follow the last server: a store with several is not recovered while one has an open breaker", async () => {
     const { clock, store, verdicts, events } = setUp({ limit: 100, window: "1m" })
     store.fault = down
     await verdicts(1)
@@ -499,7 +499,7 @@ describe("degraded and recovered", () => {
     expect(events).toEqual(["degraded", "recovered"])
   })
 
-  it("go to the logger with their codes", async () => {
+  it("are logged with their codes", async () => {
     const said: unknown[] = []
     const logger = {
       warn: ({ code }: { code: string }, text: string) => said.push(["warn", code, text]),
@@ -550,7 +550,7 @@ describe("the log of outages", () => {
     return { lines, pass, events: parts.events }
   }
 
-  it("has at most one line a minute that says that the store fails, and events for each outage", async () => {
+  it("has at most one line per minute for a failing store, and one event per outage", async () => {
     const { lines, pass, events } = setUpLog()
     await pass(down, 1)
     await pass(undefined, 20)
@@ -568,7 +568,7 @@ describe("the log of outages", () => {
     expect(events).toEqual(["degraded", "recovered", "degraded", "recovered", "degraded", "recovered"])
   })
 
-  it("has an outage that began within the minute when the minute is over, if it lasts so long", async () => {
+  it("contains an outage that began within the last minute, if it outlasts that minute", async () => {
     const { lines, pass } = setUpLog()
     await pass(down, 1)
     await pass(undefined, 30)
@@ -582,7 +582,7 @@ describe("the log of outages", () => {
     ])
   })
 
-  it("has two lines in ten minutes in which the store answers every second time", async () => {
+  it("has two lines in ten minutes if every second answer of the store fails", async () => {
     const { lines, pass, events } = setUpLog()
     for (let second = 0; second < 600; second += 2) {
       await pass(down, second + 1)
@@ -594,7 +594,7 @@ describe("the log of outages", () => {
   })
 })
 
-it("a store of others that answers too late is timed by the limiter, which warns with how long it takes", async () => {
+it("the limiter times out a slow third-party store, and warns with its latency", async () => {
   const { store, limiter, verdicts } = setUp({ limit: 100_000, window: "1 minute" })
   const messages: string[] = []
   limiter.on("warning", ({ code, message }) => {
@@ -618,7 +618,7 @@ describe("store-error", () => {
   }
   const nonsense: Take = () => []
 
-  it("is told each time, unlike degraded, and by kind", async () => {
+  it("is emitted each time, unlike degraded, with its kind", async () => {
     const { store, limiter, events, verdicts } = setUp({ limit: 100, window: "1 minute" })
     const errors = listen(limiter)
     for (const fault of [down, down, hung, refuse, nonsense]) {
@@ -637,7 +637,7 @@ describe("store-error", () => {
     expect(events).toEqual(["degraded"])
   })
 
-  it("has what the store failed with as its cause", async () => {
+  it("has the error of the store as its cause", async () => {
     const { store, limiter, verdicts } = setUp({ limit: 100, window: "1 minute" })
     const errors = listen(limiter)
     const cause = new Error("ECONNRESET")
@@ -649,7 +649,7 @@ describe("store-error", () => {
     ])
   })
 
-  it("makes no error for each decision of an outage while nobody listens", async () => {
+  it("creates no error objects during an outage without a listener", async () => {
     const { store, verdicts } = setUp({ limit: 100, window: "1 minute" })
     let made = 0
     // Counts how often its message is read, because creating an error from it reads the message.
@@ -679,7 +679,7 @@ describe("the deadline", () => {
     }
   }
 
-  it("ignores an answer that comes after it, and a failure too", async () => {
+  it("discards an answer or a failure that arrives after it", async () => {
     const { clock, store, limiter, events } = setUp({ limit: 5, window: "1m" })
     const failures = listen(limiter)
     let answer: () => void = () => undefined
@@ -704,7 +704,7 @@ describe("the deadline", () => {
     expect(late).toMatchObject({ degraded: true, remaining: 4 })
   })
 
-  it("is not passed by a stall of our own event loop while the answer is there", async () => {
+  it("does not expire because of a blocked event loop if the answer has arrived", async () => {
     const { store, limiter, events } = setUp({ limit: 5, window: "1m", storeTimeoutMs: 5 })
     store.fault = (requests) =>
       new Promise((resolve) => {
@@ -718,7 +718,7 @@ describe("the deadline", () => {
     expect(events).toEqual([])
   })
 
-  it("is met by an answer in time, which leaves no timer behind", async () => {
+  it("leaves no timer behind after an answer in time", async () => {
     const { store, limiter } = setUp({ limit: 5, window: "1m", storeTimeoutMs: 2_147_483_647 })
     store.fault = async (requests) => {
       await nextTurn()
@@ -728,7 +728,7 @@ describe("the deadline", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ degraded: false, remaining: 3 })
   })
 
-  it("is left to a store that keeps it itself", async () => {
+  it("is left to a store with its own timeout", async () => {
     const { store, limiter } = setUp({ limit: 5, window: "1m" })
     store.keepsDeadline = true
     store.fault = async (requests) => store.inner.take(requests)
@@ -740,7 +740,7 @@ describe("the deadline", () => {
     ["rejects", () => Promise.reject(new Error("late")), "error"],
     ["answers with a thenable that throws", () => new Proxy({}, { get: () => down }) as never, "error"],
     ["answers with nonsense", () => Promise.resolve([]), "invalid-answer"],
-  ])("is over for a store that keeps it itself and %s", async (_how, fault, kind) => {
+  ])("is over for a store with its own timeout that %s", async (_how, fault, kind) => {
     const { store, limiter, verdicts } = setUp({ limit: 1, window: "1m" })
     const failures = listen(limiter)
     store.keepsDeadline = true
@@ -753,12 +753,12 @@ describe("the deadline", () => {
 describe("a clock that is broken", () => {
   it.each<[string, () => number]>([
     ["throws", () => down([]) as never],
-    ["yields NaN", () => Number.NaN],
-    ["yields a negative number", () => -1],
-    ["yields Infinity", () => Number.POSITIVE_INFINITY],
-    ["yields nanoseconds as a bigint", process.hrtime.bigint as () => never],
-    ["yields microseconds", () => Date.UTC(2024) * 1_000],
-  ])("and %s makes degraded decisions, counted by a clock that works", async (_how, now) => {
+    ["returns NaN", () => Number.NaN],
+    ["returns a negative number", () => -1],
+    ["returns Infinity", () => Number.POSITIVE_INFINITY],
+    ["returns nanoseconds as a bigint", process.hrtime.bigint as () => never],
+    ["returns microseconds", () => Date.UTC(2024) * 1_000],
+  ])("that %s makes degraded decisions, counted by a working clock", async (_how, now) => {
     const limiter = createLimiter({ limit: 2, window: "1 hour", clock: { now }, logger: QUIET })
     const rows: [boolean, boolean][] = []
     for (let i = 0; i < 3; i++) {

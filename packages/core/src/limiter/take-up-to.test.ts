@@ -43,7 +43,7 @@ const told = ({ allowed, cost, remaining, retryAfterMs }: Decision) => ({
 })
 
 describe.each(KINDS_OF_RULE)("takeUpTo by %s", (_name, kind) => {
-  it("grants all, then what is left, then refuses with the wait for one unit", async () => {
+  it("grants all units, then the remaining ones, then refuses with the wait for one unit", async () => {
     const { limiter, clock } = limiterWith({ limit: 10, window: "1 minute", ...kind })
     clock.advance(1_000)
     expect(told(await limiter.takeUpTo(ALICE, 7))).toMatchObject({ allowed: true, cost: 7, remaining: 3 })
@@ -59,7 +59,7 @@ describe.each(KINDS_OF_RULE)("takeUpTo by %s", (_name, kind) => {
     expect(granted.cost).toBeGreaterThanOrEqual(1)
   })
 
-  it("grants to the unit what is there, whatever the time and what was taken before", async () => {
+  it("grants exactly the remaining units, at any time and after any use", async () => {
     for (let seed = 1; seed <= 15; seed++) {
       const { limiter, clock } = limiterWith({ limit: 20, window: "1 minute", ...kind })
       clock.advance((seed * 7_919) % 60_000)
@@ -75,13 +75,13 @@ describe.each(KINDS_OF_RULE)("takeUpTo by %s", (_name, kind) => {
 })
 
 describe("takeUpTo", () => {
-  it("takes nothing of 0 units, and is admitted, also when nothing is left", async () => {
+  it("admits 0 units without taking anything, even if nothing is left", async () => {
     const { limiter } = limiterWith({ limit: 1, window: "1 minute" })
     await limiter.decide(ALICE)
     expect(told(await limiter.takeUpTo(ALICE, 0))).toMatchObject({ allowed: true, cost: 0, remaining: 0 })
   })
 
-  it("takes no more than is ever there, however many are asked for, in one question", async () => {
+  it("takes at most the limit in one call, however many units are requested", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
@@ -89,7 +89,7 @@ describe("takeUpTo", () => {
     expect([cost, asked]).toEqual([10, [10]])
   })
 
-  it("asks twice where less is left: for all, and for what the refusal says is there", async () => {
+  it("asks twice if fewer units are left: for all, and for the number in the refusal", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
@@ -98,7 +98,7 @@ describe("takeUpTo", () => {
     expect(asked).toEqual([4, 8, 6])
   })
 
-  it("counts each unit times each rule's own cost, and tells units and not what a rule took", async () => {
+  it("multiplies the units by each rule's own cost, and reports the units", async () => {
     const rules: Rule[] = [
       { name: "pages", limit: 100, window: "1 minute", field: "ip", cost: 3 },
       { name: "day", limit: 50, window: "1 day", field: "ip", cost: 2 },
@@ -113,7 +113,7 @@ describe("takeUpTo", () => {
     ])
   })
 
-  it("takes the same number under all rules, or none: the shortest decides", async () => {
+  it("takes the same number under all rules, limited by the rule with the fewest units", async () => {
     const rules: Rule[] = [
       { name: "minute", limit: 10, window: "1 minute", field: "ip" },
       { name: "service", field: "service", limit: 4, window: "1 minute" },
@@ -125,7 +125,7 @@ describe("takeUpTo", () => {
     expect((await limiter.peek(ALICE)).checks.map(({ remaining }) => remaining)).toEqual([6, 0])
   })
 
-  it("is not bounded by a shadow rule, which tells that it would have refused", async () => {
+  it("is not limited by a shadow rule, which is reported as refusing", async () => {
     const rules: Rule[] = [
       { name: "real", limit: 10, window: "1 minute", field: "ip" },
       { name: "tried", limit: 3, window: "1 minute", field: "ip", shadow: true },
@@ -134,7 +134,7 @@ describe("takeUpTo", () => {
     expect(await limiter.takeUpTo(ALICE, 6)).toMatchObject({ allowed: true, cost: 6, shadowed: ["tried"] })
   })
 
-  it("is not bounded by a shadow rule that has less left, nor by one that nobody looked at", async () => {
+  it("is not limited by a shadow rule with fewer units, or by one that was not read", async () => {
     const clock = manualClock()
     const rules: Rule[] = [
       { name: "real", limit: 10, window: "1 minute", field: "ip" },
@@ -153,7 +153,7 @@ describe("takeUpTo", () => {
     expect(await limiter.takeUpTo(ALICE, 9)).toMatchObject({ allowed: true, cost: 6, shadowed: ["tried"] })
   })
 
-  it("asks for as many as fit at a rule's own cost, and for no more", async () => {
+  it("asks for no more units than fit at the rule's own cost", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const rules: Rule[] = [{ name: "dear", limit: 10, window: "1 minute", field: "ip", cost: 2 }]
@@ -163,7 +163,7 @@ describe("takeUpTo", () => {
     expect(asked).toEqual([4, 10, 6])
   })
 
-  it("asks once of who is blocked: fewer units would not be granted either", async () => {
+  it("asks once for a blocked client, because fewer units would not be granted either", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const penalty = { refusals: 1, within: "1 minute", for: "1 hour" }
@@ -185,7 +185,7 @@ describe("takeUpTo", () => {
     expect((await limiter.takeUpTo(ALICE, 1)).allowed).toBe(false)
   })
 
-  it("gives all of it back, once", async () => {
+  it("returns all granted units once on a refund", async () => {
     const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
     await limiter.decide(ALICE, { cost: 3 })
     const granted = await limiter.takeUpTo(ALICE, 9)
@@ -194,7 +194,7 @@ describe("takeUpTo", () => {
     expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(7)
   })
 
-  it("tries fewer when others take what was left in between, and in the end a single one", async () => {
+  it("tries fewer units if others take some in between, and a single unit at last", async () => {
     const clock = manualClock()
     let isBusy = false
     const { store, asked } = busyStore(clock, (inner, check) => {
@@ -207,7 +207,7 @@ describe("takeUpTo", () => {
     expect(asked).toEqual([2, 10, 7, 6, 5, 1])
   })
 
-  it("says so when no rule applies, or nothing is counted: all are granted", async () => {
+  it("grants all units if no rule applies or nothing is counted", async () => {
     const none = limiterWith({ rules: [] })
     expect(await none.limiter.takeUpTo(ALICE, 5)).toMatchObject({ allowed: true, cost: 5, policy: "" })
     const off = limiterWith({ limit: 1, window: "1 minute", enabled: false })
@@ -215,7 +215,7 @@ describe("takeUpTo", () => {
     expect((await none.limiter.decide(ALICE)).cost).toBe(0)
   })
 
-  it("is no event where nothing is counted, as with decide", async () => {
+  it("emits no event if nothing is counted, as with decide", async () => {
     const told: string[] = []
     for (const options of [{ enabled: false }, { skip: () => true }, {}]) {
       const { limiter } = limiterWith({ limit: 1, window: "1 minute", ...options })
@@ -226,7 +226,7 @@ describe("takeUpTo", () => {
     expect(told).toEqual(["decide", "takeUpTo"])
   })
 
-  it("refuses at once who is denied, and asks nothing", async () => {
+  it("refuses a denied client at once, without asking the store", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", deny: ["192.0.2.1"], store, clock })
@@ -234,7 +234,7 @@ describe("takeUpTo", () => {
     expect(asked).toEqual([])
   })
 
-  it("refuses for ever where one unit is more than the rule ever has", async () => {
+  it("refuses forever if one unit costs more than the limit", async () => {
     const { limiter } = limiterWith({ limit: () => 0, window: "1 minute" })
     expect(await limiter.takeUpTo(ALICE, 5)).toMatchObject({
       allowed: false,
@@ -243,7 +243,7 @@ describe("takeUpTo", () => {
     })
   })
 
-  it("is one decision to who listens", async () => {
+  it("emits one decision event", async () => {
     const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
     const costs: number[] = []
     limiter.on("decision", ({ cost }) => void costs.push(cost))
@@ -252,7 +252,7 @@ describe("takeUpTo", () => {
     expect(costs).toEqual([4, 6])
   })
 
-  it("counts in the process, with what is left there, while the store is gone", async () => {
+  it("counts in the process, with the units that are left there, while the store is gone", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const store: Store = {
@@ -286,7 +286,7 @@ describe("takeUpTo", () => {
   })
 
   it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "3", undefined])(
-    "takes no %s for units",
+    "rejects %s as units",
     async (units) => {
       const { limiter } = limiterWith({ limit: 10, window: "1 minute" })
       const asking = limiter.takeUpTo(ALICE, units as number)

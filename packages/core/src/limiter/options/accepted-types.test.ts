@@ -63,8 +63,8 @@ const NO_COST: Undefined<CostOption> = { cost: undefined }
 const LIMIT = { limit: 5, window: "1m" } as const
 const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
 
-describe("a member given as undefined is one that is not given", () => {
-  it("in the options of a limiter, whose inline rule goes by address then", async () => {
+describe("a member that is undefined counts as absent", () => {
+  it("in the options of a limiter, whose inline rule then counts by address", async () => {
     const options: LimiterOptions<RequestFacts> = { ...NO_OPTIONS, ...NO_MEMBERS, ...LIMIT }
     const limiter = createLimiter({ ...options, clock: { now: () => 0, wait: undefined } })
     expect(await limiter.decide(ALICE, NO_COST)).toMatchObject({ policy: "ip-1m", remaining: 4 })
@@ -102,7 +102,7 @@ describe("the types of a limiter", () => {
     clock: manualClock(),
   })
 
-  it("refuse the name of an event that there is none of, and arguments that it does not have", () => {
+  it("reject unknown event names and extra arguments", () => {
     const listener = (): void => undefined
     limiter.on("decision", (decision, request) => `${decision.policy} ${request.user}`)
     // @ts-expect-error misspelt
@@ -115,7 +115,7 @@ describe("the types of a limiter", () => {
     limiter.on("recovered", (_error: Error) => undefined)
   })
 
-  it("take the facts of a request, where nothing is counted, for a request", async () => {
+  it("accept the facts of a request if nothing is counted", async () => {
     await limiter.reset(ALICE)
     expect(await limiter.peek(ALICE)).toMatchObject({ remaining: 5 })
     // @ts-expect-error what is counted is a request
@@ -124,7 +124,7 @@ describe("the types of a limiter", () => {
     await limiter.peek({ remoteAdress: "192.0.2.1" })
   })
 
-  it("let onRejected yield any status, and say which the standard answer may have", () => {
+  it("allow any status from onRejected, and list the statuses of the standard answer", () => {
     type Own = OnRejected<AppRequest>
     expectTypeOf<Parameters<Own>[1]["status"]>().toEqualTypeOf<429 | 400 | 503>()
     expectTypeOf<() => { status: 403; headers: HeaderLine[]; body: string }>().toExtend<Own>()
@@ -145,7 +145,7 @@ describe("the types of a limiter", () => {
     for (const options of [limited, listed]) expect(() => createLimiter(options)).not.toThrow()
   })
 
-  it("refuse undefined where a member is required", () => {
+  it("reject undefined for a required member", () => {
     // @ts-expect-error a rule has a limit
     const rule: Rule = { field: "ip", limit: undefined, window: "1m" }
     expect(() => createLimiter({ rules: [rule] })).toThrow("rules[0].limit: is missing")

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { member } from "../../rules/parsing/rule-members.ts"
 import { hasRuleOption } from "./options-shape.ts"
 
-describe("whether options say which rules there are", () => {
+describe("an option that defines rules", () => {
   const alsoOptions = ["cost", "onStoreFailure"]
 
   it.each([
@@ -10,11 +10,11 @@ describe("whether options say which rules there are", () => {
     "throttle",
     "rules",
     "limiter",
-  ])("%s does, even undefined", (name) => {
+  ])("includes %s, even if undefined", (name) => {
     expect(hasRuleOption({ headers: false, [name]: undefined })).toBe(true)
   })
 
-  it.each([...alsoOptions, "store", "fields", "defaultRules", "enabled"])("%s does not", (name) => {
+  it.each([...alsoOptions, "store", "fields", "defaultRules", "enabled"])("does not include %s", (name) => {
     expect(hasRuleOption({ [name]: undefined })).toBe(false)
   })
 })

@@ -39,7 +39,7 @@ const NAMES =
   "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
-describe("a wrong option", () => {
+describe("an invalid option", () => {
   it.each<[option: string, value: unknown, message: string, accepted: string]>([
     ["limit", 0, "0 is not a limit", LIMIT],
     ["limit", -1, "-1 is not a limit", LIMIT],
@@ -132,14 +132,14 @@ describe("a wrong option", () => {
     ["bogus", 5, '"bogus" is not a member of the options', NAMES],
     ["constructor", 1, '"constructor" is not a member of the options', NAMES],
     ["toString", 1, '"toString" is not a member of the options', NAMES],
-  ])("is refused: %s of %s", (path, value, message, accepted) => {
+  ])("is rejected: %s of %s", (path, value, message, accepted) => {
     expect(problemsOf({ ...RULE, [path]: value })).toEqual([{ path, message, accepted }])
   })
 
   it.each([
     ["trustedProxy", "trustedProxies"],
     ["store_timeout_ms", "storeTimeoutMs"],
-  ])("is told what was probably meant instead of all the options: %s", (path, meant) => {
+  ])("is reported with a suggestion instead of the list of all options: %s", (path, meant) => {
     const message = `"${path}" is not a member of the options; did you mean "${meant}"?`
     expect(problemsOf({ ...RULE, [path]: 1 })).toEqual([{ path, message }])
   })
@@ -173,7 +173,7 @@ describe("a wrong option", () => {
     ["storeClient", "store"],
     ["throw", "onRejected"],
     ["timeoutMs", "storeTimeoutMs"],
-  ])("is told by its name here when other rate limiters have it: %s", (path, ...names) => {
+  ])("is reported with its name in Sluice if other rate limiters have it: %s", (path, ...names) => {
     const [problem, ...others] = problemsOf({ ...RULE, [path]: 1 })
     expect(others).toEqual([])
     expect(Object.keys(problem as object)).toEqual(["path", "message"])
@@ -187,14 +187,14 @@ describe("a wrong option", () => {
     ])
   })
 
-  it("is told its unit with its name where other rate limiters count in another", () => {
+  it("is reported with the unit if other rate limiters use another unit", () => {
     const message = '"duration" is not a member of the options; use "window" instead, in milliseconds'
     expect(problemsOf({ ...RULE, duration: 60 })).toMatchObject([
       { message: expect.stringContaining(message) },
     ])
   })
 
-  it("is told by its name here in a list of rules and in the rule of a route too, as far as rules have it", () => {
+  it("is reported with its name in Sluice in lists of rules and in routes too, if rules have it", () => {
     const ofAll = "an option of the limiter for all its rules"
     const wrong = { max: 5, handler: 1, skip: 1, cache: 1, validate: false, allowList: [] }
     expect(problemsOf({ rules: [{ ...LISTED, ...wrong }] })).toEqual(
@@ -265,7 +265,7 @@ describe("a wrong option", () => {
       '"cf-connecting-ip" is only read from a trusted proxy, and no proxy is trusted',
       "clientIpHeader together with trustedProxies",
     ],
-  ])("is refused within another one: %s", (path, options, message, accepted) => {
+  ])("is rejected inside another option: %s", (path, options, message, accepted) => {
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
   })
 
@@ -281,12 +281,12 @@ describe("a wrong option", () => {
       { throttle: { kind: "elastic", signal: async () => true } },
       "a function that returns whether there is spare capacity",
     ],
-  ])("is refused where it is async, and no request would wait for it: %s", (path, options, accepted) => {
+  ])("is rejected if it is an async function: %s", (path, options, accepted) => {
     const message = "is an async function, but its result is needed at once"
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
   })
 
-  it("is told together with all the others, rules and options alike", () => {
+  it("is reported together with all others, of rules and options alike", () => {
     const options = { limit: 0, window: "x", cost: -1, headers: "x", ipv6Prefix: 0, skp: 1, instances: "2" }
     expect(problemsOf(options).map(({ path }) => path)).toEqual([
       "cost",
@@ -302,7 +302,7 @@ describe("a wrong option", () => {
     )
   })
 
-  it("is named by its place in a list of rules", () => {
+  it("is reported with its index in a list of rules", () => {
     const rules = [LISTED, { field: "ip", limit: 5 }, null, { ...LISTED, shaddow: true }]
     expect(problemsOf({ rules, cost: -1 }).map(({ path, message }) => `${path} ${message}`)).toEqual([
       "cost -1 is not a cost",
@@ -318,7 +318,7 @@ describe("a wrong option", () => {
     ["rules[1]", { rules: [LISTED, RULE] }],
     ["rules[1]", { rules: [LISTED, { ...RULE, field: undefined }] }],
     ["defaultRules[0]", { rules: source, defaultRules: [RULE] }],
-  ])("is a rule of a list in code without a field: %s", (place, options) => {
+  ])("is reported for a listed rule without a field, in code: %s", (place, options) => {
     expect(problemsOf(options)).toEqual([
       {
         path: `${place}.field`,
@@ -329,7 +329,7 @@ describe("a wrong option", () => {
     ])
   })
 
-  it("is only the missing field of rules that would share their default name, or block the whole service", () => {
+  it("is reported only for the missing field of rules that would share a default name or block the whole service", () => {
     const penalty = { refusals: 3, for: "1 hour" }
     expect(problemsOf({ rules: [RULE, { ...RULE, penalty }] }).map(({ path }) => path)).toEqual([
       "rules[0].field",
@@ -337,7 +337,7 @@ describe("a wrong option", () => {
     ])
   })
 
-  it("is not the rules of a document without fields, which are passed on as a list", () => {
+  it("is not reported for the rules of a document without fields, which are passed on as a list", () => {
     expect(problemsOf({ rules: parseRuleDocument({ rules: [RULE] }) })).toEqual([])
     expect(parseOptions({ rules: parseRuleDocument({ rules: [RULE] }) }).rules).toMatchObject([
       { name: "service-1m", fields: [] },
@@ -365,7 +365,7 @@ describe("a wrong option", () => {
       5,
     ],
   ])(
-    "is a cost of each request that a rule never admits: %s",
+    "is reported for a fixed cost that a rule never admits: %s",
     (_what, options, units, name, most, largest) => {
       const { cost } = options as { cost: number }
       const message = `a request of cost ${cost} takes ${units} units of rule "${name}", which never admits more than ${most}`
@@ -380,11 +380,11 @@ describe("a wrong option", () => {
     ["a function", { ...RULE, cost: () => 6 }],
     ["what a soft rule still admits", { ...RULE, cost: 6, throttle: { kind: "soft", percent: 20 } }],
     ["of a limit that varies", { ...RULE, limit: () => 5, cost: 6 }],
-  ])("is not a cost that may fit: %s", (_what, options) => {
+  ])("is not reported for a cost that may fit: %s", (_what, options) => {
     expect(problemsOf({ field: "ip", ...options })).toEqual([])
   })
 
-  it("is a rule's member beside rules, each of them, but for those that a limiter has too", () => {
+  it("is reported for any member of a rule beside `rules`, unless limiters have it too", () => {
     expect(problemsOf({ ...RULE, field: "ip", rules: [], cost: 2, onStoreFailure: "deny" })).toEqual(
       ["limit", "window", "field"].map((path) => ({
         path,
@@ -394,7 +394,7 @@ describe("a wrong option", () => {
     )
   })
 
-  it("is a choice for missing rules without a source", () => {
+  it("is reported for a choice for missing rules without a source", () => {
     const problem = {
       path: "defaultRules",
       message: "has no effect without a rule source",
@@ -407,13 +407,13 @@ describe("a wrong option", () => {
     expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
   })
 
-  it("is the name of a file for rules, told how to read it", () => {
+  it("is reported for a file name for rules, with a hint on how to read the file", () => {
     const accepted = 'fileRules("rules.yaml"), or a list of rules'
     const message = '"rules.yaml" is not a valid value for rules'
     expect(problemsOf({ rules: "rules.yaml" })).toEqual([{ path: "rules", message, accepted }])
   })
 
-  it.each([5, "", {}, null, { load: 5 }])("is %j for rules", (rules) => {
+  it.each([5, "", {}, null, { load: 5 }])("is reported for %j for rules", (rules) => {
     expect(problemsOf({ rules })).toMatchObject([
       { path: "rules", accepted: "a list of rules, a rule source or a rule book" },
     ])
@@ -425,11 +425,11 @@ describe("a wrong option", () => {
     ["text", '"text" is not the options'],
     [5, "5 is not the options"],
     [() => 1, "a function is not the options"],
-  ])("is %s for all of them, told once", (options, message) => {
+  ])("is reported for %s as the options, once", (options, message) => {
     expect(problemsOf(options)).toEqual([{ path: "", message, accepted: `an object with ${NAMES}` }])
   })
 
-  it("is none at all, or somebody else's object, told by its class and without anything that is in it", () => {
+  it("is reported for missing options and for an object of another class, without its contents", () => {
     const accepted = 'an object such as { limit: 100, window: "1 minute" }'
     const uncalled = `${accepted}; mount the result of rateLimit(options), not rateLimit itself`
     const request = Object.assign(new IncomingMessage(new Socket()), { headers: { cookie: "secret" } })
@@ -443,7 +443,7 @@ describe("a wrong option", () => {
     ])
   })
 
-  it("is a limit that is missing, where an object is nobody else's", () => {
+  it("is reported for a missing limit in a plain object", () => {
     for (const plain of [{}, Object.create(null)]) {
       expect(problemsOf(plain).map(({ path, message }) => `${path} ${message}`)).toEqual([
         "limit is missing",
@@ -452,14 +452,17 @@ describe("a wrong option", () => {
     }
   })
 
-  it.each(["limit", "window", "rules"])("is a %s in an object of a class, as in any other", (name) => {
-    const ours = new (class Ours {})()
-    expect(problemsOf(Object.assign(ours, { [name]: 0 })).map(({ path }) => path)).toContain(name)
-    expect(parseOptions(Object.assign(new (class Ours {})(), RULE)).inline).toMatchObject({ limit: 5 })
-    expect(parseOptions(Object.assign(Object.create(null), RULE)).inline).toMatchObject({ limit: 5 })
-  })
+  it.each(["limit", "window", "rules"])(
+    "is reported for a %s in an object of a class, as in a plain object",
+    (name) => {
+      const ours = new (class Ours {})()
+      expect(problemsOf(Object.assign(ours, { [name]: 0 })).map(({ path }) => path)).toContain(name)
+      expect(parseOptions(Object.assign(new (class Ours {})(), RULE)).inline).toMatchObject({ limit: 5 })
+      expect(parseOptions(Object.assign(Object.create(null), RULE)).inline).toMatchObject({ limit: 5 })
+    },
+  )
 
-  it("is a client of Redis or its URL for the store, told what to make of it, and without a password", () => {
+  it("is reported for a Redis client or URL as the store, with a hint and without the password", () => {
     const accepted = "redisStore({ client }) from @sluice/core/redis, with a client of ioredis or node-redis"
     class Redis {
       readonly options = { password: "secret" }
@@ -483,7 +486,7 @@ describe("a wrong option", () => {
     ])
   })
 
-  it("is a key that would change a prototype", () => {
+  it("is reported for a key that would change a prototype", () => {
     const options: unknown = JSON.parse('{ "limit": 5, "window": "1m", "__proto__": { "skip": 1 } }')
     expect(problemsOf(options)).toEqual([
       { path: "__proto__", message: '"__proto__" is not a member of the options', accepted: NAMES },
@@ -523,7 +526,7 @@ describe("options", () => {
     now.mockRestore()
   })
 
-  it("are taken as they are given", () => {
+  it("are kept as given", () => {
     const clock = manualClock(1_000)
     const given = {
       service: 7,
@@ -552,29 +555,29 @@ describe("options", () => {
     expect(parsed.wallClock()).toBe(1_000)
   })
 
-  it("may be undefined, each of them, like one that is not given", () => {
+  it("may be undefined, which counts as absent", () => {
     const names = NAMES.split(", ").filter((name) => name !== "limit" && name !== "window")
     const options = Object.fromEntries(names.map((name) => [name, undefined]))
     expect(problemsOf({ ...options, ...RULE })).toEqual([])
   })
 
-  it("make a route's rule, whose name and field given as undefined are its defaults", () => {
+  it("make a route's rule, with defaults for an undefined name and field", () => {
     const rule = { ...RULE, name: undefined, field: undefined }
     expect(parseInlineRule(rule, 1, "GET /x").rule).toMatchObject({ name: "GET /x", fields: ["ip"] })
     expect(parseInlineRule({ ...rule, name: "own" }, 1, "GET /x").rule).toMatchObject({ name: "own" })
   })
 
-  it("are read from what an object inherits, and without a prototype", () => {
+  it("are read from inherited properties, and from objects without a prototype", () => {
     expect(problemsOf(Object.create(RULE))).toEqual([])
     expect(problemsOf(Object.assign(Object.create(null), RULE))).toEqual([])
   })
 
-  it("give the limiter's clock to the store that it makes", () => {
+  it("pass the limiter's clock to the store that it creates", () => {
     const { store } = parseOptions({ ...RULE, clock: manualClock(5_000) })
     expect(store.take([[]])).toMatchObject([{ nowMs: 5_000 }])
   })
 
-  it("take functions with methods for objects: Date is a clock", () => {
+  it("accept functions with methods as objects: Date is a clock", () => {
     expect(problemsOf({ ...RULE, clock: Date })).toEqual([])
   })
 })

@@ -13,7 +13,7 @@ it.each([
   ["store", { store: later }],
   ["throttle", { throttle: later }],
   ["fields.user", { fields: { user: later } }],
-])("refuses a promise as %s once, and says to await it", (path, wrong) => {
+])("rejects a promise as %s once, with a hint to await it", (path, wrong) => {
   const create = () => createLimiter({ limit: 1, window: 1000, ...(wrong as object) })
   expect(create).toThrow(expect.objectContaining({ code: "SLUICE_INVALID_OPTION" }))
   expect(create).toThrow(`${path}: is a promise; accepted: its value, with await before it`)
@@ -31,7 +31,7 @@ it("reports a promise beside a member whose name is a symbol", () => {
   )
 })
 
-it("refuses a list of rules that has holes", () => {
+it("rejects a list of rules with holes", () => {
   const oneHole = [
     { limit: 1, window: 1000 },
     { limit: 2, window: 1000 },

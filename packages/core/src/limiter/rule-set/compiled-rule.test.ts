@@ -42,24 +42,24 @@ describe("allow and deny lists", () => {
   }
   const withKey = (key: string): RequestFacts => ({ headers: { key } })
 
-  it("do not count whom they allow, refuse whom they deny, and count all others", async () => {
+  it("do not count allowed clients, refuse denied ones, and count all others", async () => {
     expect(
       await verdicts(rule, ["friend", "friend", "foe", "other", "other", "FRIEND"].map(withKey)),
     ).toEqual(["none", "none", "denied", "admit", "quota", "admit"])
   })
 
-  it("refuse whom both of them name", async () => {
+  it("refuse a client that is on both lists", async () => {
     expect(await verdicts(rule, [withKey("both")])).toEqual(["denied"])
   })
 
-  it("need not be both", async () => {
+  it("work alone", async () => {
     const { allow, deny, ...bare } = rule
     const requests = ["friend", "friend", "foe"].map(withKey)
     expect(await verdicts({ ...bare, allow }, requests)).toEqual(["none", "none", "admit"])
     expect(await verdicts({ ...bare, deny }, requests)).toEqual(["admit", "quota", "denied"])
   })
 
-  it("refuse for ever, before any counter is asked", async () => {
+  it("refuse forever, before any counter is read", async () => {
     const limiter = limiterWith({
       rules: [
         { ...rule, name: "listed", rejectionMessage: "banned" },
@@ -82,7 +82,7 @@ describe("allow and deny lists", () => {
     expect(await limiterWith(rule).decide(withKey("foe"), { cost: 0 })).toMatchObject({ allowed: false })
   })
 
-  it("leave the other rules in force for whom one rule allows", async () => {
+  it("leave the other rules in force for a client that one rule allows", async () => {
     const limiter = limiterWith({ rules: [rule, { name: "all", field: "service", limit: 1, window: "1m" }] })
     const decisions = [await limiter.decide(withKey("friend")), await limiter.decide(withKey("friend"))]
     expect(decisions).toMatchObject([
@@ -91,7 +91,7 @@ describe("allow and deny lists", () => {
     ])
   })
 
-  it("do not name a client whose field is missing", async () => {
+  it("do not match a client whose field is missing", async () => {
     expect(await verdicts({ ...rule, onMissing: "deny" }, [{}])).toEqual(["missing-field"])
     expect(await verdicts({ ...rule, onMissing: "skip" }, [{}])).toEqual(["none"])
     expect(await verdicts({ ...rule, onMissing: "shared" }, [{}, {}])).toEqual(["admit", "quota"])
@@ -101,7 +101,7 @@ describe("allow and deny lists", () => {
 
   it.each<[string, Partial<Rule>, Record<string, string>]>([
     [
-      "ranges of IPv4, however the address is spelt",
+      "ranges of IPv4, however the address is spelled",
       { allow: ["10.0.0.0/8"], deny: ["10.1.0.0/16", "192.0.2.7"] },
       {
         "10.2.3.4": "none",
@@ -127,11 +127,11 @@ describe("allow and deny lists", () => {
       },
     ],
     [
-      "a /64 whole",
+      "a whole /64",
       { deny: ["2001:db8::/64"] },
       { "2001:db8::1": "denied", "2001:db8::ffff:1": "denied", "2001:db8:0:1::1": "admit" },
     ],
-  ])("of addresses name %s", async (_what, lists, expected) => {
+  ])("of addresses match %s", async (_what, lists, expected) => {
     const addresses = Object.keys(expected)
     expect(
       await verdicts(
@@ -143,7 +143,7 @@ describe("allow and deny lists", () => {
 })
 
 describe("match", () => {
-  it("leaves requests alone that a rule is not for", async () => {
+  it("ignores requests that do not match the rule", async () => {
     const rule = { limit: 1, window: "1m", match: { methods: ["post"], path: "/users/:id" } }
     expect(
       await verdicts(rule, [
@@ -158,7 +158,7 @@ describe("match", () => {
     ).toEqual(["admit", "quota", "quota", "none", "none", "none", "none"])
   })
 
-  it("takes what is no text for nothing, whatever a caller passes", async () => {
+  it("treats values that are not strings as missing", async () => {
     const rule = { limit: 1, window: "1m", match: { methods: ["POST"], path: "/users/:id" } }
     const wrong = [
       { method: 7, url: "/users/1" },
@@ -169,7 +169,7 @@ describe("match", () => {
     expect(await verdicts(rule, wrong)).toEqual(["none", "none", "none", "none"])
   })
 
-  it("looks at the target as it came, and at the one that is routed", async () => {
+  it("checks the target as received and as routed", async () => {
     const rule = { limit: 1, window: "1m", match: { path: "/login" } }
     const storeChecks = [
       { url: "/login", routedUrl: "/elsewhere" },
@@ -182,7 +182,7 @@ describe("match", () => {
     expect(await verdicts(rule, storeChecks)).toEqual(["admit", "quota", "quota", "quota", "none", "none"])
   })
 
-  it("reads the path for the rules that go by it, beside others", async () => {
+  it("reads the path only for the rules that match by path", async () => {
     const rules = [
       { name: "login", field: "service", limit: 1, window: "1m", match: { path: "/login" } },
       { name: "all", field: "service", limit: 9, window: "1m" },
@@ -191,7 +191,7 @@ describe("match", () => {
     expect(checks.map(({ policy }) => policy)).toEqual(["login", "all"])
   })
 
-  it("knows a route by the framework's own pattern", async () => {
+  it("identifies a route by the framework's own pattern", async () => {
     const rule = { limit: 1, window: "1m", match: { path: "/users/:id" } }
     expect(
       await verdicts(rule, [
@@ -201,7 +201,7 @@ describe("match", () => {
     ).toEqual(["admit", "none"])
   })
 
-  it("reads fields by the app's extractors, and takes a missing one for no match", async () => {
+  it("reads fields by the app's extractors, and does not match if a field is missing", async () => {
     const options = {
       rules: [
         {
@@ -223,13 +223,13 @@ describe("match", () => {
     expect(await policyFor({ query: { plan: "free" } })).toBe("")
   })
 
-  it("takes a field that is made in a promise for missing, and no rejection ends the process", async () => {
+  it("treats a field from a promise as missing, without an unhandled rejection", async () => {
     const fields = (() => Promise.reject(new Error("no fields"))) as never
     const rule = { limit: 1, window: "1m", field: "plan", onMissing: "deny" } as const
     expect(await verdicts({ ...rule, fields }, [{}])).toEqual(["missing-field"])
   })
 
-  it("takes values of ip for addresses and CIDRs, and those of method in any case", async () => {
+  it("reads values of ip as addresses and CIDRs, and methods in any case", async () => {
     const fields = { ip: ["192.0.2.0/24", "2001:db8::7", "::ffff:198.51.100.1"], method: ["post"] }
     const rule = { limit: 9, window: "1m", match: { fields } }
     const from = (address: string, method = "POST") => FROM(address, { method })
@@ -241,7 +241,7 @@ describe("match", () => {
     ])
   })
 
-  it("lets HEAD share the budget of GET", async () => {
+  it("lets HEAD share the quota of GET", async () => {
     const rule = { limit: 2, window: "1m", field: ["ip", "method"], match: { methods: ["GET"] } }
     expect(
       await verdicts(
@@ -260,12 +260,12 @@ describe("a preflight", () => {
     expect(await verdicts({ limit: 1, window: "1m" }, [preflight, preflight])).toEqual(["none", "none"])
   })
 
-  it("is counted by a rule that asks for it", async () => {
+  it("is counted by a rule with that option", async () => {
     const rule = { limit: 1, window: "1m", match: { methods: ["OPTIONS"] } }
     expect(await verdicts(rule, [preflight, preflight])).toEqual(["admit", "quota"])
   })
 
-  it("is what a browser sends, which says where it comes from, and has no body", async () => {
+  it("is an OPTIONS request with an Origin, a requested method and no body", async () => {
     const requests = [
       { method: "OPTIONS" },
       { method: "OPTIONS", headers: {} },
@@ -284,7 +284,7 @@ describe("a preflight", () => {
 })
 
 describe("a rule whose field is missing", () => {
-  it("refuses with the name of the field when it says deny, and takes from no other rule", async () => {
+  it('refuses the request and names the field with onMissing "deny", and takes nothing from other rules', async () => {
     const limiter = limiterWith({
       rules: [
         { name: "user", limit: 5, window: "1m", field: ["ip", "header:x-user"], onMissing: "deny" },
@@ -299,7 +299,7 @@ describe("a rule whose field is missing", () => {
     expect(checks.map(({ remaining }) => remaining)).toEqual([5, 5])
   })
 
-  it("counts the address instead by default, apart from a client that claims to have that value", async () => {
+  it("counts by address by default, separately from a client that sends that value", async () => {
     const rule = { limit: 1, window: "1m", field: "header:x-user" }
     expect(
       await verdicts(rule, [
@@ -313,7 +313,7 @@ describe("a rule whose field is missing", () => {
   })
 })
 
-describe("the only fields that there are", () => {
+describe("onlyFields", () => {
   const rules: Rule[] = [
     { name: "user", limit: 1, window: "1m", field: "body:user" },
     { name: "pair", limit: 1, window: "1m", field: ["ip", "body:user"] },
@@ -325,25 +325,25 @@ describe("the only fields that there are", () => {
     return checks.map(({ policy }) => policy)
   }
 
-  it("leave out every rule that goes by another one, whatever its onMissing", async () => {
+  it("excludes every rule with another field, whatever its onMissing", async () => {
     expect(await applied(new Set(["body:user"]))).toEqual(["user"])
     expect(await applied(new Set(["ip", "body:user"]))).toEqual(["user", "pair"])
     expect(await applied(new Set(["ip"]))).toEqual([])
     expect(await applied(new Set())).toEqual([])
   })
 
-  it("name header fields in lower case, however a rule writes them", async () => {
+  it("contains header names in lower case, whatever the case in a rule", async () => {
     const limiter = limiterWith({ limit: 1, window: "1m", field: "header:X-Key" })
     const facts: RequestFacts = { headers: { "x-key": "a" }, onlyFields: new Set(["header:x-key"]) }
     expect((await limiter.decide(facts)).checks).toHaveLength(1)
   })
 
-  it("are without the whole service, unless they name it", async () => {
+  it("excludes the whole service unless it is listed", async () => {
     expect(await applied(new Set(["service"]))).toEqual(["whole"])
   })
 
   it.each([[undefined], [null], [["body:user"]], [{}], ["body:user"]])(
-    "are not told by %j",
+    "is ignored if it is %j",
     async (value) => {
       expect(await applied(value)).toEqual(["user", "pair", "whole"])
     },
@@ -351,7 +351,7 @@ describe("the only fields that there are", () => {
 })
 
 describe("fields", () => {
-  it("are read by what a function yields for a name, which no built-in field is asked of", async () => {
+  it("are read by the function that is returned for a name, except for built-in fields", async () => {
     const storeChecks: string[] = []
     const limiter = limiterWith({
       rules: [
@@ -368,7 +368,7 @@ describe("fields", () => {
     expect(storeChecks).toEqual(["user.id"])
   })
 
-  it("for which a function has nothing are the client's to choose, as any other name", async () => {
+  it("without a function from the app come from the client, as any other name does", async () => {
     const limiter = limiterWith({ limit: 1, window: "1m", field: "user", fields: () => undefined })
     expect((await limiter.decide({ query: { user: "a" } })).allowed).toBe(true)
     expect((await limiter.decide({ query: { user: "b" } })).allowed).toBe(true)
@@ -376,7 +376,7 @@ describe("fields", () => {
   })
 
   it.each([
-    ["yields something else", () => 7, '"fields" did not return a function for "user"'],
+    ["returns another value", () => 7, '"fields" did not return a function for "user"'],
     [
       "throws",
       () => {
@@ -384,7 +384,7 @@ describe("fields", () => {
       },
       "no such name",
     ],
-  ])("are missing and told once where the function %s", async (_case, fields, reason) => {
+  ])("are missing and reported once if the function %s", async (_case, fields, reason) => {
     const warnings: string[] = []
     const limiter = limiterWith({
       limit: 1,
@@ -399,7 +399,7 @@ describe("fields", () => {
     expect(warnings.filter((warning) => warning.includes(reason))).toHaveLength(1)
   })
 
-  it("come from the app's extractors, by number or text alike", async () => {
+  it("come from the app's extractors, as a number or a string", async () => {
     const ids = [7, "7", 8, undefined]
     const limiter = limiterWith({
       limit: 1,
@@ -418,7 +418,7 @@ describe("fields", () => {
     ])
   })
 
-  it("do not come from what every object inherits", async () => {
+  it("do not come from inherited properties of objects", async () => {
     const limiter = limiterWith({ limit: 1, window: "1m", field: "constructor", onMissing: "deny" })
     expect(await limiter.decide({ params: {}, query: {}, body: {} })).toMatchObject({
       refusal: "missing-field",
@@ -434,7 +434,7 @@ describe("a shadow rule", () => {
   const left = async (limiter: ReturnType<typeof limiterWith>) =>
     (await limiter.peek({})).checks.map(({ remaining }) => remaining)
 
-  it("refuses nothing, is named when it would have, and takes nothing when it does not fit", async () => {
+  it("refuses nothing, is reported when it would have refused, and takes nothing when it does not fit", async () => {
     const limiter = limiterWith({
       rules: [
         { name: "trial", field: "service", limit: 1, window: "1m", shadow: true },
@@ -457,7 +457,7 @@ describe("a shadow rule", () => {
     ])
   })
 
-  it("takes nothing when a real rule refuses", async () => {
+  it("takes nothing if an enforced rule refuses", async () => {
     const limiter = limiterWith({
       rules: [
         { name: "trial", field: "service", limit: 5, window: "1m", shadow: true },
@@ -469,7 +469,7 @@ describe("a shadow rule", () => {
     expect(await left(limiter)).toEqual([4, 0])
   })
 
-  it("never binds: with no other rule the request has no limit, and yet it is counted", async () => {
+  it("never binds, but counts: without other rules the request has no limit", async () => {
     const limiter = limiterWith({ limit: 1, window: "1m", name: "trial", shadow: true })
     const first = await limiter.decide({})
     expect(first).toMatchObject({ allowed: true, policy: "", limit: Number.POSITIVE_INFINITY, shadowed: [] })
@@ -478,7 +478,7 @@ describe("a shadow rule", () => {
     expect(await names(limiter)).toMatchObject({ shadowed: [] })
   })
 
-  it("does not refuse whom its list denies, whose field is missing, or what costs too much", async () => {
+  it("does not refuse for its deny list, a missing field or too high a cost", async () => {
     const limiter = limiterWith({
       rules: [
         { name: "list", limit: 5, window: "1m", field: "header:key", deny: ["foe"], shadow: true },
@@ -505,7 +505,7 @@ describe("a shadow rule", () => {
     expect(checks.at(-1)).toMatchObject({ policy: "real", remaining: 5 })
   })
 
-  it("keeps its counts when it becomes real", async () => {
+  it("keeps its counts when it becomes enforced", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const rule = { limit: 1, window: "1m", name: "rule" }
@@ -547,7 +547,7 @@ describe("a counter", () => {
     ["another field", { field: ["ip", "service-name"] }],
     ["another name", { name: "other" }],
     ["another service", {}, "other"],
-  ])("starts anew with %s", async (_what, change, service = "default") => {
+  ])("starts again with %s", async (_what, change, service = "default") => {
     const store = memoryStore({ clock })
     const before = limiterWith({ rules: [same], store })
     const request = FROM("192.0.2.1")
@@ -578,7 +578,7 @@ describe("a counter", () => {
     return createHash("sha256").update(identity).digest("base64url").slice(0, 16)
   }
 
-  it("has the name that it would have if there were no buckets and no refill, where a rule has none", async () => {
+  it("keeps its name from before buckets and refill existed, if the rule uses neither", async () => {
     expect(await policyOf({})).toStrictEqual({
       name: "rule",
       counter: counterOf("sliding-window"),
@@ -589,7 +589,7 @@ describe("a counter", () => {
     })
   })
 
-  it("has a name of 96 bits, and so has the counter of a penalty", async () => {
+  it("has a name of 96 bits, as does the counter of a penalty", async () => {
     const storeChecks: Policy[] = []
     const inner = memoryStore({ clock })
     const take: Store["take"] = (requests) => {
@@ -610,7 +610,7 @@ describe("a counter", () => {
   it.each<[Partial<Rule>, readonly unknown[]]>([
     [{ algorithm: "sliding-window-strict", buckets: 30 }, [30, "continuous"]],
     [{ algorithm: "token-bucket", refill: "periodic" }, [0, "periodic"]],
-  ])("of %j has a name of both, which stays", async (rule, more) => {
+  ])("of %j has a stable name that includes both", async (rule, more) => {
     expect((await policyOf(rule)).counter).toBe(counterOf(rule.algorithm, ...more))
   })
 
@@ -621,12 +621,12 @@ describe("a counter", () => {
     [{ algorithm: "token-bucket" }, { algorithm: "token-bucket", refill: "periodic" }, false],
     [{ algorithm: "leaky-bucket" }, { algorithm: "leaky-bucket", burst: 9, throttle: "hard" }, true],
     [{ buckets: 20 }, { buckets: 21 }, false],
-  ])("of %j and of %j: the same is %s", async (one, other, isSame) => {
+  ])("of %j and of %j: the same one is %s", async (one, other, isSame) => {
     const [first, second] = [await policyOf(one), await policyOf(other)]
     expect(first.counter === second.counter).toBe(isSame)
   })
 
-  it("is asked with what its algorithm needs", async () => {
+  it("is read with the parameters of its algorithm", async () => {
     expect(await policyOf({ algorithm: "token-bucket", burst: 9, refill: "periodic" })).toMatchObject({
       burst: 9,
       refill: "periodic",
@@ -637,14 +637,14 @@ describe("a counter", () => {
     })
   })
 
-  it("with sub-windows is found by reset too", async () => {
+  it("with sub-windows is found by reset as well", async () => {
     const limiter = limiterWith({ rules: [{ ...same, algorithm: "sliding-window-strict" }] })
     await limiter.decide(FROM("192.0.2.1"))
     await limiter.reset(FROM("192.0.2.1"))
     expect((await limiter.peek(FROM("192.0.2.1"))).remaining).toBe(3)
   })
 
-  it("starts anew with another alignment", async () => {
+  it("starts again with another alignment", async () => {
     const store = memoryStore({ clock })
     const fixed = { ...same, algorithm: "fixed-window" } as const
     const before = limiterWith({ rules: [fixed], store })

@@ -37,7 +37,7 @@ function byPlan(
 const planLimit = ({ plan }: Asker): unknown => plan
 
 describe("a limit by a function", () => {
-  it("is what the function yields for each request, on one counter", async () => {
+  it("is the function's result for each request, on one counter", async () => {
     const { limiter } = byPlan(({ plan }) => (plan === "pro" ? 5 : 2))
     const rows: [unknown, boolean, number, number][] = []
     for (const plan of ["free", "free", "free", "pro", "free", "pro", "pro", "pro"]) {
@@ -66,7 +66,7 @@ describe("a limit by a function", () => {
     expect(warned).toEqual([])
   })
 
-  it("refuses for ever at 0, but for what costs nothing", async () => {
+  it("refuses forever at 0, unless the cost is 0", async () => {
     const { limiter, warned } = byPlan(planLimit)
     expect(await limiter.decide({ plan: 0 })).toMatchObject({
       allowed: false,
@@ -90,7 +90,7 @@ describe("a limit by a function", () => {
     ["returned an unprintable object", Object.create(null)],
     ["returned [object Promise]", Promise.resolve(5)],
     ["returned [object Promise]", "rejected"],
-  ])("is the smallest so far when the function %s, said once", async (what, plan) => {
+  ])("is the smallest limit so far if the function %s, reported once", async (what, plan) => {
     const { limiter, warned } = byPlan((request) =>
       request.plan === "rejected" ? Promise.reject(new Error("late")) : request.plan,
     )
@@ -103,7 +103,7 @@ describe("a limit by a function", () => {
     ])
   })
 
-  it("refuses nobody by a 0 that it has yielded for somebody else, when the function fails", async () => {
+  it("does not reuse a 0 that was returned for another client if the function fails", async () => {
     const { limiter } = byPlan(planLimit)
     expect((await limiter.peek({ plan: 0 })).limit).toBe(0)
     expect((await limiter.peek({ plan: undefined })).limit).toBe(1)
@@ -112,7 +112,7 @@ describe("a limit by a function", () => {
     expect((await limiter.peek({ plan: undefined })).limit).toBe(7)
   })
 
-  it("leaves no rejection over when the function answers with a promise", async () => {
+  it("leaves no unhandled rejection if the function returns a promise", async () => {
     const unhandled: unknown[] = []
     const listen = (reason: unknown): number => unhandled.push(reason)
     process.on("unhandledRejection", listen)
@@ -123,7 +123,7 @@ describe("a limit by a function", () => {
     expect(unhandled).toEqual([])
   })
 
-  it("is the smallest so far when the function throws, whatever it throws", async () => {
+  it("is the smallest limit so far if the function throws, whatever it throws", async () => {
     for (const [thrown, said] of [
       [new TypeError("no plan"), "failed: TypeError: no plan"],
       [Object.create(null), "failed: an unprintable object"],
@@ -139,7 +139,7 @@ describe("a limit by a function", () => {
     }
   })
 
-  it("is held to what can be counted exactly", async () => {
+  it("is capped at what can be counted exactly", async () => {
     const { limiter } = byPlan(planLimit, "30 days")
     expect((await limiter.peek({ plan: Number.MAX_SAFE_INTEGER })).limit).toBe(
       Math.floor(Number.MAX_SAFE_INTEGER / (30 * 86_400)),
@@ -150,7 +150,7 @@ describe("a limit by a function", () => {
     )
   })
 
-  it("is held to what a log may hold, with what a soft rule admits above it", async () => {
+  it("is capped at the capacity of a log, including the units above a soft limit", async () => {
     const most = async (more: Partial<Rule<Asker>>, window?: string): Promise<number> => {
       const { limiter } = byPlan(planLimit, window, more)
       return (await limiter.peek({ plan: Number.MAX_SAFE_INTEGER })).limit
@@ -163,7 +163,7 @@ describe("a limit by a function", () => {
     expect(limit).toBe(Math.floor(Number.MAX_SAFE_INTEGER / (30 * 86_400) / 2))
   })
 
-  it("has so many percent above it, of what the function yields", async () => {
+  it("adds the percentage of a soft rule to the function's result", async () => {
     const { limiter } = byPlan(planLimit, "1m", { throttle: { kind: "soft", percent: 5 } })
     const overLimit: [number, boolean, boolean][] = []
     for (const [plan, cost] of [
@@ -185,14 +185,14 @@ describe("a limit by a function", () => {
     ])
   })
 
-  it("fills a bucket whose burst is the rule's", async () => {
+  it("refills a bucket with the burst of the rule", async () => {
     const { limiter, clock } = byPlan(planLimit, "1s", { algorithm: "token-bucket", burst: 20 })
     expect(await limiter.decide({ plan: 5 }, { cost: 20 })).toMatchObject({ allowed: true, remaining: 0 })
     clock.advance(1_000)
     expect(await limiter.peek({ plan: 5 })).toMatchObject({ remaining: 5 })
   })
 
-  it("has a policy that is kept while few limits are asked for, and made anew after very many", () => {
+  it("has a cached policy for few distinct limits, and a new policy after very many", () => {
     const { rule } = parseInlineRule({ limit: ({ plan }: Asker) => plan, window: "1m" }, 1)
     const policyFor = compileLimit(
       rule as ParsedRule,
@@ -208,7 +208,7 @@ describe("a limit by a function", () => {
     expect(anew).toEqual(first)
   })
 
-  it("may have any number of values, and the counts are one all the while", async () => {
+  it("may have any number of values on one counter", async () => {
     const { limiter } = byPlan(planLimit)
     for (let plan = 1; plan <= 2_500; plan++) {
       expect(await limiter.decide({ plan })).toMatchObject({ allowed: true, limit: plan, remaining: 0 })

@@ -18,7 +18,7 @@ const setUp = () => {
   }
 }
 
-it("a name is one owner's, who may claim it again, and is another's in another service or store", () => {
+it("a name has one owner, who may claim it again, and is free in another service or store", () => {
   const { claim, one, other } = setUp()
   expect(claim(one, ["a", "b"])).toEqual([])
   expect(claim(one, ["b", "a"])).toEqual([])
@@ -27,7 +27,7 @@ it("a name is one owner's, who may claim it again, and is another's in another s
   expect(setUp().claim(other, ["a"])).toEqual([])
 })
 
-it("nothing is claimed where one of the names is taken, and what is claimed no more is free", () => {
+it("a claim with one taken name claims nothing, and released names are free", () => {
   const { claim, one, other, third } = setUp()
   claim(one, ["a", "b"])
   expect(claim(other, ["a", "c"])).toEqual(["a"])
@@ -37,7 +37,7 @@ it("nothing is claimed where one of the names is taken, and what is claimed no m
   expect(claim(third, ["b"])).toEqual(["b"])
 })
 
-it("who waits for a name is told once, when names have been given up and not when others are claimed", () => {
+it("a listener that waits for names is called once when names are released, and not when others are claimed", () => {
   const { claim, release, told, one, other, third } = setUp()
   claim(one, ["a", "b"])
   claim(other, ["a"], "other")
@@ -53,7 +53,7 @@ it("who waits for a name is told once, when names have been given up and not whe
   expect(told).toHaveLength(2)
 })
 
-it("who has got its names, or has given up, is told nothing more", () => {
+it("a listener is not called after it has claimed its names or given up", () => {
   const { claim, release, told, one, other, third } = setUp()
   claim(one, ["a"])
   claim(other, ["a"], "other")

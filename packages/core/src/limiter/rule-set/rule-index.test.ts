@@ -152,7 +152,7 @@ function spelled(path: string, spelling: number): string {
 }
 
 describe("a rule set that is large enough for an index", () => {
-  it("asks for the same rules in the same order as each rule by itself", () => {
+  it("returns the same rules in the same order as checking each rule", () => {
     const some = fc.array(rule, { minLength: 20, maxLength: 60 })
     const any = fc.tuple(facts, request)
     const meant = fc.tuple(fc.nat(), fc.nat(3), request)
@@ -199,7 +199,7 @@ describe("a rule set that is large enough for an index", () => {
     expect(read).toEqual(["tenant", "tenant"])
   })
 
-  it("reads a field of the app only at the step at which it is there", () => {
+  it("reads a field of the app only at the step at which it exists", () => {
     const read: string[] = []
     const rules = Array.from({ length: 40 }, (_, index) => ({
       match: { fields: { tenant: [`t-${index}`] } },

@@ -4,10 +4,10 @@ import { latenessOf, openGauge, utilizationOf } from "./event-loop-gauge.ts"
 
 it.each([
   ["a loop in time", 20, 250, 0],
-  ["a look that came early", 19, 250, 0],
+  ["a sample that came early", 19, 250, 0],
   ["a stall that Node's timer has seen", 70, 250, 50],
   ["a stall that only the sample has seen", 20, 290, 40],
-  ["the longer of both", 70, 320, 70],
+  ["the longer of two stalls", 70, 320, 70],
 ])("the lateness of %s", (_case, longestMs, sinceSampleMs, lateMs) => {
   expect(latenessOf(longestMs * 1e6, sinceSampleMs)).toBe(lateMs)
 })
@@ -28,7 +28,7 @@ function spin(ms: number): void {
   while (performance.now() < endMs);
 }
 
-it("the gauge of the event loop sees a stall, in its delay and its utilization, and then forgets it", async () => {
+it("the gauge of the event loop reports a stall once, in its delay and its utilization", async () => {
   const gauge = openGauge()
   // Node's own timer has to run before and after it.
   await pause(60)
@@ -43,7 +43,7 @@ it("the gauge of the event loop sees a stall, in its delay and its utilization, 
   gauge.stop()
 })
 
-it("a stall that begins right after a sample is seen by the next one, which is late", () => {
+it("a stall that begins right after a sample is reported by the next one, which is late", () => {
   const gauge = openGauge()
   gauge.sample()
   spin(400)

@@ -50,7 +50,7 @@ function byHand() {
 }
 
 describe("the monitor of spare capacity", () => {
-  it("watches while it is leased, however often", () => {
+  it("samples as long as there is at least one lease", () => {
     const { monitor, log } = byHand()
     expect(log).toEqual([])
     const [first, second] = [monitor.lease(), monitor.lease()]
@@ -65,7 +65,7 @@ describe("the monitor of spare capacity", () => {
     expect(log).toEqual(["gauge on", "timer on: 250"])
   })
 
-  it("knows of no spare capacity before a calm second, nor when nobody has a lease", () => {
+  it("reports no spare capacity before a calm second, or without a lease", () => {
     const { monitor, samples } = byHand()
     expect(monitor.isSpare()).toBe(false)
     const release = monitor.lease()
@@ -80,7 +80,7 @@ describe("the monitor of spare capacity", () => {
     expect(monitor.isSpare()).toBe(false)
   })
 
-  it("has none from the first sample of a saturated loop, and again after a calm second", () => {
+  it("reports none from the first sample of a saturated loop until another calm second has passed", () => {
     const { monitor, samples } = byHand()
     monitor.lease()
     samples(4, CALM)
@@ -92,7 +92,7 @@ describe("the monitor of spare capacity", () => {
     expect(monitor.isSpare()).toBe(true)
   })
 
-  it("has none while the loop stands still, before any sample can say so", () => {
+  it("reports none while the event loop is blocked, before any sample", () => {
     const { monitor, samples, pass } = byHand()
     monitor.lease()
     samples(4, CALM)
@@ -103,7 +103,7 @@ describe("the monitor of spare capacity", () => {
   })
 
   it.each([0, 40, 99, 100, 700])(
-    "is hard within a second of saturation, whenever it begins, in a loop that is %i ms late",
+    "stops reporting spare capacity within a second of saturation, whenever it begins, in a loop that is %i ms late",
     (lateMs) => {
       const hardAfterMs: number[] = []
       for (let calmMs = 0; calmMs <= 250; calmMs++) {
@@ -133,7 +133,7 @@ describe("the monitor of spare capacity", () => {
 })
 
 describe("the monitor of this process", () => {
-  it("runs a timer that holds no process while it is leased, and none otherwise", () => {
+  it("runs an unreferenced timer while it is leased, and none otherwise", () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
     const before = timers()
     const release = spareCapacityMonitor.lease()
@@ -144,7 +144,7 @@ describe("the monitor of this process", () => {
     expect(timers()).toBe(before)
   })
 
-  it("keeps nothing of the request that happens to start it, and no timer when nobody has a lease", () => {
+  it("keeps no reference to the request that starts it, and no timer without a lease", () => {
     const storage = new AsyncLocalStorage<string>()
     const contexts: unknown[] = []
     const timer = setInterval(() => undefined, 1_000)

@@ -5,7 +5,7 @@ import { Alarm } from "./alarm.ts"
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-it("waits by one timer as long as a timer goes, and by two a millisecond longer", async () => {
+it("uses one timer up to the longest possible delay, and two for one millisecond more", async () => {
   for (const [ms, timers] of [
     [LONGEST_TIMER_MS, [LONGEST_TIMER_MS]],
     [LONGEST_TIMER_MS + 1, [LONGEST_TIMER_MS, 1]],
@@ -31,7 +31,7 @@ it("waits by one timer as long as a timer goes, and by two a millisecond longer"
   }
 })
 
-it("waits by a timer of its own where the clock only tells the time", async () => {
+it("uses a real timer if the clock has no wait function", async () => {
   const alarm = new Alarm({ now: () => 1_000 })
   await new Promise<void>((resolve, reject) => {
     alarm.at(1_000, resolve, reject)

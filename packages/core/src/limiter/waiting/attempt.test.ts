@@ -6,7 +6,7 @@ import { manualClock } from "../../ground/clock.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { Attempt } from "./attempt.ts"
 
-describe("of those that refuse, who waits waits for the one", () => {
+describe("among the rules that refuse, a request waits for the rule", () => {
   const full = (name: string, windowMs: number): RuleCheck => ruleCheck(name, 1, 1, { windowMs })
   const [free, short, long] = [ruleCheck("free", 9), full("short", SECOND), full("long", 60 * SECOND)]
   const shadow = { ...full("shadow", 3_600 * SECOND), shadow: true }
@@ -21,20 +21,20 @@ describe("of those that refuse, who waits waits for the one", () => {
     return new Attempt(ruleChecks).refusedBy(await decide(), awaited)?.policy.name
   }
 
-  it("that does so for longest, wherever it stands", async () => {
+  it("that refuses for the longest, wherever it is in the list", async () => {
     expect(await refusedBy([free, short, long])).toBe("long")
     expect(await refusedBy([long, free, short])).toBe("long")
   })
 
-  it("that comes first, where they do for as long", async () => {
+  it("that comes first, if several refuse for equally long", async () => {
     expect(await refusedBy([free, short, full("as short", SECOND)])).toBe("short")
   })
 
-  it("that refuses for a millisecond only, where there is no other", async () => {
+  it("that refuses for only a millisecond, if it is the only one", async () => {
     expect(await refusedBy([free, short], SECOND - 1)).toBe("short")
   })
 
-  it("that is waited for, though a shadow rule would refuse for longer", async () => {
+  it("that queues, even if a shadow rule would refuse for longer", async () => {
     expect(await refusedBy([free, short, shadow])).toBe("short")
     expect(await refusedBy([shadow, free, short])).toBe("short")
   })

@@ -4,7 +4,7 @@ import { setUp } from "./testing/room.ts"
 
 const TEN_SECONDS = { windowMs: 10 * SECOND }
 
-describe("who comes and would wait too long", () => {
+describe("a new request that would wait too long", () => {
   function setUpTwo() {
     const room = setUp()
     const [x, y] = [ruleCheck("x", 1), ruleCheck("y", 1, 1, TEN_SECONDS)]
@@ -14,20 +14,20 @@ describe("who comes and would wait too long", () => {
   }
   const patience = { maxWaitMs: 500, maxWaiting: 9, waitsFor: () => true }
 
-  it("is refused at once, and is not told that it waits", () => {
+  it("is refused at once, without being notified that it waits", () => {
     const { room, x } = setUpTwo()
     const onWait = () => expect.unreachable("it waits")
     expect(room.enter([x], { ...patience, onWait })).toMatchObject({ allowed: false, retryAfterMs: SECOND })
     expect(room.size).toBe(2)
   })
 
-  it("is told to wait for the last of its counters", () => {
+  it("gets the longest wait of its counters", () => {
     const { room, x, y } = setUpTwo()
     expect(room.enter([x, y], patience)).toMatchObject({ allowed: false, retryAfterMs: 10 * SECOND })
   })
 })
 
-it("who finds as many waiting as it lets wait is refused at once, and is not told that it waits", async () => {
+it("a request that meets its maximum number of waiters is refused at once and not notified that it waits", async () => {
   const { room, enter, answer } = setUp(() => true)
   for (const name of ["takes", "waits"]) enter(name, [ruleCheck("one", 2, 2)])
   for (let i = 0; i < 2; i++) await answer()
@@ -39,8 +39,8 @@ it("who finds as many waiting as it lets wait is refused at once, and is not tol
   expect(room.size).toBe(2)
 })
 
-describe("one that comes back from another line, ahead of those who came later", () => {
-  it("has who lets no more wait than there are be refused", async () => {
+describe("a request that returns from another line, ahead of later requests", () => {
+  it("causes the refusal of a later request for which too many wait now", async () => {
     const { enter, pass, log } = setUp()
     const [x, y] = [ruleCheck("x", 1), ruleCheck("y", 1, 1, TEN_SECONDS)]
     for (const name of ["x1", "x2"]) enter(name, [x])
@@ -55,7 +55,7 @@ describe("one that comes back from another line, ahead of those who came later",
     expect(log).toEqual(["0 x1", "0 y1", "1000 x2", "1000 leaves: refused by y"])
   })
 
-  it("has nobody be refused who sleeps: it was the first", async () => {
+  it("causes no refusal of a sleeping request that was the first in line", async () => {
     const { decider, room, enter, pass, log } = setUp()
     const [own, all] = [ruleCheck("own", 1), ruleCheck("all", 2, 1, TEN_SECONDS)]
     await decider.take([own])
@@ -70,7 +70,7 @@ describe("one that comes back from another line, ahead of those who came later",
   })
 })
 
-it("a long line is not gone through for each who comes, though it is longer than the first would have it", () => {
+it("a new request does not scan a long line, even if the line is longer than the first request allows", () => {
   const { room, enter } = setUp()
   let looks = 0
   enter("takes", [ruleCheck("one", 1)])
@@ -86,7 +86,7 @@ it("a long line is not gone through for each who comes, though it is longer than
   expect(looks).toBeLessThan(300 * 10)
 })
 
-it("who finds when it is refused that as many are held under one of its rules as it lets wait is refused", async () => {
+it("a request is refused if as many are delayed under one of its rules as it allows when its answer arrives", async () => {
   const { enter, answer, log } = setUp(() => true)
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("goes", [leaky])

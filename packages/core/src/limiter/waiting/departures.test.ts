@@ -21,8 +21,8 @@ function timersOf(clock: ManualClock): readonly number[] {
   return running
 }
 
-describe("who is held by a leaky bucket", () => {
-  it("may be held exactly as long as it is ready to wait, and not for longer", async () => {
+describe("a request that a leaky bucket delays", () => {
+  it("is delayed for exactly its maximum wait, but no longer", async () => {
     const { enter, pass, log } = setUp()
     enter("a", [leaky()])
     enter("just", [leaky()], { maxWaitMs: 100 })
@@ -32,7 +32,7 @@ describe("who is held by a leaky bucket", () => {
     expect(log).toEqual(["0 a", "0 too long: refused by leaky", "100 just"])
   })
 
-  it("is not held for a shadow rule, which would hold it for longer", async () => {
+  it("is not delayed by a shadow rule with a longer delay", async () => {
     const { enter, pass, log } = setUp()
     const ruleChecks = [leaky(), { ...leaky("trial", 1), shadow: true }]
     for (const name of ["a", "b"]) enter(name, ruleChecks)
@@ -41,7 +41,7 @@ describe("who is held by a leaky bucket", () => {
     expect(log).toEqual(["0 a", "100 b"])
   })
 
-  it("leaves once where what reads its request ends the waiting just as it is granted", async () => {
+  it("leaves once if reading it again aborts its wait just when it is granted", async () => {
     let isSlow = false
     const { room, enter, answer, pass, log, calls } = setUp(() => isSlow)
     const leaving = new AbortController()
@@ -69,7 +69,7 @@ describe("who is held by a leaky bucket", () => {
   })
 })
 
-describe("what a rule says that is not waited for, and is looked up while one waits behind others", () => {
+describe("a late peek at a rule that the request does not wait for", () => {
   const waitsFor = ({ policy }: RuleCheck) => policy.name === "one"
 
   /**
@@ -89,7 +89,7 @@ describe("what a rule says that is not waited for, and is looked up while one wa
     return room
   }
 
-  it("says nothing any more of who has been admitted meanwhile, and keeps nobody else's place", async () => {
+  it("has no effect if the request was admitted meanwhile, and frees the place of no other request", async () => {
     const { answer, pass, log } = await setUpLook(2)
     expect(log).toEqual(["0 all", "1000 first", "1000 behind"])
     await answer()
@@ -97,7 +97,7 @@ describe("what a rule says that is not waited for, and is looked up while one wa
     expect(log.slice(3)).toEqual(["2000 last"])
   })
 
-  it("says nothing any more of who has asked meanwhile, and was told by all its rules to wait", async () => {
+  it("has no effect if the request has asked the store meanwhile and must wait under all its rules", async () => {
     const { answer, pass, log } = await setUpLook(1)
     expect(log).toEqual(["0 all", "1000 first"])
     await answer()
@@ -107,8 +107,8 @@ describe("what a rule says that is not waited for, and is looked up while one wa
   })
 })
 
-describe("who gives up", () => {
-  it("does so once, however often it says so", async () => {
+describe("a request that gives up", () => {
+  it("leaves the line once, even if it gives up twice", async () => {
     const { enter, pass, log, room } = setUp()
     for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
     let leaves = (_reason: unknown): void => expect.unreachable("it was not told to wait")
@@ -126,7 +126,7 @@ describe("who gives up", () => {
     expect(room.size).toBe(0)
   })
 
-  it("while the store is asked does not begin to wait when that refuses", async () => {
+  it("does not start to wait if the store refuses it afterwards", async () => {
     let isSlow = false
     const { clock, enter, answer, log, room, calls } = setUp(() => isSlow)
     const running = timersOf(clock)
@@ -140,7 +140,7 @@ describe("who gives up", () => {
     expect([log, running, room.size, calls.takes]).toEqual([["0 all", "0 leaves: gone"], [], 0, 2])
   })
 
-  it("while it is being answered by rules that make it wait for nothing any more takes nothing", async () => {
+  it("takes nothing if new rules, which do not queue, are deciding it at that moment", async () => {
     let isSlow = false
     const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
     const leaving = new AbortController()
@@ -163,8 +163,8 @@ describe("who gives up", () => {
   })
 })
 
-describe("the refusal of who comes where others wait", () => {
-  it("tells the longest of the waits, where they are waited for under several rules", async () => {
+describe("the refusal of a new request behind waiting ones", () => {
+  it("contains the longest wait of the rules that queue", async () => {
     const { room, enter } = setUp()
     const [short, long] = [ruleCheck("short", 1), ruleCheck("long", 1, 1, { windowMs: 10 * SECOND })]
     for (const name of ["takes", "waits"]) for (const each of [short, long]) enter(name, [each])
@@ -176,8 +176,8 @@ describe("the refusal of who comes where others wait", () => {
   })
 })
 
-describe("the timers of those who wait", () => {
-  it("are one of the first in line, and none of those behind who wait as long as it takes", async () => {
+describe("the timers of waiting requests", () => {
+  it("are one for the first in line, and none behind it without a maximum wait", async () => {
     const { clock, enter } = setUp()
     const running = timersOf(clock)
     for (let i = 0; i < 5; i++) enter(`${i}`, [ruleCheck("one", 1)])
@@ -185,7 +185,7 @@ describe("the timers of those who wait", () => {
     expect(running).toEqual([SECOND])
   })
 
-  it("are ended with it where one has asked several times in vain before it was admitted", async () => {
+  it("end when a request is admitted, even after several refused attempts", async () => {
     const { clock, enter, answer, pass, pending, log } = setUp(() => true)
     const running = timersOf(clock)
     enter("all", [ruleCheck("one", 3, 3)])
@@ -201,7 +201,7 @@ describe("the timers of those who wait", () => {
   })
 })
 
-it("who waits is told so once, though it waits behind others first and then for units", async () => {
+it("a request is notified once that it waits, even if it first waits behind others and then for units", async () => {
   const { enter, pass, log } = setUp()
   const told: string[] = []
   for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
@@ -216,7 +216,7 @@ it("who waits is told so once, though it waits behind others first and then for 
   expect(told).toEqual(["waits", "is over"])
 })
 
-it("who is ended by what another one's caller does is not told afterwards that it waits", async () => {
+it("a request that another caller's callback has aborted is not notified that it waits", async () => {
   const { enter, answer, log, pass } = setUp(() => true)
   const told: string[] = []
   const leaving = new AbortController()

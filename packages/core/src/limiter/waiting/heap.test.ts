@@ -24,7 +24,7 @@ function dice(seed: number): (below: number) => number {
   }
 }
 
-it("the first of them is always the least patient, whoever comes and goes", () => {
+it("the first entry always has the earliest deadline, whatever is added or removed", () => {
   const roll = dice(4_711)
   for (let round = 0; round < 300; round++) {
     const deadlines = new Heap<Waiter>(({ deadlineMs }) => deadlineMs)
@@ -49,7 +49,7 @@ it("the first of them is always the least patient, whoever comes and goes", () =
   }
 })
 
-it("looks at a few of many, and at one or two where who came first is the least patient", () => {
+it("compares O(log n) entries in general, and one or two if entries arrive in order of their deadlines", () => {
   const roll = dice(42)
   const deadlines = new Heap<Waiter>(({ deadlineMs }) => deadlineMs)
   Waiter.looks = 0
@@ -65,7 +65,7 @@ it("looks at a few of many, and at one or two where who came first is the least 
   expect(Waiter.looks / (2 * 4_096)).toBeLessThan(3 * 13 + 4)
 })
 
-it("looks at one or two where all are as patient as those before them", () => {
+it("compares one or two entries if all deadlines are equal", () => {
   const deadlines = new Heap<Waiter>(({ deadlineMs }) => deadlineMs)
   Waiter.looks = 0
   for (let i = 0; i < 4_096; i++) deadlines.add(new Waiter(1_000))

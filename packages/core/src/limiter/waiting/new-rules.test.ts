@@ -3,7 +3,7 @@ import { expect, it } from "vitest"
 import { ruleCheck } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-it("who is held goes on when it is its turn, where its request cannot be read any more when rules change", async () => {
+it("a delayed request proceeds on its turn after a rule change, even if it can no longer be read", async () => {
   const { room, enter, pass, log } = setUp()
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   const currentAsks = (): never => {
@@ -17,7 +17,7 @@ it("who is held goes on when it is its turn, where its request cannot be read an
   expect(log.slice(1)).toEqual(["100 b"])
 })
 
-it("who waits asks what it would ask under the rules in force", async () => {
+it("a waiting request asks under the new rules after a rule change", async () => {
   const { room, enter, log } = setUp()
   for (const name of ["a", "b"])
     enter(name, [ruleCheck("old", 1)], { currentAsks: () => [ruleCheck("new", 1)] })
@@ -27,7 +27,7 @@ it("who waits asks what it would ask under the rules in force", async () => {
   expect(log).toEqual(["0 a", "0 b"])
 })
 
-it("who is held goes on at once where the rule that delays it has gone, and else when it is its turn", async () => {
+it("a delayed request proceeds at once if its leaky bucket was removed, and otherwise on its turn", async () => {
   const { room, enter, pass, log } = setUp()
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("a", [leaky])

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest"
 import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-describe("who is refused by an answer that is older than units that came back", () => {
-  it("asks again at once, where the room has heard of them", async () => {
+describe("a request that is refused by an answer from before a refund", () => {
+  it("asks again at once if the room was notified of the refund", async () => {
     let isSlow = false
     const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
     const other = await decider.take([ruleCheck("one", 3, 3)])
@@ -16,7 +16,7 @@ describe("who is refused by an answer that is older than units that came back", 
     expect([log, calls.takes]).toEqual([["0 first"], 3])
   })
 
-  it("asks again when one behind was granted as many in vain, where it has not", async () => {
+  it("asks again if a request behind it was granted as many units, even if the room was not notified", async () => {
     let isSlow = false
     const { decider, enter, answer, log, calls } = setUp(() => isSlow)
     const other = await decider.take([ruleCheck("one", 3, 3)])
@@ -29,7 +29,7 @@ describe("who is refused by an answer that is older than units that came back", 
   })
 })
 
-describe("units that one behind was granted in vain", () => {
+describe("units that were granted to a later request and not used", () => {
   /**
    * Sets up a request that lacks a unit. The answer for the two units of the one behind is pending when the unit comes
    * back.
@@ -50,7 +50,7 @@ describe("units that one behind was granted in vain", () => {
     return room
   }
 
-  it("go back before the first asks again", async () => {
+  it("are refunded before the first request asks again", async () => {
     const { answer, log, calls } = await setUpVain()
     await answer()
     expect([log, calls.takes]).toEqual([[], 4])
@@ -58,7 +58,7 @@ describe("units that one behind was granted in vain", () => {
     expect(log).toEqual(["0 dear"])
   })
 
-  it("wake the first that looked before they were taken, and took after", async () => {
+  it("wake the first request if its check came before the grant and its take after", async () => {
     const { enter, answer, log } = setUp(() => true)
     const counting = ruleCheck("counting", 9, 1, { countRejected: true })
     enter("dear", [ruleCheck("one", 3, 3), counting])
@@ -73,7 +73,7 @@ describe("units that one behind was granted in vain", () => {
     expect(log).toEqual(["0 dear"])
   })
 
-  it("have the first ask again, once", async () => {
+  it("make the first request ask again once", async () => {
     const { enter, answer, pass, log, calls, pending } = setUp(() => true)
     enter("takes", [ruleCheck("one", 3)])
     enter("dear", [ruleCheck("one", 3, 3)])

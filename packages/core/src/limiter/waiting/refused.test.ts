@@ -13,8 +13,8 @@ const trial = { ...ruleCheck("trial", 1), shadow: true }
 const told = ({ checks }: Decision) =>
   checks.map(({ policy, allowed, refusal, retryAfterMs }) => [policy, allowed, refusal, retryAfterMs])
 
-describe("the refusal of who would have to wait behind others", () => {
-  it("is of the rules that it would wait for, says nothing of shadow rules, and is made with the store there", () => {
+describe("the refusal of a request that would wait behind others", () => {
+  it("names only the rules that it would wait for, omits shadow rules, and is not degraded", () => {
     const refused = refusedBehind([one, trial, other], [other], SECOND)
     expect(refused).toMatchObject({ allowed: false, policy: "other", retryAfterMs: SECOND, degraded: false })
     expect(told(refused)).toEqual([
@@ -24,15 +24,15 @@ describe("the refusal of who would have to wait behind others", () => {
   })
 })
 
-describe("the refusal of who waits when the service stops to serve", () => {
-  it("is of all rules that count, as if the store were gone, and tells no shadow rule to have refused", () => {
+describe("the refusal of a waiting request when the service shuts down", () => {
+  it("names all enforced rules as a store failure would, and no shadow rule", () => {
     const refused = refusedAtClose([one, trial])
     expect(refused).toMatchObject({ allowed: false, degraded: true, shadowed: [] })
     expect(told(refused)).toEqual([["one", false, "store-failure", SECOND]])
   })
 })
 
-describe("the refusal of who would be held too long", () => {
+describe("the refusal of a request with too long a delay", () => {
   /** Returns a check of a bucket that holds its second request for `delayMs`. */
   const leaky = (name: string, delayMs: number, rejectionMessage?: string): RuleCheck => ({
     ...ruleCheck(name, SECOND / delayMs, 1, { algorithm: "leaky-bucket", burst: 5 }),
@@ -46,7 +46,7 @@ describe("the refusal of who would be held too long", () => {
     return decider.take(ruleChecks)
   }
 
-  it("is of the rules that it waits for and that would hold it longer than it lets them, and of no others", async () => {
+  it("names only the rules that it waits for and that would delay it beyond its maximum wait", async () => {
     const awaited = [leaky("just", 100, "just so"), leaky("long", 250, "too long"), leaky("silent", 200)]
     const decision = await grantedSecond([...awaited, leaky("told", 500, "not waited for")])
     const refused = refusedForDelay(decision, awaited, 100)

@@ -6,7 +6,7 @@ import { setUp } from "./testing/room.ts"
 
 const waitsForOne = ({ policy }: RuleCheck): boolean => policy.name === "one"
 
-it("who was being decided when the rules went is admitted, and never waits", async () => {
+it("a request that is being decided while all rules are removed is admitted without waiting", async () => {
   let isSlow = false
   const { clock, room, enter, answer, log } = setUp(() => isSlow)
   enter("all", [ruleCheck("one", 2, 2)])
@@ -19,7 +19,7 @@ it("who was being decided when the rules went is admitted, and never waits", asy
   expect([log, room.size]).toEqual([["0 all", "0 asks"], 0])
 })
 
-it("who was asking in vain when the rules changed goes by the new ones when it is answered, and keeps nothing", async () => {
+it("a request whose pending grant is superseded is decided by the new rules and keeps no units of the old ones", async () => {
   let isSlow = false
   const { decider, room, enter, answer, pending, log, calls } = setUp(() => isSlow)
   const [one, other] = [(cost: number) => ruleCheck("one", 4, cost), ruleCheck("other", 4)]
@@ -38,7 +38,7 @@ it("who was asking in vain when the rules changed goes by the new ones when it i
   expect((await decider.peek([one(1), other])).checks.map(({ remaining }) => remaining)).toEqual([2, 3])
 })
 
-it("a request is not read anew as long as the rules stay, nor where what it is granted does not depend on them", async () => {
+it("a request is read again only if the rules change, and not if its grant does not depend on them", async () => {
   const { room, enter, pass, log } = setUp()
   let reads = 0
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
@@ -55,7 +55,7 @@ it("a request is not read anew as long as the rules stay, nor where what it is g
   expect([log.slice(2), reads]).toEqual([["200 c"], 1])
 })
 
-it("of those whom new rules have wait, only who has not asked is looked up under those that are not waited for", async () => {
+it("after a rule change, only waiting requests that have not asked yet are checked under the rules that do not queue", async () => {
   const { decider, room, enter, calls, log } = setUp()
   const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 9)]
   await decider.take([one])
@@ -67,7 +67,7 @@ it("of those whom new rules have wait, only who has not asked is looked up under
   expect([log, calls.peeks]).toEqual([[], 2])
 })
 
-it("who was being decided when the rules changed, and stands behind others, is refused at once by one that has come", async () => {
+it("a request behind others that is being decided while the rules change is refused at once by a new hard rule", async () => {
   let isSlow = false
   const { decider, room, enter, answer, log } = setUp((_checks, isPeek) => isSlow && !isPeek)
   const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 1, 1, { windowMs: 60 * SECOND })]

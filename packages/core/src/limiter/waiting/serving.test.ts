@@ -12,7 +12,7 @@ function depthOfStack(): number {
   return depth
 }
 
-it("a line may be long: where there are units for all, none is asked for from deeper in the stack than another", async () => {
+it("a long line with units for all is served at a constant stack depth", async () => {
   const depths: number[] = []
   const { enter, pass, log } = setUp(() => {
     depths.push(depthOfStack())
@@ -26,7 +26,7 @@ it("a line may be long: where there are units for all, none is asked for from de
   expect(new Set(depths.slice(-50)).size).toBe(1)
 })
 
-it("those who may ask at once do so while others have not been answered", async () => {
+it("later requests that may ask do so while earlier ones are still pending", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
   enter("all", [ruleCheck("one", 9, 9)])
   for (let i = 0; i < 9; i++) enter(`${i}`, [ruleCheck("one", 9)])
@@ -43,7 +43,7 @@ it("those who may ask at once do so while others have not been answered", async 
   ])
 })
 
-it("who is admitted at once does not listen to its signal", async () => {
+it("a request that is admitted at once does not listen to its signal", async () => {
   const { enter, log } = setUp()
   const { signal } = new AbortController()
   let listeners = 0
@@ -62,7 +62,7 @@ it("who is admitted at once does not listen to its signal", async () => {
   expect(log).toEqual(["0 goes on"])
 })
 
-it("who is the first by the time it is granted units in vain asks for them again at once", async () => {
+it("a request whose grant was superseded asks again at once if it has become the first", async () => {
   let isSlow = false
   const { clock, decider, enter, answer, log, calls } = setUp(() => isSlow)
   const leaving = new AbortController()
@@ -79,7 +79,7 @@ it("who is the first by the time it is granted units in vain asks for them again
   expect([log, calls.takes]).toEqual([["0 dear: gone", "0 cheap"], 4])
 })
 
-it("who was refused under one of its rules asks again at once where units of that one have come back since", async () => {
+it("a request that was refused under one rule asks again at once if units of that rule have come back since", async () => {
   let isSlow = false
   const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
   const [free, full] = [ruleCheck("free", 3), ruleCheck("full", 3)]

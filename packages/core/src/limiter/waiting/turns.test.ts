@@ -17,8 +17,8 @@ function leaver() {
   return { patience: { signal: leaving.signal }, leave }
 }
 
-describe("the turns of one who leaves, in several leaky buckets", () => {
-  it("go back at once in each where it has the last one, and stay taken where another one has a later one", async () => {
+describe("the turns of a request that leaves several leaky buckets", () => {
+  it("are freed at once in buckets where they are the last, and stay taken where a later turn exists", async () => {
     const { enter, pass, log } = setUp()
     const { patience, leave } = leaver()
     const [x, y] = [leaky("x"), leaky("y")]
@@ -52,14 +52,14 @@ describe("the turns of one who leaves, in several leaky buckets", () => {
     return { ...room, x, held }
   }
 
-  it("stay taken while another one has a later one, whatever other rules say of that one", async () => {
+  it("stay taken while another request has a later turn, even if other rules do not delay that request", async () => {
     const { enter, pass, log, x } = await setUpLater()
     enter("next", [x])
     for (let i = 0; i < 3; i++) await pass(100)
     expect(log.slice(2)).toEqual(["200 held", "300 next"])
   })
 
-  it("go back when that one leaves, too", async () => {
+  it("are freed when the request with the later turn leaves as well", async () => {
     const { enter, pass, log, x, held } = await setUpLater()
     await held.leave()
     enter("next", [x])
@@ -69,7 +69,7 @@ describe("the turns of one who leaves, in several leaky buckets", () => {
 })
 
 describe("turns in the same millisecond", () => {
-  it("are one after the other: that of who leaves stays taken for who is held behind it", async () => {
+  it("are in order, so a turn stays taken if a request with a later turn is delayed", async () => {
     const { enter, calls } = setUp()
     const { patience, leave } = leaver()
     enter("first", [leaky("x", 5_000)])
@@ -80,8 +80,8 @@ describe("turns in the same millisecond", () => {
   })
 })
 
-describe("units of one who leaves while it is asking", () => {
-  it("wake who lacks more than them: it is not behind any more", async () => {
+describe("units of a request that leaves while it is being decided", () => {
+  it("wake a request that needs more units, because it no longer stands behind the one that left", async () => {
     let isSlow = false
     const { decider, enter, answer, log } = setUp(() => isSlow)
     const { patience, leave } = leaver()

@@ -7,7 +7,7 @@ import { setUp } from "./testing/room.ts"
 import { WaitingRoom } from "./waiting-room.ts"
 
 describe("a long line", () => {
-  it("is not gone through at each refusal, though none in it waits for ever", async () => {
+  it("is not scanned at each refusal if its requests wait without a limit", async () => {
     const { log, enter, pass } = setUp()
     let looks = 0
     const patience = {
@@ -25,7 +25,7 @@ describe("a long line", () => {
     expect(looks).toBeLessThan(300 * 10)
   })
 
-  it("is gone through once for those whom too many wait ahead of, and they are refused", async () => {
+  it("is scanned once to refuse the requests that have too many waiters ahead", async () => {
     const { log, enter, answer, pending } = setUp(() => true)
     // All ask at once, because no request is known to wait.
     for (let i = 0; i < 4; i++) enter(`${i}`, [ruleCheck("one", 1)], { maxWaiting: 2 })
@@ -38,8 +38,8 @@ describe("a long line", () => {
   })
 })
 
-describe("a crowd behind one that waits for one of its two counters", () => {
-  it("asks one by one, although that one was alone in both lines", async () => {
+describe("a crowd behind a request that waits for one of its two counters", () => {
+  it("asks one by one, even though that request was alone in both lines", async () => {
     const { log, enter, pass, calls } = setUp()
     const both = [ruleCheck("one", 1), ruleCheck("two", 1_000)]
     enter("takes it", [ruleCheck("one", 1)])
@@ -53,8 +53,8 @@ describe("a crowd behind one that waits for one of its two counters", () => {
   })
 })
 
-describe("units of which the room hears while one asks for more than them", () => {
-  it("wake who sleeps behind that one, and are its own when that one is refused by something else", async () => {
+describe("units that are refunded while a request asks for more", () => {
+  it("wake a sleeping request behind it if another rule refuses it", async () => {
     const { log, enter, answer, pass, decider, room } = setUp((checks) => checks.length === 2)
     const hourly = ruleCheck("hourly", 1, 1, { windowMs: 3_600 * SECOND })
     enter("takes the second", [ruleCheck("second", 1)])
@@ -72,8 +72,8 @@ describe("units of which the room hears while one asks for more than them", () =
   })
 })
 
-describe("who had to wait elsewhere", () => {
-  it("goes before one that came later and asked in vain meanwhile", async () => {
+describe("a request that had to wait in another line", () => {
+  it("is served before a later request, even if that one asked in between", async () => {
     const { log, enter, answer, pass } = setUp(() => true)
     const [x, y] = [ruleCheck("x", 3), ruleCheck("y", 2)]
     enter("takes x", [x])
@@ -100,7 +100,7 @@ describe("who had to wait elsewhere", () => {
     expect(log.slice(6)).toEqual(["1000 second"])
   })
 
-  it("does not leave those behind it in the way of others, when it goes before one that sleeps", async () => {
+  it("does not let the requests behind it block others, if it goes before a sleeping request", async () => {
     const { log, enter, answer, pass } = setUp(([first]) => first?.policy.name === "x")
     const hour = { windowMs: 3_600_000 }
     const [x, y] = [ruleCheck("x", 3, 1, hour), ruleCheck("y", 1)]
@@ -124,7 +124,7 @@ describe("who had to wait elsewhere", () => {
   })
 })
 
-describe("the turn that a leaky bucket has given to one who leaves", () => {
+describe("the turn that a leaky bucket gave to a request that leaves", () => {
   const leaky = () => ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   const setUpHeld = async () => {
     const slow = { is: false }
@@ -137,7 +137,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     return { ...room, slow, leaving }
   }
 
-  it("stays taken while one behind it is being given a later one", async () => {
+  it("stays taken while a request behind it is being given a later turn", async () => {
     const { enter, answer, pass, log, calls, slow, leaving } = await setUpHeld()
     enter("c", [leaky()])
     leaving.abort(new Error("gone"))
@@ -150,7 +150,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     expect([log.slice(2), calls.returns]).toEqual([["200 c", "300 d"], 0])
   })
 
-  it("goes back when that one leaves, too", async () => {
+  it("is freed when the request with the later turn leaves as well", async () => {
     const { decider, enter, answer, calls, pending, leaving } = await setUpHeld()
     enter("c", [leaky()], { signal: leaving.signal })
     leaving.abort(new Error("gone"))
@@ -164,7 +164,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     expect([(await peeked).checks[0]?.counts?.current, pending.length]).toEqual([1, 0])
   })
 
-  it("is not given twice where two leave that were asking, and others come in that very moment", async () => {
+  it("is not given twice if two pending requests leave and others arrive at that moment", async () => {
     const { enter, answer, pass, log, calls, slow, leaving } = await setUpHeld()
     enter("c", [leaky()], { signal: leaving.signal })
     enter("d", [leaky()], { signal: leaving.signal })
@@ -180,7 +180,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     expect(log.slice(4)).toEqual(["400 e", "500 f"])
   })
 
-  it("is not given twice where one is refused for its delay while another one is asking", async () => {
+  it("is not given twice if one request is refused for its delay while another is pending", async () => {
     const { enter, answer, pass, log, calls, slow } = await setUpHeld()
     enter("impatient", [leaky()], { maxWaitMs: 150 })
     enter("c", [leaky()])
@@ -193,7 +193,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     expect(log.slice(2)).toEqual(["100 b", "300 c", "400 d"])
   })
 
-  it("goes back at once where those that are held have earlier ones", async () => {
+  it("is freed at once if all delayed requests have earlier turns", async () => {
     const { enter, answer, calls } = await setUpHeld()
     const gone = new AbortController()
     enter("c", [leaky()], { signal: gone.signal })
@@ -202,7 +202,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     expect(calls.returns).toBe(1)
   })
 
-  it("stays taken while one has a later one for which it has to wait less, as it asked later", async () => {
+  it("stays taken while a request that asked later has a later turn but a shorter wait", async () => {
     const { enter, answer, pass, calls } = await setUpHeld()
     const gone = new AbortController()
     enter("c", [leaky()], { signal: gone.signal })
@@ -215,7 +215,7 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
     expect(calls.returns).toBe(0)
   })
 
-  it("stays taken while one has a later one that came earlier, and waited for something else meanwhile", async () => {
+  it("stays taken while a request that arrived earlier, but waited for another rule, has a later turn", async () => {
     const { enter, answer, pass, log, calls, slow } = await setUpHeld()
     const gone = new AbortController()
     slow.is = false
@@ -237,8 +237,8 @@ describe("the turn that a leaky bucket has given to one who leaves", () => {
   })
 })
 
-describe("who asks behind another that has not been answered", () => {
-  it("is refused then when its patience has ended meanwhile", async () => {
+describe("a request that asks behind one with a pending answer", () => {
+  it("is refused if its maximum wait has ended by the time its answer arrives", async () => {
     const { enter, answer, pass, log } = setUp((checks) => checks[0]?.cost === 2)
     enter("all", [ruleCheck("one", 3, 3)])
     for (const name of ["one", "two"]) enter(name, [ruleCheck("one", 3)])
@@ -253,7 +253,7 @@ describe("who asks behind another that has not been answered", () => {
     expect(log.slice(3)).toEqual(["1201 b: refused by one"])
   })
 
-  it("does not wait for a bucket for which as many are held already as it lets wait", async () => {
+  it("does not wait for a bucket that already delays as many requests as it allows", async () => {
     const { enter, answer, log, pending } = setUp(() => true)
     const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
     for (const name of ["goes on", "is held", "refused"]) enter(name, [leaky], { maxWaiting: 1 })
@@ -261,7 +261,7 @@ describe("who asks behind another that has not been answered", () => {
     expect(log).toEqual(["0 goes on", "0 refused: refused by leaky"])
   })
 
-  it("does not wait where those who are held and those who wait ahead of it are as many as it lets wait", async () => {
+  it("does not wait if the delayed and the waiting requests ahead are as many as it allows", async () => {
     const { enter, answer, log, pending } = setUp(() => true)
     const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
     for (const name of ["goes on", "is held", "waits"]) enter(name, [leaky])
@@ -272,7 +272,7 @@ describe("who asks behind another that has not been answered", () => {
   })
 })
 
-it("who gives up while its refusal is being counted leaves the line once", async () => {
+it("a request that gives up while its refusal is being counted leaves the line once", async () => {
   const { decider, enter, answer, pass, log } = setUp((checks, isPeek) => !isPeek && checks.length > 1)
   const hard = ruleCheck("hard", 1, 1, { countRejected: true, windowMs: 3_600_000 })
   const leaving = new AbortController()
@@ -292,7 +292,7 @@ it("who gives up while its refusal is being counted leaves the line once", async
   expect(over).toBe(1)
 })
 
-it("who would be admitted by the time its refusal is counted takes nothing", async () => {
+it("a request that would be admitted by the time its refusal is counted takes nothing", async () => {
   const { decider, enter, answer, pass, log, calls } = setUp(
     (checks, isPeek) => isPeek && checks.length === 1,
   )
@@ -307,7 +307,7 @@ it("who would be admitted by the time its refusal is counted takes nothing", asy
   expect([log, calls.returns]).toEqual([["0 takes", "600 refused: refused by hard"], 1])
 })
 
-it("who waits does so for the rules that refuse it, and not for a shadow rule that would for longer", async () => {
+it("a request waits for the rules that refuse it, and not for a shadow rule that would refuse for longer", async () => {
   const { log, enter, pass } = setUp()
   const ruleChecks = [
     ruleCheck("one", 1),
@@ -319,7 +319,7 @@ it("who waits does so for the rules that refuse it, and not for a shadow rule th
   expect(log).toEqual(["0 a", "1000 b"])
 })
 
-it("leaves no timer behind, whoever was woken, late or admitted", async () => {
+it("leaves no timer behind, whether requests were woken, late or admitted", async () => {
   const inner = manualClock()
   let waits = 0
   const clock: Clock = {
@@ -341,7 +341,7 @@ it("leaves no timer behind, whoever was woken, late or admitted", async () => {
   expect(waits).toBe(0)
 })
 
-it("who was granted units in vain waits like others: it is told so, and its patience ends", async () => {
+it("a request with a superseded grant is notified that it waits, and its maximum wait applies", async () => {
   const { enter, answer, pass, log } = setUp(() => true)
   const told: string[] = []
   const patience = (name: string) => ({

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-describe("two who sleep in one line, as the one that came first has come back from another", () => {
+describe("two sleeping requests in one line, of which the earlier has returned from another line", () => {
   /**
    * Sets up two requests. "early" waits a second for its own counter. Then both wait for a shared one that is full for
    * ten.
@@ -20,7 +20,7 @@ describe("two who sleep in one line, as the one that came first has come back fr
     return { ...room, all, other }
   }
 
-  it("are both admitted when units for both come back at once", async () => {
+  it("are both admitted when units for both are refunded at once", async () => {
     const { decider, room, pass, log, all, other } = await setUpTwo(1, 2)
     room.wake(await decider.refund(other))
     await pass(0)
