@@ -43,7 +43,7 @@ async function pipelined(count: number, onRequest?: (response: ServerResponse) =
 }
 
 describe("the client of a response", () => {
-  it("is noticed when it goes, also by those behind another one of its connection", async () => {
+  it("is reported as gone when it hangs up, also to requests behind another one of its connection", async () => {
     const { responses, hangUp } = await pipelined(3)
     const gone: number[] = []
     responses.forEach((response, i) => {
@@ -55,7 +55,7 @@ describe("the client of a response", () => {
     expect(responses.map(hasGone)).toEqual([true, true, true])
   })
 
-  it("is not told of to who has stopped listening", async () => {
+  it("is not reported as gone to a listener that was removed", async () => {
     const { responses, hangUp } = await pipelined(3)
     const gone: number[] = []
     const stops = responses.map((response, i) => onGone(response, () => gone.push(i)))
@@ -65,7 +65,7 @@ describe("the client of a response", () => {
     expect([...new Set(gone)]).toEqual([2])
   })
 
-  it("is listened to once a connection, whatever it asks for: nothing is warned of", async () => {
+  it("adds one listener per connection, whatever it requests, and causes no warning", async () => {
     const { responses, connection } = await pipelined(30)
     const listening = () => [connection, ...responses].map((each) => each.listenerCount("close"))
     const [onConnection = 0, ...onResponses] = listening()
@@ -76,7 +76,7 @@ describe("the client of a response", () => {
     expect(listening()).toEqual([onConnection + 1, ...onResponses])
   })
 
-  it("is there while it waits for the answer behind one that has been sent", async () => {
+  it("is still there while it waits for an answer behind one that was sent", async () => {
     const { responses } = await pipelined(2)
     responses[0]?.end()
     await once(responses[0] as ServerResponse, "close")
@@ -87,8 +87,8 @@ describe("the client of a response", () => {
     ["no request", {}],
     ["no socket", { req: {} }],
     ["a socket that is gone", { req: { socket: null } }],
-    ["a socket that is no emitter", { req: { socket: { remoteAddress: "192.0.2.1" } } }],
-  ])("is what the response alone tells where there is %s", (_name, more) => {
+    ["a socket that is not an emitter", { req: { socket: { remoteAddress: "192.0.2.1" } } }],
+  ])("is gone only when the response says so, if there is %s", (_name, more) => {
     const response = Object.assign(new EventEmitter(), more) as EventEmitter & ClosingResponse
     expect(hasGone(response)).toBe(false)
     let gone = 0
@@ -101,7 +101,7 @@ describe("the client of a response", () => {
   })
 })
 
-it("a request that is held behind another one of its connection lets go of its place, over a bare server", async () => {
+it("a request that is delayed behind another one of its connection frees its place when the client hangs up", async () => {
   const clock = manualClock()
   const guard = createGuard<object>({
     limit: 1,
@@ -126,7 +126,7 @@ it("a request that is held behind another one of its connection lets go of its p
   expect((await next[0])?.rejection).toBeUndefined()
 })
 
-it("keeps nothing of a request whose connection goes on after its answer", async () => {
+it("keeps no reference to a request if its connection outlives the answer", async () => {
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as () => void
   const response = Object.assign(new EventEmitter(), { req: { socket: new EventEmitter() } })

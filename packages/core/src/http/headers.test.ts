@@ -23,7 +23,7 @@ describe("draft-11", () => {
       [policy("perhr", 1000, HOUR), policy("permin", 50, MINUTE)],
       '"perhr";q=1000;w=3600, "permin";q=50;w=60',
     ],
-    ["a window that is no whole second", [policy("a", 5, 1500)], '"a";q=5;w=2'],
+    ["a window that is not a whole second", [policy("a", 5, 1500)], '"a";q=5;w=2'],
     ["a window below a second", [policy("a", 5, 200)], '"a";q=5;w=1'],
     ["a name with quotes and backslashes", [policy('a"b\\c', 5, 1000)], '"a\\"b\\\\c";q=5;w=1'],
     ["a limit that has 16 digits", [policy("a", 2 ** 53 - 1, 1000)], `"a";q=${MAX_INTEGER};w=1`],
@@ -39,12 +39,12 @@ describe("draft-11", () => {
     ["the next unit is further than the share", { remaining: 50, nextUnitAfterMs: 45_000 }, ";r=50;t=45"],
     ["the next unit is a part of a second further", { remaining: 50, nextUnitAfterMs: 44_001 }, ";r=50;t=45"],
     ["everything is left", { remaining: 100, nextUnitAfterMs: 0 }, ";r=100;t=60"],
-    ["the share is no whole second", { remaining: 1, limit: 7, nextUnitAfterMs: 100 }, ";r=1;t=9"],
+    ["the share is not a whole second", { remaining: 1, limit: 7, nextUnitAfterMs: 100 }, ";r=1;t=9"],
     ["the window is below a second", { remaining: 9, windowMs: 300, nextUnitAfterMs: 20 }, ";r=9;t=1"],
     ["nothing is left", { remaining: 0, nextUnitAfterMs: 12_001 }, ";r=0;t=13"],
     ["nothing is left for a moment", { remaining: 0, nextUnitAfterMs: 1 }, ";r=0;t=1"],
     [
-      "nothing is left for ever",
+      "nothing is left forever",
       { remaining: 0, limit: 0, nextUnitAfterMs: Number.POSITIVE_INFINITY },
       ";r=0",
     ],
@@ -65,14 +65,14 @@ describe("draft-11", () => {
       ";r=0",
     ],
     ["refused beyond 15 digits", { allowed: false, retryAfterMs: 2e18 }, `;r=0;t=${MAX_INTEGER}`],
-  ])("tells what is left: %s", (_case, members, expected) => {
+  ])("writes what is left: %s", (_case, members, expected) => {
     const only = check({ policy: "p", ...members })
     const policies = [policy("p", only.limit, only.windowMs)]
     const decision = only.allowed ? admitted([only]) : refused([only])
     expect(fields("draft-11", policies, decision).RateLimit).toBe(`"p"${expected}`)
   })
 
-  it.each(HEADER_DIALECTS)("says nothing of a counter that was not read: %s", (dialect) => {
+  it.each(HEADER_DIALECTS)("omits a counter that was not read: %s", (dialect) => {
     const policies = [policy("user", 1, MINUTE), policy("overall", 500, MINUTE)]
     const user = check({ policy: "user", limit: 1, allowed: false, remaining: 0, retryAfterMs: 9_000 })
     const overall = check({ policy: "overall", limit: 500, remaining: undefined })
@@ -81,7 +81,7 @@ describe("draft-11", () => {
     expect(lines).toContain("9")
   })
 
-  it("tells of a rule by itself, be it the first of them or not", () => {
+  it("writes a single rule, whether it is the first or not", () => {
     const write = compileHeaders("draft-11", [policy("hour", 1000, HOUR), policy("day", 5000, DAY)])
     const [hour, day] = [
       check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 0, nextUnitAfterMs: 5000 }),
@@ -96,7 +96,7 @@ describe("draft-11", () => {
     }
   })
 
-  it("tells of no time after one, and of another one after that", () => {
+  it("writes no time after a wait, and a new wait after that", () => {
     const write = compileHeaders("draft-11", [policy("p", 100, MINUTE)])
     const waits = [2000, 2000, Number.POSITIVE_INFINITY, 2000, 3000]
     const told = waits.map((retryAfterMs) => {
@@ -123,7 +123,7 @@ describe("draft-11", () => {
       [refusing(30_000), { ...refusing(30_000), cost: 2 }, { remaining: 1, cost: 2 }, refusing(30_000)],
       [";a=0;w=30;c=1", ";a=0;w=30;c=2", ";a=1;w=30;c=2", ";a=0;w=30;c=1"],
     ],
-  ])("tells each its own numbers within one second: %s", (dialect, checks, expected) => {
+  ])("writes the numbers of each request within one second: %s", (dialect, checks, expected) => {
     const write = compileHeaders(dialect, [policy("p", 100, MINUTE)])
     const told = checks.map((members) => {
       const only = check({ policy: "p", limit: 100, windowMs: MINUTE, nextUnitAfterMs: 30_000, ...members })
@@ -149,7 +149,7 @@ describe("draft-11", () => {
     })
   })
 
-  it("is read by a strict reader, which refuses what the draft calls invalid", () => {
+  it("can be parsed by a strict reader that rejects all that the draft calls invalid", () => {
     for (const invalid of [
       "default;r=50",
       '"d";r=-1',
@@ -302,7 +302,7 @@ it.each<[HeaderDialect, string, string]>([
   }
 })
 
-it("legacy counts its reset from the present, to the next whole second", () => {
+it("legacy counts its reset from the current time to the next whole second", () => {
   const reset = (nowMs: number): string | undefined =>
     fields("legacy", [policy("a", 100, MINUTE)], refused([{ ...A, ...refusing(12_000) }]), () => nowMs)[
       "X-RateLimit-Reset"
@@ -313,13 +313,16 @@ it("legacy counts its reset from the present, to the next whole second", () => {
   expect(reset(1e18)).toBe(String(MAX_INTEGER))
 })
 
-it.each(["draft-11", "next"] as const)("%s refuses a name that no structured field can hold", (dialect) => {
-  for (const name of ["häufig", "a\nb", "a\r\nSet-Cookie: x=1"]) {
-    expect(() => compileHeaders(dialect, [policy(name, 1, 1000)])).toThrow("ASCII")
-  }
-})
+it.each(["draft-11", "next"] as const)(
+  "%s rejects a name that is invalid in a structured field",
+  (dialect) => {
+    for (const name of ["häufig", "a\nb", "a\r\nSet-Cookie: x=1"]) {
+      expect(() => compileHeaders(dialect, [policy(name, 1, 1000)])).toThrow("ASCII")
+    }
+  },
+)
 
-it("draft-11 comes first, being the default", () => {
+it("draft-11 comes first, because it is the default", () => {
   expect(HEADER_DIALECTS).toEqual(["draft-11", "next", "triple", "legacy"])
 })
 
@@ -332,17 +335,17 @@ it.each<[HeaderDialect | false, string[]]>([
   ],
   ["legacy", ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"]],
   [false, ["Retry-After"]],
-])("the fields to expose to other origins with %s", (dialect, expected) => {
+])("the fields that are exposed to other origins with %s", (dialect, expected) => {
   expect(exposedHeaders(dialect)).toEqual(expected)
 })
 
-it("the fields of a dialect that there is not", () => {
+it("the fields of an unknown dialect", () => {
   expect(() => exposedHeaders("draft-8" as HeaderDialect)).toThrow(
     `headers: 'draft-8' is not a header dialect; accepted: "draft-11", "next", "triple", "legacy" or false`,
   )
 })
 
-describe("whatever the names and the numbers", () => {
+describe("for any names and numbers", () => {
   const printable = fc.string({
     unit: fc.oneof(
       fc.constantFrom('"', "\\", ",", ";", "=", " "),
@@ -405,7 +408,7 @@ describe("whatever the names and the numbers", () => {
   it.each<["draft-11" | "next", string, string]>([
     ["draft-11", "r", "t"],
     ["next", "a", "w"],
-  ])("%s is read back as it was meant", (dialect, remainingKey, secondsKey) => {
+  ])("%s can be parsed back to the same values", (dialect, remainingKey, secondsKey) => {
     fc.assert(
       fc.property(scene, ({ policies, decision, real, violated, binding }) => {
         const written = fields(dialect, policies, decision)
@@ -433,7 +436,7 @@ describe("whatever the names and the numbers", () => {
   it.each<["triple" | "legacy", string]>([
     ["triple", "RateLimit-"],
     ["legacy", "X-RateLimit-"],
-  ])("%s is read back as it was meant", (dialect, prefix) => {
+  ])("%s headers can be parsed back to the same values", (dialect, prefix) => {
     fc.assert(
       fc.property(scene, ({ policies, decision, binding, nowMs }) => {
         const written = fields(dialect, policies, decision, () => nowMs)
@@ -460,7 +463,7 @@ describe("whatever the names and the numbers", () => {
     )
   })
 
-  it("each dialect writes the same of a request, whatever it has written before", () => {
+  it("each dialect writes a request alike, whatever it wrote before", () => {
     const dialects = fc.constantFrom(...HEADER_DIALECTS)
     fc.assert(
       fc.property(dialects, scene, fc.infiniteStream(fc.nat()), (dialect, { policies, decision }, pick) => {
@@ -476,7 +479,7 @@ describe("whatever the names and the numbers", () => {
     )
   })
 
-  it("no dialect writes a field that cannot be exposed, or a line break", () => {
+  it("no dialect writes a field that is not exposed, or a line break", () => {
     fc.assert(
       fc.property(fc.constantFrom(...HEADER_DIALECTS), scene, (dialect, { policies, decision, nowMs }) => {
         for (const [name, value] of compileHeaders(dialect, policies)(decision, () => nowMs)) {

@@ -307,7 +307,7 @@ describe.each<[string, Row]>([
 )
 
 describe("several rules", () => {
-  it("names those that refused, and speaks for the one that binds", () => {
+  it("names those that refused, and describes the one that binds", () => {
     const reject = compileRejection([
       rule({ name: "burst", rejectionMessage: "retry-with-fixed-time" }),
       rule({ name: "day", rejectionMessage: "exhausted-daily-limit" }),
@@ -332,7 +332,7 @@ describe("several rules", () => {
     )
   })
 
-  it("names the largest cost that all of them accept", () => {
+  it("contains the largest cost that all of them accept", () => {
     const rules = [rule({ name: "a", cost: 2 }), rule({ name: "b", cost: 1 }), rule({ name: "c", cost: 5 })]
     const checks = [
       refusing("a", "cost", NEVER, { limit: 11, cost: 20 }), // 5 at most
@@ -357,7 +357,7 @@ describe("several rules", () => {
   })
 })
 
-it("answers with the facts of a rule that it was not compiled with", () => {
+it("answers for a rule that it was not compiled with", () => {
   const decision = refused([refusing('o"ther', "cost", NEVER, { limit: 5, cost: 7 })])
   expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toEqual({
     ...QUOTA,
@@ -366,12 +366,12 @@ it("answers with the facts of a rule that it was not compiled with", () => {
   })
 })
 
-it("takes a refusal without a reason for a used up quota", () => {
+it("treats a refusal without a reason as a used-up quota", () => {
   const { refusal: _, ...decision } = refused([refusing("ip-1m", "quota", 1000)])
   expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toMatchObject(QUOTA)
 })
 
-it("asks the clock only where an instant is told", () => {
+it("reads the clock only for a message with a point in time", () => {
   for (const rejectionMessage of [
     "retry-with-exponential-backoff",
     "retry-with-fixed-time",
@@ -383,7 +383,7 @@ it("asks the clock only where an instant is told", () => {
   }
 })
 
-describe("one refusal after the other", () => {
+describe("consecutive refusals", () => {
   const MESSAGES = [
     undefined,
     "Buy pro.",
@@ -394,10 +394,10 @@ describe("one refusal after the other", () => {
   const KINDS: Refusal[] = ["quota", "penalty", "cost", "denied", "missing-field", "store-failure"]
 
   it.each([
-    ["another wait", 11_000, 12_000, "12 seconds"],
-    ["a wait that ends, after one that never does", NEVER, 1000, "1 second"],
-    ["no end, after a wait", 1000, NEVER, undefined],
-  ])("is told its own: %s", (_what, before, waitMs, told) => {
+    ["another wait than before", 11_000, 12_000, "12 seconds"],
+    ["a finite wait after an infinite one", NEVER, 1000, "1 second"],
+    ["an infinite wait after a finite one", 1000, NEVER, undefined],
+  ])("contain their own wait: %s", (_what, before, waitMs, told) => {
     for (const rejectionMessage of ["Buy pro.", "retry-with-fixed-time"]) {
       const reject = compileRejection([rule({ rejectionMessage })])
       reject(refused([refusing("ip-1m", "quota", before)]), undefined, neverAsked)
@@ -409,7 +409,7 @@ describe("one refusal after the other", () => {
     }
   })
 
-  it("names the rules that refused it, though one of them has refused alone before", () => {
+  it("name all rules that refused, even after one of them has refused alone", () => {
     const reject = compileRejection([rule({ name: "a" }), rule({ name: "b" })])
     const alone = refusing("a", "quota", 2000)
     const both = [alone, refusing("b", "quota", 1000)]
@@ -419,7 +419,7 @@ describe("one refusal after the other", () => {
     expect(violated).toEqual([["a"], ["a", "b"], ["a"], ["a"]])
   })
 
-  it("is told its own reason, though the wait is the same", () => {
+  it("contain their own reason, even if the wait is the same", () => {
     const reject = compileRejection([rule()])
     const kinds: Refusal[] = ["quota", "penalty", "store-failure", "penalty", "denied", "quota"]
     const titles = kinds.map(
@@ -430,7 +430,7 @@ describe("one refusal after the other", () => {
     expect(titles).toEqual([quota, abuse, capacity, abuse, abuse, quota])
   })
 
-  it("is told the instant of its own wait, though it is as many seconds", () => {
+  it("contain the time of their own retry, even if the seconds are the same", () => {
     const reject = compileRejection([rule({ rejectionMessage: "exhausted-daily-limit" })])
     const at = (waitMs: number, nowMs: number) =>
       JSON.parse(reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, () => nowMs).body).retry.at
@@ -440,7 +440,7 @@ describe("one refusal after the other", () => {
     expect(at(3_000, NOW_MS + 60_000)).toBe("2026-01-31T12:11:04.000Z")
   })
 
-  it("is what it would be told by itself, whatever was told before", () => {
+  it("are the same as a first refusal, whatever came before", () => {
     const step = fc.record({
       name: fc.constantFrom("a", "b", "unknown"),
       kind: fc.constantFrom(...KINDS),
@@ -469,7 +469,7 @@ describe("one refusal after the other", () => {
   })
 })
 
-it("is JSON whatever the texts are, and no text reaches a header", () => {
+it("is valid JSON for any texts, and writes no text into a header", () => {
   const anyText = fc.oneof(
     fc.string(),
     fc.string({ unit: "binary" }),

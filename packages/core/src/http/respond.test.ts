@@ -41,8 +41,8 @@ async function received(handle: (response: ServerResponse) => unknown) {
   return { body, complete: message.complete }
 }
 
-describe("the response to a refused request that has begun", () => {
-  it("ends with what has been written", async () => {
+describe("the response to a refused request that has already started", () => {
+  it("ends with the body that was written so far", async () => {
     const answer = await received((response) => {
       response.write("first")
       refuse(response)
@@ -51,7 +51,7 @@ describe("the response to a refused request that has begun", () => {
     expect(warnings).toContain("SLUICE_MOUNTED_TOO_LATE")
   })
 
-  it("closes its connection when it is shorter than its Content-Length", async () => {
+  it("closes its connection if it is shorter than its Content-Length", async () => {
     const answer = await received((response) => {
       response.writeHead(200, { "Content-Length": 10 })
       response.write("first")
@@ -60,7 +60,7 @@ describe("the response to a refused request that has begun", () => {
     expect(answer).toEqual({ body: "first", complete: false })
   })
 
-  it("survives a handler that goes on writing", async () => {
+  it("survives a handler that continues to write", async () => {
     const answer = await received(async (response) => {
       response.write("first")
       refuse(response)
@@ -71,7 +71,7 @@ describe("the response to a refused request that has begun", () => {
     expect(answer).toEqual({ body: "first", complete: true })
   })
 
-  it("ends without arguments, so that middleware that replaces end takes none for a chunk", async () => {
+  it("ends without arguments, so that middleware that replaces `end` does not see a chunk", async () => {
     const calls: unknown[][] = []
     const answer = await received((response) => {
       const { end } = response
@@ -86,7 +86,7 @@ describe("the response to a refused request that has begun", () => {
     expect([answer, calls]).toEqual([{ body: "first", complete: false }, [[]]])
   })
 
-  it("closes its connection when it cannot be ended", async () => {
+  it("closes its connection if it cannot be ended", async () => {
     const answer = await received((response) => {
       response.end = () => {
         throw new Error("broken middleware")

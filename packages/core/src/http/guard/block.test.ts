@@ -39,7 +39,7 @@ function told({ allowed, refusal, retryAfterMs, remaining }: Decision): Told {
 }
 
 describe("block", () => {
-  it("refuses a client until the time has passed, and nobody else", async () => {
+  it("refuses a client until the time has passed, and no other client", async () => {
     const { limiter, clock } = open()
     await limiter.decide(ALICE)
     await limiter.block(ALICE, { for: "1 hour" })
@@ -52,7 +52,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 2])
   })
 
-  it("keeps what was counted, which counts again when the block ends", async () => {
+  it("keeps the counts, which apply again when the block ends", async () => {
     const { limiter, clock } = open({ limit: 3, window: "1 day", algorithm: "fixed-window" })
     await limiter.decide(ALICE, { cost: 2 })
     await limiter.block(ALICE, { for: 60_000 })
@@ -61,7 +61,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 0])
   })
 
-  it("is prolonged by a longer one, and not shortened by another", async () => {
+  it("is extended by a longer block, and not shortened by another", async () => {
     const { limiter, clock } = open()
     await limiter.block(ALICE, { for: "1 minute" })
     clock.advance(30_000)
@@ -80,7 +80,7 @@ describe("block", () => {
     "sliding-log",
     "fixed-window",
     "token-bucket",
-  ] as const)("lasts a year under %s, if that is wanted", async (algorithm) => {
+  ] as const)("lasts up to a year under %s", async (algorithm) => {
     const { limiter, clock } = open({ limit: 3, window: "1 second", algorithm })
     await limiter.block(ALICE, { for: "366 days" })
     clock.advance(366 * 24 * HOUR - 1)
@@ -88,7 +88,7 @@ describe("block", () => {
     expect((await limiter.decide(ALICE)).degraded).toBe(false)
   })
 
-  it("is of the rules named, by default of those that count the client by itself", async () => {
+  it("applies to the named rules, or by default to those that count each client separately", async () => {
     const rules = [
       { name: "ip", field: "ip", limit: 3, window: "1 minute" },
       { name: "user", field: "user", limit: 3, window: "1 minute" },
@@ -112,7 +112,7 @@ describe("block", () => {
     expect(await refusing({ ...BOB, query: "bob" } as RequestFacts)).toEqual([])
   })
 
-  it("is lifted by unblock, which keeps the counts, and by reset, which does not", async () => {
+  it("ends with unblock, which keeps the counts, and with reset, which does not", async () => {
     const { limiter } = open()
     await limiter.decide(ALICE)
     await limiter.block(ALICE, { for: "1 hour" })
@@ -123,7 +123,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 2])
   })
 
-  it("stands beside a penalty, whose block unblock lifts too", async () => {
+  it("is independent of a penalty, whose block unblock lifts too", async () => {
     const penalty = { refusals: 2, for: "10 minutes" }
     const { limiter, clock } = open({ limit: 1, window: "1 second", penalty })
     await limiter.block(ALICE, { for: "1 minute" })
@@ -138,7 +138,7 @@ describe("block", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true })
   })
 
-  it("is told to the client: status, problem and Retry-After", async () => {
+  it("is reported to the client: status, problem and Retry-After", async () => {
     const { limiter, clock } = open()
     await limiter.block(ALICE, { for: 90_500 })
     const write = compileRejection([{ name: "ip-1m", windowMs: 60_000, cost: 1 }])
@@ -150,7 +150,7 @@ describe("block", () => {
     })
   })
 
-  it("holds a request under a rule that queues until the block ends, if that is soon enough", async () => {
+  it("delays a request under a queueing rule until the block ends, if that is soon enough", async () => {
     const throttle = { kind: "queue", maxWaitMs: 5_000 } as const
     const { limiter, clock } = open({ limit: 3, window: "1 minute", throttle })
     await limiter.block(ALICE, { for: "2 seconds" })
@@ -167,7 +167,7 @@ describe("block", () => {
     expect(await waiting).toMatchObject({ allowed: true })
   })
 
-  it("outlasts a flood of other clients in a full memory store", async () => {
+  it("survives a flood of other clients in a full memory store", async () => {
     const clock = manualClock()
     const { limiter } = open({
       limit: 3,
@@ -202,7 +202,7 @@ describe("block", () => {
     expect(peeks).toBe(0)
   })
 
-  it("costs decisions nothing from the first one after its end", async () => {
+  it("adds no cost to decisions after the first one that follows its end", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const asked: number[] = []
@@ -223,7 +223,7 @@ describe("block", () => {
     expect(asked).toEqual([1, 2, 2, 1])
   })
 
-  it("rejects wrong options, and a client that no rule counts", async () => {
+  it("rejects invalid options, and a client that no rule counts separately", async () => {
     const { limiter } = open({ rules: [{ name: "all", field: "service", limit: 3, window: "1 minute" }] })
     await expect(limiter.block(ALICE, undefined as never)).rejects.toThrow("for: is missing")
     await expect(limiter.block(ALICE, { for: "soon" })).rejects.toThrow('for: "soon" is not a duration')
@@ -239,7 +239,7 @@ describe("block", () => {
     await expect(limiter.block(ALICE, { for: 1 })).rejects.toThrow("The limiter has been closed.")
   })
 
-  it("is refused where it could not bind, because no rule limits the client", async () => {
+  it("rejects a client that no rule could refuse", async () => {
     const rules = [
       { name: "listed", field: "ip", limit: 3, window: "1 minute", allow: ["192.0.2.1"] },
       {
@@ -263,7 +263,7 @@ describe("block", () => {
     ])
   })
 
-  it("rejects while the store is gone, and says that it can be called again", async () => {
+  it("rejects while the store is gone, with an error that allows another call", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
     }
@@ -275,7 +275,7 @@ describe("block", () => {
 })
 
 describe("a shared store", () => {
-  it("tells other processes of a block within a second of their next decision", async () => {
+  it("blocks a client in other processes within a second of their next decision", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     let looks = 0
@@ -303,7 +303,7 @@ describe("a shared store", () => {
     expect(await there.decide(ALICE)).toMatchObject({ allowed: true })
   })
 
-  it("tells a process that has just started of a block with its first decision", async () => {
+  it("blocks a client in a new process from its first decision", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const start = () => {
@@ -320,7 +320,7 @@ describe("a shared store", () => {
 })
 
 describe("peek with rules", () => {
-  it("looks at a rule of a client, also where the rule is not for the request, and sees blocks", async () => {
+  it("reads a client's rule that does not match the request, and reports blocks", async () => {
     const rules = [
       { name: "orders", field: "ip", limit: 3, window: "1 minute", match: { path: "/orders" } },
       { name: "all", field: "service", limit: 100, window: "1 minute" },

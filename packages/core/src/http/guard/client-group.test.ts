@@ -24,7 +24,7 @@ async function limiter(more: Omit<LimiterSettings<object>, "limit" | "window"> =
 }
 
 describe("the client of a connection", () => {
-  it("is known from its first request on, though its socket tells no address any more", async () => {
+  it("is known from its first request on, even if its socket no longer has an address", async () => {
     const { left, codes } = await limiter()
     const keepsAddress = {}
     expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(8)
@@ -33,7 +33,7 @@ describe("the client of a connection", () => {
     expect(codes).toEqual([])
   })
 
-  it("is asked for until there is an address", async () => {
+  it("is read again until there is an address", async () => {
     const { left } = await limiter()
     const keepsAddress = {}
     expect(left({ keepsAddress, remoteAddress: undefined })).toBe(8)
@@ -41,14 +41,14 @@ describe("the client of a connection", () => {
     expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(7)
   })
 
-  it("is no other connection's", async () => {
+  it("is separate from the client of another connection", async () => {
     const { left } = await limiter()
     expect(left({ keepsAddress: {}, remoteAddress: ALICE })).toBe(8)
     expect(left({ keepsAddress: {}, remoteAddress: BOB })).toBe(8)
     expect(left({ keepsAddress: {}, remoteAddress: ALICE })).toBe(7)
   })
 
-  it("is grouped by each limiter on its own", async () => {
+  it("is grouped by each limiter separately", async () => {
     const [subscribers, devices] = [await limiter(), await limiter({ ipv6Prefix: 128 })]
     const [phone, laptop] = [
       { keepsAddress: {}, remoteAddress: "2001:db8::1" },
@@ -59,7 +59,7 @@ describe("the client of a connection", () => {
     expect([subscribers.left(phone), devices.left(phone)]).toEqual([6, 7])
   })
 
-  it("is whom a trusted proxy reports, for each request anew", async () => {
+  it("is read from a trusted proxy's header for each request", async () => {
     const { left } = await limiter({ trustedProxies: 1 })
     const from = (client: string): RequestFacts => ({
       keepsAddress: proxy,
@@ -70,7 +70,7 @@ describe("the client of a connection", () => {
     expect([left(from(ALICE)), left(from(BOB)), left(from(ALICE))]).toEqual([8, 8, 7])
   })
 
-  it("is asked for anew where the app writes addresses on its socket, one for each request", async () => {
+  it("is read again if the app sets a new address on its socket for each request", async () => {
     const { left } = await limiter()
     const socket = { remoteAddress: "" }
     const from = (remoteAddress: string): RequestFacts => {
@@ -85,7 +85,7 @@ describe("the client of a connection", () => {
     ["a text", "socket"],
     ["a number", 7],
     ["frozen", Object.freeze({})],
-  ])("is asked for anew where what is given as the connection is %s", async (_what, connection) => {
+  ])("is read again for each request if the connection object is %s", async (_what, connection) => {
     const { left, codes } = await limiter()
     const keepsAddress = connection as object
     expect(left({ keepsAddress, remoteAddress: ALICE })).toBe(8)
@@ -94,7 +94,7 @@ describe("the client of a connection", () => {
     expect(codes).toEqual([])
   })
 
-  it("is told to be perhaps a proxy by the first request of any connection, be it the first one or not", async () => {
+  it("causes a warning about a possible proxy at its first forwarded header, on any connection", async () => {
     const { left, codes } = await limiter()
     left({ keepsAddress: {}, remoteAddress: ALICE, headers: {} })
     expect(codes).toEqual([])

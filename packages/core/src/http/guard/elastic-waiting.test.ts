@@ -65,11 +65,11 @@ function acquiring(rule: Partial<Rule<RequestFacts>>, ceiling: number) {
   return { ...rest, limiter, entries, acquire }
 }
 
-describe("who waits under an elastic rule", () => {
+describe("a request that waits under an elastic rule", () => {
   const TEN = { limit: 10, window: SECOND, algorithm: "fixed-window" } as const
   const TWO_AN_HOUR = { limit: 2, window: HOUR, algorithm: "fixed-window" } as const
 
-  it("is admitted up to the limit when there is no capacity any more, though there was when it came", async () => {
+  it("is admitted up to the limit if the spare capacity of its arrival has gone", async () => {
     const { limiter, acquire, entries, capacity, pass } = acquiring(TEN, 100)
     await limiter.decide(ALICE, { cost: 100 })
     for (let i = 0; i < 100; i++) acquire("w")
@@ -82,7 +82,7 @@ describe("who waits under an elastic rule", () => {
     expect(entries.slice(30)).toEqual([...Array(10).fill("4000 w"), ...Array(60).fill("4000 w over")])
   })
 
-  it("is admitted above the limit a second after there is capacity again, at the latest", async () => {
+  it("is admitted above the limit at most a second after capacity is back", async () => {
     const { limiter, acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false
     await limiter.decide(ALICE, { cost: 2 })
@@ -96,7 +96,7 @@ describe("who waits under an elastic rule", () => {
     expect(entries.slice(2).map((entry) => entry.slice(-2))).toEqual([" c"])
   })
 
-  it("keeps nobody waiting for capacity that is back, while it waits for a limit of its own", async () => {
+  it("does not block a request behind it that needs capacity, while it waits for another rule", async () => {
     const { clock, store, capacity, throttle, pass } = setting()
     const limiter = createLimiter<RequestFacts>({
       service: "shop",
@@ -124,7 +124,7 @@ describe("who waits under an elastic rule", () => {
     expect(entries).toEqual(["0 bob", "30000 alice"])
   })
 
-  it("is admitted then, too, where it costs more than the limit", async () => {
+  it("is admitted with a cost above the limit when capacity is back", async () => {
     const { acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false
     acquire("dear", { cost: 4 })
@@ -134,7 +134,7 @@ describe("who waits under an elastic rule", () => {
     expect(entries).toEqual(["3000 dear over"])
   })
 
-  it("does not ask again before its time where capacity would not help it: at the ceiling, or in a block", async () => {
+  it("does not ask early if capacity would not help: at the ceiling, or in a block", async () => {
     const ceiling = acquiring(TWO_AN_HOUR, 4)
     await ceiling.limiter.decide(ALICE, { cost: 4 })
     ceiling.acquire("w")
@@ -180,7 +180,7 @@ describe("who waits under an elastic rule", () => {
       return all
     }
 
-    it("is admitted as soon as it has room below that, where there is capacity to spare then", async () => {
+    it("is admitted as soon as it fits below the ceiling, if there is spare capacity then", async () => {
       const { pass, entries, calls } = await atCeiling()
       const { asked } = calls
       await pass(20 * SECOND, SECOND)
@@ -188,7 +188,7 @@ describe("who waits under an elastic rule", () => {
       expect(calls.asked - asked).toBe(3)
     })
 
-    it("is admitted when it has room below the limit, where there is none", async () => {
+    it("is admitted when it fits below the limit, if there is no spare capacity", async () => {
       const { pass, entries, capacity } = await atCeiling()
       capacity.isSpare = false
       await pass(31 * SECOND, SECOND)
@@ -196,7 +196,7 @@ describe("who waits under an elastic rule", () => {
     })
   })
 
-  it("is refused when it has waited as long as it may for capacity", async () => {
+  it("is refused when its maximum wait for capacity has passed", async () => {
     const { limiter, acquire, entries, capacity, pass } = acquiring(TWO_AN_HOUR, 4)
     capacity.isSpare = false
     await limiter.decide(ALICE, { cost: 2 })
@@ -205,7 +205,7 @@ describe("who waits under an elastic rule", () => {
     expect(entries).toEqual(["2000 w: refused"])
   })
 
-  it("counts as refused by what holds when it is refused", async () => {
+  it("counts as refused by the capacity at the time of the refusal", async () => {
     const penalty = { refusals: 1, within: HOUR, for: HOUR } as const
     const { limiter, clock, acquire, entries, capacity } = acquiring({ ...TEN, penalty }, 20)
     await limiter.decide(ALICE, { cost: 20 })
@@ -221,7 +221,7 @@ describe("who waits under an elastic rule", () => {
   })
 })
 
-describe("an elastic rule beside one that holds requests", () => {
+describe("an elastic rule beside a queueing rule", () => {
   const QUEUE = {
     name: "queue",
     limit: 1,
@@ -247,7 +247,7 @@ describe("an elastic rule beside one that holds requests", () => {
     return allowed ? (overLimit ? "over" : "admitted") : policy
   }
 
-  it("refuses whom it would have admitted when it came, and does not any more", async () => {
+  it("refuses a delayed request that it would have admitted on arrival", async () => {
     const { check, capacity, pass } = await holding(1)
     expect(await told(check())).toBe("admitted")
     const held = check()
@@ -257,7 +257,7 @@ describe("an elastic rule beside one that holds requests", () => {
     expect(await told(held)).toBe("elastic")
   })
 
-  it("admits whom it would have refused when it came", async () => {
+  it("admits a delayed request that it would have refused on arrival", async () => {
     const { check, capacity, pass } = await holding(2)
     capacity.isSpare = false
     await told(check())
@@ -269,7 +269,7 @@ describe("an elastic rule beside one that holds requests", () => {
     expect(await told(held)).toBe("over")
   })
 
-  it("is asked by what holds now, also of those who wait behind others", async () => {
+  it("uses the current capacity, also for requests behind others", async () => {
     const { check, capacity, pass } = await holding(1)
     await told(check(BOB))
     const first = check()

@@ -45,7 +45,7 @@ function verdict({ allowed, overLimit, remaining, refusal }: Decision): string {
 }
 
 describe("elastic throttling by a signal", () => {
-  it("admits above the limit while there is capacity to spare, marks it, and is hard without", async () => {
+  it("admits above the limit and marks the request while there is spare capacity, and is hard otherwise", async () => {
     const { rows, capacity } = elastic()
     expect(await rows(5)).toEqual(["admit 2", "admit 1", "admit 0", "admit over 0", "admit over 0"])
     capacity.isSpare = false
@@ -54,7 +54,7 @@ describe("elastic throttling by a signal", () => {
     expect(await rows(1)).toEqual(["admit over 0"])
   })
 
-  it("admits up to the ceiling and no more", async () => {
+  it("admits up to the ceiling, and no more", async () => {
     const { rows, limiter } = elastic({}, { ceiling: 5 })
     expect(await rows(7)).toEqual([
       "admit 2",
@@ -68,7 +68,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.peek(ALICE)).checks[0]?.counts?.current).toBe(5)
   })
 
-  it("counts what it admits above the limit: the client waits until all of it has passed far enough", async () => {
+  it("counts the requests above the limit, so a client must wait until enough of them have expired", async () => {
     const { rows, capacity, clock, limiter } = elastic({ algorithm: "sliding-log" }, { ceiling: 10 })
     await rows(2)
     clock.advance(1_000)
@@ -83,7 +83,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("tells a wait after which the client is admitted whatever the capacity is by then", async () => {
+  it("returns a wait after which the client is admitted with or without spare capacity", async () => {
     const { limiter, capacity, clock } = elastic({ algorithm: "sliding-log" }, { ceiling: 5 })
     for (let i = 0; i < 5; i++) {
       await limiter.decide(ALICE)
@@ -119,7 +119,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("is not waited for where another rule refuses: it may refuse who comes back, where capacity has gone by then", async () => {
+  it("is ignored in the wait of another rule, but may refuse the retry if capacity has gone", async () => {
     const clock = manualClock()
     const capacity = { isSpare: true }
     const throttle = { kind: "elastic", signal: () => capacity.isSpare } as const
@@ -141,7 +141,7 @@ describe("elastic throttling by a signal", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "day", retryAfterMs: 1_439 * MINUTE })
   })
 
-  it("peeks as it would decide", async () => {
+  it("peeks at the result that decide would return", async () => {
     const { rows, limiter, capacity } = elastic()
     await rows(3)
     expect(verdict(await limiter.peek(ALICE))).toBe("admit over 0")
@@ -149,7 +149,7 @@ describe("elastic throttling by a signal", () => {
     expect(verdict(await limiter.peek(ALICE))).toBe("quota 0")
   })
 
-  it("refuses a cost above the ceiling for ever, and one above the limit only as long as capacity is short", async () => {
+  it("refuses a cost above the ceiling forever, and a cost above the limit only without spare capacity", async () => {
     const { limiter, capacity, rows } = elastic({}, { ceiling: 5 })
     capacity.isSpare = false
     expect(await limiter.decide(ALICE, { cost: 4 })).toMatchObject({
@@ -181,7 +181,7 @@ describe("elastic throttling by a signal", () => {
     ])
   })
 
-  it("refuses nobody in shadow, and says whom it would have refused", async () => {
+  it("refuses no request in shadow mode, and reports the refusals it would have made", async () => {
     const { limiter, capacity } = elastic({ shadow: true }, { ceiling: 4 })
     const shadowed: string[] = []
     for (const isSpare of [true, true, true, true, true, false]) {
@@ -193,7 +193,7 @@ describe("elastic throttling by a signal", () => {
     expect(shadowed).toEqual(["", "", "", "", "e", "e"])
   })
 
-  it("leaves a limit of 0, which a function yields, at 0, and takes a ceiling below a limit for the limit", async () => {
+  it("keeps a limit of 0 from a function, and raises a ceiling below the limit to the limit", async () => {
     let limit = 0
     const { rows } = elastic({ limit: () => limit }, { ceiling: 2 })
     expect(await rows(1)).toEqual(["cost 0"])
@@ -209,7 +209,7 @@ describe("elastic throttling by a signal", () => {
     ["returned undefined", () => undefined],
     ["returned [object Promise]", () => Promise.resolve(true)],
     ["returned [object Promise]", () => Promise.reject(new Error("late"))],
-  ])("has no capacity to spare when the signal %s, said once for each rule", async (what, signal) => {
+  ])("has no spare capacity if the signal %s, reported once per rule", async (what, signal) => {
     const throttle = { kind: "elastic", signal: signal as unknown as () => boolean } as const
     const limiter = createLimiter<RequestFacts>({
       rules: [
@@ -258,7 +258,7 @@ describe("the policies of an elastic rule", () => {
     return policies
   }
 
-  it("are two, made once, of one counter", async () => {
+  it("are two cached objects for one counter", async () => {
     const [wide, hard, ...again] = await policiesOf({}, { ceiling: 50 })
     expect([wide?.extra, hard?.extra]).toEqual([47, undefined])
     expect(wide?.counter).toBe(hard?.counter)
@@ -266,7 +266,7 @@ describe("the policies of an elastic rule", () => {
     expect(again[1]).toBe(hard)
   })
 
-  it("are one where a limit that varies is the ceiling, or above it", async () => {
+  it("are one if the limit from a function is at or above the ceiling", async () => {
     for (const ceiling of [3, 2])
       expect(new Set(await policiesOf({ limit: () => 3 }, { ceiling })).size).toBe(1)
   })
@@ -278,7 +278,7 @@ describe("the policies of an elastic rule", () => {
     ["the last limit in ms", { limit: 3_474_998, window: "30 days", algorithm: "token-bucket" }, 3_474_998],
     ["30 days, in whole seconds", { limit: 5_000_000, window: "30 days" }, 3_474_999_712],
     ["a limit that varies", { limit: () => 3, window: "30 days" }, 3_474_998],
-  ])("without a ceiling admit as much as is counted exactly: %s", async (_name, rule, expected) => {
+  ])("without a ceiling admit as much as can be counted exactly: %s", async (_name, rule, expected) => {
     const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
     expect(ceilingOf(wide)).toBe(expected)
     // The ceiling does not make time units coarser. The added unit stands for a partial one.
@@ -303,7 +303,7 @@ describe("the monitor of this process", () => {
 
   const ELASTIC = { limit: 1, window: MINUTE, throttle: { kind: "elastic" } } as const
 
-  it("is asked by a rule without a signal", async () => {
+  it("is used by a rule without a signal", async () => {
     const limiter = createLimiter({ ...ELASTIC, clock: manualClock(), logger: QUIET })
     expect([await limiter.decide(ALICE), await limiter.decide(ALICE)].map(verdict)).toEqual([
       "admit 0",
@@ -312,7 +312,7 @@ describe("the monitor of this process", () => {
     await limiter.close()
   })
 
-  it("lets a rule without a signal admit above its limit for as long as there is capacity to spare", async () => {
+  it("lets a rule without a signal admit above its limit while there is spare capacity", async () => {
     const isSpare = vi.spyOn(spareCapacityMonitor, "isSpare").mockReturnValue(true)
     const limiter = createLimiter({ ...ELASTIC, clock: manualClock(), logger: QUIET })
     const told: [boolean, boolean][] = []
@@ -353,7 +353,7 @@ describe("the monitor of this process", () => {
       },
       1,
     ],
-  ])("watches while a limiter is open with %s", async (_name, options, expected) => {
+  ])("runs while a limiter is open with %s", async (_name, options, expected) => {
     const held = leases()
     const limiter = createLimiter({ ...options, logger: QUIET })
     expect(held.count).toBe(expected)
@@ -362,7 +362,7 @@ describe("the monitor of this process", () => {
     expect(held.count).toBe(0)
   })
 
-  it("watches for the rule of a route, until its limiter is closed", async () => {
+  it("runs for the rule of a route until its limiter is closed", async () => {
     const held = leases()
     const guard = createGuard<object>({ limit: 1, window: MINUTE, name: "app", logger: QUIET })
     expect(held.count).toBe(0)
@@ -372,7 +372,7 @@ describe("the monitor of this process", () => {
     expect(held.count).toBe(0)
   })
 
-  it("does not watch for a limiter that could not be made", () => {
+  it("does not run for a limiter that could not be created", () => {
     const held = leases()
     const store = memoryStore()
     createLimiter({ limit: 1, window: MINUTE, name: "same", store, logger: QUIET })
@@ -380,7 +380,7 @@ describe("the monitor of this process", () => {
     expect(held.count).toBe(0)
   })
 
-  it("watches as long as the rules of a source ask for it", async () => {
+  it("runs as long as a rule of a source needs it", async () => {
     const held = leases()
     const elastic: Rule = { ...ELASTIC, name: "a", field: "service" }
     let rules: Rule[] = [{ name: "a", field: "service", limit: 1, window: MINUTE }]

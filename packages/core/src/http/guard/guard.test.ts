@@ -59,7 +59,7 @@ const later = (store: Store): Store => ({
 })
 
 describe("a guard", () => {
-  it("yields the decision and the headers, and the rejection to who is refused", async () => {
+  it("returns the decision and the headers, and a rejection for a refused request", async () => {
     const guard = await mount(limit(1))
     const admitted = checked(guard)
     expect(admitted.decision).toMatchObject({ allowed: true, policy: "ip-1m" })
@@ -82,26 +82,26 @@ describe("a guard", () => {
     expect(JSON.parse(refused.rejection?.body ?? "")).toMatchObject({ "violated-policies": ["ip-1m"] })
   })
 
-  it("answers in the form that the client accepts", async () => {
+  it("answers in a format that the client accepts", async () => {
     const guard = await mount(limit(1))
     checked(guard)
     const { rejection } = checked(guard, {}, { ...FACTS, headers: { accept: "text/plain" } })
     expect(rejection?.headers).toContainEqual(["Content-Type", expect.stringContaining("text/plain")])
   })
 
-  it("writes the dialect that is asked for, or none", async () => {
+  it("writes the configured header dialect, or no headers", async () => {
     const names = async (headers: LimiterOptions<Req>["headers"] & (string | false)) =>
       checked(await mount(limit(1, { headers }))).headers.map(([name]) => name)
     expect(await names("legacy")).toEqual(["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"])
     expect(await names(false)).toEqual([])
   })
 
-  it("writes a limit that a function yields", async () => {
+  it("writes a limit that a function returns", async () => {
     const { headers } = checked(await mount(limit(1, { limit: () => 5 })))
     expect(headers[0]).toEqual(["RateLimit-Policy", '"ip-1m";q=5;w=60'])
   })
 
-  it("decides by the facts, and gives the app's functions the framework's own request", async () => {
+  it("decides by the facts, and passes the framework's own request to the app's functions", async () => {
     const seen: Req[] = []
     const note = (request: Req): Req => {
       seen.push(request)
@@ -123,7 +123,7 @@ describe("a guard", () => {
     expect(checked(guard, { id: "alice" }).decision.allowed).toBe(false)
   })
 
-  it("tells by the rules of a source that it has waited for", async () => {
+  it("writes the headers for rules of a source that it has waited for", async () => {
     const rules = [{ name: "loaded", field: "service", limit: 5, window: "1m" }]
     const guard = await mount({
       rules: { load: async () => ({ rules, problems: [] }) },
@@ -142,7 +142,7 @@ describe("a guard", () => {
     expect(await guard.check(FACTS, {})).toMatchObject({ rejection: { status: 429 } })
   })
 
-  it("neither throws nor rejects when everything around it is broken", async () => {
+  it("neither throws nor rejects if everything around it fails", async () => {
     const failing = (): never => {
       throw Object.create(null)
     }
@@ -178,13 +178,13 @@ describe("a guard", () => {
     await nextTurn()
   })
 
-  it("goes on admitting after its limiter has been closed", async () => {
+  it("admits requests after its limiter was closed", async () => {
     const guard = await mount(limit(5))
     await guard.close()
     expect(checked(guard).decision).toMatchObject({ allowed: true, degraded: true })
   })
 
-  it("warns of no store that is gone where its own limiter has been closed, of another's store it does", async () => {
+  it("does not warn if its own limiter was closed, but warns if a shared store was closed", async () => {
     const said: string[] = []
     const log = ({ code }: { readonly code: string }): void => void said.push(code)
     const logger = { warn: log, error: log }
@@ -199,7 +199,7 @@ describe("a guard", () => {
     expect(said).toEqual(["SLUICE_DEGRADED"])
   })
 
-  it("closes the limiter that it made, and no other", async () => {
+  it("closes the limiter that it created, and no other", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), logger: QUIET })
     const shared = await mount({ limiter })
     const own = await mount(limit(5))
@@ -208,7 +208,7 @@ describe("a guard", () => {
     await expect(own.limiter.decide({})).rejects.toThrow("closed")
   })
 
-  it("leaves what it has decided on the request", async () => {
+  it("stores its decision on the request", async () => {
     const guard = await mount(limit(1))
     const [first, second, unseen]: Req[] = [{}, {}, {}]
     const outcomes = [checked(guard, first), checked(guard, second)]
@@ -220,7 +220,7 @@ describe("a guard", () => {
     expect(decisionOn(unseen as Req)).toBeUndefined()
   })
 
-  it("leaves a decision without a policy on a request that the limiter skips", async () => {
+  it("stores a decision without a policy on a skipped request", async () => {
     const guard = await mount(limit(1, { skip: () => true }))
     const request: Req = {}
     const { decision } = checked(guard, request)
@@ -228,7 +228,7 @@ describe("a guard", () => {
     expect(decision).toMatchObject({ allowed: true, policy: "", checks: [] })
   })
 
-  it("leaves nothing before the store has answered", async () => {
+  it("stores no decision before the store has answered", async () => {
     const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
     const request: Req = {}
     const asked = guard.check(FACTS, request)
@@ -237,7 +237,7 @@ describe("a guard", () => {
     expect(decisionOn(request)).toBe(decision)
   })
 
-  it("asks the app how to answer only with onRejected, on the routes too", async () => {
+  it("needs the app's answer only with onRejected, on routes too", async () => {
     for (const [options, asksApp] of [
       [limit(1), false],
       [limit(1, { onRejected: () => undefined }), true],
@@ -249,7 +249,7 @@ describe("a guard", () => {
     }
   })
 
-  it("has to be told of responses only with refundWhen", async () => {
+  it("needs the status of responses only with refundWhen", async () => {
     expect((await mount(limit(5))).settles).toBe(false)
     expect((await mount(limit(5, { refundWhen: () => true }))).settles).toBe(true)
   })
@@ -315,7 +315,7 @@ describe("a guard", () => {
       },
       ["body", "app"],
     ],
-  ])("knows at which steps its rules can be decided: %s", async (_what, options, expected) => {
+  ])("knows the steps at which its rules can be decided: %s", async (_what, options, expected) => {
     const guard = await mount(options)
     expect(guard.steps).toEqual(expected)
     await guard.close()
@@ -328,7 +328,7 @@ describe("several mounts on one request", () => {
     return (request: Req = {}) => guards.map((guard) => checked(guard, request))
   }
 
-  it("join the lists of their headers", async () => {
+  it("join the lists in their headers", async () => {
     const [, last] = (await two(limit(5), limit(9)))()
     expect(last?.headers).toEqual([
       ["RateLimit-Policy", '"a";q=5;w=60, "b";q=9;w=60'],
@@ -341,7 +341,7 @@ describe("several mounts on one request", () => {
     [9, 5, "b", ["5", "4"]],
     [5, 5, "b", ["5", "4"]],
   ])(
-    "of limits %i and %i let %s bind, in the fields with one number too",
+    "with limits %i and %i let %s bind, also in single-value fields",
     async (one, other, binding, numbers) => {
       const [, last] = (await two(limit(one, { headers: "legacy" }), limit(other, { headers: "legacy" })))()
       expect(last?.decision.policy).toBe(binding)
@@ -360,7 +360,7 @@ describe("several mounts on one request", () => {
   })
 
   it.each(["legacy", "triple", "draft-11"] as const)(
-    "keep the fields of an earlier mount whichever binds, in %s, where the later one tells nothing",
+    "keep the fields of an earlier mount whichever binds, in %s, if the later one writes no headers",
     async (headers) => {
       const mounts = await two(limit(9, { headers }), limit(2, { headers: false }))
       const told = (outcomes: readonly Outcome[]) =>
@@ -387,13 +387,16 @@ describe("several mounts on one request", () => {
       ["RateLimit-Policy", "RateLimit"],
       ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
     ],
-  ])("of two dialects tell single values of the one that binds alone", async (one, other, names, removed) => {
-    const [, last] = (await two(one, other))()
-    expect(last?.headers.map(([name]) => name)).toEqual(names)
-    expect(last?.removed).toEqual(removed)
-  })
+  ])(
+    "of two dialects keep only the single values of the one that binds",
+    async (one, other, names, removed) => {
+      const [, last] = (await two(one, other))()
+      expect(last?.headers.map(([name]) => name)).toEqual(names)
+      expect(last?.removed).toEqual(removed)
+    },
+  )
 
-  describe("in single values, of which the one that binds leaves some out", () => {
+  describe("with single values, some of which the binding mount omits", () => {
     const rest = ["RateLimit-Remaining", "RateLimit-Reset"]
     const gone = (): never => {
       throw new Error("gone")
@@ -411,7 +414,7 @@ describe("several mounts on one request", () => {
       ["RateLimit-Policy", "9;w=60, 2;w=60"],
     ]
 
-    it("take off the other's when it comes second: the store is gone", async () => {
+    it("remove the other mount's values if the binding one is second: the store is gone", async () => {
       const [first, last] = (await two(generous, degraded()))()
       expect(first?.headers.map(([name]) => name)).toEqual(["RateLimit-Limit", ...rest, "RateLimit-Policy"])
       expect(last?.decision).toMatchObject({ policy: "b", degraded: true })
@@ -419,7 +422,7 @@ describe("several mounts on one request", () => {
       expect(last?.removed).toEqual(rest)
     })
 
-    it("add none of the other's when it comes first: the store is gone", async () => {
+    it("add none of the other mount's values if the binding one is first: the store is gone", async () => {
       const [, last] = (await two(degraded(), generous))()
       expect(last?.headers).toEqual([
         ["RateLimit-Limit", "2"],
@@ -428,7 +431,7 @@ describe("several mounts on one request", () => {
       expect(last?.removed).toEqual([])
     })
 
-    it("take off the other's when it comes second: the cost is above its limit", async () => {
+    it("remove the other mount's values if the binding one is second: the cost is above its limit", async () => {
       const [, last] = (await two(generous, tooDear))()
       expect(last?.rejection?.status).toBe(429)
       const told = new Map(last?.headers as [string, string][])
@@ -436,7 +439,7 @@ describe("several mounts on one request", () => {
       expect([told.has("RateLimit-Reset"), last?.removed]).toEqual([false, ["RateLimit-Reset"]])
     })
 
-    it("add none of the other's when it comes first: the cost is above its limit", async () => {
+    it("add none of the other mount's values if the binding one is first: the cost is above its limit", async () => {
       const [first, last] = (await two(tooDear, generous))()
       expect(last?.decision.policy).toBe("a")
       expect(new Map(last?.headers as [string, string][])).toEqual(
@@ -446,7 +449,7 @@ describe("several mounts on one request", () => {
     })
   })
 
-  it("leave the decision that binds on the request, be it the first or the last", async () => {
+  it("leave the binding decision on the request, whether it is the first or the last", async () => {
     for (const [one, other] of [
       [limit(5), limit(9)],
       [limit(9), limit(5)],
@@ -457,7 +460,7 @@ describe("several mounts on one request", () => {
     }
   })
 
-  it("let the one that refuses bind, and tell why", async () => {
+  it("let the refusing mount bind, and name its rule", async () => {
     const mounts = await two(limit(9), limit(1))
     mounts()
     const [first, last] = mounts()
@@ -466,7 +469,7 @@ describe("several mounts on one request", () => {
     expect(JSON.parse(last?.rejection?.body ?? "")["violated-policies"]).toEqual(["b"])
   })
 
-  it("of three, join all", async () => {
+  it("join the headers of three mounts", async () => {
     const request = {}
     const policies: string[] = []
     for (const name of ["a", "b", "c"]) {
@@ -476,7 +479,7 @@ describe("several mounts on one request", () => {
     expect(policies.at(-1)).toBe('"a";q=5;w=60, "b";q=5;w=60, "c";q=5;w=60')
   })
 
-  it("of limiters whose rules have one name are warned of once, be they next to each other or not", async () => {
+  it("with a common rule name cause one warning, whether they are adjacent or not", async () => {
     const guards = [
       await mount(limit(5, { name: "a" })),
       await mount(limit(5, { name: "b" })),
@@ -500,7 +503,7 @@ describe("several mounts on one request", () => {
   it.each([
     [true, false],
     [false, true],
-  ])("are not warned of for the name of a shadow rule, which no client is told", async (first, second) => {
+  ])("cause no warning about the name of a shadow rule, which clients never see", async (first, second) => {
     const guards = [
       await mount(limit(5, { name: "a", shadow: first })),
       await mount(limit(5, { name: "a", shadow: second })),
@@ -511,7 +514,7 @@ describe("several mounts on one request", () => {
     expect(said).toEqual([[], []])
   })
 
-  it("of one limiter count once, and are warned of once", async () => {
+  it("of one limiter count once, and cause one warning", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
     const guards = [await mount({ limiter }), await mount({ limiter })] as const
     const said = warnings(guards[0])
@@ -533,7 +536,7 @@ describe("several mounts on one request", () => {
     [2, 'The limiter with rules "r0", "r1" is mounted twice'],
     [3, 'The limiter with rules "r0", "r1", "r2" is mounted twice'],
     [4, 'The limiter with rules "r0", "r1", "r2", … is mounted twice'],
-  ])("of one limiter with %i rules are told by them", async (count, start) => {
+  ])("of one limiter with %i rules are named in the warning by their rules", async (count, start) => {
     const rules = Array.from({ length: count }, (_, i) => ({
       name: `r${i}`,
       field: "service",
@@ -563,7 +566,7 @@ describe("several mounts on one request", () => {
     const login = { name: "login", field: "body:email", onMissing: "skip", throttle } as const
     const BODY: RequestFacts = { ...FACTS, body: { email: "bob@example.com" } }
 
-    it("decide each by the rules that are for the request there", async () => {
+    it("decide by the rules that match the request at each mount", async () => {
       const limiter = make({
         rules: [
           { name: "ip", limit: 9, window: "1m", field: "ip" },
@@ -591,7 +594,7 @@ describe("several mounts on one request", () => {
       expect(said).toEqual([expect.stringContaining('with rules "ip", "login" is mounted twice')])
     })
 
-    it("decide where the first has let it pass", async () => {
+    it("decide at the second mount if the first has skipped the request", async () => {
       const limiter = make({ ...limit(1, { throttle }), skip: (request) => request.id === undefined })
       const guards = [await mount({ limiter }), await mount({ limiter })] as const
       const said = warnings(guards[0])
@@ -606,7 +609,7 @@ describe("several mounts on one request", () => {
     })
   })
 
-  it("of one limiter are seen with another one in between", async () => {
+  it("of one limiter are recognized with another one in between", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
     const guards = [await mount({ limiter }), await mount(limit(9, { name: "b" })), await mount({ limiter })]
     const request = {}
@@ -622,7 +625,7 @@ describe("a limiter that is created in a handler", () => {
     guard.check(FACTS, {})
   }
 
-  it("is warned of once per logger, though each is a new one", async () => {
+  it("causes one warning per logger, even though each limiter is new", async () => {
     const said: string[] = []
     const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
     for (let i = 0; i < 3; i++) asked(logger)
@@ -636,7 +639,7 @@ describe("a limiter that is created in a handler", () => {
     ])
   })
 
-  it("is warned of by the process where there is no logger", async () => {
+  it("causes a process warning if there is no logger", async () => {
     // The warning is logged once per process, so an earlier test or run may have used it up.
     vi.resetModules()
     const fresh = await import("./create-guard.ts")
@@ -645,7 +648,7 @@ describe("a limiter that is created in a handler", () => {
     expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
   })
 
-  it("is not one that was created at start in a test that has faked everything", async () => {
+  it("causes no warning if it was created at start, in a test with fake timers", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "queueMicrotask", "performance"] })
     try {
       const guard = await mount(limit(5))
@@ -657,7 +660,7 @@ describe("a limiter that is created in a handler", () => {
     }
   })
 
-  it("is not one that was created at start", async () => {
+  it("causes no warning if it was created at start", async () => {
     const said: string[] = []
     const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
     const guard = createGuard<Req>({ ...limit(5), logger })
@@ -678,13 +681,13 @@ describe("onRejected", () => {
     return { outcome, answer, said }
   }
 
-  it("gets the request, the standard answer, the decision and the response", async () => {
+  it("receives the request, the standard answer, the decision and the response", async () => {
     const got: unknown[][] = []
     const { outcome } = await refusedBy((...args) => void got.push(args))
     expect(got).toEqual([[{ id: "r" }, outcome.rejection, outcome.decision, "response"]])
   })
 
-  it("that writes to the standard answer changes that of nobody else, nor its own", async () => {
+  it("cannot modify the standard answer, its own or another client's", async () => {
     const guard = await mount(
       limit(1, {
         onRejected: (_request, rejection) => {
@@ -702,18 +705,18 @@ describe("onRejected", () => {
     expect(answers).toEqual([outcome.rejection, outcome.rejection])
   })
 
-  it("has no part in what is admitted", async () => {
+  it("has no effect on admitted requests", async () => {
     const guard = await mount(limit(1, { onRejected: () => OWN }))
     const names = checked(guard).headers.map(([name]) => name)
     expect(names).toEqual(["RateLimit-Policy", "RateLimit"])
   })
 
-  it("is answered for when there is none", async () => {
+  it("defaults to the standard answer", async () => {
     const { outcome, answer } = await refusedBy(undefined)
     expect(answer).toBe(outcome.rejection)
   })
 
-  it("takes over with what it yields, at once or later", async () => {
+  it("replaces the answer with its return value, at once or later", async () => {
     expect((await refusedBy(() => OWN)).answer).toEqual(OWN)
     const { answer } = await refusedBy(async () => OWN)
     expect(answer).toBeInstanceOf(Promise)
@@ -723,7 +726,7 @@ describe("onRejected", () => {
   const answerWith = async (status: number, ...headers: [string, string][]) =>
     (await refusedBy(() => ({ status, headers, body: "own" }))).answer
 
-  it("takes over with the last line of each name, and with all cookies", async () => {
+  it("replaces the answer with the last line of each header name, and with all cookies", async () => {
     const lines: [string, string][] = [
       ["Content-Type", "application/problem+json"],
       ["set-cookie", "a=1"],
@@ -743,7 +746,7 @@ describe("onRejected", () => {
     })
   })
 
-  it.each([204, 205, 304])("takes over with %i and neither a body nor what tells of one", async (status) => {
+  it.each([204, 205, 304])("replaces the answer with %i, without a body or its headers", async (status) => {
     const lines: [string, string][] = [
       ["Content-Type", "text/plain"],
       ["content-length", "3"],
@@ -758,7 +761,7 @@ describe("onRejected", () => {
     })
   })
 
-  it.each([200, 599])("takes over with the status %i, as with any that ends a response", async (status) => {
+  it.each([200, 599])("replaces the answer with the status %i, as with any final status", async (status) => {
     const own = { ...OWN, status } as unknown as Rejection
     expect((await refusedBy(() => own)).answer).toEqual(own)
   })
@@ -770,8 +773,8 @@ describe("onRejected", () => {
     ["a text", "slow down"],
     ["a response, which has a status that is a function", { status() {}, headers: [], body: "" }],
     ["a Response of fetch", new Response("slow down", { status: 429 })],
-    ["what an arrow function has set as a body", { status: 429, message: "slow down" }],
-  ])("leaves the standard answer when it yields %s, at once or later", async (_what, yielded) => {
+    ["an object with a status and a message", { status: 429, message: "slow down" }],
+  ])("keeps the standard answer if it returns %s, at once or later", async (_what, yielded) => {
     const now = await refusedBy(() => yielded as undefined)
     expect(now.answer).toBe(now.outcome.rejection)
     const then = await refusedBy(async () => yielded as undefined)
@@ -790,20 +793,23 @@ describe("onRejected", () => {
     ["with a status that no response has", { ...OWN, status: 600 }, status],
     ["with an object for headers", { ...OWN, headers: { X: "y" } }, headers],
     ["with a wrong header beside a good one", { ...OWN, headers: [...OWN.headers, ["X Y", "z"]] }, headers],
-    ["with a header that is no pair", { ...OWN, headers: ["X"] }, headers],
-    ["with a header whose value is no text", { ...OWN, headers: [["X", 5]] }, headers],
+    ["with a header that is not a pair", { ...OWN, headers: ["X"] }, headers],
+    ["with a header whose value is not a string", { ...OWN, headers: [["X", 5]] }, headers],
     ["with a header that would split the response", { ...OWN, headers: [["X", "y\r\nZ: 1"]] }, headers],
     ["with a header with a wrong name", { ...OWN, headers: [["X Y", "z"]] }, headers],
-  ])("leaves the standard answer when it yields one %s, and says why", async (_what, yielded, why) => {
-    const said = `SLUICE_CALLBACK_FAILED: onRejected returned an answer that cannot be sent: ${why}. The standard answer is sent.`
-    const now = await refusedBy(() => yielded as undefined)
-    expect(now.answer).toBe(now.outcome.rejection)
-    const then = await refusedBy(async () => yielded as undefined)
-    expect(await then.answer).toBe(then.outcome.rejection)
-    expect([now.said, then.said]).toEqual([[said], [said]])
-  })
+  ])(
+    "keeps the standard answer if it returns an object %s, and warns with the reason",
+    async (_what, yielded, why) => {
+      const said = `SLUICE_CALLBACK_FAILED: onRejected returned an answer that cannot be sent: ${why}. The standard answer is sent.`
+      const now = await refusedBy(() => yielded as undefined)
+      expect(now.answer).toBe(now.outcome.rejection)
+      const then = await refusedBy(async () => yielded as undefined)
+      expect(await then.answer).toBe(then.outcome.rejection)
+      expect([now.said, then.said]).toEqual([[said], [said]])
+    },
+  )
 
-  it("sends nothing when it yields false, at once or later", async () => {
+  it("sends nothing if it returns false, at once or later", async () => {
     const now = await refusedBy(() => false)
     expect(now.answer).toBeUndefined()
     const then = await refusedBy(async () => false)
@@ -812,7 +818,7 @@ describe("onRejected", () => {
     expect([...now.said, ...then.said]).toEqual([])
   })
 
-  it("is waited for when it yields a thenable that is no promise", async () => {
+  it("is awaited if it returns a thenable that is not a promise", async () => {
     const thenable = {
       // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable
       then: (fulfilled: (value: Rejection) => void) => fulfilled(OWN),
@@ -822,7 +828,7 @@ describe("onRejected", () => {
     expect(await answer).toEqual(OWN)
   })
 
-  it("is not waited for when it yields the response, which may never end", async () => {
+  it("is not awaited if it returns the response, which may never end", async () => {
     const guard = await mount(limit(1, { onRejected: (...[, , , response]) => response as undefined }))
     checked(guard)
     const outcome = checked(guard)
@@ -830,7 +836,7 @@ describe("onRejected", () => {
     expect(guard.answer(outcome, {}, { then: () => undefined })).toBe(outcome.rejection)
   })
 
-  it("finds told when to come back, in case it answers by itself", async () => {
+  it("runs with Retry-After already set, in case it answers by itself", async () => {
     const { outcome } = await refusedBy(() => false)
     expect(outcome.headers).toEqual([
       ["RateLimit-Policy", '"ip-1m";q=1;w=60'],
@@ -841,7 +847,7 @@ describe("onRejected", () => {
     expect((await refusedBy(undefined)).outcome.headers).toHaveLength(2)
   })
 
-  it("leaves the standard answer when it fails, at once or later, and says so", async () => {
+  it("keeps the standard answer and warns if it fails, at once or later", async () => {
     const message =
       "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent, unless onRejected had already begun a response."
     const fail = (): never => {
@@ -862,7 +868,7 @@ describe("refundWhen", () => {
     return (await guard.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining
   }
 
-  it("gives the units back by the status, once, and only after they have been charged", async () => {
+  it("refunds the units by the status, once, and only after they were charged", async () => {
     const seen: unknown[] = []
     const guard = await mount(
       limit(2, {
@@ -888,7 +894,7 @@ describe("refundWhen", () => {
     ])
   })
 
-  it("gives back its own decision where another mount's binds, and leaves that one alone", async () => {
+  it("refunds its own decision even if another mount's binds, and leaves that one alone", async () => {
     const strict = await mount(limit(2, { name: "a" }))
     const generous = await mount(limit(9, { name: "b", refundWhen: () => true }))
     const request = {}
@@ -899,7 +905,7 @@ describe("refundWhen", () => {
     expect([await left(strict), await left(generous)]).toEqual([1, 9])
   })
 
-  it("finds its decision under a later mount's", async () => {
+  it("finds its decision if a later mount has made another", async () => {
     const first = await mount(limit(2, { name: "a", refundWhen: () => true }))
     const second = await mount(limit(9, { name: "b" }))
     const request = {}
@@ -909,7 +915,7 @@ describe("refundWhen", () => {
     expect([await left(first), await left(second)]).toEqual([2, 8])
   })
 
-  it("has nothing to give back for a request that it has not seen, or refused", async () => {
+  it("refunds nothing for a request that it has not seen or has refused", async () => {
     const guard = await mount(limit(1, { refundWhen: () => true }))
     guard.settle({}, 200)
     checked(guard)
@@ -929,7 +935,7 @@ describe("refundWhen", () => {
     ["returned 1", () => 1],
     ["returned [object Promise]", () => Promise.resolve(true)],
     ["returned [object Promise]", () => Promise.reject(new Error("late"))],
-  ])("keeps the units when it %s, and says so once", async (what, refundWhen) => {
+  ])("keeps the units if it %s, reported once", async (what, refundWhen) => {
     const guard = await mount(limit(5, { refundWhen: refundWhen as () => boolean }))
     const said = warnings(guard)
     for (let i = 0; i < 2; i++) {
@@ -943,7 +949,7 @@ describe("refundWhen", () => {
     ])
   })
 
-  it("keeps the units when the store is gone, and hurts nobody", async () => {
+  it("keeps the units without an error if the store is gone", async () => {
     const inner = memoryStore({ clock: manualClock() })
     const guard = await mount(
       limit(5, {
@@ -962,7 +968,7 @@ describe("refundWhen", () => {
 })
 
 describe("a guard of one route", () => {
-  it("has its own rule in place of the inline one, and its own headers", async () => {
+  it("uses its own rule instead of the inline one, and its own headers", async () => {
     const guard = await mount(limit(9))
     const route = guard.forRoute({ limit: 1, window: "1h" }, { label: "login" })
     await Promise.resolve()
@@ -985,7 +991,7 @@ describe("a guard of one route", () => {
     expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
   })
 
-  it("counts with the guard of another mount whose route has the same rule, until the last of them has closed", async () => {
+  it("counts with another mount's guard for a route with the same rule, until both have closed", async () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = await mount(limit(9, { name: "all", store }))
     const [one, other] = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
@@ -1015,7 +1021,7 @@ describe("a guard of one route", () => {
     expect((await limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(9)
   })
 
-  it("lets go of nobody else when it closes, and there is none of a guard that is closed", async () => {
+  it("releases no request of other guards when it closes, and cannot be created by a closed guard", async () => {
     const clock = manualClock()
     const queue = { throttle: { kind: "queue" }, algorithm: "fixed-window", window: "1 second" } as const
     const guard = await mount(limit(1, { ...queue, name: "q" }), clock)
@@ -1032,7 +1038,7 @@ describe("a guard of one route", () => {
     )
   })
 
-  it("knows by its own rule what it reads", async () => {
+  it("knows its steps from its own rule", async () => {
     const guard = await mount(limit(9))
     expect(guard.forRoute({ limit: 3, window: "1h", field: "body:user" }, { label: "a" }).steps).toEqual([
       "body",
@@ -1040,7 +1046,7 @@ describe("a guard of one route", () => {
     expect(guard.steps).toEqual(["arrival"])
   })
 
-  it("is the same for the routes of a group, and tells where a wrong rule is written", async () => {
+  it("is shared by the routes of a group, and reports where an invalid rule is written", async () => {
     const guard = await mount(limit(9))
     const written = { limit: 2, window: "1h", group: "auth" }
     const login = guard.forRoute(written, { label: "POST /login" })
@@ -1057,7 +1063,7 @@ describe("a guard of one route", () => {
     expect(checked(again).decision).toMatchObject({ policy: "auth", limit: 5, remaining: 3 })
   })
 
-  it("warns, once for each, of what could not be seen at start", async () => {
+  it("warns once about each problem that was not visible at start", async () => {
     const guard = await mount(limit(9))
     const said = warnings(guard)
     const error = (path: string) => new InvalidOptionError([{ path, message: "is wrong" }])
@@ -1065,7 +1071,7 @@ describe("a guard of one route", () => {
     expect(said).toEqual(["a", "b"].map((path) => `SLUICE_INVALID_OPTION: Wrong options: ${path}: is wrong`))
   })
 
-  it("is told what a rule of it may have beside what others have", async () => {
+  it("lists the members that a route's rule may have in addition", async () => {
     const guard = await mount(limit(9))
     const written = { ...limit(3), windw: 1, foo: 1 }
     const problems = (besides?: readonly string[]) => {
@@ -1081,7 +1087,7 @@ describe("a guard of one route", () => {
     expect(problems(["hook", "other"])).toEqual([undefined, `${members}, group, hook, other`])
   })
 
-  it("has its counters reset with those of the limiter, by the rules that are named, and tells its decisions", async () => {
+  it("is covered by the limiter's reset, by rule name too, and by decisionOn", async () => {
     const guard = await mount({
       rules: [
         { name: "ip", limit: 9, window: "1m", field: "ip" },
@@ -1125,7 +1131,7 @@ describe("a guard of one route", () => {
     await expect(guard.limiter.reset(FACTS as Req, { policies: ["one"] })).rejects.toThrow("not the name")
   })
 
-  it("may name its rule, and is refused a wrong one", async () => {
+  it("may name its rule, and rejects an invalid one", async () => {
     const guard = await mount(limit(9))
     const route = guard.forRoute({ name: "own", limit: 3, window: "1h" }, { label: "login" })
     await Promise.resolve()
@@ -1133,7 +1139,7 @@ describe("a guard of one route", () => {
     expect(() => guard.forRoute({ limit: 3 }, { label: "x" })).toThrow(InvalidOptionError)
   })
 
-  it("is refused a rule that never admits what each request costs", async () => {
+  it("rejects a rule that never admits the cost of each request", async () => {
     const guard = await mount({ ...limit(9), cost: 4 })
     expect(() => guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })).toThrow(
       'cost: a request of cost 4 takes 4 units of rule "login", which never admits more than 3; accepted: 0 to 3, or a function',
@@ -1143,7 +1149,7 @@ describe("a guard of one route", () => {
 })
 
 describe("a limiter behind an adapter", () => {
-  it("reads what it is asked about as the adapter does, or as facts where it is none of the framework's", async () => {
+  it("reads its argument as the adapter does, or as facts if it is not a request of the framework", async () => {
     const reader = (request: object) =>
       "peer" in request ? { ...FACTS, remoteAddress: String(request.peer) } : undefined
     const guard = createGuard<Req>({ ...limit(1), clock: manualClock(), logger: QUIET }, reader)
@@ -1169,7 +1175,7 @@ describe("createGuard", () => {
     }
   }
 
-  it("refuses what is no limiter", () => {
+  it("rejects a value that is not a limiter", () => {
     const notOne = {
       path: "limiter",
       message: "is not a limiter",
@@ -1180,7 +1186,7 @@ describe("createGuard", () => {
     }
   })
 
-  it("refuses options beside a limiter, each of them", () => {
+  it("rejects every option beside a limiter", () => {
     const limiter = createLimiter({ ...limit(5), logger: QUIET })
     const accepted = "limiter alone, with this option given to createLimiter()"
     const message = "is given together with limiter"
@@ -1191,7 +1197,7 @@ describe("createGuard", () => {
     expect(problemsOf({ limiter })).toEqual([])
   })
 
-  it.each([undefined, null, 5, "x", [], () => 1])("refuses %s for options", (options) => {
+  it.each([undefined, null, 5, "x", [], () => 1])("rejects %s as options", (options) => {
     expect(problemsOf(options)).toMatchObject([
       { path: "", accepted: expect.stringMatching(/limit(, |: 100, )window/) },
     ])

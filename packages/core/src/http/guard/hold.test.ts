@@ -64,7 +64,7 @@ async function setUp(options: object) {
 }
 
 describe("a request that has to wait", () => {
-  it("listens to its response only while it is held", async () => {
+  it("listens to its response only while it is delayed", async () => {
     const { check, clock, decisions } = await setUp(QUEUE)
     const first = check()
     expect([first.outcome instanceof Promise, first.response.added]).toEqual([false, 0])
@@ -79,7 +79,7 @@ describe("a request that has to wait", () => {
     expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true])
   })
 
-  it("listens while a leaky bucket delays it too", async () => {
+  it("listens while a leaky bucket delays it, too", async () => {
     const { check, clock } = await setUp(LEAKY)
     expect(check().response.added).toBe(0)
     const held = check()
@@ -89,7 +89,7 @@ describe("a request that has to wait", () => {
     expect(held.response.listening).toBe(0)
   })
 
-  it("does not listen while a store is only asked", async () => {
+  it("does not listen while the store is being asked", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const slow: Store = {
@@ -103,7 +103,7 @@ describe("a request that has to wait", () => {
     expect(responses.map(({ added }) => added)).toEqual([0, 0])
   })
 
-  it("is nobody's any more when its client hangs up: no outcome, no decision, nothing taken", async () => {
+  it("is dropped when its client hangs up: no outcome, no decision, nothing taken", async () => {
     const { check, clock, calls, decisions } = await setUp(QUEUE)
     check()
     const [second, third] = [check(), check()]
@@ -115,7 +115,7 @@ describe("a request that has to wait", () => {
     expect([calls.returned, decisions.length]).toEqual([0, 2])
   })
 
-  it("gives back what it had taken when its client hangs up while it is delayed", async () => {
+  it("refunds its units when its client hangs up while it is delayed", async () => {
     const { check, calls, guard } = await setUp(LEAKY)
     check()
     const second = check()
@@ -125,7 +125,7 @@ describe("a request that has to wait", () => {
     expect((await guard.limiter.peek(ALICE, { cost: 0 })).remaining).toBe(4)
   })
 
-  it("does not begin to wait when its client has gone already", async () => {
+  it("does not start to wait if its client has already gone", async () => {
     const { check, calls } = await setUp(QUEUE)
     check()
     const response = new FakeResponse()
@@ -138,7 +138,7 @@ describe("a request that has to wait", () => {
     expect(calls.takes).toBe(3)
   })
 
-  it("waits without a response too, where an adapter has none", async () => {
+  it("waits without a response, if an adapter has none", async () => {
     const { guard, clock } = await setUp(QUEUE)
     guard.check(ALICE, {})
     const outcome = guard.check(ALICE, {})
@@ -146,7 +146,7 @@ describe("a request that has to wait", () => {
     expect((await outcome).decision.allowed).toBe(true)
   })
 
-  it("has the headers of the moment in which it goes on", async () => {
+  it("gets headers for the moment at which it proceeds", async () => {
     const { check, clock } = await setUp({ ...QUEUE, limit: 2 })
     check()
     check()
@@ -162,7 +162,7 @@ describe("a request that has to wait", () => {
 it.each([
   ["hold", QUEUE],
   ["decide", { ...QUEUE, throttle: "hard" as const }],
-])("a decision on it is told as of the call %s", async (operation, options) => {
+])("a decision on it names the call %s in its event", async (operation, options) => {
   const { guard, check } = await setUp(options)
   const heard: string[] = []
   guard.limiter.on("decision", (_decision, _request, call) => heard.push(call.operation))
@@ -171,7 +171,7 @@ it.each([
 })
 
 describe("limits of waiting", () => {
-  it("are the smallest of the rules that queue", async () => {
+  it("are the smallest of the queueing rules", async () => {
     const slow = {
       ...QUEUE,
       name: "slow",
@@ -196,7 +196,7 @@ describe("limits of waiting", () => {
     expect(late.decision.allowed).toBe(false)
   })
 
-  it("are those of each counter by itself", async () => {
+  it("apply to each counter separately", async () => {
     const { check } = await setUp(QUEUE)
     for (let i = 0; i < 3; i++) check()
     expect(((await check().outcome) as Outcome).decision.allowed).toBe(false)
@@ -204,7 +204,7 @@ describe("limits of waiting", () => {
     expect(((await bob.outcome) as Outcome).decision.allowed).toBe(true)
   })
 
-  it("leave those out whom a leaky bucket holds: its room bounds them", async () => {
+  it("exclude requests that a leaky bucket delays, because its burst bounds them", async () => {
     const throttle = { kind: "queue", maxWaiting: 2 } as const
     const { check, calls } = await setUp({ ...LEAKY, throttle })
     const held = Array.from({ length: 7 }, () => check())
@@ -214,7 +214,7 @@ describe("limits of waiting", () => {
     expect(calls).toMatchObject({ takes: 6, returned: 0 })
   })
 
-  it("are none in front of a leaky bucket by default: what has no room is refused by the bucket itself", async () => {
+  it("allow no line in front of a leaky bucket by default, so a full bucket itself refuses", async () => {
     const { check, clock } = await setUp(LEAKY)
     const held = Array.from({ length: 5 }, () => check())
     clock.advance(30)
@@ -231,7 +231,7 @@ describe("limits of waiting", () => {
     for (const { outcome } of [...held, next]) expect((await outcome)?.decision.allowed).toBe(true)
   })
 
-  it("are none by default where a store answers later, too", async () => {
+  it("allow no line in front of a leaky bucket by default if a store answers later, too", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const { store, calls } = countingStore({
@@ -257,7 +257,7 @@ describe("limits of waiting", () => {
     for (const outcome of outcomes.slice(0, 10)) expect((await outcome)?.decision.allowed).toBe(true)
   })
 
-  it("are none in front of a bucket beside a rule that has a line: only what the bucket has no room for is refused", async () => {
+  it("allow a line for another rule beside a leaky bucket, so only a full bucket refuses", async () => {
     const rules: Rule[] = [
       { ...LEAKY, name: "bucket", field: "ip" },
       { ...QUEUE, name: "line", field: "service", throttle: { kind: "queue", maxWaiting: 9 } },
@@ -270,7 +270,7 @@ describe("limits of waiting", () => {
     expect((await waits.outcome)?.decision.allowed).toBe(true)
   })
 
-  it("let nobody pass who stands in line: one that may not wait is refused behind an acquire() that does", async () => {
+  it("keep the order: a request that must not wait is refused behind a waiting acquire()", async () => {
     const { check, clock, guard } = await setUp({ ...LEAKY, burst: 1 })
     check()
     const acquiring = guard.limiter.acquire(ALICE)
@@ -279,7 +279,7 @@ describe("limits of waiting", () => {
     expect((await acquiring).allowed).toBe(true)
   })
 
-  it("are told by the store's own answer where a bucket delays for too long, and nothing stays taken", async () => {
+  it("use the store's answer if a bucket delays for too long, and nothing stays taken", async () => {
     const throttle = { kind: "queue", maxWaitMs: 150 } as const
     const { check, guard } = await setUp({ ...LEAKY, throttle })
     check()
@@ -291,11 +291,11 @@ describe("limits of waiting", () => {
   })
 })
 
-describe("a rule beside one that queues", () => {
+describe("a rule beside a queueing rule", () => {
   const hard: Rule = { name: "hard", limit: 2, window: "1 minute", algorithm: "fixed-window", field: "ip" }
   const queue: Rule = { ...QUEUE, name: "queue", field: "service" }
 
-  it("refuses at once, also who would have to wait behind others, and takes nothing by that", async () => {
+  it("refuses at once and takes nothing, even if the request would wait behind others", async () => {
     const { check, clock, calls } = await setUp({ rules: [hard, queue] })
     const bob = { remoteAddress: "192.0.2.2" }
     check()
@@ -311,7 +311,7 @@ describe("a rule beside one that queues", () => {
     expect([calls.takes, calls.peeks]).toEqual([asked, 1])
   })
 
-  it("counts its refusals where they count, and not that others have to wait", async () => {
+  it("counts its own refusals, but not the waiting of other requests", async () => {
     const penalty = { refusals: 2, for: "1 hour" } as const
     const rules = [
       { ...hard, penalty },
@@ -335,7 +335,7 @@ describe("a rule beside one that queues", () => {
     for (const { outcome } of waiting) expect((await outcome)?.decision.allowed).toBe(true)
   })
 
-  it("that is a hard leaky bucket tells its delay, and holds nobody", async () => {
+  it("that is a hard leaky bucket returns its delay, and holds no request", async () => {
     const leaky: Rule = { ...LEAKY, name: "leaky", field: "ip", throttle: "hard" }
     const { check } = await setUp({ rules: [leaky, { ...queue, limit: 9 }] })
     check()
@@ -344,7 +344,7 @@ describe("a rule beside one that queues", () => {
     expect(((await second.outcome) as Outcome).decision).toMatchObject({ allowed: true, delayMs: 100 })
   })
 
-  it("that is not for the request does not hold it", async () => {
+  it("that does not match the request does not hold it", async () => {
     const { check } = await setUp({ rules: [hard, { ...queue, match: { methods: ["POST"] } }] })
     check()
     const second = check()
@@ -360,7 +360,7 @@ it.each([
       throw new Error("broken")
     },
   ],
-])("a clock whose wait %s holds nobody: that is answered 503, and said once", async (_what, wait) => {
+])("a clock whose wait %s delays no request, which gets a 503 and one warning", async (_what, wait) => {
   const { check, guard } = await setUp({ ...QUEUE, clock: { now: () => Date.UTC(2024, 0, 1), wait } })
   const warned: string[] = []
   guard.limiter.on("warning", ({ code, message }) => warned.push(`${code}: ${message}`))
@@ -371,7 +371,7 @@ it.each([
   expect(warned).toEqual([failed])
 })
 
-it("nothing is warned of where the client goes, the server drains or the limiter is closed", async () => {
+it("no warning is logged if the client goes, the server drains or the limiter is closed", async () => {
   const warned: string[] = []
   const log = ({ code }: { readonly code: string }) => void warned.push(code)
   const options = { ...QUEUE, logger: { warn: log, error: log } }
@@ -389,8 +389,8 @@ it("nothing is warned of where the client goes, the server drains or the limiter
   expect(warned).toEqual([])
 })
 
-describe("when the server stops to serve", () => {
-  it("lets go of those that are held with 503, and holds none that come later", async () => {
+describe("when the server shuts down", () => {
+  it("releases delayed requests with 503, and delays no later ones", async () => {
     const { check, guard, calls } = await setUp(LEAKY)
     check()
     const held = check()
@@ -412,7 +412,7 @@ describe("when the server stops to serve", () => {
     expect([calls.returned, later.response.listening]).toEqual([2, 0])
   })
 
-  it("does so for the guards of routes, and not for another server with the same limiter", async () => {
+  it("releases requests of route guards, but not of another server with the same limiter", async () => {
     const clock = manualClock()
     const limiter = createLimiter<object>({ ...QUEUE, clock, logger: QUIET })
     const [one, other] = [createGuard<object>({ limiter }), createGuard<object>({ limiter })]
@@ -428,7 +428,7 @@ describe("when the server stops to serve", () => {
     expect((await held[2])?.rejection).toBeUndefined()
   })
 
-  it("does so when it is closed, though its limiter is another's", async () => {
+  it("releases requests when the guard closes, even if it does not own the limiter", async () => {
     const limiter = createLimiter<object>({ ...QUEUE, clock: manualClock(), logger: QUIET })
     const guard = createGuard<object>({ limiter })
     await nextTurn()
@@ -439,7 +439,7 @@ describe("when the server stops to serve", () => {
     await limiter.close()
   })
 
-  it("does so when the limiter is closed, which holds nobody afterwards", async () => {
+  it("releases requests when the limiter closes, and delays none afterwards", async () => {
     const { check, guard } = await setUp(QUEUE)
     check()
     const held = check()
@@ -449,7 +449,7 @@ describe("when the server stops to serve", () => {
     expect(later.rejection?.status).toBe(429)
   })
 
-  it("holds no request after the limiter is closed, if its store answers later", async () => {
+  it("delays no request after the limiter is closed, if its store answers later", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const take: Store["take"] = async (requests) => inner.take(requests)
@@ -460,7 +460,7 @@ describe("when the server stops to serve", () => {
   })
 })
 
-it("a skip function is asked once of a request that rules would hold, also when the limiter is closed", async () => {
+it("a skip function is called once for a request that would wait, even after the limiter is closed", async () => {
   let asked = 0
   const skip = () => {
     asked++

@@ -42,12 +42,16 @@ describe("the largest cost that a refusal names", () => {
     ["the limit", {}, 10],
     ["the limit by the rule's cost", { cost: 3 }, 3],
     ["a soft limit with its percentage", { throttle: { kind: "soft", percent: 25 } }, 12],
-    ["the same by the rule's cost", { throttle: { kind: "soft", percent: 25 }, cost: 6 }, 2],
+    [
+      "a soft limit with its percentage, by the rule's cost",
+      { throttle: { kind: "soft", percent: 25 }, cost: 6 },
+      2,
+    ],
     ["a burst", { algorithm: "token-bucket", burst: 70 }, 70],
     ["a burst with a percentage", { algorithm: "token-bucket", burst: 70, throttle: soft(30) }, 73],
-    ["nothing where the limit is 0", { algorithm: "token-bucket", burst: 70, limit: () => 0 }, 0],
+    ["nothing if the limit is 0", { algorithm: "token-bucket", burst: 70, limit: () => 0 }, 0],
     ["the ceiling", elastic(true, 15), 15],
-    ["what is counted exactly", elastic(true), 150_119_987_578],
+    ["the largest number that is counted exactly", elastic(true), 150_119_987_578],
   ])("is %s", async (_name, rule, expected) => expect(await largestCost(rule)).toBe(expected))
 })
 

@@ -66,7 +66,7 @@ function listening(clock: ManualClock): { store: Store; asked: (readonly Check[]
 const OK: Told = [true, undefined, 0]
 
 describe("a penalty", () => {
-  it("blocks with the refusal that reaches its number, and that one is told the whole block", async () => {
+  it("blocks from the refusal that reaches its number, which contains the time of the whole block", async () => {
     const opened = penalized()
     expect(await decide(opened, 6)).toEqual([
       OK,
@@ -79,7 +79,7 @@ describe("a penalty", () => {
     expect(await decide(opened, 1, BOB)).toEqual([OK])
   })
 
-  it("admits who waits as long as told, refuses a millisecond earlier, and then begins anew", async () => {
+  it("admits after exactly the announced wait, refuses a millisecond earlier, and then starts again", async () => {
     const opened = penalized()
     await decide(opened, 5)
     for (const afterMs of [MINUTE, 5 * MINUTE, 4 * MINUTE - 1]) {
@@ -92,7 +92,7 @@ describe("a penalty", () => {
     expect((await opened.limiter.decide(ALICE)).refusal).toBe("penalty")
   })
 
-  it("tells in a block that nothing remains, in the one check of its rule", async () => {
+  it("reports nothing remaining during a block, in the single check of its rule", async () => {
     const opened = penalized({ rejectionMessage: "You are blocked." })
     await decide(opened, 5)
     opened.clock.advance(3 * MINUTE)
@@ -110,7 +110,7 @@ describe("a penalty", () => {
     } satisfies Partial<PolicyCheck>)
   })
 
-  it("tells the longer of both waits when the quota is used up beyond the block", async () => {
+  it("returns the longer wait if the quota is used up beyond the block", async () => {
     const opened = penalized({ window: "1 hour", penalty: { refusals: 1, for: "1 minute" } })
     expect((await decide(opened, 3)).at(-1)).toEqual([false, "penalty", 60 * MINUTE])
     const [check] = (await opened.limiter.peek(ALICE)).checks
@@ -121,13 +121,13 @@ describe("a penalty", () => {
 
   it.each<[string, LimiterSettings<RequestFacts>, number, Partial<PolicyCheck>]>([
     [
-      "holds in a leaky bucket",
+      "delays in a leaky bucket",
       { algorithm: "leaky-bucket", throttle: "hard", limit: 60, burst: 2 },
       1,
       { delayMs: 1_000 },
     ],
     ["marks as over its soft limit", { throttle: { kind: "soft", percent: 100 } }, 3, { overLimit: true }],
-  ])("refuses in a block whom its rule else %s", async (_what, rule, cost, outside) => {
+  ])("refuses a blocked request that its rule otherwise %s", async (_what, rule, cost, outside) => {
     const inside = { allowed: false, refusal: "penalty", delayMs: 0, overLimit: false }
     for (const [penalty, expected] of [
       [{ refusals: 1, for: "1 hour" }, inside],
@@ -140,7 +140,7 @@ describe("a penalty", () => {
     }
   })
 
-  it("remembers refusals for as long as it says from the first of them", async () => {
+  it("remembers refusals for the configured time from the first of them", async () => {
     const penalty = { refusals: 2, within: "10 seconds", for: "1 hour" }
     const opened = penalized({ penalty })
     expect((await decide(opened, 3)).at(-1)).toEqual([false, "quota", MINUTE])
@@ -150,7 +150,7 @@ describe("a penalty", () => {
     expect((await decide(opened, 1)).at(-1)).toEqual([false, "penalty", 60 * MINUTE])
   })
 
-  it("counts what its own rule refuses, and no other rule", async () => {
+  it("counts the refusals of its own rule only", async () => {
     const opened = open({
       rules: [
         { name: "other", field: "ip", limit: 1, window: "1 hour", algorithm: "fixed-window" },
@@ -168,7 +168,7 @@ describe("a penalty", () => {
     ])
   })
 
-  it("names the rule that blocks beside one that refuses for longer", async () => {
+  it("appears in the check of its rule, even if another rule refuses for longer", async () => {
     const opened = open({
       rules: [
         { name: "day", field: "ip", limit: 2, window: "1 day", algorithm: "fixed-window" },
@@ -181,7 +181,7 @@ describe("a penalty", () => {
     expect(decision.checks.map(({ refusal }) => refusal)).toEqual(["quota", "penalty"])
   })
 
-  it("takes nothing from any rule in a block", async () => {
+  it("takes nothing from any rule during a block", async () => {
     const opened = open({
       rules: [
         { name: "wide", field: "ip", limit: 100, window: "1 hour" },
@@ -195,14 +195,14 @@ describe("a penalty", () => {
     expect(checks.map(({ counts }) => (counts?.current ?? 0) + (counts?.previous ?? 0))).toEqual([1, 0])
   })
 
-  it("of a shadow rule blocks nobody", async () => {
+  it("of a shadow rule blocks no request", async () => {
     const opened = penalized({ shadow: true })
     await decide(opened, 20)
     const { allowed, shadowed, checks } = await opened.limiter.decide(ALICE)
     expect([allowed, shadowed, checks[0]?.refusal]).toEqual([true, ["ip-1m"], "quota"])
   })
 
-  it("counts no cost that never fits, and no client that the rule denies", async () => {
+  it("does not count costs that never fit or clients that the rule denies", async () => {
     const opened = penalized()
     for (let i = 0; i < 5; i++) expect((await opened.limiter.decide(ALICE, { cost: 3 })).refusal).toBe("cost")
     expect(await decide(opened, 1)).toEqual([OK])
@@ -210,14 +210,14 @@ describe("a penalty", () => {
     expect((await decide(denying, 5)).map(([, refusal]) => refusal)).toEqual(Array(5).fill("denied"))
   })
 
-  it("admits a cost of nothing, in a block too", async () => {
+  it("admits a cost of 0, even during a block", async () => {
     const opened = penalized()
     await decide(opened, 5)
     expect((await opened.limiter.decide(ALICE, { cost: 0 })).allowed).toBe(true)
     expect((await opened.limiter.decide(ALICE)).refusal).toBe("penalty")
   })
 
-  it("is seen by a peek, which counts nothing", async () => {
+  it("is visible in a peek, which counts nothing", async () => {
     const opened = penalized()
     await decide(opened, 4)
     for (let i = 0; i < 5; i++) {
@@ -229,7 +229,7 @@ describe("a penalty", () => {
     expect(told(await opened.limiter.peek(ALICE))).toEqual([false, "penalty", 8 * MINUTE])
   })
 
-  it("is lifted by a reset, with the counts of its rule", async () => {
+  it("is reset together with the counts of its rule", async () => {
     const opened = penalized()
     await decide(opened, 5)
     await opened.limiter.reset(ALICE)
@@ -244,7 +244,7 @@ describe("a penalty", () => {
     expect(await decide(opened, 1)).toEqual([OK])
   })
 
-  it("keeps a refund and a settlement apart from its own count", async () => {
+  it("keeps its own count through a refund and a settlement", async () => {
     const opened = penalized()
     const first = await opened.limiter.decide(ALICE)
     const second = await opened.limiter.decide(ALICE)
@@ -254,7 +254,7 @@ describe("a penalty", () => {
     expect((await decide(opened, 1))[0]).toEqual([false, "penalty", 10 * MINUTE])
   })
 
-  it("counts a partial grant as one request: not what it tries, but that nothing was left", async () => {
+  it("counts a partial grant as one request, and as refused only if nothing was left", async () => {
     const opened = penalized({ limit: 5 })
     const grants = []
     for (let i = 0; i < 5; i++) {
@@ -270,7 +270,7 @@ describe("a penalty", () => {
     ])
   })
 
-  it("does not count who waits: asking again when it is its turn is no knocking", async () => {
+  it("does not count a waiting request that asks again on its turn", async () => {
     const opened = penalized({ limit: 1, penalty: { refusals: 2, within: "1 day", for: "1 hour" } })
     const { clock, limiter } = opened
     let admitted = 0
@@ -301,7 +301,7 @@ describe("a penalty", () => {
     }
   })
 
-  it("survives a change of the rule's window and algorithm, and holds the times that are in force", async () => {
+  it("survives a change of the rule's window and algorithm, and applies the current times", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const rule = { limit: 2, name: "ip", clock, store, logger: QUIET }
@@ -318,7 +318,7 @@ describe("a penalty", () => {
     expect((await other.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("asks the store once, with a check for the penalty beside that of its rule and none for others", async () => {
+  it("asks the store once, with one more check for its rule and none for others", async () => {
     const clock = manualClock()
     const { store, asked } = listening(clock)
     const rules = [
@@ -342,7 +342,7 @@ describe("a penalty", () => {
       { refusals: 3, withinMs: 3_600_000, forMs: 10_000 },
       3_600_000,
     ],
-  ])("of %j is counted under a name of its own, which stays, for the longer of its times", async (...row) => {
+  ])("of %j is counted under a stable name of its own, for the longer of its times", async (...row) => {
     const [penalty, parsed, windowMs] = row
     const clock = manualClock()
     const { store, asked } = listening(clock)
@@ -360,7 +360,7 @@ describe("a penalty", () => {
     })
   })
 
-  it("keeps no counter for a client that is not refused, nor when its refusals are old", async () => {
+  it("keeps no counter for a client without recent refusals", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const opened = { ...penalized({ store, clock }), clock }
@@ -397,7 +397,7 @@ describe("a penalty", () => {
     expect((await opened.limiter.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("is answered 429 as abnormal usage, with the time at which it ends", async () => {
+  it("is answered with 429 as abnormal usage, with the time at which it ends", async () => {
     const opened = penalized({ rejectionMessage: "retry-with-fixed-time" })
     await decide(opened, 4)
     const decision = await opened.limiter.decide(ALICE)
@@ -418,7 +418,7 @@ describe("a penalty", () => {
   })
 })
 
-describe("a rule under which refused requests count", () => {
+describe("a rule with countRejected", () => {
   /** Returns when a client that asks every `everyMs` is admitted under 5 per minute, in seconds. */
   async function admittedAt(options: LimiterSettings<RequestFacts>, everyMs: number): Promise<number[]> {
     const { clock, limiter } = open({ limit: 5, window: "1 minute", ...options })
@@ -443,25 +443,28 @@ describe("a rule under which refused requests count", () => {
       strict: [0, 2, 4, 6, 8, 60, 62, 64, 66, 68, 120, 122, 124, 126, 128],
     },
     { kind: { algorithm: "token-bucket" }, forgiving: 19, strict: [0, 2, 4, 6, 8] },
-  ])("keeps out who knocks faster than the limit: $kind", async ({ kind, forgiving, strict }) => {
-    expect(await admittedAt(kind, 2_000)).toHaveLength(forgiving)
-    expect(await admittedAt({ ...kind, countRejected: true }, 2_000)).toEqual(strict)
-  })
+  ])(
+    "refuses a client as long as it retries faster than the limit: $kind",
+    async ({ kind, forgiving, strict }) => {
+      expect(await admittedAt(kind, 2_000)).toHaveLength(forgiving)
+      expect(await admittedAt({ ...kind, countRejected: true }, 2_000)).toEqual(strict)
+    },
+  )
 
-  it("admits who comes no faster than the limit as if it did not count", async () => {
+  it("admits a client that is not faster than the limit as if refusals did not count", async () => {
     for (const algorithm of ["sliding-log", "token-bucket", "fixed-window"] as const) {
       expect(await admittedAt({ algorithm, countRejected: true }, 12_001)).toHaveLength(15)
     }
   })
 
-  it("counts once what a partial grant tries", async () => {
+  it("counts a partial grant once", async () => {
     const { limiter } = open({ limit: 10, window: "1 minute", countRejected: true })
     const grants = []
     for (let i = 0; i < 3; i++) grants.push((await limiter.takeUpTo(ALICE, 7)).cost)
     expect(grants).toEqual([7, 3, 0])
   })
 
-  it("keeps its counts when it begins or ceases to count them", async () => {
+  it("keeps its counts when countRejected is turned on or off", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const rule = { limit: 10, window: "1 minute", clock, store, logger: QUIET }

@@ -50,7 +50,7 @@ function setUp({ limit = 10, window = "1 hour", ...options }: LimiterSettings<Re
 }
 
 describe("refund, settle and reset", () => {
-  it("give the store as long as a decision has", async () => {
+  it("allow the store as much time as a decision does", async () => {
     const { limiter, line } = setUp({ storeTimeoutMs: 2_000 })
     await limiter.refund(await limiter.decide(ALICE))
     await limiter.settle(await limiter.decide(ALICE, { cost: 3 }), 1)
@@ -58,7 +58,7 @@ describe("refund, settle and reset", () => {
     expect(line.deadlines).toEqual([2_000, 2_000, 2_000])
   })
 
-  it("are timed by the limiter when the store keeps no deadline itself", async () => {
+  it("are timed by the limiter if the store has no timeout of its own", async () => {
     const { limiter, line } = setUp({ storeTimeoutMs: 5 })
     const [first, second] = [await limiter.decide(ALICE), await limiter.decide(ALICE)]
     line.fault = hung
@@ -67,7 +67,7 @@ describe("refund, settle and reset", () => {
     }
   })
 
-  it("can be called again after a failure that certainly changed nothing, and the message says so", async () => {
+  it("can be called again after a failure that changed nothing, as the message says", async () => {
     const { limiter, line, remaining } = setUp()
     const decision = await limiter.decide(ALICE, { cost: 4 })
     line.fault = notSent
@@ -86,7 +86,7 @@ describe("refund, settle and reset", () => {
     expect(await remaining()).toBe(9)
   })
 
-  it("have no effect after a failure whose outcome is unknown, and the message says so", async () => {
+  it("have no effect after a failure with an unknown outcome, as the message says", async () => {
     const { limiter, line, remaining } = setUp()
     const decision = await limiter.decide(ALICE, { cost: 4 })
     line.fault = down
@@ -104,7 +104,7 @@ describe("refund, settle and reset", () => {
     expect(await remaining()).toBe(10)
   })
 
-  it("say that the store is closed, as it does", async () => {
+  it("reject with the closed error of the store", async () => {
     const { limiter, line } = setUp()
     const decision = await limiter.decide(ALICE)
     line.fault = () => Promise.reject(new ClosedError("The store has been closed."))
@@ -113,7 +113,7 @@ describe("refund, settle and reset", () => {
   })
 })
 
-describe("a refund that nobody waits for", () => {
+describe("a background refund", () => {
   /** Creates a guard whose admitted requests are answered and then refunded. */
   function setUpGuard() {
     const { store, clock, line, remaining, limiter, warnings, lost } = setUp({ refundWhen: () => true })
@@ -127,7 +127,7 @@ describe("a refund that nobody waits for", () => {
     return { store, clock, line, remaining, limiter, warnings, lost, answer }
   }
 
-  it("has ten seconds, or twice as long as a decision where that is more", async () => {
+  it("has ten seconds, or twice the timeout of a decision if that is more", async () => {
     const { answer, line } = setUpGuard()
     await answer()
     expect(line.deadlines).toEqual([10_000])
@@ -140,7 +140,7 @@ describe("a refund that nobody waits for", () => {
     expect(slow.line.deadlines).toEqual([40_000])
   })
 
-  it("is tried once, and each loss is an event, but at most one log line a minute", async () => {
+  it("is tried once, and each loss is an event, but at most one log line per minute", async () => {
     const { answer, clock, line, warnings, lost, remaining } = setUpGuard()
     line.fault = notSent
     for (let i = 0; i < 3; i++) await answer()
@@ -163,7 +163,7 @@ describe("a refund that nobody waits for", () => {
     expect(await remaining()).toBe(5)
   })
 
-  it("is logged at the latest when the limiter is closed", async () => {
+  it("is logged when the limiter closes, at the latest", async () => {
     const { answer, clock, line, limiter, warnings } = setUpGuard()
     line.fault = notSent
     for (let i = 0; i < 5; i++) await answer()
@@ -177,7 +177,7 @@ describe("a refund that nobody waits for", () => {
     expect(warnings).toHaveLength(2)
   })
 
-  it("is no loss to report when the store was closed on purpose, or the limiter", async () => {
+  it("is not reported as lost if the store or the limiter was closed", async () => {
     const { answer, line, limiter, warnings, lost } = setUpGuard()
     line.fault = () => Promise.reject(new ClosedError("The store has been closed."))
     await answer()
@@ -190,7 +190,7 @@ describe("a refund that nobody waits for", () => {
     expect([line.deadlines.length, warnings, lost]).toEqual([1, [], []])
   })
 
-  it("gives the unit of a client that left the line back in the background", async () => {
+  it("returns the unit of a client that left the line", async () => {
     const { limiter, line, clock } = setUp({
       algorithm: "leaky-bucket",
       limit: 1,

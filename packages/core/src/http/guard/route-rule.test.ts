@@ -33,7 +33,7 @@ function problemsOf(attempt: () => unknown): readonly string[] {
 }
 
 describe("the guards of routes", () => {
-  it("are one for each counter, by the rule", async () => {
+  it("are one per counter, by the rule", async () => {
     const guard = open()
     const own = { ...RULE, hook: "late", name: "own" }
     expect(await nameOf(guard.forRoute(own, { label: "POST /a", besides: ["hook"] }))).toBe("own")
@@ -44,7 +44,7 @@ describe("the guards of routes", () => {
     expect(guard.forRoute({ limit: 5, window: 60_000 }, same)).toBe(b)
   })
 
-  it("are one for each group, which is no route of that name", async () => {
+  it("are one per group, whose name is not a route", async () => {
     const guard = open()
     const group = guard.forRoute({ ...RULE, group: "auth" }, { label: "POST /a" })
     expect(await nameOf(group)).toBe("auth")
@@ -83,7 +83,7 @@ describe("the guards of routes", () => {
       { ...RULE, name: "g", group: "h" },
       "at.name: 'g' is already the name of the rule of route GET /g;",
     ],
-  ])("refuse %s, and know nothing of it", (_what, written, problem) => {
+  ])("reject %s as a rule without side effects", (_what, written, problem) => {
     const guard = open()
     const group = guard.forRoute({ ...RULE, group: "g" }, { label: "GET /g" })
     const route = guard.forRoute(RULE, { label: "GET /a" })
@@ -95,7 +95,7 @@ describe("the guards of routes", () => {
     guard.forRoute({ ...RULE, limit: 4 }, { label: "GET /other", path: "other" })
   })
 
-  it("say where a rule is written that is wrong, and which members there are", () => {
+  it("report where an invalid rule is written, and which members exist", () => {
     const guard = open()
     const route: GuardedRoute = { label: "GET /a", path: "route GET /a", besides: ["hook"] }
     const written = { limit: 0, window: "1 minute", hok: "late" }
@@ -110,7 +110,7 @@ describe("the guards of routes", () => {
     expect(() => readRouteRule(RULE, route, fail)).toThrow(other)
   })
 
-  it("forget one that has been closed, so that its route may have another rule", async () => {
+  it("forget a closed guard, so that its route may have another rule", async () => {
     const guard = open()
     const [a, b] = [guard.forRoute(RULE, { label: "GET /a" }), guard.forRoute(RULE, { label: "GET /b" })]
     await a.close()
@@ -120,16 +120,19 @@ describe("the guards of routes", () => {
 })
 
 describe("the name of a route's rule", () => {
-  it.each(["GET /users/:id", " !#$[]^~", "x".repeat(64)])("is the text where it may be one: %s", (text) => {
-    expect(namedAfter(text)).toBe(text)
-  })
+  it.each(["GET /users/:id", " !#$[]^~", "x".repeat(64)])(
+    "is the label if that is a valid name: %s",
+    (text) => {
+      expect(namedAfter(text)).toBe(text)
+    },
+  )
 
   const long = "GET /".padEnd(80, "x")
   it.each([
     ["GET /sch?n~", "GET /schön"],
     ["GET /:id(^??d+$)~", 'GET /:id(^"\\d+$)'],
     [`${"GET /".padEnd(47, "x")}~`, long],
-  ])("starts with what is left of it, %s, and tells it from others by a hash", (start, text) => {
+  ])("starts with the valid part, %s, and ends with a hash that makes it unique", (start, text) => {
     const name = namedAfter(text)
     expect(name.slice(0, -16)).toBe(start)
     expect(name.slice(-16)).toMatch(/^[\w-]{16}$/)

@@ -104,13 +104,13 @@ describe("rules of a source", () => {
   })
 
   it.each<[string, Rule, boolean, number]>([
-    ["raised: there is more at once", rule(9), true, 5],
+    ["raised: more is left at once", rule(9), true, 5],
     ["the same: nothing changes", rule(5), true, 1],
     ["cut below the counts: nothing is left", rule(2), false, 0],
-    ["over another window: it starts anew", rule(5, { window: "2m" }), true, 4],
-    ["with another algorithm: it starts anew", rule(5, { algorithm: "fixed-window" }), true, 4],
+    ["over another window: it starts again", rule(5, { window: "2m" }), true, 4],
+    ["with another algorithm: it starts again", rule(5, { algorithm: "fixed-window" }), true, 4],
     ["with another message: nothing changes", rule(5, { rejectionMessage: "later" }), true, 1],
-  ])("keep their counts when a limit changes: %s", async (_what, changed, allowed, remaining) => {
+  ])("keep or lose their counts if a rule changes: %s", async (_what, changed, allowed, remaining) => {
     const source = new Publisher([rule(5)])
     const { limiter, loaded } = setUp(source)
     await limiter.ready()
@@ -126,7 +126,7 @@ describe("rules of a source", () => {
     })
   })
 
-  it("tell who is refused what they say now, though the wait is as long as before", async () => {
+  it("show their current message to a refused client, even if the wait is the same", async () => {
     const source = new Publisher([rule(1, { rejectionMessage: "Buy pro." })])
     const { limiter } = setUp(source)
     await limiter.ready()
@@ -142,7 +142,7 @@ describe("rules of a source", () => {
     expect(await told()).toBe("retry-with-fixed-time")
   })
 
-  it("forget nothing when a rule goes and comes back", async () => {
+  it("keep the counts when a rule is removed and added again", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
     await limiter.ready()
@@ -153,7 +153,7 @@ describe("rules of a source", () => {
     expect(await left(limiter)).toEqual([["rule", 2]])
   })
 
-  it("are in force without the invalid ones when there were none before", async () => {
+  it("are in force without the invalid ones if there were none before", async () => {
     const source = new Publisher([rule(5), { name: "bad", limit: -1, window: "1m" }])
     const said: string[] = []
     const { limiter, loaded, errors } = setUp(source, {
@@ -169,7 +169,7 @@ describe("rules of a source", () => {
     )
   })
 
-  it("stay in force when the source fails, or has only wrong ones", async () => {
+  it("stay in force if the source fails or has only invalid rules", async () => {
     const source = new Publisher([rule(5)])
     const { limiter, errors } = setUp(source)
     await limiter.ready()
@@ -182,7 +182,7 @@ describe("rules of a source", () => {
     expect(await left(limiter)).toEqual([["rule", 6]])
   })
 
-  it("are in force at once for the next decision, and not for one in flight", async () => {
+  it("apply to the next decision at once, and not to a pending one", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     let release: () => void = () => undefined
@@ -208,7 +208,7 @@ describe("rules of a source", () => {
     expect(await next).toMatchObject({ limit: 9, remaining: 7 })
   })
 
-  it("are let go when the limiter is closed", async () => {
+  it("are released when the limiter is closed", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
     await limiter.ready()
@@ -219,7 +219,7 @@ describe("rules of a source", () => {
 })
 
 describe("the first rules", () => {
-  it("are waited for by the first requests", async () => {
+  it("delay the first requests", async () => {
     const source = new Publisher([rule(1)])
     const { limiter } = setUp(source)
     const decisions = await Promise.all([limiter.decide(ALICE), limiter.decide(ALICE), limiter.peek(ALICE)])
@@ -230,12 +230,12 @@ describe("the first rules", () => {
     ])
   })
 
-  it("are waited for by reset, which then knows their names", async () => {
+  it("delay reset, which then knows their names", async () => {
     const { limiter } = setUp(new Publisher([rule(1)]))
     await expect(limiter.reset(ALICE, { policies: ["rule"] })).resolves.toBeUndefined()
   })
 
-  it("hold no request longer than a second, and are in force when they come at last", async () => {
+  it("delay requests for at most a second, and apply as soon as they are loaded", async () => {
     const source = new Publisher("never")
     const { limiter, clock } = setUp(source)
     let decided = 0
@@ -255,7 +255,7 @@ describe("the first rules", () => {
     expect(await left(limiter)).toEqual([["rule", 5]])
   })
 
-  it("hold no request once loading has failed; ready() says why, and it is tried again", async () => {
+  it("delay no request after loading has failed, and are loaded again; ready() rejects with the reason", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock, errors } = setUp(source)
     await expect(limiter.ready()).rejects.toThrow(RuleSourceError)
@@ -270,7 +270,7 @@ describe("the first rules", () => {
     expect(await left(limiter)).toEqual([["rule", 5]])
   })
 
-  it("are not waited for by who is skipped, whichever way it is asked, nor by a guard", async () => {
+  it("do not delay a skipped request, in any call or in a guard", async () => {
     const asked: RequestFacts[] = []
     const skip = (request: RequestFacts): boolean => {
       asked.push(request)
@@ -292,7 +292,7 @@ describe("the first rules", () => {
     expect((await guard.check(ALICE, ALICE)).decision).toMatchObject({ allowed: true, policy: "" })
   })
 
-  it("are waited for by who is not skipped, of which that is asked once", async () => {
+  it("delay a request that is not skipped, and skip is called once", async () => {
     let asked = 0
     const skip = () => ++asked > 100
     const publisher = new Publisher([{ name: "a", limit: 1, window: "1m" }])
@@ -301,7 +301,7 @@ describe("the first rules", () => {
     expect(asked).toBe(1)
   })
 
-  it("are not even loaded where the limiter is switched off", async () => {
+  it("are not loaded if the limiter is disabled", async () => {
     const publisher = new Publisher("never")
     const { limiter } = setUp(publisher, { enabled: false })
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
@@ -311,7 +311,7 @@ describe("the first rules", () => {
     expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
   })
 
-  it("are asked for again half a second after a failure, by the limiter's clock", async () => {
+  it("are loaded again half a second after a failure, by the limiter's clock", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock } = setUp(source)
     await expect(limiter.ready()).rejects.toThrow("no table")
@@ -324,7 +324,7 @@ describe("the first rules", () => {
     expect(source.services).toHaveLength(2)
   })
 
-  it("are not waited for by ready() beyond its signal", async () => {
+  it("delay ready() only until its signal aborts", async () => {
     const { limiter } = setUp(new Publisher("never"))
     const aborting = new AbortController()
     const waiting = limiter.ready({ signal: aborting.signal })
@@ -332,7 +332,7 @@ describe("the first rules", () => {
     await expect(waiting).rejects.toThrow("enough")
   })
 
-  it("free who waits for them when the limiter is closed", async () => {
+  it("release the requests that wait for them when the limiter is closed", async () => {
     const { limiter } = setUp(new Publisher("never"))
     const waiting = limiter.ready()
     const decided = limiter.decide(ALICE)
@@ -340,7 +340,7 @@ describe("the first rules", () => {
     await expect(decided).resolves.toMatchObject({ allowed: true })
   })
 
-  it("are not waited for by acquire() beyond its signal, which many may share", async () => {
+  it("delay acquire() only until its signal aborts, which many calls may share", async () => {
     const { limiter } = setUp(new Publisher("never"))
     const warnings: Error[] = []
     const onWarning = (warning: Error) => void warnings.push(warning)
@@ -354,13 +354,13 @@ describe("the first rules", () => {
     expect(warnings).toEqual([])
   })
 
-  it("are not waited for by acquire() when the limiter is closed", async () => {
+  it("do not delay acquire() after the limiter is closed", async () => {
     const { limiter } = setUp(new Publisher("never"))
     const waiting = limiter.acquire(ALICE)
     await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("closed")])
   })
 
-  it("hold the process while acquire() waits for them, and no longer", async () => {
+  it("keep the process alive only while acquire() waits for them", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
     const { limiter, clock } = setUp(new Publisher("never"))
     const before = timers()
@@ -371,7 +371,7 @@ describe("the first rules", () => {
     expect(timers()).toBe(before)
   })
 
-  it("come by a timer too, where the clock has none", async () => {
+  it("are retried by a real timer if the clock has none", async () => {
     const { limiter } = setUp(new Publisher([rule(5)]), { clock: { now: () => 0 } })
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "rule" })
   })
@@ -380,7 +380,7 @@ describe("the first rules", () => {
 describe("default rules", () => {
   const defaults = { defaultRules: [rule(2)] }
 
-  it("are in force while those of the source cannot be loaded, and then no more", async () => {
+  it("are in force only while those of the source cannot be loaded", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock } = setUp(source, defaults)
     expect(await limiter.decide(ALICE)).toMatchObject({ limit: 2, remaining: 1 })
@@ -391,14 +391,14 @@ describe("default rules", () => {
     expect(await left(limiter)).toEqual([["rule", 8]])
   })
 
-  it("are not in force where a source answers in time, nor for a service for which it has no rules", async () => {
+  it("are not in force if a source answers in time, or has no rules for the service", async () => {
     const { limiter } = setUp(new Publisher([rule(9)]), defaults)
     expect(await limiter.decide(ALICE)).toMatchObject({ limit: 9 })
     const none = setUp(new Publisher([]), defaults)
     expect(await none.limiter.decide(ALICE)).toMatchObject({ policy: "" })
   })
 
-  it("are those of the routes too, and decide after the second that requests wait", async () => {
+  it("apply to routes too, and decide after the second that requests wait", async () => {
     const { limiter, clock } = setUp(new Publisher("never"), defaults)
     const route = limiterOfRoute(limiter, { limit: 3, window: "1m" }, "login")
     const decided = route.decide(ALICE)
@@ -406,7 +406,7 @@ describe("default rules", () => {
     expect((await decided).checks.map(({ policy }) => policy)).toEqual(["login", "rule"])
   })
 
-  it("are checked at the start, and need a source that they stand in for", () => {
+  it("are validated at the start, and require a source", () => {
     const make = (options: object) => () => createLimiter({ logger: QUIET, ...options })
     const wrong = [rule(0), rule(5, { window: "soon" })]
     expect(make({ rules: new Publisher([]), defaultRules: wrong })).toThrow(
@@ -418,7 +418,7 @@ describe("default rules", () => {
     expect(make({ rules: new Publisher([]), defaultRules: 5 })).toThrow("5 is not a list of rules")
   })
 
-  it("may not have a name that is taken, and give theirs up with the first load", async () => {
+  it("must have free names, and release them at the first load", async () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = setUp(new Publisher([rule(5, { name: "other" })]), { store, ...defaults })
     const second = () => createLimiter({ ...rule(1), store, logger: QUIET })
@@ -429,7 +429,7 @@ describe("default rules", () => {
 })
 
 describe("refresh", () => {
-  it("resolves with rules that were loaded after the call, and asks for no other service", async () => {
+  it("resolves with rules that were loaded after the call, and loads no other service", async () => {
     const source = new Publisher([rule(5)])
     const book = createRuleBook({ source, clock: manualClock(), logger: QUIET })
     onTestFinished(() => book.close())
@@ -443,13 +443,13 @@ describe("refresh", () => {
     expect(source.services).toEqual(["shop", "shop"])
   })
 
-  it("has nothing to do where the rules are in code", async () => {
+  it("is a no-op if the rules are in code", async () => {
     const limiter = createLimiter({ rules: [rule(5)], logger: QUIET })
     await expect(limiter.refresh()).resolves.toBeUndefined()
     expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
   })
 
-  it("ends with its signal's reason", async () => {
+  it("rejects with its signal's reason", async () => {
     const source = new Publisher([rule(5)])
     const { limiter } = setUp(source)
     await limiter.ready()
@@ -463,8 +463,8 @@ describe("refresh", () => {
   })
 })
 
-describe("a book that several limiters share", () => {
-  it("decides at once where it has the rules already, and stays open when one of them is closed", async () => {
+describe("a rule book that several limiters share", () => {
+  it("decides at once if it has the rules, and stays open when one limiter is closed", async () => {
     const source = new Publisher([rule(5)])
     const clock = manualClock()
     const book = createRuleBook({ source, clock, logger: QUIET })
@@ -479,7 +479,7 @@ describe("a book that several limiters share", () => {
   })
 })
 
-it("rules that may be out of date are told with their service and how long nothing was loaded", async () => {
+it("stale rules are reported with their service and the time since they were loaded", async () => {
   const source: RuleSource = Object.assign(new Publisher(new Error("no table")), { pollMs: 200 })
   const { limiter, clock } = setUp(source, { service: "shop" })
   const stale: unknown[] = []
@@ -494,16 +494,16 @@ it("rules that may be out of date are told with their service and how long nothi
 
 it.each([
   [
-    "that were loaded before stay",
+    "that were loaded before stay in force",
     [rule(5)],
     /so the rules may be out of date\. The last valid rules stay in force\./,
   ],
   [
-    "that never were are not there",
+    "that were never loaded are not in force",
     new Error("no table"),
     /and no rules have been loaded yet\. None are in force\./,
   ],
-])("of rules %s, it is told which it is", async (_which, first, told) => {
+])("the warning about stale rules says whether older ones apply: rules %s", async (_which, first, told) => {
   const source: RuleSource & Publisher = Object.assign(new Publisher(first), { pollMs: 200 })
   const { limiter, clock } = setUp(source, { service: "shop" })
   const said: string[] = []
@@ -519,8 +519,8 @@ it.each([
   expect(said).toEqual([expect.stringMatching(told)])
 })
 
-describe("warnings of a limiter's own book", () => {
-  it("are warnings of the limiter", async () => {
+describe("warnings of a limiter's own rule book", () => {
+  it("are emitted by the limiter", async () => {
     const heard: string[] = []
     const source = new Publisher(new Error("no table"))
     const { limiter } = setUp(source)
@@ -530,8 +530,8 @@ describe("warnings of a limiter's own book", () => {
   })
 })
 
-describe("a limiter that cannot be made", () => {
-  it("for a source whose interval is wrong, leaves its names to others", () => {
+describe("a limiter that cannot be created", () => {
+  it("with an invalid polling interval releases its rule names", () => {
     const store = memoryStore({ clock: manualClock() })
     const source = Object.assign(new Publisher([]), { pollMs: 0 })
     expect(() => createLimiter({ rules: source, defaultRules: [rule(1)], store })).toThrow(
@@ -542,7 +542,7 @@ describe("a limiter that cannot be made", () => {
 })
 
 describe("rules of two limiters on one store", () => {
-  it("are refused as a whole where another limiter counts under one of the names, until that one is closed", async () => {
+  it("are rejected as a whole if another limiter uses one of the names, until that limiter is closed", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const other = createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
@@ -576,7 +576,7 @@ describe("rules of two limiters on one store", () => {
     expect(() => createLimiter({ name: "taken", limit: 1, window: "1m", store })).not.toThrow()
   })
 
-  it("leave the last good ones in force where a later edition takes another limiter's name", async () => {
+  it("keep the last valid ones in force if a later version takes another limiter's name", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     createLimiter({ name: "taken", limit: 1, window: "1m", store, clock, logger: QUIET })
@@ -594,7 +594,7 @@ describe("rules of two limiters on one store", () => {
 describe("the rules of a route", () => {
   const routeOf = (limiter: Limiter) => limiterOfRoute(limiter, { limit: 2, window: "1m" }, "login")
 
-  it("are its own inline rule in place of the limiter's", async () => {
+  it("are its own inline rule instead of the limiter's", async () => {
     const limiter = createLimiter({ limit: 9, window: "1m", clock: manualClock(), logger: QUIET })
     expect(limiter).toBeInstanceOf(RequestLimiter)
     expect(await left(routeOf(limiter))).toEqual([["login", 2]])
@@ -612,7 +612,7 @@ describe("the rules of a route", () => {
     expect(await left(limiter)).toEqual([["rule", 8]])
   })
 
-  it("do not apply alone while those of the limiter's source are missing and requests are denied", async () => {
+  it("do not apply alone if the source's rules are missing and requests are denied", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter } = setUp(source, { onRulesMissing: "deny" })
     const before = routeOf(limiter)
@@ -623,7 +623,7 @@ describe("the rules of a route", () => {
     expect([(await left(before)).length, (await left(after)).length]).toEqual([2, 2])
   })
 
-  it("are its own beside those of the limiter's source, made before they load or after", async () => {
+  it("are its own beside those of the limiter's source, whether created before or after they load", async () => {
     const source = new Publisher([rule(9)])
     const { limiter } = setUp(source)
     const before = routeOf(limiter)
@@ -647,7 +647,7 @@ describe("the rules of a route", () => {
     await expect(before.ready()).resolves.toBeUndefined()
   })
 
-  it("may not have a name that is taken, and free it when the limiter closes", async () => {
+  it("must have a free name, and release it when the limiter closes", async () => {
     const store = memoryStore({ clock: manualClock() })
     const limiter = createLimiter({ rules: [rule(9, { name: "login" })], store, logger: QUIET })
     expect(() => routeOf(limiter)).toThrow('another limiter already counts rule "login"')
@@ -663,7 +663,7 @@ describe("the rules of a route", () => {
     ).not.toThrow()
   })
 
-  it("are refused when they are wrong, with every problem", () => {
+  it("are rejected with every problem if they are invalid", () => {
     const limiter = createLimiter({ limit: 9, window: "1m", logger: QUIET }) as RequestLimiter<RequestFacts>
     expect(() => limiterOfRoute(limiter, { limit: 0, windw: "1m" }, "login")).toThrow(
       / limit: 0 is not a limit.*\n.* window: is missing.*\n.* windw: .*did you mean "window"/,
@@ -672,7 +672,7 @@ describe("the rules of a route", () => {
 })
 
 describe("rules of a file", () => {
-  it("are reloaded when the file changes: counts stay, and the last good rules when it is broken", async () => {
+  it("are reloaded when the file changes, with their counts, and stay in force if the file is invalid", async () => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-"))
     onTestFinished(() => rm(folder, { recursive: true }))
     const path = join(folder, "rules.yaml")
@@ -710,7 +710,7 @@ describe("rules of a file", () => {
   })
 })
 
-describe("an edition of many rules", () => {
+describe("a rule set with many rules", () => {
   const many = (count: number, limit: number): Rule[] =>
     Array.from({ length: count }, (_, index) =>
       rule(limit, { name: `rule-${index}`, match: { path: `/path-${index}` } }),
@@ -718,7 +718,7 @@ describe("an edition of many rules", () => {
   const REQUEST: RequestFacts = { ...ALICE, method: "GET", url: "/path-1999" }
   const limitOf = async (limiter: Limiter): Promise<number> => (await limiter.peek(REQUEST)).limit
 
-  it("is compiled in slices, between which requests are decided by the edition before", async () => {
+  it("is compiled in slices, while the previous rules decide requests", async () => {
     const source = new Publisher(many(2_000, 5))
     const { limiter, loaded } = setUp(source)
     await limiter.ready()
@@ -746,12 +746,12 @@ describe("an edition of many rules", () => {
     expect(await limitOf(limiter)).toBe(6)
   })
 
-  it("is waited for by the first request, instead of what applies until then", async () => {
+  it("delays the first request instead of applying the fallback", async () => {
     const { limiter } = setUp(new Publisher(many(2_000, 5)), { onRulesMissing: "deny" })
     expect(await limiter.decide(REQUEST)).toMatchObject({ allowed: true, limit: 5 })
   })
 
-  it("is waited for by the first request to a limiter of a loaded book", async () => {
+  it("delays the first request to a limiter of a loaded book", async () => {
     const book = createRuleBook({
       source: new Publisher(many(2_000, 5)),
       clock: manualClock(),
@@ -765,7 +765,7 @@ describe("an edition of many rules", () => {
     expect(await limiter.decide(REQUEST)).toMatchObject({ allowed: true, limit: 5 })
   })
 
-  it("is in force as soon as a limiter is created, if its source needs no network", async () => {
+  it("is in force when a limiter is created, if its source needs no network", async () => {
     const rules = many(2_000, 5)
     const source = Object.assign(new Publisher(rules), { loadSync: () => ({ rules, problems: [] }) })
     const guard = createGuard<RequestFacts>({ rules: source, logger: QUIET }, (facts) => facts)
@@ -775,7 +775,7 @@ describe("an edition of many rules", () => {
     expect((await outcome).decision.limit).toBe(5)
   })
 
-  it("gives way to a newer edition that comes before it is compiled", async () => {
+  it("is replaced by a newer version that arrives before it is compiled", async () => {
     const source = new Publisher([rule(5)])
     const { limiter, loaded } = setUp(source)
     await limiter.ready()
@@ -786,7 +786,7 @@ describe("an edition of many rules", () => {
     expect(await left(limiter)).toEqual([["rule", 7]])
   })
 
-  it("does not come into force after the limiter was closed", async () => {
+  it("does not come into force after the limiter is closed", async () => {
     const source = new Publisher([rule(5)])
     const { limiter, loaded } = setUp(source)
     await limiter.ready()
@@ -796,7 +796,7 @@ describe("an edition of many rules", () => {
     expect(loaded).toHaveLength(1)
   })
 
-  it("is in force for a route that was added while it was compiled", async () => {
+  it("is in force for a route that was added while it was being compiled", async () => {
     const source = new Publisher(many(2_000, 5))
     const clock = manualClock()
     const guard = createGuard<RequestFacts>(

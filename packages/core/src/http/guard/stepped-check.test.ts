@@ -82,7 +82,7 @@ async function statuses(guard: Guard<Req>, ...names: (string | undefined)[]): Pr
 }
 
 describe("a guard that decides in steps", () => {
-  it("decides, tells and takes what one decision after authentication would", async () => {
+  it("decides, reports and takes the same as one decision after authentication", async () => {
     const rule = fc.record({
       limit: fc.integer({ min: 1, max: 6 }),
       cost: fc.integer({ min: 1, max: 2 }),
@@ -136,19 +136,19 @@ describe("a guard that decides in steps", () => {
     )
   })
 
-  it("gives back what earlier steps have taken when a later one refuses", async () => {
+  it("refunds the units of earlier steps when a later one refuses", async () => {
     const guard = await mount({ rules: [address(9), user(1)] })
     expect(await statuses(guard, "a", "a", "a", "b")).toEqual([200, 429, 429, 200])
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(7)
   })
 
-  it("keeps what earlier steps have taken when no later one is asked", async () => {
+  it("keeps the units of earlier steps if no later one is decided", async () => {
     const guard = await mount({ rules: [address(9), user(1)] })
     await guard.check(FACTS, {}, RESPONSE, "arrival")
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(8)
   })
 
-  it("decides a rule once, and nothing where nothing is left", async () => {
+  it("decides each rule once, and nothing if no rule is left", async () => {
     const guard = await mount({ rules: [address(9), user(9)] })
     const warnings: string[] = []
     guard.limiter.on("warning", ({ code }) => warnings.push(code))
@@ -163,7 +163,7 @@ describe("a guard that decides in steps", () => {
     expect(warnings).toEqual([])
   })
 
-  it("leaves a decision on a request that no rule is for", async () => {
+  it("leaves a decision on a request without a matching rule", async () => {
     const guard = await mount({ rules: [user(9, { onMissing: "skip" })] })
     const request = {}
     const outcome = (await guard.check(FACTS, request, RESPONSE, "arrival")) as Outcome
@@ -172,7 +172,7 @@ describe("a guard that decides in steps", () => {
     expect(decisionOn(request)).toMatchObject({ allowed: true, policy: "" })
   })
 
-  it("reports a request once, even if its client goes between two steps", async () => {
+  it("reports a request once, even if its client hangs up between two steps", async () => {
     const guard = await mount({ rules: [address(9), user(9)] })
     const reported: string[][] = []
     guard.limiter.on("decision", ({ checks }) => reported.push(checks.map(({ policy }) => policy)))
@@ -185,7 +185,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual([["address"]])
   })
 
-  it("reports no request that none of its rules is for", async () => {
+  it("reports no request without a matching rule", async () => {
     const guard = await mount({ rules: [address(9), user(9, { onMissing: "skip" })] })
     const reported: string[] = []
     guard.limiter.on("decision", ({ policy }) => reported.push(policy))
@@ -210,7 +210,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(["hold", "hold"])
   })
 
-  it("asks the store no more for a request whose first step did without it, even if the second one could hold", async () => {
+  it("does not ask the store after a first step without it, even if the second step could hold", async () => {
     const inner = memoryStore({ clock: manualClock() })
     let asked = 0
     const take: Store["take"] = () => {
@@ -227,7 +227,7 @@ describe("a guard that decides in steps", () => {
     expect(asked).toBe(1)
   })
 
-  it("gives back and corrects the units of all steps by one decision", async () => {
+  it("refunds and settles the units of all steps by one decision", async () => {
     const limiter = createLimiter<Req>({
       clock: manualClock(),
       fields: { user: (request) => request.user },
@@ -253,7 +253,7 @@ describe("a guard that decides in steps", () => {
     )
   })
 
-  it("asks refundWhen once, and gives the units of all steps back", async () => {
+  it("calls refundWhen once, and refunds the units of all steps", async () => {
     const asked: number[] = []
     const guard = await mount({
       rules: [address(9), user(5)],
@@ -266,7 +266,7 @@ describe("a guard that decides in steps", () => {
     expect(peeked.checks.map(({ remaining }) => remaining)).toEqual([9, 5])
   })
 
-  it("gives back what earlier steps have taken when the client goes while a later one holds it", async () => {
+  it("refunds the units of earlier steps if the client hangs up while a later one holds it", async () => {
     const guard = await mount({
       rules: [address(9), user(1, { throttle: { kind: "queue", maxWaitMs: 100_000 } })],
     })
@@ -280,7 +280,7 @@ describe("a guard that decides in steps", () => {
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(8)
   })
 
-  it("decides by a rule once when its step changes between two steps of a request", async () => {
+  it("decides a rule once if its step changes between two steps of a request", async () => {
     let rules: Rule[] = [address(9), { ...user(9) }] as Rule[]
     let changed = (): void => undefined
     const source: RuleSource = {
@@ -304,7 +304,7 @@ describe("a guard that decides in steps", () => {
     await guard.close()
   })
 
-  it("joins its headers with those of another mount that decides in steps, too", async () => {
+  it("joins its headers with those of another mount that decides in steps", async () => {
     const store = memoryStore({ clock: manualClock() })
     const one = await mount({ rules: [address(9), user(5)], store })
     const other = await mount({
@@ -326,7 +326,7 @@ describe("a guard that decides in steps", () => {
     expect(decisionOn(request)?.policy).toBe("user 2")
   })
 
-  it("counts once when one limiter is mounted twice, and is warned of", async () => {
+  it("counts once and warns if one limiter is mounted twice", async () => {
     const warnings: string[] = []
     const log = ({ code }: { readonly code: string }) => void warnings.push(code)
     const limiter = createLimiter<Req>({
@@ -347,7 +347,7 @@ describe("a guard that decides in steps", () => {
   })
 
   it.each(["stepped", "at once"] as const)(
-    "refuses without rules what an earlier mount has skipped, %s",
+    "refuses a request without rules that an earlier mount has skipped, %s",
     async (how) => {
       const limiter = createLimiter<Req>({
         rules: { load: () => Promise.reject(new Error("no rules")) },

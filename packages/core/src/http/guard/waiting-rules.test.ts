@@ -105,8 +105,8 @@ async function acquiring(first: readonly Rule[], more: Partial<LimiterOptions<Re
   return { ...rest, limiter, log, acquire }
 }
 
-describe("who waits when the rules of a source change", () => {
-  it("is admitted at once under a limit that was raised, in order, as many as it admits", async () => {
+describe("a request that waits while the rules of a source change", () => {
+  it("is admitted at once and in order under a raised limit, as far as that allows", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("a", { cost: 2 })
@@ -124,7 +124,7 @@ describe("who waits when the rules of a source change", () => {
     ["algorithm", { algorithm: "token-bucket" }],
     ["field", { field: "service" }],
     ["name", { name: "other" }],
-  ])("goes on in the new counter, in order, where its %s is another one", async (_what, more) => {
+  ])("continues in order in the new counter, if its %s changes", async (_what, more) => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("a", { cost: 2 })
@@ -133,7 +133,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log).toEqual(["0 a"])
   })
 
-  it("is not held any more by a rule that has gone, and is decided by the ones that are left", async () => {
+  it("no longer waits for a removed rule, and is decided by the remaining ones", async () => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2), leaky(3600)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("a")
@@ -145,7 +145,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["0 b"])
   })
 
-  it("waits for a rule that has come, too, as who comes then", async () => {
+  it("waits for a new rule, as a new request does", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     for (const name of ["a", "b"]) acquire(name)
@@ -156,7 +156,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["60 b"])
   })
 
-  it("is refused at once by a rule that has come and denies it, also behind others", async () => {
+  it("is refused at once by a new rule that denies it, even behind others", async () => {
     const all = hourly(1, { field: "service" })
     const { publish, pass, log, acquire } = await acquiring([all])
     for (const name of ["a", "first"]) acquire(name)
@@ -167,7 +167,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["3600 first"])
   })
 
-  it("waits no longer than it was ready to when it came", async () => {
+  it("waits no longer than its original maximum", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("first", { maxWaitMs: 1.5 * HOUR })
@@ -182,7 +182,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["7200 patient"])
   })
 
-  it("has its patience end while it waits behind others in the new counter", async () => {
+  it("is refused at the end of its maximum wait behind others in the new counter", async () => {
     const { limiter, store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     await limiter.decide(BOB, { cost: 2 })
@@ -198,7 +198,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["3601 alice"])
   })
 
-  it("and is being decided at that moment is decided by the rules before, and waits by the new ones", async () => {
+  it("and is being decided is decided by the old rules, and waits under the new ones", async () => {
     const { limiter, store, pending, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE)
     store.isSlow = true
@@ -216,7 +216,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(3)).toEqual(["1800 behind it"])
   })
 
-  it("keeps the turn that a leaky bucket has given it, unless that rule does not hold it any more", async () => {
+  it("keeps its turn in a leaky bucket, unless that rule no longer delays it", async () => {
     const { publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
     for (const name of ["a", "b", "c", "d"]) acquire(name)
     await publish([leaky(7200), hourly(9)])
@@ -226,7 +226,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["1 c", "1 d"])
   })
 
-  it("and is granted at that moment by one that delayed it, and has gone, goes on at once", async () => {
+  it("and is being granted proceeds at once if the rule that delays it was removed", async () => {
     const { store, answer, publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
     acquire("a")
     store.isSlow = true
@@ -248,7 +248,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(3)).toEqual(["3 c"])
   })
 
-  it("goes on as before where it cannot be asked about any more", async () => {
+  it("continues under its old rules if it can no longer be read", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     let isBroken = false
     const breaking: RequestFacts = {
@@ -270,7 +270,7 @@ describe("who waits when the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["3600 broken"])
   })
 
-  it("asks no more than before where it cannot be asked about any more, and was being decided when they changed", async () => {
+  it("does not ask more often if it can no longer be read and was being decided", async () => {
     const { store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     let isBroken = false
     const breaking: RequestFacts = {
@@ -294,7 +294,7 @@ describe("who waits when the rules of a source change", () => {
     expect([log.slice(1), store.takes]).toEqual([["3600 broken"], 4])
   })
 
-  it("waits on without asking when the limiter is closed by what reads its request", async () => {
+  it("keeps waiting without asking if reading its request closes the limiter", async () => {
     const { limiter, publish, log, acquire, store } = await acquiring([hourly(2)])
     let isClosing = false
     const closing: RequestFacts = {
@@ -325,7 +325,7 @@ describe("who waits when the rules of a source change", () => {
   })
 })
 
-describe("a request that is held when the rules of a source change", () => {
+describe("a request that a guard holds while the rules of a source change", () => {
   async function holding(first: readonly Rule[]) {
     const { options, ...rest } = setting(first)
     const guard = createGuard<object>(options as LimiterOptions<object>)
@@ -338,7 +338,7 @@ describe("a request that is held when the rules of a source change", () => {
     return { ...rest, guard, check, policies }
   }
 
-  it("goes on under a limit that was raised, and is told that one", async () => {
+  it("proceeds under a raised limit, which its headers contain", async () => {
     const { publish, check, policies } = await holding([queueing(1)])
     await check()
     const held = check()
@@ -348,7 +348,7 @@ describe("a request that is held when the rules of a source change", () => {
     expect(policies(outcome)).toEqual(['"hourly";q=2;w=3600'])
   })
 
-  it("is refused where the rule does not have requests wait any more", async () => {
+  it("is refused if the rule no longer queues", async () => {
     const { publish, check, policies } = await holding([queueing(1)])
     await check()
     const held = check()
@@ -359,7 +359,7 @@ describe("a request that is held when the rules of a source change", () => {
     expect(policies(outcome)).toEqual(['"hourly";q=1;w=3600'])
   })
 
-  it("is refused at once by a rule that has come and does not queue, also behind others, as who comes then", async () => {
+  it("is refused at once by a new rule that does not queue, even behind others, as new requests are", async () => {
     const hard = (methods: string[]) => hourly(1, { name: "hard", field: "service", match: { methods } })
     const { publish, check, store } = await holding([queueing(1), hard(["POST"])])
     await check()
@@ -376,7 +376,7 @@ describe("a request that is held when the rules of a source change", () => {
     expect(store.takes).toBeLessThan(9)
   })
 
-  it("is admitted, and told nothing, where no rule is left", async () => {
+  it("is admitted without headers if no rule is left", async () => {
     const { publish, check } = await holding([queueing(1)])
     await check()
     const held = check()
@@ -384,7 +384,7 @@ describe("a request that is held when the rules of a source change", () => {
     expect(await held).toMatchObject({ decision: { allowed: true, policy: "" }, headers: [] })
   })
 
-  it("is told the rules that it was decided by where they change while it is being decided", async () => {
+  it("gets the headers of the rules that decided it, if they change during the decision", async () => {
     const { store, answer, publish, check, policies } = await holding([queueing(2)])
     store.isSlow = true
     const asked = check()
@@ -393,7 +393,7 @@ describe("a request that is held when the rules of a source change", () => {
     expect(policies(await asked)).toEqual(['"hourly";q=2;w=3600'])
   })
 
-  it("is refused with 503 by the rules in force when the limiter is closed", async () => {
+  it("is refused with 503 by the current rules when the limiter is closed", async () => {
     const { guard, publish, check } = await holding([queueing(1)])
     await check()
     const held = check()

@@ -140,7 +140,7 @@ const TRIGGERS: Trigger[] = [
 
 describe("a warning", () => {
   it.each(TRIGGERS)(
-    "%s is said once, and says what to do: %s",
+    "%s is logged once, with an instruction: %s",
     async (code, mend, options, requests, atStart) => {
       const said = await saidOf(options, requests, atStart)
       expect(said.map(([each]) => each)).toEqual([code])
@@ -150,13 +150,13 @@ describe("a warning", () => {
     },
   )
 
-  it("of a store that fails is followed by one when it is back", async () => {
+  it("about a failing store is followed by another when it has recovered", async () => {
     const said = await saidOf({ ...RULE, store: failingAtFirst() })
     expect(said.map(([code]) => code)).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
     expect(said[0]?.[1]).toContain("onStoreFailure")
   })
 
-  it("of rules that cannot be loaded for long is said once, after the one that says why", async () => {
+  it("about stale rules is logged once, after the one with the reason", async () => {
     const request = { remoteAddress: "192.0.2.1" }
     const said = await saidOf({ rules: { ...brokenSource, pollMs: 200 }, onRulesMissing: "allow" }, [
       request,
@@ -167,21 +167,21 @@ describe("a warning", () => {
     expect(said[1]?.[1]).toContain("@sluice/core/errors.md#sluice_rules_stale")
   })
 
-  it("of a header that is not believed is silenced by saying that there is no proxy", async () => {
+  it("about an ignored header is silenced by declaring that there is no proxy", async () => {
     const request = { remoteAddress: "10.0.0.1", headers: { "x-forwarded-for": "192.0.2.1" } }
     expect(await saidOf({ ...RULE, trustedProxies: 0 }, [request])).toEqual([])
   })
 
-  it("of a method is not given for any that Node knows, in any case", async () => {
+  it("about a method is not logged for any method that Node knows, in any case", async () => {
     const match = { methods: ["get", "Post", "M-SEARCH"] }
     expect(await saidOf({ limit: 1, window: "1 minute", match })).toEqual([])
   })
 
-  it.each([1_000, "60 ms", "1ms"])("of a unit is not given for a window of %j", async (window) => {
+  it.each([1_000, "60 ms", "1ms"])("about a unit is not logged for a window of %j", async (window) => {
     expect(await saidOf({ limit: 1, window })).toEqual([])
   })
 
-  it("is not given by a limiter that has nothing wrong with it", async () => {
+  it("is not logged by a limiter without problems", async () => {
     const request = { method: "GET", url: "/", headers: {}, remoteAddress: "192.0.2.1" }
     expect(
       await saidOf({ ...RULE, cost: () => 1, skip: () => false, refundWhen: () => false }, [request]),
@@ -206,7 +206,7 @@ describe("a warner", () => {
     }
   }
 
-  it("says each code once of each subject", () => {
+  it("logs each code once per subject", () => {
     const { heard, warner } = setUp()
     for (const subject of ["a", "a", "b", undefined, undefined]) {
       warner.once("SLUICE_INVALID_LIMIT", `limit of ${subject}`, subject)
@@ -220,7 +220,7 @@ describe("a warner", () => {
     ])
   })
 
-  it("tells the logger at its level, with the cause, and where to read more", () => {
+  it("calls the logger at its level, with the cause and a link to the documentation", () => {
     const { heard, logged, warner } = setUp()
     const cause = new Error("why")
     warner.say("error", "SLUICE_DEGRADED", "Gone.", cause)
@@ -236,7 +236,7 @@ describe("a warner", () => {
     ["there is no logger", undefined],
     ["the logger fails", { warn: fail, error: fail }],
     ["the logger fails later", { warn: async () => fail(), error: async () => fail() }],
-  ])("tells the process when %s", async (_when, logger) => {
+  ])("emits a process warning if %s", async (_when, logger) => {
     const emitted = new Promise<Error & { code?: string }>((resolve) => process.once("warning", resolve))
     createWarner(logger, () => undefined).say("warn", "SLUICE_INVALID_COST", "Cost.")
     expect(await emitted).toMatchObject({

@@ -45,7 +45,7 @@ describe.each([
     expect(accepts(accept)).toBe(json)
   })
 
-  it("reads whatever a client sends", () => {
+  it("accepts any input from a client", () => {
     const pieces = fc.constantFrom(
       "*",
       "/",
@@ -77,7 +77,7 @@ describe.each([
   })
 })
 
-it("remembers a few dozen answers, of no header that is long or repeated", () => {
+it("caches a few dozen results, but not for long or repeated headers", () => {
   const remembered = new Map([["text/x", true]])
   const remembering = rememberJsonAcceptance(remembered)
   expect(remembering("text/x")).toBe(true)
@@ -90,7 +90,7 @@ it("remembers a few dozen answers, of no header that is long or repeated", () =>
   expect([...remembered]).toEqual([["application/json", true]])
 })
 
-it("answers the same with many headers as with one", () => {
+it("returns the same for many headers as for one", () => {
   const remembering = rememberJsonAcceptance()
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < 200; index++) {
