@@ -3,7 +3,7 @@ import { InvalidOptionError } from "../ground/errors.ts"
 import { compileClientAddress } from "./client-address.ts"
 import { clientAddressProblems } from "./client-address-options.ts"
 
-describe("the options", () => {
+describe("the options for client addresses", () => {
   it.each<[object]>([
     [{}],
     [{ trustedProxies: undefined, clientIpHeader: undefined, ipv6Prefix: undefined }],
@@ -16,7 +16,7 @@ describe("the options", () => {
       },
     ],
     [{ trustedProxies: 1, clientIpHeader: "CF-Connecting-IP" }],
-  ])("%j are right", (options) => {
+  ])("%j are valid", (options) => {
     expect(clientAddressProblems(options)).toEqual([])
   })
 
@@ -65,7 +65,7 @@ describe("the options", () => {
     [{ ipv6Prefix: 0 }, [["ipv6Prefix", "0 is not a prefix length"]]],
     [{ ipv6Prefix: 129 }, [["ipv6Prefix", "129 is not a prefix length"]]],
     [{ ipv6Prefix: "64" }, [["ipv6Prefix", '"64" is not a prefix length']]],
-  ])("%j are wrong, and all of it is said", (options, expected) => {
+  ])("%j are rejected with every problem", (options, expected) => {
     const problems = clientAddressProblems(options)
     expect(problems.map(({ path, message }) => [path, message])).toEqual(expected)
     for (const { accepted } of problems) expect(accepted).toBeTruthy()

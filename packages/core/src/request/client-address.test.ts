@@ -44,7 +44,7 @@ describe("the socket's peer", () => {
 })
 
 describe("pitfalls", () => {
-  it("1: IPv4 clients behind a socket for both families are each their own", () => {
+  it("1: IPv4 clients on a dual-stack socket are separate clients", () => {
     expect(client({}, "::ffff:192.0.2.1")).not.toBe(client({}, "::ffff:192.0.2.2"))
     expect(client({}, "::192.0.2.1")).not.toBe("192.0.2.1")
   })
@@ -60,7 +60,7 @@ describe("pitfalls", () => {
     expect(new Set(spellings.map((spelling) => client({}, spelling)))).toEqual(new Set(["2001:db8::a"]))
   })
 
-  it("3: the left-most X-Forwarded-For entry, which the client wrote, is not believed", () => {
+  it("3: the leftmost X-Forwarded-For entry, which the client wrote, is not trusted", () => {
     const headers = xff("198.51.100.66, 192.0.2.7")
     expect(client({ trustedProxies: 1 }, "10.0.0.1", headers)).toBe("192.0.2.7")
     expect(client({ trustedProxies: ["10.0.0.0/8"] }, "10.0.0.1", headers)).toBe("192.0.2.7")
@@ -70,7 +70,7 @@ describe("pitfalls", () => {
     expect(client({ trustedProxies: 1 }, "10.0.0.1", xff("192.0.2.7"))).toBe("192.0.2.7")
   })
 
-  it("4: a socket that is gone has no address, and throws nothing", () => {
+  it("4: a closed socket has no address and causes no error", () => {
     expect(client({}, undefined, {})).toBeUndefined()
     expect(client({ trustedProxies: ["loopback"] }, undefined, xff("192.0.2.7"))).toBeUndefined()
   })
@@ -136,7 +136,7 @@ describe("trusted addresses", () => {
       expect(client({ trustedProxies: [name] }, other, xff("192.0.2.2"))).toBe(other)
   })
 
-  it("never yield what stands left of an address that is not trusted", () => {
+  it("never return an address to the left of one that is not trusted", () => {
     const proxy = fc.constantFrom("10.0.0.2", "10.200.0.3", "2001:db8:ffff::7")
     fc.assert(
       fc.property(fc.string(), fc.array(proxy, { maxLength: 5 }), (forged, appended) => {
@@ -179,19 +179,19 @@ describe("which header is read", () => {
     expect(client({ trustedProxies: ["10.0.0.1"], clientIpHeader }, "10.0.0.1", headers)).toBe(expected)
   })
 
-  it("is believed from a trusted proxy only", () => {
+  it("is trusted only from a trusted proxy", () => {
     const options = { trustedProxies: ["10.0.0.1"], clientIpHeader: "cf-connecting-ip" }
     expect(client(options, "10.0.0.2", both)).toBe("10.0.0.2")
     expect(client({ trustedProxies: ["10.0.0.1"] }, "10.0.0.2", both)).toBe("10.0.0.2")
   })
 })
 
-describe("a forwarded header when nobody is trusted", () => {
+describe("a forwarded header without trusted proxies", () => {
   it.each([
     [{ "x-forwarded-for": "192.0.2.1" }, "x-forwarded-for"],
     [{ forwarded: "for=192.0.2.1" }, "forwarded"],
     [{ forwarded: "for=192.0.2.1", "x-forwarded-for": "" }, "x-forwarded-for"],
-  ])("%j is told once, and ignored", (headers, name) => {
+  ])("%j is reported once, and ignored", (headers, name) => {
     const told: string[] = []
     const read = compileClientAddress({}, (header) => told.push(header))
     expect(read(facts("198.51.100.1", {}))).toBe("198.51.100.1")
@@ -203,8 +203,8 @@ describe("a forwarded header when nobody is trusted", () => {
   })
 })
 
-describe("whatever arrives", () => {
-  it("throws nothing, and yields an address or undefined", () => {
+describe("for any input", () => {
+  it("never throws, and returns an address or undefined", () => {
     const anything = fc.record(
       {
         "x-forwarded-for": fc.anything(),

@@ -30,7 +30,7 @@ function read(field: string, facts: unknown): string | undefined {
   return text
 }
 
-describe("a scalar counts as its text", () => {
+describe("a scalar counts as a string", () => {
   it.each<[unknown, string | undefined]>([
     ["5", "5"],
     [5, "5"],
@@ -118,7 +118,7 @@ describe("route", () => {
     expect(known.told).toEqual([])
   })
 
-  it("pitfall 7: is never the raw path; who knows no route is told once", () => {
+  it("pitfall 7: is never the raw path; an unknown route is reported once", () => {
     const known = context()
     const reader = compileField("route", undefined, known)
     expect(reader({ url: "/users/7" }, undefined)).toBeUndefined()
@@ -201,7 +201,7 @@ describe("body:", () => {
     expect(read(field, { body })).toBe(text)
   })
 
-  it("of a circular body is missing or found, and ends", () => {
+  it("of a circular body is found or missing, and terminates", () => {
     const body: Record<string, unknown> = { id: 1 }
     body.self = body
     expect(read("body:self.self.self.id", { body })).toBe("1")
@@ -211,11 +211,11 @@ describe("body:", () => {
   it.each<[string, RequestFacts, boolean]>([
     ["with a length", { headers: { "content-length": "7" } }, true],
     ["in chunks", { headers: { "transfer-encoding": "chunked" } }, true],
-    ["of who knows", {}, true],
+    ["of unknown length", {}, true],
     ["that is not there", { headers: {} }, false],
     ["that is empty", { headers: { "content-length": "0" } }, false],
     ["that was parsed", { headers: { "content-length": "4" }, body: null }, false],
-  ])("of a body %s is missing, and whether a parser is wanted is told once", (_what, facts, expected) => {
+  ])("of a body %s is missing, and a missing parser is reported once", (_what, facts, expected) => {
     const known = context()
     const reader = compileField("body:user", undefined, known)
     expect([reader(facts, undefined), reader(facts, undefined)]).toEqual([undefined, undefined])
@@ -275,7 +275,7 @@ describe("a bare name", () => {
     expect(read("user_id", facts)).toBe(text)
   })
 
-  it("pitfall 5: without an extractor is chosen by the client, which is said once", () => {
+  it("pitfall 5: without an extractor is set by the client, which is reported once", () => {
     const known = context()
     const reader = compileField("User_Id", undefined, known)
     expect(known.told).toEqual([["client-chosen", "User_Id"]])
@@ -283,7 +283,7 @@ describe("a bare name", () => {
     expect(known.told).toHaveLength(1)
   })
 
-  it("with an extractor is what the app says of its own request, and of nothing else", () => {
+  it("with an extractor is its result for the app's own request, and nothing else", () => {
     const known = context()
     const reader = compileField("user_id", (request) => (request as { user?: string }).user, known)
     expect(reader(everywhere, { user: "ann" })).toBe("ann")
@@ -291,7 +291,7 @@ describe("a bare name", () => {
     expect(known.told).toEqual([])
   })
 
-  it("whose extractor throws is missing; told once", () => {
+  it("whose extractor throws is missing, reported once", () => {
     const known = context()
     const error = new Error("no session")
     const reader = compileField(
@@ -305,7 +305,7 @@ describe("a bare name", () => {
     expect(known.told).toEqual([["failed", "user_id", error]])
   })
 
-  it("whose extractor answers with an object of a class, as databases have for ids, is missing; told once", () => {
+  it("whose extractor returns an object of a class, such as a database id, is missing, reported once", () => {
     class ObjectId {
       toString(): string {
         return "507f1f77bcf86cd799439011"
@@ -325,7 +325,7 @@ describe("a bare name", () => {
     ["rejects", () => Promise.reject(new Error("no session"))],
     ["is of another realm", () => runInNewContext("Promise.reject(new Error())")],
   ])(
-    "whose extractor answers with a promise that %s is missing; told once, with no rejection left over",
+    "whose extractor returns a promise that %s is missing, reported once, without an unhandled rejection",
     async (_what, extractor) => {
       const unhandled: unknown[] = []
       const listen = (reason: unknown): number => unhandled.push(reason)
@@ -344,9 +344,9 @@ describe("a bare name", () => {
   )
 })
 
-describe("whatever arrives", () => {
+describe("for any input", () => {
   it.each(["method", "route", "ip", "header:a", "query:a", "body:a", "param:a", "cookie:a", "a"])(
-    "%s survives a getter that throws; told once",
+    "%s survives a getter that throws, reported once",
     (field) => {
       const known = context()
       const error = new Error("malformed")
@@ -364,7 +364,7 @@ describe("whatever arrives", () => {
     },
   )
 
-  it("yields a text that is not empty, or undefined, and throws nothing", () => {
+  it("is a non-empty string or undefined, and never throws", () => {
     const fields = ["ip", "method", "route", "header:a", "query:a", "body:a.b", "param:a", "cookie:a", "a"]
     const readers: FieldReader[] = fields.map((field) => compileField(field, undefined, context()))
     const holder = fc.oneof(fc.record({ a: fc.anything() }), fc.anything())
@@ -388,15 +388,15 @@ describe("whatever arrives", () => {
   })
 })
 
-describe("the names of fields", () => {
-  it("tell what is Sluice's own", () => {
+describe("field names", () => {
+  it("show whether a field is built in", () => {
     expect(["ip", "service", "method", "route", "header:x", "body:a.b"].map(isBuiltInField)).not.toContain(
       false,
     )
     expect(["user_id", "plan", "IP", "header"].map(isBuiltInField)).not.toContain(true)
   })
 
-  it("that no reader knows are an error when the rule is compiled", () => {
+  it("without a reader are rejected when the rule is compiled", () => {
     expect(() => compileField("session:id", undefined, context())).toThrow('"session:id" is not a field')
   })
 })

@@ -41,7 +41,7 @@ describe("the text of a partition", () => {
     expect(partitionText(values)).toBe(text)
   })
 
-  it("is readable up to 128 units and a hash from there on", () => {
+  it("is readable up to 128 units, and a hash beyond that", () => {
     expect(partitionText(["a".repeat(128)])).toBe("a".repeat(128))
     expect(partitionText(["a".repeat(129)])).toMatch(HASHED)
     expect(partitionText([`@${"a".repeat(126)}`])).toBe(`@@${"a".repeat(126)}`)
@@ -54,7 +54,7 @@ describe("the text of a partition", () => {
     expect(partitionText(["a".repeat(200)])).toBe("#xdci6_VZaNZqi_WGyXPmsdlcNqibNugnHY5jq486KyI")
   })
 
-  it("tells apart lone surrogates, which have no UTF-8", () => {
+  it("differs for lone surrogates, which UTF-8 cannot encode", () => {
     const texts = ["\ud800", "\ud801", "\udfff", "\ufffd", "a\ud800", "\u{1f600}"].map((value) =>
       partitionText([value]),
     )
@@ -90,7 +90,7 @@ describe("the text of a partition", () => {
     )
   })
 
-  it("pitfall 6: is never what stands in for a missing field", () => {
+  it("pitfall 6: never equals the stand-in for a missing field", () => {
     const value = fc.oneof(fc.constantFrom("@shared", "@ip:192.0.2.7", "ip:192.0.2.7", "shared"), fc.string())
     fc.assert(
       fc.property(fc.array(value, { minLength: 1, maxLength: 3 }), (values) => {
@@ -99,7 +99,7 @@ describe("the text of a partition", () => {
     )
   })
 
-  it("pitfall 8: is bounded, however much the client sends", () => {
+  it("pitfall 8: has a limited length, however much the client sends", () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ size: "large" })),
@@ -138,12 +138,12 @@ describe("the partition of a request", () => {
     expect(partition(fields, onMissing, request)).toBe(text)
   })
 
-  it("is not counted where the rule skips", () => {
+  it("is not counted if the rule skips it", () => {
     expect(partition(["user"], "skip", { ip })).toBe(SKIP)
     expect(partition(["ip", "user"], "skip", { ip })).toBe(SKIP)
   })
 
-  it("names the first missing field where the rule denies", () => {
+  it("contains the first missing field if the rule denies it", () => {
     expect(partition(["user"], "deny", { ip })).toEqual({ field: "user" })
     expect(partition(["ip", "user", "plan"], "deny", { ip, plan: "free" })).toEqual({ field: "user" })
     expect(partition(["plan", "user"], "deny", { ip })).toEqual({ field: "plan" })
@@ -154,7 +154,7 @@ describe("the partition of a request", () => {
     expect(partition(["user", "ip"], "ip", { user: "7", ip: undefined })).toBe("@shared")
   })
 
-  it("asks the readers about the facts and the app's own request", () => {
+  it("passes the facts and the app's own request to the readers", () => {
     const seen: unknown[] = []
     const facts: RequestFacts = { method: "GET" }
     const request = {}
