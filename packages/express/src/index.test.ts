@@ -98,20 +98,20 @@ function lateStore(n: number): { readonly store: Store; readonly asked: Promise<
 }
 
 describe("rateLimit", () => {
-  it("throws at once when an option is wrong", () => {
+  it("throws at once for an invalid option", () => {
     expect(() => rateLimit({ limit: 0, window: "1 minute" })).toThrow(InvalidOptionError)
     expect(() => rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 } as never)).toThrow(/windowMs/)
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
   })
 
-  it("shows the limiter behind it, its own or the shared one", async () => {
+  it("exposes its limiter, its own or a shared one", async () => {
     const own = rateLimit(once())
     await expect(own.limiter.ready()).resolves.toBeUndefined()
     const limiter = createLimiter<Request>(once())
     expect(rateLimit({ limiter }).limiter).toBe(limiter)
   })
 
-  it("leaves the limiter to be asked by hand, about what is no request of the framework", async () => {
+  it("lets the app ask the limiter about facts that are not an Express request", async () => {
     const limiter = createLimiter<Request | RequestFacts>({
       limit: 2,
       window: "1 minute",
@@ -129,7 +129,7 @@ describe("rateLimit", () => {
     }
   })
 
-  it("leaves the limiter to be asked by hand about a request, of one that it is not mounted for", async () => {
+  it("lets the app ask a limiter about a request on which it is not mounted", async () => {
     const { limiter } = rateLimit(once({ field: ["ip", "route"], onMissing: "deny" }))
     const app = express().get("/:id", async (req, res) => {
       res.sendStatus((await limiter.decide(req)).allowed ? 200 : 429)
@@ -141,7 +141,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual([])
   })
 
-  it("tells its own decision on a request, whichever binds, for what it took to be given back", async () => {
+  it("provides its own decision on a request for a settlement, whichever mount binds", async () => {
     const global = rateLimit(once({ name: "global", limit: 5 }))
     const tokens = rateLimit(once({ name: "tokens", limit: 1_000, cost: 100 }))
     const unmounted = rateLimit(once({ name: "unmounted" }))
@@ -161,14 +161,14 @@ describe("rateLimit", () => {
     expect(seen).toEqual([["global", "tokens", undefined]])
   })
 
-  it("has no address of a request without a connection", async () => {
+  it("has no address for a request without a connection", async () => {
     const { limiter } = rateLimit(once({ onMissing: "deny" }))
     const request = { baseUrl: "", originalUrl: "/" } as Request
     expect((await limiter.decide(request)).refusal).toBe("missing-field")
     expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 
-  it("tells no length of a body that 304 leaves out", async () => {
+  it("sends no Content-Length for a 304 without a body", async () => {
     const onRejected = (): RejectionAnswer => ({ status: 304, headers: [], body: "" })
     const ask = await serve(express().use(rateLimit(once({ onRejected })), ok))
     await ask("/")
@@ -176,7 +176,7 @@ describe("rateLimit", () => {
     expect([status, headers.has("content-length")]).toEqual([304, false])
   })
 
-  it("counts by the path and its headers before a handler of Node's own server, which has no query", async () => {
+  it("counts by path and headers on Node's own server, which has no parsed query", async () => {
     const middleware = rateLimit(once({ match: { path: "/login" } })) as never as (
       req: IncomingMessage,
       res: ServerResponse,
@@ -187,14 +187,14 @@ describe("rateLimit", () => {
     expect(await statuses(ask, "/login", "/other", "/login?x=1", "/LOGIN/")).toEqual([200, 200, 429, 429])
   })
 
-  it("throws for what calls it with a request alone", () => {
+  it("throws if it is called with a request only", () => {
     const middleware = rateLimit(once()) as unknown as (req: unknown) => void
     expect(() => middleware({})).toThrow(
       /was called without an Express response, probably by another framework/,
     )
   })
 
-  it("goes on, and refuses, in the same turn when the store answers at once", async () => {
+  it("proceeds or refuses in the same turn if the store answers at once", async () => {
     const middleware = rateLimit(once())
     const seen: unknown[] = []
     const app = express()
@@ -216,7 +216,7 @@ describe("rateLimit", () => {
     ])
   })
 
-  it("adds nothing to a refusal but what it says", async () => {
+  it("adds no headers to a refusal except its own", async () => {
     const app = express().disable("x-powered-by").use(rateLimit(once()))
     const ask = await serve(app)
     await ask("/")
@@ -235,7 +235,7 @@ describe("rateLimit", () => {
     expect(headers.get("content-type")).toBe("application/problem+json")
   })
 
-  it("counts the path as it was asked, wherever it is mounted", async () => {
+  it("matches the path as requested, wherever it is mounted", async () => {
     const router = Router().use(rateLimit(once({ match: { path: "/api/login" } })), ok)
     const ask = await serve(express().use("/api", router))
     expect(await statuses(ask, "/api/login", "/api/other", "/api/other", "/API/LOGIN/")).toEqual([
@@ -243,7 +243,7 @@ describe("rateLimit", () => {
     ])
   })
 
-  it("believes no address that the app's `trust proxy` makes of a header", async () => {
+  it("does not trust an address that the app's `trust proxy` takes from a header", async () => {
     const app = express().set("trust proxy", true).use(rateLimit(once()), ok)
     const ask = await serve(app)
     const as = (address: string) => ask("/", { headers: { "X-Forwarded-For": address } })
@@ -251,13 +251,13 @@ describe("rateLimit", () => {
     expect((await as("192.0.2.2")).status).toBe(429)
   })
 
-  it("reads the query by the app's own parser", async () => {
+  it("reads the query with the app's own parser", async () => {
     const app = express().set("query parser", () => ({ key: "always the same" }))
     app.use(rateLimit(once({ field: "query:key", onMissing: "deny" })), ok)
     expect(await statuses(await serve(app), "/?key=a", "/?key=b")).toEqual([200, 429])
   })
 
-  it("reads no query that no rule asks for", async () => {
+  it("does not parse the query unless a rule needs it", async () => {
     let parsed = 0
     const app = express().set("query parser", () => {
       parsed++
@@ -268,7 +268,7 @@ describe("rateLimit", () => {
     expect(parsed).toBe(0)
   })
 
-  it("reads the cookies that a parser has left", async () => {
+  it("reads the cookies of a cookie parser", async () => {
     const app = express().use((req, _res, next) => {
       req.cookies = { session: req.query.as }
       next()
@@ -279,7 +279,7 @@ describe("rateLimit", () => {
 })
 
 describe("a path that the app has rewritten before a mount", () => {
-  it("is covered in whatever form the target came", async () => {
+  it("is matched in any form of the request target", async () => {
     const app = express()
     app.use((req, _res, next) => {
       req.url = req.url.replace("/v1/", "/v2/")
@@ -309,7 +309,7 @@ describe("a path that the app has rewritten before a mount", () => {
   })
 })
 
-describe("the field route", () => {
+describe("the route field", () => {
   const byRoute = (more: Partial<LimiterOptions<Request>> = {}) =>
     once({ field: "route", onMissing: "deny", ...more })
 
@@ -323,26 +323,26 @@ describe("the field route", () => {
     expect(await statuses(await serve(app), ...paths)).toEqual([200, 429, 200, 200, 429])
   })
 
-  it("is one however the mount is spelled", async () => {
+  it("is the same for any case of the mount path", async () => {
     const limiter = createLimiter<Request | RequestFacts>(byRoute() as object as LimiterOptions<unknown>)
     const app = express().use("/api", Router().get("/:id", rateLimit({ limiter }), ok))
     expect(await statuses(await serve(app), "/api/1", "/API/2", "/Api/3")).toEqual([200, 429, 429])
     expect((await limiter.peek({ route: "/api/:id" })).allowed).toBe(false)
   })
 
-  it("is not known any more where its router is mounted a second time", async () => {
+  it("is unknown after its router is mounted a second time", async () => {
     const users = Router().get("/:id", rateLimit(byRoute({ limit: 2 })), ok)
     const app = express().use("/a", users).use("/b", users)
     expect(await statuses(await serve(app), "/a/1", "/b/1", "/b/2", "/a/2")).toEqual([200, 400, 400, 400])
   })
 
-  it("is known of a limiter that is mounted elsewhere for all routes, too", async () => {
+  it("is known if the limiter is also mounted elsewhere for all routes", async () => {
     const limit = rateLimit(byRoute())
     const app = express().use("/beside", limit, ok).get("/:id", limit, ok)
     expect(await statuses(await serve(app), "/1", "/2", "/beside/1")).toEqual([200, 429, 400])
   })
 
-  it("is not one that the app makes up", async () => {
+  it("is not a value that the app sets itself", async () => {
     const app = express().use((req, _res, next) => {
       req.route = { path: "/made-up" }
       next()
@@ -351,7 +351,7 @@ describe("the field route", () => {
     expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 
-  it("is not known where the mount has parameters, which a client could choose", async () => {
+  it("is unknown if the mount has parameters, because a client could choose their values", async () => {
     const login = (limiter: RequestHandler) => Router().get("/login", limiter, ok)
     const inside = express().use("/deep", login(rateLimit(byRoute({ name: "app" }))))
     const app = express()
@@ -369,7 +369,7 @@ describe("the field route", () => {
     expect(await statuses(ask, "/plain/login", "/plain/login")).toEqual([200, 429])
   })
 
-  it("is known in an app that is mounted at a path, and behind a function that calls its router", async () => {
+  it("is known in an app mounted at a path, and in a router that a function calls", async () => {
     const inner = express().get("/:id", rateLimit(byRoute()), ok)
     const router = Router().get("/:id", rateLimit(byRoute({ name: "called" })), ok)
     const app = express()
@@ -379,7 +379,7 @@ describe("the field route", () => {
     expect(await statuses(await serve(app), ...paths)).toEqual([200, 429, 200, 429])
   })
 
-  it("is known where somebody who watches the app has put a function of its own in the limiter's place", async () => {
+  it("is known if an instrumentation library has wrapped the limiter", async () => {
     const app = express().get("/:id", rateLimit(byRoute()), ok)
     const wrapped: RequestHandler = rateLimit(byRoute({ name: "wrapped" }))
     app.get("/by/:id", (req, res, next) => wrapped(req, res, next), ok)
@@ -394,7 +394,7 @@ describe("the field route", () => {
     expect(warnings).toEqual([])
   })
 
-  it("is known in a router that is mounted in itself, and in one that no app has", async () => {
+  it("is known in a router that is mounted in itself, and in a router without an app", async () => {
     const limits = ["inside", "alone"].map((name) => rateLimit(byRoute({ name }))) as [RateLimit, RateLimit]
     const router = Router()
     router.use("/again", router).get("/:id", limits[0], ok)
@@ -410,7 +410,7 @@ describe("the field route", () => {
     expect(warnings).toEqual([])
   })
 
-  it("is not one that the request has been through before", async () => {
+  it("is not the route of an earlier handler", async () => {
     const limit = rateLimit(byRoute())
     const router = Router().use(limit).get("/own", ok)
     const app = express()
@@ -420,7 +420,7 @@ describe("the field route", () => {
     expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 
-  it("is not known for a list of paths, an expression, or beside a route", async () => {
+  it("is unknown for a list of paths, a regular expression, or outside of a route", async () => {
     const app = express()
     app.get(["/list", "/of"], rateLimit(byRoute()), ok)
     app.get(/^\/expression/, rateLimit(byRoute({ name: "expression" })), ok)
@@ -431,8 +431,8 @@ describe("the field route", () => {
   })
 })
 
-describe("a decision that comes late", () => {
-  it("goes on, and refuses, when it is there", async () => {
+describe("a late decision", () => {
+  it("proceeds or refuses when it is made", async () => {
     const { store, answer, asked } = lateStore(1)
     const ask = await serve(express().use(rateLimit(once({ store, storeTimeoutMs: 60_000 })), ok))
     const both = Promise.all([ask("/"), ask("/")])
@@ -445,7 +445,7 @@ describe("a decision that comes late", () => {
     ["goes on when it admits", 1, ["/late"]],
     ["stops when it refuses", 2, ["/"]],
   ] as const) {
-    it(`${what}, and leaves a response alone that has been sent before it`, async () => {
+    it(`${what}, and does not touch a response that was sent before it`, async () => {
       const { store, answer, asked } = lateStore(n)
       const middleware = rateLimit(once({ store, storeTimeoutMs: 60_000 }))
       const decided = new Promise<void>((resolve) => {
@@ -477,7 +477,7 @@ describe("a decision that comes late", () => {
 })
 
 describe("types", () => {
-  it("have the decision on the request, and the framework's request in every option", () => {
+  it("include the decision on the request, and pass the framework's request to every option", () => {
     expectTypeOf<Request["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
     expectTypeOf(rateLimit).returns.toExtend<RequestHandler>()
     expectTypeOf(rateLimit).returns.toHaveProperty("limiter").toEqualTypeOf<Limiter<Request>>()
@@ -499,7 +499,7 @@ describe("types", () => {
     expect(middleware).toBeTypeOf("function")
   })
 
-  it("leave a route the types that it has without a limiter", async () => {
+  it("do not change the types of a route", async () => {
     const middleware = rateLimit(once({ limit: 3 }))
     const app = express().use(express.json())
     app.get("/users/:id", middleware, (req, res) => {
@@ -530,7 +530,7 @@ describe("types", () => {
     expect(await Promise.all(texts)).toEqual(["7", "red"])
   })
 
-  it("refuse what no limiter has", () => {
+  it("reject options that a limiter does not have", () => {
     const wrong = (): unknown[] => [
       // @ts-expect-error: an option that does not exist
       rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 }),
@@ -543,7 +543,7 @@ describe("types", () => {
   })
 })
 
-describe("what throws after a late decision", () => {
+describe("an error that is thrown after a late decision", () => {
   it.each([
     ["the headers of an admission", "RateLimit", {}],
     [
