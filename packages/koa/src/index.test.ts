@@ -68,20 +68,20 @@ async function statuses(
 }
 
 describe("rateLimit", () => {
-  it("throws at once when an option is wrong", () => {
+  it("throws at once for an invalid option", () => {
     expect(() => rateLimit({ limit: 0, window: "1 minute" })).toThrow(InvalidOptionError)
     expect(() => rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 } as never)).toThrow(/windowMs/)
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
   })
 
-  it("shows the limiter behind it, its own or the shared one", async () => {
+  it("exposes its limiter, its own or a shared one", async () => {
     const own = rateLimit(once())
     await expect(own.limiter.ready()).resolves.toBeUndefined()
     const limiter = createLimiter<Context>(once())
     expect(rateLimit({ limiter }).limiter).toBe(limiter)
   })
 
-  it("leaves the limiter to be asked by hand, about what is no request of the framework", async () => {
+  it("lets the app ask the limiter about facts that are not a Koa context", async () => {
     const limiter = createLimiter<Context | RequestFacts>({
       limit: 2,
       window: "1 minute",
@@ -99,7 +99,7 @@ describe("rateLimit", () => {
     }
   })
 
-  it("leaves the limiter to be asked by hand about a context, of one that it is not mounted for", async () => {
+  it("lets the app ask a limiter about a context on which it is not mounted", async () => {
     const { limiter } = rateLimit(once({ field: ["ip", "route"], onMissing: "deny" }))
     const ask = await serve(async (ctx) => {
       // Routers store the pattern here.
@@ -109,14 +109,14 @@ describe("rateLimit", () => {
     expect(await statuses(ask, "/a", "/a", "/b")).toEqual([200, 429, 200])
   })
 
-  it("has no address of a context without a connection", async () => {
+  it("has no address for a context without a connection", async () => {
     const { limiter } = rateLimit(once({ onMissing: "deny" }))
     const context = { req: {}, originalUrl: "/" } as unknown as Context
     expect((await limiter.decide(context)).refusal).toBe("missing-field")
     expect(warnings).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
   })
 
-  it("goes on in the same turn when the store answers at once", async () => {
+  it("proceeds in the same turn if the store answers at once", async () => {
     const middleware = rateLimit(once())
     const turns: string[] = []
     const ask = await serve(async (ctx, next) => {
@@ -131,7 +131,7 @@ describe("rateLimit", () => {
     expect(turns).toEqual(["next", "after", "after"])
   })
 
-  it("waits for what comes after it", async () => {
+  it("waits for the middleware after it", async () => {
     const order: string[] = []
     const ask = await serve(
       async (_ctx, next) => {
@@ -149,7 +149,7 @@ describe("rateLimit", () => {
     expect(order).toEqual(["inner", "outer"])
   })
 
-  it("refuses without an error, and what is before it sees the answer", async () => {
+  it("refuses without throwing, so that the middleware before it sees the response", async () => {
     const seen: unknown[] = []
     const ask = await serve(
       async (ctx, next) => {
@@ -167,7 +167,7 @@ describe("rateLimit", () => {
     expect(seen).toEqual([200, 429])
   })
 
-  it("replaces what was about to be answered", async () => {
+  it("replaces a response that was already set", async () => {
     const ask = await serve((ctx, next) => {
       ctx.body = { about: "to be answered" }
       return next()
@@ -179,7 +179,7 @@ describe("rateLimit", () => {
     expect(refused.headers.get("content-length")).toBe(String((await refused.text()).length))
   })
 
-  it("counts the path as it was asked, though a mount cuts it", async () => {
+  it("matches the path as requested, even if a mount cuts it", async () => {
     const ask = await serve(
       (ctx, next) => {
         ctx.path = ctx.path.replace("/api", "")
@@ -193,7 +193,7 @@ describe("rateLimit", () => {
     ])
   })
 
-  it("believes no address that the app's `proxy` makes of a header", async () => {
+  it("does not trust an address that the app's `proxy` takes from a header", async () => {
     const ask = await serve(
       (ctx, next) => {
         ctx.app.proxy = true
@@ -207,7 +207,7 @@ describe("rateLimit", () => {
     expect((await as("192.0.2.2")).status).toBe(429)
   })
 
-  it("reads the query as the app has left it", async () => {
+  it("reads the query as the app has changed it", async () => {
     const ask = await serve(
       (ctx, next) => {
         ctx.query = { key: "always the same" }
@@ -219,7 +219,7 @@ describe("rateLimit", () => {
     expect(await statuses(ask, "/?key=a", "/?key=b")).toEqual([200, 429])
   })
 
-  it("knows no route that is an expression", async () => {
+  it("does not treat a regular expression as a route", async () => {
     const as =
       (route: string | RegExp): Middleware =>
       (ctx, next) => {
@@ -234,7 +234,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual(["SLUICE_ROUTE_UNKNOWN"])
   })
 
-  it("takes what a mount has cut off for no rewriting", async () => {
+  it("does not treat a prefix that a mount has cut off as rewriting", async () => {
     // Mounts as koa-mount does: the prefix of the innermost mount stays, and the path is restored.
     const mount =
       (prefix: string, inside: Middleware): Middleware =>
@@ -285,7 +285,7 @@ describe("rateLimit", () => {
     expect(await statuses(withSlash, "/admin/x", "/admin/x")).toEqual([200, 429])
   })
 
-  it("leaves a response alone that has been begun", async () => {
+  it("does not touch a response that has started", async () => {
     const errors: unknown[] = []
     let went = 0
     const ask = await serve(
@@ -306,7 +306,7 @@ describe("rateLimit", () => {
     expect([went, errors]).toEqual([1, []])
   })
 
-  it("is done with a client that has gone while it was held", async () => {
+  it("stops when its client hangs up while it is delayed", async () => {
     const errors: unknown[] = []
     let went = 0
     const throttle = { kind: "queue" } as const
@@ -335,7 +335,7 @@ describe("rateLimit", () => {
     expect([went, errors]).toEqual([1, []])
   })
 
-  it("leaves a response alone that somebody else has taken over", async () => {
+  it("does not touch a response that the app handles without Koa", async () => {
     let went = 0
     const ask = await serve(
       (ctx, next) => {
@@ -358,7 +358,7 @@ describe("rateLimit", () => {
     expect(went).toBe(1)
   })
 
-  it("decides late, when the store does", async () => {
+  it("decides later if the store answers later", async () => {
     const store = memoryStore()
     const late = {
       take: async (requests: Parameters<typeof store.take>[0]) => store.take(requests),
@@ -374,7 +374,7 @@ describe("rateLimit", () => {
   })
 })
 
-describe("an error after it", () => {
+describe("an error after the limiter", () => {
   const failing =
     (error: unknown): Middleware =>
     () => {
@@ -403,7 +403,7 @@ describe("an error after it", () => {
     expect(headers.get("ratelimit")).toBe('"outer";r=4;t=61, "inner";r=1;t=61')
   })
 
-  it("is answered as the app does that has an onerror of its own, and with all quotas", async () => {
+  it("is answered with all quotas by an app with its own onerror", async () => {
     const seen: unknown[] = []
     const own: Middleware = (ctx, next) => {
       const { onerror } = ctx
@@ -427,7 +427,7 @@ describe("an error after it", () => {
     expect(seen).toEqual(["No.", "No.", "No."])
   })
 
-  it("is waited for by one function, not by one of each request", async () => {
+  it("is handled by one shared function, not by one per request", async () => {
     const waiting = new Set<unknown>()
     const limits = [once({ limit: 5 }), once({ limit: 5, name: "inner" })].map(rateLimit)
     const ask = await serve(...limits, (ctx) => {
@@ -438,13 +438,13 @@ describe("an error after it", () => {
     expect(waiting.size).toBe(1)
   })
 
-  it("is answered with the quota of this request, though it is thrown again and again", async () => {
+  it("is answered with the quota of the current request, even if it is thrown repeatedly", async () => {
     const ask = await serve(rateLimit(once({ limit: 5 })), failing(new Error("No.")))
     expect((await ask("/")).headers.get("ratelimit")).toBe('"ip-1m";r=4;t=61')
     expect((await ask("/")).headers.get("ratelimit")).toMatch(/^"ip-1m";r=3;/)
   })
 
-  it("keeps headers of its class, and its status", async () => {
+  it("keeps the headers and the status of its class", async () => {
     class NotFound extends Error {
       readonly status = 404
       readonly expose = true
@@ -461,7 +461,7 @@ describe("an error after it", () => {
     expect(response.headers.get("ratelimit")).toBe('"ip-1m";r=0;t=61')
   })
 
-  it("carries nothing from one client to the next", async () => {
+  it("carries no headers from one client to the next", async () => {
     const error = Object.assign(new Error("No."), { status: 403, headers: { "X-Own": "yes" } })
     const limited = rateLimit(once())
     const ask = await serve(
@@ -474,7 +474,7 @@ describe("an error after it", () => {
     expect([status, headers.get("x-own"), headers.has("ratelimit")]).toEqual([403, "yes", false])
   })
 
-  it("is answered without what an inner mount has taken off", async () => {
+  it("is answered without headers that an inner mount has removed", async () => {
     const ask = await serve(
       rateLimit(once({ name: "outer", limit: 5, headers: "legacy" })),
       rateLimit(once({ name: "inner", limit: 2 })),
@@ -485,20 +485,20 @@ describe("an error after it", () => {
     expect(headers.has("x-ratelimit-limit")).toBe(false)
   })
 
-  it("that is a text is answered with the quota too", async () => {
+  it("that is a string is answered with the quota, too", async () => {
     const ask = await serve(rateLimit(once()), failing("No."))
     const { status, headers } = await ask("/")
     expect([status, headers.get("ratelimit")]).toEqual([500, '"ip-1m";r=0;t=61'])
   })
 
-  it("is answered with the quota by a limiter that is mounted twice, too", async () => {
+  it("is answered with the quota if one limiter is mounted twice", async () => {
     const limiter = createLimiter<Context>(once())
     const ask = await serve(rateLimit({ limiter }), rateLimit({ limiter }), failing(new Error("No.")))
     const { status, headers } = await ask("/")
     expect([status, headers.get("ratelimit")]).toEqual([500, '"ip-1m";r=0;t=61'])
   })
 
-  it("is answered without what the app has set, as ever", async () => {
+  it("is answered without the app's headers, as Koa always does", async () => {
     const ask = await serve(rateLimit(once()), (ctx) => {
       ctx.set({ "X-Own": "yes", ETag: '"1"' })
       throw new Error("No.")
@@ -511,7 +511,7 @@ describe("an error after it", () => {
     ])
   })
 
-  it("leaves the response as it was", async () => {
+  it("leaves the response object unchanged", async () => {
     let after: unknown
     const ask = await serve(
       (ctx, next) => {
@@ -530,7 +530,7 @@ describe("an error after it", () => {
     expect(after).toBe(true)
   })
 
-  it("is the same error for what is before it", async () => {
+  it("is the same object for the middleware before the limiter", async () => {
     const error = new Error("No.")
     let caught: unknown
     const ask = await serve(
@@ -553,10 +553,10 @@ describe("an error after it", () => {
 
   for (const [what, error] of [
     ["is frozen", Object.freeze(Object.assign(new Error("No."), { status: 500 }))],
-    ["is a text", "No."],
-    ["is nothing", null],
+    ["is a string", "No."],
+    ["is null", null],
   ] as const) {
-    it(`may be one that ${what}`, async () => {
+    it(`may be a value that ${what}`, async () => {
       let caught: unknown = "nothing was thrown"
       const ask = await serve(
         async (_ctx, next) => {
@@ -576,7 +576,7 @@ describe("an error after it", () => {
 })
 
 describe("onRejected answers by itself", () => {
-  it("with what is on the context when it says so, the status that was there too", async () => {
+  it("with the context's response and status if it returns false", async () => {
     const onRejected: OnRejected<Context> = (ctx) => {
       ctx.status = 404
       return false
@@ -636,7 +636,7 @@ describe("onRejected answers by itself", () => {
 })
 
 describe("types", () => {
-  it("have the decision on the state, and the framework's context in every option", () => {
+  it("include the decision on the state, and pass the framework's context to every option", () => {
     expectTypeOf<Context["state"]["rateLimit"]>().toEqualTypeOf<Decision | undefined>()
     expectTypeOf(rateLimit).returns.toExtend<Middleware>()
     expectTypeOf(rateLimit).returns.toHaveProperty("limiter").toEqualTypeOf<Limiter<Context>>()
@@ -660,7 +660,7 @@ describe("types", () => {
     expect(middleware).toBeTypeOf("function")
   })
 
-  it("refuse what no limiter has", () => {
+  it("reject options that a limiter does not have", () => {
     const wrong = (): unknown[] => [
       // @ts-expect-error: an option that does not exist
       rateLimit({ limit: 1, window: "1 minute", windowMs: 60_000 }),
