@@ -37,7 +37,7 @@ describe.each([
 ] as const)("a store that answers %s", (when, options) => {
   const rule = { ...once, ...options, name: when }
 
-  it("lets the handler run once, or not at all", async () => {
+  it("lets the handler run once or not at all", async () => {
     let handled = 0
     const app = fastify()
     app.register(rateLimit, rule)
@@ -54,8 +54,8 @@ describe.each([
   })
 })
 
-describe("a refusal", () => {
-  it("is sent as it is, whatever the app does with its own answers and errors", async () => {
+describe("a refusal by the plugin", () => {
+  it("is sent as it is, whatever the app does to its own answers and errors", async () => {
     const bodies: unknown[] = []
     const app = fastify()
     app.setErrorHandler((_error, _request, reply) => reply.code(500).send("handled"))
@@ -88,7 +88,7 @@ describe("a refusal", () => {
     expect(text.body).toMatch(/^Quota Exceeded: ip-1m\n/)
   })
 
-  it("is the app's to answer as an error when an onSend hook fails", async () => {
+  it("is handled by the app as an error if an onSend hook fails", async () => {
     const app = fastify()
     let fails = false
     app.setErrorHandler((error: Error, _request, reply) => reply.code(500).send(`handled: ${error.message}`))
@@ -105,7 +105,7 @@ describe("a refusal", () => {
     await app.close()
   })
 
-  it("is no error, so onError hooks do not run", async () => {
+  it("is not an error, so onError hooks do not run", async () => {
     let errors = 0
     const app = fastify()
     app.addHook("onError", async () => {
@@ -117,7 +117,7 @@ describe("a refusal", () => {
     expect(errors).toBe(0)
   })
 
-  it("leaves a reply alone that somebody has taken over while the store was asked", async () => {
+  it("does not touch a reply that the app has taken over while the store was asked", async () => {
     const asked = gate()
     const taken = gate()
     let rejected = 0
@@ -186,7 +186,7 @@ describe("onRejected", () => {
     expect(sent).toEqual(["ok", "pay"])
   })
 
-  it("takes the reply over, and nothing is sent to it any more", async () => {
+  it("takes the reply over, so that nothing else is sent", async () => {
     const logged: string[] = []
     const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
     app.register(rateLimit, {
@@ -202,7 +202,7 @@ describe("onRejected", () => {
     await app.close()
   })
 
-  it("says that it answers by itself, and does so later", async () => {
+  it("may return false first and answer later", async () => {
     for (const wait of [async () => false as const, () => false as const]) {
       const logged: string[] = []
       const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
@@ -221,7 +221,7 @@ describe("onRejected", () => {
     }
   })
 
-  it("gives another answer, at once or later", async () => {
+  it("replaces the answer, at once or later", async () => {
     const other = { status: 503, headers: [["Content-Type", "application/json"]], body: '{"a":1}' } as const
     for (const onRejected of [() => other, async () => other]) {
       const app = fastify()
@@ -236,7 +236,7 @@ describe("onRejected", () => {
 describe("refundWhen", () => {
   const failuresOnly = { ...once, limit: 2, refundWhen: (_request: unknown, status: number) => status < 400 }
 
-  it("gives units back by the status, on every kind of route", async () => {
+  it("refunds units by the status, on every kind of route", async () => {
     const logged: string[] = []
     const app = fastify({ logger: { level: "warn", stream: { write: (line) => void logged.push(line) } } })
     app.register(rateLimit, failuresOnly)
@@ -283,7 +283,7 @@ describe("refundWhen", () => {
 })
 
 describe("an answer of the app", () => {
-  it("has the rate limit headers when it is an error", async () => {
+  it("has rate limit headers even if it is an error", async () => {
     const app = fastify()
     app.register(rateLimit, once)
     app.get("/", async () => {
@@ -294,7 +294,7 @@ describe("an answer of the app", () => {
   })
 })
 
-it("passes what throws after a late decision to the error handler", async () => {
+it("passes an error after a late decision to the error handler", async () => {
   const app = fastify()
   app.addHook("onRequest", async (_request, reply) => {
     reply.header = () => {

@@ -44,20 +44,24 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
   const plugins: readonly (readonly [Hook, string, RateLimitOptions])[] = [
     ["onRequest", "a rule by address", rule],
     ["onRequest", "a rule by header", { ...rule, field: "header:host" }],
-    ["onRequest", "a list of rules that read what is there", { ...base, rules: [rules(rule)] }],
+    ["onRequest", "a list of rules by data that exists on arrival", { ...base, rules: [rules(rule)] }],
     ["preHandler", "a rule by body", { ...rule, ...body }],
     ["preHandler", "a field of the app", { ...rule, field: "user", fields: { user: () => "u" } }],
     ["preHandler", "a limit of the app", { ...rule, limit: () => 1 }],
     ["preHandler", "a cost of the app", { ...rule, cost: () => 1 }],
     ["onRequest", "a rule of a source by address", { ...base, rules: source, onRulesMissing: "allow" }],
-    ["preValidation", "a rule by body, where the app says so", { ...rule, ...body, hook: "preValidation" }],
+    [
+      "preValidation",
+      "a rule by body, if the app sets that hook",
+      { ...rule, ...body, hook: "preValidation" },
+    ],
     [
       "onRequest",
-      "a limit of the app, where the app says so",
+      "a limit of the app, if the app sets that hook",
       { ...rule, limit: () => 1, hook: "onRequest" },
     ],
-    ["preParsing", "a rule by address, where the app says so", { ...rule, hook: "preParsing" }],
-    ["preHandler", "a rule by address, where the app says so", { ...rule, hook: "preHandler" }],
+    ["preParsing", "a rule by address, if the app sets that hook", { ...rule, hook: "preParsing" }],
+    ["preHandler", "a rule by address, if the app sets that hook", { ...rule, hook: "preHandler" }],
   ]
   it.each(plugins)("%s by %s", async (hook, _why, options) => {
     expect(await refusedIn(age, options)).toBe(hook)
@@ -66,37 +70,37 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
   const own = { limit: 1, window: "1 minute" } as const
   const routes: readonly (readonly [Hook, string, RateLimitOptions, RouteRateLimit])[] = [
     ["onRequest", "a route's rule by address", { ...rule, limit: 9 }, own],
-    ["onRequest", "a route's rule where the plugin has none", base, own],
+    ["onRequest", "a route's rule if the plugin has none", base, own],
     ["preHandler", "a route's rule by body", { ...rule, limit: 9 }, { ...own, ...body }],
-    ["preHandler", "a route's rule by body where the plugin has none", base, { ...own, ...body }],
+    ["preHandler", "a route's rule by body if the plugin has none", base, { ...own, ...body }],
     [
       "onRequest",
-      "a route's rule by address in place of a plugin's by body",
+      "a route's rule by address instead of a plugin's by body",
       { ...rule, limit: 9, ...body },
       own,
     ],
     [
       "preValidation",
-      "a route's rule by body, where it says so",
+      "a route's rule by body, if it sets that hook",
       rule,
       { ...own, ...body, hook: "preValidation" },
     ],
-    ["preParsing", "a route's rule by address, where it says so", rule, { ...own, hook: "preParsing" }],
+    ["preParsing", "a route's rule by address, if it sets that hook", rule, { ...own, hook: "preParsing" }],
     [
       "onRequest",
-      "a route's rule beside a plugin's by body, where it says so",
+      "a route's rule beside a plugin's by body, if it sets that hook",
       { ...rule, ...body },
       { ...own, hook: "onRequest" },
     ],
     [
       "preValidation",
-      "a route's rule, where it says so and the plugin something else",
+      "a route's rule, if it sets that hook and the plugin another one",
       { ...rule, hook: "preParsing" },
       { ...own, hook: "preValidation" },
     ],
     [
       "preValidation",
-      "a route's rule by body, where the plugin says so",
+      "a route's rule by body, if the plugin sets that hook",
       { ...rule, hook: "preValidation" },
       { ...own, ...body },
     ],
@@ -106,8 +110,8 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
   })
 })
 
-describe.each(["newer", "older"] as const)("the own hooks of a route %s than the plugin", (age) => {
-  it("run after its limit, be they one or several", async () => {
+describe.each(["newer", "older"] as const)("the hooks of a route %s than the plugin", (age) => {
+  it("run after its limit, whether there is one or several", async () => {
     for (const several of [false, true]) {
       const ran: string[] = []
       const note = (name: string) => async () => {
@@ -134,7 +138,7 @@ describe.each(["newer", "older"] as const)("the own hooks of a route %s than the
 })
 
 describe("a route that is newer than the plugin", () => {
-  it("has its own rule decided after the app's hooks, such as one that authenticates", async () => {
+  it("decides its own rule after the app's hooks, such as authentication", async () => {
     const app = fastify()
     const user = ({ headers }: FastifyRequest) => headers.user as string
     await app.register(rateLimit, { ...base, fields: { user: (request) => users.get(request) } })
@@ -170,18 +174,18 @@ describe("a rule by the body", () => {
     return answers
   }
 
-  it("counts what the handler gets, which validation may have made of what was sent", async () => {
+  it("counts the value that the handler gets, after validation has converted it", async () => {
     expect(await guesses({ ...rule, ...body, limit: 2 })).toEqual(["bob", "bob", 429, 429])
   })
 
-  it("refuses, where it is decided before validation, what is no text yet, if onMissing says so", async () => {
+  it('refuses a value that is not a string if it is decided before validation with onMissing "deny"', async () => {
     const early = { ...rule, ...body, limit: 2, hook: "preValidation", onMissing: "deny" } as const
     expect(await guesses(early)).toEqual(["bob", 400, "bob", 400])
   })
 })
 
-describe("what Fastify refuses by itself", () => {
-  it("is not counted when the URL cannot be decoded", async () => {
+describe("a request that Fastify refuses by itself", () => {
+  it("is not counted if the URL cannot be decoded", async () => {
     const app = fastify()
     app.register(rateLimit, { ...rule, limit: 2 })
     app.get("/:id", async () => "ok")
@@ -192,7 +196,7 @@ describe("what Fastify refuses by itself", () => {
     await app.close()
   })
 
-  it("is not counted when the body cannot be parsed and the rule comes after", async () => {
+  it("is not counted if the body cannot be parsed and the rule is decided later", async () => {
     const bad: InjectOptions = { ...POST, headers: { "content-type": "application/json" }, payload: "{" }
     for (const [hook, left] of [
       ["preHandler", 2],
@@ -208,7 +212,7 @@ describe("what Fastify refuses by itself", () => {
     }
   })
 
-  it("is not counted when the schema refuses it and the rule comes after", async () => {
+  it("is not counted if the schema refuses it and the rule is decided later", async () => {
     for (const [hook, left] of [
       ["preHandler", undefined],
       ["preValidation", 2],
@@ -223,19 +227,16 @@ describe("what Fastify refuses by itself", () => {
   })
 })
 
-describe("a plugin that is called, as other frameworks' middleware is made,", () => {
-  it.each([rule, undefined])(
-    "keeps the app from starting where it is called, and says how to register it",
-    (given) => {
-      expect(() => (rateLimit as (options?: object) => unknown)(given)).toThrow(
-        'so it must be registered and not called; accepted: app.register(rateLimit, { limit: 100, window: "1 minute" })',
-      )
-    },
-  )
+describe("a plugin that is called like middleware of other frameworks", () => {
+  it.each([rule, undefined])("throws, and the error explains how to register it", (given) => {
+    expect(() => (rateLimit as (options?: object) => unknown)(given)).toThrow(
+      'so it must be registered and not called; accepted: app.register(rateLimit, { limit: 100, window: "1 minute" })',
+    )
+  })
 })
 
-describe("what Fastify makes of a request", () => {
-  it("is not whom its trustProxy believes", async () => {
+describe("the limiter's view of a request", () => {
+  it("ignores the address that Fastify's trustProxy trusts", async () => {
     const app = fastify({ trustProxy: true })
     app.register(rateLimit, rule)
     app.get("/", async ({ ip }) => ip)
@@ -244,7 +245,7 @@ describe("what Fastify makes of a request", () => {
     expect((await as("192.0.2.2")).statusCode).toBe(429)
   })
 
-  it("is not the path that its rewriteUrl yields", async () => {
+  it("ignores the path that Fastify's rewriteUrl returns", async () => {
     const app = fastify({ rewriteUrl: ({ url = "" }) => url.replace("/api", "") })
     app.register(rateLimit, { ...rule, match: { path: "/api/login" } })
     app.get("/login", async ({ url }) => url)
@@ -255,8 +256,8 @@ describe("what Fastify makes of a request", () => {
   })
 })
 
-describe("what the app leaves on a request", () => {
-  it("is the query as it has left it", async () => {
+describe("a request that the app has changed", () => {
+  it("is counted by the changed query", async () => {
     const querystringParser = () => ({ key: "always the same" })
     const app = fastify({ routerOptions: { querystringParser } })
     app.register(rateLimit, { ...rule, field: "query:key", onMissing: "deny" })
@@ -265,7 +266,7 @@ describe("what the app leaves on a request", () => {
     expect((await app.inject("/?key=b")).statusCode).toBe(429)
   })
 
-  it("is the cookies that a parser has left", async () => {
+  it("is counted by the cookies of a cookie parser", async () => {
     const app = fastify()
     app.decorateRequest("cookies", null as never)
     app.addHook("onRequest", async (request) => {
@@ -278,8 +279,8 @@ describe("what the app leaves on a request", () => {
   })
 })
 
-describe("what is asked by hand", () => {
-  it("is the facts of Fastify's request", async () => {
+describe("a direct call of the limiter", () => {
+  it("accepts Fastify's request", async () => {
     const limiter = createLimiter<FastifyRequest>({
       ...rule,
       limit: 3,
@@ -293,7 +294,7 @@ describe("what is asked by hand", () => {
     expect((await app.inject("/2")).body).toBe("1")
   })
 
-  it("resets the client's counters of routes with a rule of their own, too, a block as well", async () => {
+  it("resets the client's counters and blocks of routes with their own rules, too", async () => {
     const limiter = createLimiter<FastifyRequest>({ ...rule, limit: 9 })
     const app = fastify()
     await app.register(rateLimit, { limiter })
@@ -332,7 +333,7 @@ describe("what is asked by hand", () => {
     await expect(limiter.reset(client, { policies: ["all"] })).rejects.toThrow("is not the name of a rule")
   })
 
-  it("may be plain facts", async () => {
+  it("accepts plain facts", async () => {
     const limiter = createLimiter<FastifyRequest | object>({
       ...rule,
       field: "header:x-key",
@@ -345,7 +346,7 @@ describe("what is asked by hand", () => {
     expect((await limiter.peek({ raw: {}, headers: {} })).refusal).toBe("missing-field")
   })
 
-  it("may be plain facts that have a member of a request", async () => {
+  it("accepts plain facts that have a member of a request", async () => {
     const limiter = createLimiter<object>({ ...rule, onMissing: "deny" })
     const app = fastify()
     app.register(rateLimit, { limiter })
@@ -355,7 +356,7 @@ describe("what is asked by hand", () => {
     }
   })
 
-  it("may be a request that has no connection", async () => {
+  it("accepts a request without a connection", async () => {
     const warnings: string[] = []
     const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
     const logger = { warn: log, error: log }

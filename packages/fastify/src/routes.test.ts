@@ -32,7 +32,7 @@ async function appWith(
 }
 
 describe.each(["before", "after"] as const)("a route added %s the plugin has run", (when) => {
-  it("has its own rule and counter in place of the plugin's", async () => {
+  it("has its own rule and counter instead of the plugin's", async () => {
     const app = await appWith(when, (app) => {
       app.get("/", async () => "ok")
       app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
@@ -46,7 +46,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
   })
 
-  it("is told by its limiter what it has decided there, and takes what it took back", async () => {
+  it("provides its decision through its limiter, and accepts a refund of it", async () => {
     const limiter = createLimiter<FastifyRequest>(plugin)
     const app = await appWith(
       when,
@@ -69,7 +69,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     await app.close()
   })
 
-  it("opts out wholly", async () => {
+  it("opts out completely", async () => {
     const app = await appWith(when, (app) => {
       app.get("/health", { config: { rateLimit: false } }, async (request) => String(request.rateLimit))
       app.get("/", async () => "ok")
@@ -110,7 +110,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
   })
 
-  it("shares its budget with the HEAD route that Fastify adds", async () => {
+  it("shares its quota with the HEAD route that Fastify adds", async () => {
     const app = await appWith(when, (app) => {
       app.get("/a", { config: { rateLimit: strict } }, async () => "ok")
       app.get("/b", async () => "ok")
@@ -138,7 +138,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a", { method: "PUT" })).toBe(429)
   })
 
-  it("shares it with the HEAD route that Fastify adds to several methods", async () => {
+  it("shares the counter with the HEAD route that Fastify adds for several methods", async () => {
     const app = await appWith(when, (app) =>
       app.route({
         method: ["GET", "POST"],
@@ -153,7 +153,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a")).toBe(429)
   })
 
-  it("shares it with both HEAD routes that Fastify adds to the root of a prefix", async () => {
+  it("shares the counter with both HEAD routes that Fastify adds at the root of a prefix", async () => {
     const app = await appWith(when, (app) => {
       app.register(
         async (scope) => {
@@ -168,7 +168,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/users/", { method: "HEAD" })).toBe(429)
   })
 
-  it("is another one with a slash behind it, and so are their HEAD routes", async () => {
+  it("differs from the route with a trailing slash, as do their HEAD routes", async () => {
     const app = await appWith(when, (app) => {
       for (const url of ["/a", "/a/"]) {
         app.get(url, { config: { rateLimit: strict } }, async () => "ok")
@@ -180,7 +180,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a", { method: "HEAD" })).toBe('"GET /a";r=0;t=61')
   })
 
-  it("may be for HEAD and others, beside the one for GET", async () => {
+  it("may exist for HEAD and other methods, beside the route for GET", async () => {
     const app = await appWith(when, (app) => {
       app.route({
         method: "GET",
@@ -203,7 +203,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a/", { method: "HEAD" })).toBe('"slash";r=3;t=61')
   })
 
-  it("has one counter for its pattern, with the prefix and with the slash", async () => {
+  it("has one counter for its pattern, with the prefix and the trailing slash", async () => {
     const app = await appWith(when, (app) => {
       app.register(
         async (scope) => {
@@ -221,7 +221,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
 })
 
 describe("a route added after the plugin has run", () => {
-  it("is told apart by its constraints", async () => {
+  it("is distinguished by its constraints", async () => {
     const app = fastify()
     await app.register(rateLimit, plugin)
     for (const version of ["1.0.0", "2.0.0"]) {
@@ -273,7 +273,7 @@ describe("a route added after the plugin has run", () => {
       { ...strict, name: "p" },
       /rateLimit\.name: another limiter already counts rule "p"/,
     ],
-  ])("throws at once when it has not %s", async (noun, written, message) => {
+  ])("throws at once unless its config contains %s", async (noun, written, message) => {
     const app = fastify()
     await app.register(rateLimit, { ...plugin, name: "p" })
     const handler = async () => "ok"
@@ -309,7 +309,7 @@ describe("a route that is older than the plugin", () => {
     void warnings.push(`${code} ${message}`)
   const wrong = { rateLimit: { limit: 0, window: 1000 } }
 
-  it("is warned of by a logger that fails later, and nothing comes of that", async () => {
+  it("causes a warning, which a logger that fails later does not affect", async () => {
     const app = fastify()
     const fail = async () => {
       throw new Error("no log")
@@ -320,7 +320,7 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
-  it("is warned of once when its rule is wrong, and has the plugin's", async () => {
+  it("causes one warning if its rule is invalid, and uses the plugin's rule", async () => {
     warnings.length = 0
     const app = fastify()
     app.register(rateLimit, { ...plugin, logger: { warn: log, error: log } })
@@ -335,7 +335,7 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
-  it("is warned of as a shared limiter warns: by its logger, and to its listeners", async () => {
+  it("causes a warning by a shared limiter's logger and to its listeners", async () => {
     warnings.length = 0
     const codes: string[] = []
     const limiter = createLimiter<FastifyRequest>({ ...plugin, logger: { warn: log, error: log } })
@@ -352,7 +352,7 @@ describe("a route that is older than the plugin", () => {
     await limiter.close()
   })
 
-  it("is warned of by the process where no logger does, and a logger that fails hurts no request", async () => {
+  it("causes a process warning if no logger works, and a failing logger affects no request", async () => {
     const emitted: (Error & { code?: string })[] = []
     const listener = (warning: Error) => void emitted.push(warning)
     process.on("warning", listener)
@@ -372,7 +372,7 @@ describe("a route that is older than the plugin", () => {
     expect(emitted.map(({ name, code }) => [name, code])).toEqual([warning, warning])
   })
 
-  it("is decided in its own hook without a warning, and beside routes that the plugin has seen", async () => {
+  it("is decided in its own hook without a warning, beside routes that the plugin has seen", async () => {
     warnings.length = 0
     const app = fastify()
     const options = { ...plugin, logger: { warn: log, error: log } }
@@ -391,7 +391,7 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
-  it("is the root of a prefix in whatever order its HEAD routes are asked for", async () => {
+  it("is the root of a prefix in whatever order its HEAD routes are requested", async () => {
     const app = fastify()
     const own = { config: { rateLimit: { ...strict, name: "users" } } }
     app.register(async (scope) => scope.get("/", own, async () => "ok"), { prefix: "/users" })
@@ -406,7 +406,7 @@ describe("a route that is older than the plugin", () => {
   })
 
   it.each(["HEAD", "POST", "GET"] as const)(
-    "names its counter alike when %s is asked for first",
+    "has the same counter name if %s is requested first",
     async (method) => {
       const app = fastify()
       const handler = async () => "ok"
@@ -417,7 +417,7 @@ describe("a route that is older than the plugin", () => {
     },
   )
 
-  it("shares a counter with what differs from it in constraints alone", async () => {
+  it("shares a counter with a route that differs only in constraints", async () => {
     const app = fastify()
     app.register(rateLimit, plugin)
     for (const version of ["1.0.0", "2.0.0"]) {
@@ -430,8 +430,8 @@ describe("a route that is older than the plugin", () => {
   })
 })
 
-describe("an app with no rule but those of routes", () => {
-  it("counts nothing elsewhere", async () => {
+describe("an app with only the rules of its routes", () => {
+  it("does not count other routes", async () => {
     const app = fastify()
     app.register(rateLimit, {})
     app.get("/", async () => "ok")
@@ -441,7 +441,7 @@ describe("an app with no rule but those of routes", () => {
     await app.close()
   })
 
-  it("still has its options checked", async () => {
+  it("still validates its options", async () => {
     const app = fastify()
     app.register(rateLimit, { max: 5 } as object)
     await expect(app.ready()).rejects.toThrow('"max" is not a member of the options')

@@ -11,8 +11,8 @@ async function quota(app: FastifyInstance, url: string): Promise<unknown> {
   return (await app.inject(url)).headers.ratelimit
 }
 
-describe("registered at the root it", () => {
-  it("covers routes of every scope, added before it and after", async () => {
+describe("a plugin registered at the root", () => {
+  it("covers routes of every scope, added before or after it", async () => {
     const app = fastify()
     app.get("/before", async () => "ok")
     app.register(async (scope) => scope.get("/scope-before", async () => "ok"))
@@ -26,7 +26,7 @@ describe("registered at the root it", () => {
     expect(left).toEqual([4, 3, 2, 1].map((r) => expect.stringMatching(`^"ip-1m";r=${r};t=`)))
   })
 
-  it.each(["onRequest", "preHandler"] as const)("covers what is not found, in %s", async (hook) => {
+  it.each(["onRequest", "preHandler"] as const)("covers requests without a route, in %s", async (hook) => {
     for (const setHandler of ["never", "before", "after"] as const) {
       const app = fastify()
       const handler = () => "none"
@@ -47,7 +47,7 @@ describe("registered at the root it", () => {
   })
 
   it.each(["onRequest", "preHandler"] as const)(
-    "counts once, in %s, what a handler hands over to the 404 handler",
+    "counts a request once, in %s, if its handler calls the 404 handler",
     async (hook) => {
       const codes: string[] = []
       const log = ({ code }: { readonly code: string }) => void codes.push(code)
@@ -64,8 +64,8 @@ describe("registered at the root it", () => {
   )
 })
 
-describe("registered in a scope it", () => {
-  it("covers that scope and those inside alone", async () => {
+describe("a plugin registered in a scope", () => {
+  it("covers only that scope and the scopes inside it", async () => {
     const app = fastify()
     app.register(async (scope) => {
       scope.register(rateLimit, rule)
@@ -80,7 +80,7 @@ describe("registered in a scope it", () => {
     expect(await quota(app, "/none")).toBeUndefined()
   })
 
-  it("leaves the routes of others to others", async () => {
+  it("leaves the routes of other scopes to their own plugins", async () => {
     const app = fastify()
     app.register(async (scope) => {
       scope.register(rateLimit, { ...rule, name: "one" })
@@ -97,11 +97,11 @@ describe("registered in a scope it", () => {
   })
 })
 
-describe("registered twice it", () => {
+describe("a plugin registered twice", () => {
   const outer = { ...rule, name: "outer" }
   const inner = { ...rule, name: "inner", limit: 3 }
 
-  it("decides twice and tells both", async () => {
+  it("makes two decisions and sends both in the headers", async () => {
     const app = fastify()
     app.register(rateLimit, outer)
     app.register(rateLimit, inner)
@@ -111,8 +111,8 @@ describe("registered twice it", () => {
     expect(body).toBe("inner")
   })
 
-  describe.each(["newer", "older"] as const)("gives the own rule of a route %s than it", (age) => {
-    it.each(["outer first", "inner first"])("to the nearest scope: %s", async (order) => {
+  describe.each(["newer", "older"] as const)("applies the own rule of a route %s than it", (age) => {
+    it.each(["outer first", "inner first"])("in the nearest scope: %s", async (order) => {
       // On a shared store, only one registration can create a rule of this name.
       const store = memoryStore({ clock })
       const app = fastify()
@@ -136,7 +136,7 @@ describe("registered twice it", () => {
       await app.close()
     })
 
-    it("to the first of one scope", async () => {
+    it("in the first registration of one scope", async () => {
       // On a shared store, only one registration can create a rule of this name.
       const store = memoryStore({ clock })
       const app = fastify()
@@ -153,7 +153,7 @@ describe("registered twice it", () => {
     })
   })
 
-  it("counts once with one limiter and says so", async () => {
+  it("counts once and warns if both use one limiter", async () => {
     const codes: string[] = []
     const log = ({ code }: { readonly code: string }) => void codes.push(code)
     const limiter = createLimiter<FastifyRequest>({ ...rule, logger: { warn: log, error: log } })
@@ -179,7 +179,7 @@ describe("closing the app", () => {
     expect(second).not.toThrow()
   })
 
-  it("frees the rules of its routes for the next app on a shared limiter", async () => {
+  it("releases the rules of its routes for the next app on a shared limiter", async () => {
     const limiter = createLimiter<FastifyRequest>(rule)
     const make = async () => {
       const app = fastify()
@@ -219,15 +219,15 @@ describe("closing the app", () => {
   })
 })
 
-it("does not take the place of a decorator of the app", async () => {
+it("does not replace a decorator of the app", async () => {
   const app = fastify()
   app.decorateRequest("rateLimit", null as never)
   app.register(rateLimit, rule)
   await expect(app.ready()).rejects.toMatchObject({ code: "FST_ERR_DEC_ALREADY_PRESENT" })
 })
 
-describe("wrong options", () => {
-  it("tell what a part of a rule misses", async () => {
+describe("invalid options", () => {
+  it("report the missing members of an incomplete rule", async () => {
     const part = { field: "ip", shadow: true, onMissing: "skip", allow: [], deny: [], rejectionMessage: "no" }
     for (const [name, value] of Object.entries(part)) {
       const app = fastify()
@@ -245,7 +245,7 @@ describe("wrong options", () => {
     ["max", { max: 5, timeWindow: "1 minute" }],
     ["limiter", { limiter: {} }],
     ["limit", { limiter: createLimiter(rule), limit: 5 }],
-  ])("fail the start: %s", async (path, options) => {
+  ])("make the start fail: %s", async (path, options) => {
     const app = fastify()
     app.register(rateLimit, options as RateLimitOptions)
     await expect(app.ready()).rejects.toMatchObject({

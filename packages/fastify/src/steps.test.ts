@@ -46,7 +46,7 @@ async function statuses(app: FastifyInstance, ...names: readonly string[]): Prom
 }
 
 describe("rules that are decided at different steps", () => {
-  it("are one decision on the request, and one list of headers on the response", async () => {
+  it("make one decision on the request, and one list of headers on the response", async () => {
     const app = await make({ rules: [user, note, address] })
     const { headers, body } = await as(app, "a", { method: "POST", payload: { note: "n" } })
     expect(headers["ratelimit-policy"]).toBe('"user";q=1;w=60, "note";q=9;w=60, "address";q=9;w=60')
@@ -68,7 +68,7 @@ describe("rules that are decided at different steps", () => {
     expect(headers.ratelimit).toBe('"address";r=8;t=61')
   })
 
-  it("are decided once for a request that a handler hands over to the 404 handler", async () => {
+  it("are decided once if the handler calls the 404 handler", async () => {
     const app = await make({ rules: [user, address] })
     app.setNotFoundHandler({ preHandler: authenticate }, async (request) => request.rateLimit)
     app.get("/gone", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
@@ -81,26 +81,23 @@ describe("rules that are decided at different steps", () => {
     ["by the rules of the plugin", { rules: [user, address] }, {}],
     ["by all rules with hook: handler", { rules: [user], hook: "handler" }, {}],
     ["by a rule of the route", { rules: [] }, { rateLimit: { ...user, name: "own" } }],
-  ] as const)(
-    "are decided %s when a preHandler hook calls the 404 handler",
-    async (_what, options, config) => {
-      const app = await make(options as unknown as RateLimitOptions)
-      app.get("/hidden", {
-        config: config as object,
-        preHandler: [authenticate, (_request, reply) => void reply.callNotFound()],
-        handler: async () => "ok",
-      })
-      app.get("/other", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
-      const ask = async (url: string, name: string) =>
-        (await app.inject({ url, headers: { user: name } })).statusCode
-      expect([await ask("/hidden", "a"), await ask("/hidden", "a")]).toEqual([404, 429])
-      if (!("rateLimit" in config)) expect(await ask("/other", "a")).toBe(429)
-      // The routes share the 404 handler, and each client counts once.
-      expect([await ask("/other", "b"), await ask("/none", "c"), await ask("/hidden", "d")]).toEqual([
-        404, 404, 404,
-      ])
-    },
-  )
+  ] as const)("are decided %s if a preHandler hook calls the 404 handler", async (_what, options, config) => {
+    const app = await make(options as unknown as RateLimitOptions)
+    app.get("/hidden", {
+      config: config as object,
+      preHandler: [authenticate, (_request, reply) => void reply.callNotFound()],
+      handler: async () => "ok",
+    })
+    app.get("/other", { preHandler: authenticate }, (_request, reply) => void reply.callNotFound())
+    const ask = async (url: string, name: string) =>
+      (await app.inject({ url, headers: { user: name } })).statusCode
+    expect([await ask("/hidden", "a"), await ask("/hidden", "a")]).toEqual([404, 429])
+    if (!("rateLimit" in config)) expect(await ask("/other", "a")).toBe(429)
+    // The routes share the 404 handler, and each client counts once.
+    expect([await ask("/other", "b"), await ask("/none", "c"), await ask("/hidden", "d")]).toEqual([
+      404, 404, 404,
+    ])
+  })
 
   it("are decided before the handler of HEAD, which shares the quota of GET", async () => {
     const app = fastify()
@@ -114,7 +111,7 @@ describe("rules that are decided at different steps", () => {
     expect(all).toEqual([200, 200, 429, 429])
   })
 
-  it("hold requests at each step, and give back what was taken before a refusal", async () => {
+  it("hold requests at each step, and refund earlier units on a refusal", async () => {
     const clock = manualClock()
     const queue = { kind: "queue", maxWaiting: 1, maxWaitMs: 60_000 } as const
     const held: Rule = { ...user, window: "1 second", algorithm: "fixed-window", throttle: queue }
@@ -131,7 +128,7 @@ describe("rules that are decided at different steps", () => {
     await limiter.close()
   })
 
-  it("are one decision event, of all rules that were decided", async () => {
+  it("emit one decision event with all rules that were decided", async () => {
     const limiter = createLimiter<FastifyRequest>({ clock, fields, rules: [user, note, address] })
     const told: unknown[] = []
     limiter.on("decision", ({ allowed, checks }, request, { operation, durationMs }) => {
@@ -154,7 +151,7 @@ describe("rules that are decided at different steps", () => {
     await limiter.close()
   })
 
-  it("are given back by refundWhen with one question", async () => {
+  it("are refunded after a single call of refundWhen", async () => {
     const asked: number[] = []
     const refundWhen = (_request: unknown, status: number) => asked.push(status) > 0
     const app = await make({ rules: [user, address], refundWhen })
@@ -162,7 +159,7 @@ describe("rules that are decided at different steps", () => {
     expect(asked).toEqual([200, 200, 200])
   })
 
-  it("do not ask a store again that did not answer at an earlier step", async () => {
+  it("do not ask a store again that timed out at an earlier step", async () => {
     const memory = memoryStore({ clock })
     let hangs = false
     let asked = 0
@@ -209,19 +206,19 @@ describe("rules that are decided at different steps", () => {
 describe("a route's own rule", () => {
   const own: RouteRateLimit = { limit: 1, window: "1 minute", field: "user" }
 
-  it("by a field of the app is decided after the route's hooks", async () => {
+  it("is decided after the route's hooks if it counts by a field of the app", async () => {
     const app = await make({ rules: [] }, own)
     expect(await statuses(app, "a", "b", "a")).toEqual([200, 200, 429])
   })
 
-  it("by address stays before them beside a rule of the plugin by a field of the app", async () => {
+  it("is decided before the hooks if it counts by address, even beside a plugin's rule by a field of the app", async () => {
     const app = await make({ rules: [user] }, { ...own, field: "ip", limit: 2 })
     expect(await statuses(app, "a", "a", "b", "c")).toEqual([200, 429, 200, 429])
   })
 })
 
 describe("rules of a source", () => {
-  it("are decided after the route's hooks once one of them goes by a field of the app", async () => {
+  it("are decided after the route's hooks as soon as one of them uses a field of the app", async () => {
     let rules: Rule[] = [address]
     const source: RuleSource = { load: async () => ({ rules, problems: [] }) }
     const limiter = createLimiter<FastifyRequest>({
@@ -241,7 +238,7 @@ describe("rules of a source", () => {
 })
 
 describe("a source whose rules are missing", () => {
-  it("has requests refused on arrival, before the app's hooks", async () => {
+  it("refuses requests on arrival, before the app's hooks", async () => {
     const source: RuleSource = { load: () => Promise.reject(new Error("no rules")) }
     const logger = { warn() {}, error() {} }
     const app = await make({ rules: source, onRulesMissing: "deny", logger })
@@ -256,12 +253,12 @@ describe("functions of the app", () => {
   const admin = (request: FastifyRequest) => users.get(request) === "admin"
   const minutely = { limit: 1, window: "1 minute" } as const
 
-  it("that yield a limit are asked after the route's hooks", async () => {
+  it("that return a limit are called after the route's hooks", async () => {
     const app = await make({ ...minutely, limit: (request: FastifyRequest) => (admin(request) ? 3 : 1) })
     expect(await statuses(app, "admin", "admin", "admin", "admin", "a")).toEqual([200, 200, 200, 429, 429])
   })
 
-  it("that yield a cost are asked with the rule, so a rule by user is charged by what is known of the user", async () => {
+  it("that return a cost are called with each rule, so a rule by user can use the user", async () => {
     const cost = (request: FastifyRequest) => (users.has(request) ? 2 : 1)
     const app = await make({ rules: [{ ...user, limit: 4 }, address], cost })
     const { headers, body } = await as(app, "a")
@@ -272,10 +269,13 @@ describe("functions of the app", () => {
   it.each([
     ["at the plugin's default", undefined, [200, 429, 429]],
     ['with hook: "handler"', "handler", [200, 200, 200]],
-  ] as const)("that skip requests know the user of the route's hooks: %s", async (_when, hook, expected) => {
-    const app = await make({ ...minutely, skip: admin, ...(hook !== undefined && { hook }) })
-    expect(await statuses(app, "admin", "admin", "admin")).toEqual(expected)
-  })
+  ] as const)(
+    "that skip requests can use the user from the route's hooks: %s",
+    async (_when, hook, expected) => {
+      const app = await make({ ...minutely, skip: admin, ...(hook !== undefined && { hook }) })
+      expect(await statuses(app, "admin", "admin", "admin")).toEqual(expected)
+    },
+  )
 })
 
 describe("the option hook", () => {
@@ -299,7 +299,7 @@ describe("the option hook", () => {
   })
 })
 
-it("decides on arrival, and warns, where Fastify does not let it decide before the handler", async () => {
+it("decides on arrival and warns if Fastify does not let it decide before the handler", async () => {
   const warnings: string[] = []
   const log = (_fields: unknown, message: string) => void warnings.push(message)
   const app = fastify()
