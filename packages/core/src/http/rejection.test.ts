@@ -263,7 +263,7 @@ describe.each<[string, Row]>([
     },
   ],
   [
-    "the store is gone and nobody knows for how long",
+    "the store is gone for an unknown time",
     {
       refusal: "store-failure",
       waitMs: NEVER,

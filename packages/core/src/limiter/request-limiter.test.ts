@@ -185,7 +185,7 @@ describe("one rule", () => {
     },
   )
 
-  it("survives facts of every wrong type", async () => {
+  it("survives facts of every invalid type", async () => {
     const { limiter } = limiterWith({
       rules: [
         {
