@@ -9,7 +9,7 @@ import { parseRuleDocument } from "./rule-document.ts"
 
 const rulesOf = (...rules: StorableRule[]): unknown => formatRuleDocument("checkout", rules).rules
 
-test("writes the document of the contract", () => {
+test("writes the document that the contract shows", () => {
   const rules: StorableRule[] = [
     {
       rejectionMessage: "retry-with-exponential-backoff",
@@ -54,7 +54,7 @@ test.each([
   expect(rulesOf({ limit: 5, window })).toEqual([stored])
 })
 
-test("writes a throttle in snake_case, and each algorithm's members after it", () => {
+test("writes a throttle in snake_case, followed by the options of each algorithm", () => {
   const throttle: Throttle = { kind: "queue", maxWaitMs: 50, maxWaiting: 7 }
   expect(
     JSON.stringify(rulesOf({ limit: 5, window: "1m", throttle, burst: 9, algorithm: "leaky-bucket" })),
@@ -68,7 +68,7 @@ test("writes a throttle in snake_case, and each algorithm's members after it", (
   ])
 })
 
-test("leaves out what is undefined, also inside of match, and the version when there is none", () => {
+test("omits undefined members, also inside match, and a missing version", () => {
   const rule: StorableRule = {
     name: undefined,
     limit: 5,
@@ -82,7 +82,7 @@ test("leaves out what is undefined, also inside of match, and the version when t
   })
 })
 
-describe("refuses, with every problem", () => {
+describe("rejects invalid rules with every problem", () => {
   const problems = (service: unknown, rules: unknown, version?: unknown): unknown => {
     try {
       formatRuleDocument(service as string, rules as Rule[], version as number)
@@ -126,10 +126,10 @@ describe("refuses, with every problem", () => {
   })
 })
 
-describe("what is written is read back", () => {
+describe("a written document is read back", () => {
   const compiled = (rules: readonly Rule[]): unknown => parseRules(rules, "rules")
 
-  test("as the same rules, whatever their members", () => {
+  test("as the same rules, with any options", () => {
     const seen = new Set<string>()
     fc.assert(
       fc.property(goodRules, (rules) => {
@@ -145,7 +145,7 @@ describe("what is written is read back", () => {
     expect([...seen].sort()).toEqual([...RULE_MEMBERS].sort())
   })
 
-  test("and written again as the same document, in present spellings alone", () => {
+  test("and is written again as the same document, without older spellings", () => {
     fc.assert(
       fc.property(goodRules, (rules) => {
         const stored = formatRuleDocument("checkout", rules, 3)

@@ -36,11 +36,11 @@ test.each([
   ' [ 1 , -2.5e+3 , "a\\n\\u00e9" , true , false , { } , [ ] ] ',
   '{"a":{"a":[{"a":1},{"a":2}]},"__proto__":{"a":1}}',
   `"${"x".repeat(2_000_000)}\\n${"y".repeat(100)}"`,
-])("finds nothing wrong in right text %#", (text) => {
+])("accepts valid text %#", (text) => {
   expect(jsonMistake(text)).toBeUndefined()
 })
 
-test("nesting deeper than 32 levels is a mistake, deeper than the stack too", () => {
+test("rejects nesting deeper than 32 levels, even if it would overflow the stack", () => {
   expect(jsonMistake("[".repeat(32) + "]".repeat(32))).toBeUndefined()
   for (const levels of [33, 200_000]) {
     expect(jsonMistake("[ ".repeat(levels) + "]".repeat(levels))).toEqual({
@@ -50,7 +50,7 @@ test("nesting deeper than 32 levels is a mistake, deeper than the stack too", ()
   }
 })
 
-test("agrees with JSON.parse on texts that are JSON and on texts that nearly are", () => {
+test("agrees with JSON.parse on valid and on almost valid JSON", () => {
   const text = fc.oneof(
     fc.json({ noUnicodeString: false }),
     fc

@@ -12,7 +12,7 @@ const WHOLE_SERVICE = (place: string) => ({
   accepted: '"service" to make this explicit, or "ip" to limit each client address',
 })
 
-test("the stored shape becomes rules in code", () => {
+test("converts the stored shape into rules in code", () => {
   expect(
     parseRuleDocument({
       service_id: "checkout",
@@ -35,7 +35,7 @@ test("the stored shape becomes rules in code", () => {
   ])
 })
 
-test("a good rule without a field counts the whole service, and a note says so", () => {
+test("a valid rule without a field limits the whole service, which a note points out", () => {
   const rules = [{ rate: perMinute }, { field: "ip", rate: perMinute }, { rate: perMinute, cost: 0 }]
   expect(readRuleDocument({ rules }).notes).toEqual([WHOLE_SERVICE("rules[0]")])
   expect(readRuleDocument({ rule: rules[0] }).notes).toEqual([WHOLE_SERVICE("rule")])
@@ -72,12 +72,12 @@ describe("an older spelling is read", () => {
   })
 })
 
-test.each(["second", "minute", "hour", "day", "week"])("the unit %s is a window in code", (unit) => {
+test.each(["second", "minute", "hour", "day", "week"])("the unit %s becomes a window in code", (unit) => {
   const [rule] = parseRuleDocument({ rules: [{ rate: { requests_per_unit: 5, unit } }] })
   expect(parseRule(rule, "").rule?.name).toBe(`service-${{ week: "7d" }[unit] ?? `1${unit[0]}`}`)
 })
 
-test("a wrong rule is set aside with its path in the document, and the good ones are read", () => {
+test("reports an invalid rule with its path in the document and still reads the valid ones", () => {
   const document = {
     rules: [
       { rate: perMinute },
@@ -112,7 +112,7 @@ test.each([
   [{ limit: 9_007_199_254_740_991, window: "1d" }, "rules[0].limit"],
   [{ rate: perMinute, cost: 6 }, "rules[0].cost"],
   [{ rate: perMinute, align: "epoch" }, "rules[0].align"],
-])("what is wrong between the members of %j is told at %s", (rule, path) => {
+])("a conflict between members of %j is reported at %s", (rule, path) => {
   expect(readRuleDocument({ rules: [rule] }).problems.map((problem) => problem.path)).toEqual([path])
 })
 
@@ -123,12 +123,12 @@ test.each([null, undefined, "rules", 5, []])("%s is not a document", (value) => 
   expect(problems[0]).toMatchObject({ path: "", accepted: "an object with service_id, version, rules" })
 })
 
-test("a rate beside limit and window is refused at each of the two", () => {
+test("rejects limit and window if the rule also has a rate", () => {
   const { problems } = readRuleDocument({ rules: { rate: perMinute, limit: 5, window: "1m" } })
   expect(problems.map(({ path }) => path)).toEqual(["rules.limit", "rules.window"])
 })
 
-test("a wrong member of a rate does not hide what is wrong with the other, nor is the limit called missing", () => {
+test("reports each invalid member of a rate and does not report the limit as missing", () => {
   const paths = (rate: unknown) => readRuleDocument({ rules: [{ rate }] }).problems.map(({ path }) => path)
   expect(paths({ requests_per_unit: 0, unit: "month" })).toEqual([
     "rules[0].rate.requests_per_unit",
@@ -153,7 +153,7 @@ describe("readRuleDocumentInSlices", () => {
     }
   })
 
-  test("gives the event loop its turn between rules, as formatRuleDocumentInSlices does", async () => {
+  test("yields to the event loop between rules, as formatRuleDocumentInSlices does", async () => {
     const rules = Array.from({ length: 4_000 }, (_, index) => ({
       name: `r${index}`,
       field: "ip",

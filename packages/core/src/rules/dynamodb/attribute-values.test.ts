@@ -17,7 +17,7 @@ test.each<[AttributeValue | undefined, unknown]>([
   [{ BS: [new Uint8Array(3)] }, "a set of 1 binary values"],
   [{ $unknown: ["X", 1] }, "a value of an unknown type"],
   [undefined, "an attribute without a value"],
-])("%j is %j", (value, expected) => {
+])("converts %j to %j", (value, expected) => {
   expect(described(plainValue(value))).toEqual(expected)
 })
 
@@ -30,11 +30,11 @@ test.each([
   ["12345678901234567890.5", "12345678901234567890.5"],
   ["1.0000000000000000001", "1.0000000000000000001"],
   ["100000000000000000000000000000", "100000000000000000000000000000"],
-])("the number %s is %j: exact, or the text that it is", (text, expected) => {
+])("converts the number %s to %j: a number if it is exact, otherwise its text", (text, expected) => {
   expect(plainValue({ N: text })).toBe(expected)
 })
 
-test("__proto__ is a member like any other, and changes no object", () => {
+test("__proto__ is an ordinary member and does not change any prototype", () => {
   const hostile = Object.fromEntries([["__proto__", { M: { limit: { N: "1" } } }]])
   const plain = plainMembers({ m: { M: hostile } }).m as object
   expect(Object.keys(plain)).toEqual(["__proto__"])
@@ -42,7 +42,7 @@ test("__proto__ is a member like any other, and changes no object", () => {
   expect("limit" in plain).toBe(false)
 })
 
-test("what is nested deeper than DynamoDB nests is not followed", () => {
+test("stops at values that are nested deeper than DynamoDB allows", () => {
   let value: AttributeValue = { S: "x" }
   for (let depth = 0; depth < 20_000; depth++) value = { L: [value] }
   expect(canonicalText(plainValue(value))).toBe(
@@ -64,7 +64,7 @@ const json = fc.letrec((tie) => ({
   ),
 })).value
 
-test("a plain value is the same after it was stored", () => {
+test("a plain value is unchanged after being stored and read", () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(JSON.stringify(plainValue(attributeOf(value)))).toBe(JSON.stringify(value))
@@ -72,7 +72,7 @@ test("a plain value is the same after it was stored", () => {
   )
 })
 
-test("equal values have one text, whatever the order of members; others have another", () => {
+test("equal values have the same text in any order of members; different values have different texts", () => {
   expect(canonicalText({ b: [1, { d: null, c: "x" }], a: true })).toBe(
     canonicalText({ a: true, b: [1, { c: "x", d: null }] }),
   )

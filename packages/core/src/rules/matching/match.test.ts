@@ -83,33 +83,36 @@ describe("a path pattern", () => {
     ["/files/*", "/files/(.*)", true],
     ["/files/*", "/files/:name", false],
     ["/a%20b", "/a b", true],
-  ])("%j against a route %j whose path is not known: %j", (pattern, route, expected) => {
+  ])("%j against a route %j of a request whose path is unknown: %j", (pattern, route, expected) => {
     const covers = compilePath(pattern)
     expect(covers([], route)).toBe(expected)
     expect(covers([], route)).toBe(expected)
   })
 
-  test("covers a path that it matches, whatever the framework's route", () => {
+  test("covers a path that matches, whatever the framework's route is", () => {
     expect(covers("/users/:id", "/users/me", "/users/me")).toBe(true)
     expect(covers("/users/:id", "/users/", "/users/:name")).toBe(true)
   })
 
-  test("tells any number of routes apart", () => {
+  test("answers correctly for more routes than its cache holds", () => {
     const covers = compilePath("/r/:id")
     for (let index = 0; index < 2_500; index++) expect(covers([], `/r/${index}`)).toBe(false)
     expect(covers([], "/r/:other")).toBe(true)
   })
 
-  test.each(["/users/(\\d+)", "/a/*/b", "/a?", "/:", "/{a", "/a+"])("%j is not one", (pattern) => {
-    expect(() => compilePath(pattern)).toThrow(TypeError)
-  })
+  test.each(["/users/(\\d+)", "/a/*/b", "/a?", "/:", "/{a", "/a+"])(
+    "%j is not a valid pattern",
+    (pattern) => {
+      expect(() => compilePath(pattern)).toThrow(TypeError)
+    },
+  )
 
   test.each([
     ["/:a-:b-:c-:d", `/${"-".repeat(16_000)}`],
     ["/*a/x/*b/x/*c/y", `/${"x/".repeat(8_000)}`],
     ["/{:a}{-:b}{-:c}{-:d}", `/${"a-".repeat(8_000)}`],
   ])(
-    "%j is decided against a long hostile path without delay",
+    "%j is compared with a long hostile path without delay",
     (pattern, path) => {
       expect(covers(pattern, path)).toBeTypeOf("boolean")
     },
@@ -128,7 +131,7 @@ describe("a match", () => {
     return compileMatch(match).matches(method, paths, undefined, (name) => fields[name])
   }
 
-  test("without members is for every request", () => {
+  test("without members covers every request", () => {
     expect(matches(undefined)).toBe(true)
     expect(matches({}, "GET", "/x")).toBe(true)
   })
@@ -147,7 +150,7 @@ describe("a match", () => {
     expect(matches({ methods }, method)).toBe(expected)
   })
 
-  test("of a path is not for a request whose target is unknown", () => {
+  test("of a path does not cover a request whose target is unknown", () => {
     expect(matches({ path: "/*" }, "GET", undefined)).toBe(false)
   })
 
@@ -161,7 +164,7 @@ describe("a match", () => {
     expect(matches({ fields: { plan: ["free", "trial"] } }, "GET", "/", fields)).toBe(expected)
   })
 
-  test("asks for its fields only, and names them", () => {
+  test("reads only the fields that it names", () => {
     const matcher = compileMatch({ methods: ["POST"], fields: { plan: ["free"], tier: ["1"] } })
     const asked: string[] = []
     matcher.matches("GET", [], undefined, (name) => void asked.push(name))
@@ -174,7 +177,7 @@ describe("a match", () => {
     expect(matcher.fields).toEqual(["plan", "tier"])
   })
 
-  test("needs all of its members to agree", () => {
+  test("covers a request only if all of its members match", () => {
     const match = { methods: ["POST"], path: "/login", fields: { plan: ["free"] } }
     expect(matches(match, "POST", "/login", { plan: "free" })).toBe(true)
     expect(matches(match, "PUT", "/login", { plan: "free" })).toBe(false)

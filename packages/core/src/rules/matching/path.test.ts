@@ -28,50 +28,54 @@ test.each([
 test.each([
   ["an ordinary target", "/Users/7/?full=1", ["/users/7"]],
   ["the root", "/?x", ["/"]],
-  ["a query with anything in it", "/a?b=//;%2F\\#", ["/a"]],
+  ["a query with special characters", "/a?b=//;%2F\\#", ["/a"]],
   ["percent encoding", "/%6Cogin?x=%zz", ["/login"]],
   ["a fragment", "/login#/x", ["/login"]],
   ["repeated slashes", "//a///b/", ["/a/b", "//a///b"]],
-  ["a semicolon, which some routers take for a query", "/login;v=1/x?y", ["/login;v=1/x", "/login"]],
-  ["a backslash, which the URL parser takes for a slash", "/api\\login", ["/api\\login", "/api/login"]],
+  [
+    "a semicolon, which some routers treat as the start of a query",
+    "/login;v=1/x?y",
+    ["/login;v=1/x", "/login"],
+  ],
+  ["a backslash, which the URL parser treats as a slash", "/api\\login", ["/api\\login", "/api/login"]],
   ["both", "/a\\b;c", ["/a\\b;c", "/a\\b", "/a/b;c", "/a/b"]],
   ["space around it, which the URL parser trims", "/login\u00a0", ["/login"]],
   ["the absolute form", "http://example.com/Login?x", ["/login"]],
   ["the absolute form with nothing after the host", "http://example.com", ["/"]],
-  ["the absolute form with a query alone", "http://example.com?x=/login", ["/"]],
-  ["the absolute form with a fragment alone", "http://example.com#/login", ["/"]],
+  ["the absolute form with only a query", "http://example.com?x=/login", ["/"]],
+  ["the absolute form with only a fragment", "http://example.com#/login", ["/"]],
   ["the absolute form with a backslash", "http://example.com\\login", ["/\\login", "/login"]],
+  ["a user and a host in front of a fragment", "//a@b/Login#", ["/a@b/login", "/login", "//a@b/login"]],
+  ["a user and a host without a fragment, which are a path", "//a@b/login", ["/a@b/login", "//a@b/login"]],
   [
-    "what has a user and a host where there is a fragment",
-    "//a@b/Login#",
-    ["/a@b/login", "/login", "//a@b/login"],
+    "a user and a host with backslashes",
+    "/\\a@b\\login#x",
+    ["/\\a@b\\login", "/login", "/a@b/login", "//a@b/login"],
   ],
-  ["the same without a fragment, where it is a path", "//a@b/login", ["/a@b/login", "//a@b/login"]],
-  ["the same with backslashes", "/\\a@b\\login#x", ["/\\a@b\\login", "/login", "/a@b/login", "//a@b/login"]],
   ["the absolute form with a host that ends in a path", "http://h%66iles/x", ["/x", "/files/x"]],
-  ["a host that is none, for which that parser throws", "//a@[b/x#", ["/a@[b/x", "//a@[b/x"]],
+  ["an invalid host, for which the URL parser throws", "//a@[b/x#", ["/a@[b/x", "//a@[b/x"]],
   ["dot segments, which file servers resolve", "/a/./b/../c/", ["/a/./b/../c", "/a/c"]],
   ["dot segments at the end and beyond the root", "/../../a/..", ["/../../a/..", "/"]],
   ["encoded dots and slashes", "/a%2fb/%2E%2e%2Fc", ["/a%2fb/..%2fc", "/a/c"]],
-  ["an encoded percent sign, which is no slash", "/a%252fb", ["/a%2fb"]],
+  ["an encoded percent sign, which is not a slash", "/a%252fb", ["/a%2fb"]],
   ["an encoded backslash, which is a slash on Windows", "/a%5c..%5Cb", ["/a\\..\\b", "/b"]],
-  ["the absolute form with a port that is none", "http://u:p@h:1x/x#", ["/x", "/:1x/x"]],
-  ["the same without a scheme", "//u@h:zz/Login#x", ["/u@h:zz/login", "/:zz/login", "//u@h:zz/login"]],
-  ["the absolute form with an address of IPv6", "http://[::1]:80/x", ["/x"]],
-  ["dots that are a name", "/.well-known/...", ["/.well-known/..."]],
+  ["the absolute form with an invalid port", "http://u:p@h:1x/x#", ["/x", "/:1x/x"]],
+  ["an invalid port without a scheme", "//u@h:zz/Login#x", ["/u@h:zz/login", "/:zz/login", "//u@h:zz/login"]],
+  ["the absolute form with an IPv6 address", "http://[::1]:80/x", ["/x"]],
+  ["names that contain dots", "/.well-known/...", ["/.well-known/..."]],
   ["the asterisk form", "*", ["/*"]],
   ["nothing", "", ["/"]],
 ])("reads %s", (_name, target, readings) => {
   expect(pathReadings(target)).toEqual(readings)
 })
 
-test("reads a long target of nothing but one odd part", () => {
+test("reads a long target that repeats one unusual part", () => {
   for (const part of ["/", "\\", ";", "%", "%41", "/%", "//;\\", "/.", "/..", "%2f", "@", "//a@b#"]) {
     expect(pathReadings(`/${part.repeat(20_000)}`).length).toBeGreaterThan(0)
   }
 })
 
-test("has Node warn of nothing that a client sends", async () => {
+test("triggers no Node warning, whatever the client sends", async () => {
   const warnings: Error[] = []
   const listener = (warning: Error) => void warnings.push(warning)
   process.on("warning", listener)
@@ -116,7 +120,7 @@ function normalizedByExceptions(path: string): string {
 
 const escaped = (byte: number): string => `%${byte.toString(16).padStart(2, "0")}`
 
-test("decodes every sequence of two bytes that is well-formed, and no other", () => {
+test("decodes every well-formed sequence of two bytes and no other", () => {
   for (let first = 0; first < 256; first += 1) {
     for (let second = 0; second < 256; second += first < 0xc0 ? 15 : 1) {
       const path = `/${escaped(first)}${escaped(second)}`
@@ -125,7 +129,7 @@ test("decodes every sequence of two bytes that is well-formed, and no other", ()
   }
 })
 
-test("decodes longer sequences at the borders of what is well-formed, and none beyond", () => {
+test("decodes longer sequences up to the limits of well-formed UTF-8", () => {
   const seconds = [0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0]
   const tails = [0x7f, 0x80, 0xbf, 0xc0].map(escaped)
   for (let first = 0xe0; first < 256; first += 1) {
@@ -138,7 +142,7 @@ test("decodes longer sequences at the borders of what is well-formed, and none b
   }
 })
 
-test("decodes any mixture of escapes, broken ones and letters as decodeURIComponent does, or not at all", () => {
+test("decodes a segment as decodeURIComponent does, or leaves it unchanged if it is malformed", () => {
   const parts = ["/", "%", "%4", "%41", "%2F", "%25", "%c3", "%A9", "%e2%84%aa", "%F0%9f%98%80", "%ed%a0%80"]
   const part = fc.oneof(
     fc.constantFrom(...parts, "é", "\ud800", "ΑΣ", "İ", "."),
@@ -153,7 +157,7 @@ test("decodes any mixture of escapes, broken ones and letters as decodeURICompon
   )
 })
 
-test("throws no exception inside, however many segments are malformed", () => {
+test("throws no internal exception, however many segments are malformed", () => {
   let thrown = 0
   const decodeStrictly = globalThis.decodeURIComponent
   globalThis.decodeURIComponent = (text) => {
@@ -174,7 +178,7 @@ test("throws no exception inside, however many segments are malformed", () => {
   expect(thrown).toBe(0)
 })
 
-test("decodes a segment once, however often it comes and in however many readings", () => {
+test("decodes equal segments once, even in several readings of a path", () => {
   let calls = 0
   const decode = globalThis.decodeURIComponent
   globalThis.decodeURIComponent = (text) => {

@@ -4,7 +4,7 @@ import { InvalidRuleError } from "../../ground/errors.ts"
 import { compileValueList } from "./value-list.ts"
 
 describe("a list of values", () => {
-  it("names what is equal to an entry, and nothing else", () => {
+  it("contains only values that are equal to an entry", () => {
     const listed = compileValueList("user_id", ["7", "Ann", "10.0.0.0/8"])
     expect(["7", "Ann", "10.0.0.0/8"].map(listed)).toEqual([true, true, true])
     expect(["07", "ann", "10.0.0.1", "", "__proto__"].map(listed)).toEqual([
@@ -18,7 +18,7 @@ describe("a list of values", () => {
   })
 })
 
-it("a list for the field method names methods in any case", () => {
+it("a list for the field method ignores the case of methods", () => {
   const listed = compileValueList("method", ["post", "DELETE"])
   expect(["POST", "DELETE", "GET"].map(listed)).toEqual([true, true, false])
 })
@@ -43,12 +43,12 @@ describe("a list for the field ip", () => {
     ["2001:db8:1::7", true],
     ["2001:db8:1::8", false],
     ["not an address", false],
-  ])("names %j: %j", (address, expected) => {
+  ])("contains %j: %j", (address, expected) => {
     expect(listed(address)).toBe(expected)
   })
 
   it.each(["10.0.0.0/33", "127.1", "010.0.0.1", "example.com", ""])(
-    "refuses %j, which is no address",
+    "rejects %j, which is not an address",
     (entry) => {
       expect(() => compileValueList("ip", ["10.0.0.0/8", entry])).toThrow(InvalidRuleError)
       const message = `${JSON.stringify(entry)} is not an address`

@@ -57,7 +57,7 @@ test.each([
   expect(fieldMistake(text)).toEqual({ noun, accepted })
 })
 
-test("only the names of header fields are the same in any case", () => {
+test("only header names are case-insensitive", () => {
   expect(canonicalField("header:X-API-Key")).toBe("header:x-api-key")
   expect(canonicalField("query:Page")).toBe("query:Page")
   expect(canonicalField("userId")).toBe("userId")

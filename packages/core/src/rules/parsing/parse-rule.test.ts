@@ -18,8 +18,8 @@ function wrong(rule: Record<string, unknown>): string[] {
   return problems.map(({ path, message, accepted }) => `${path}: ${message}; ${accepted}`)
 }
 
-describe("a right rule", () => {
-  test("has every default filled in", () => {
+describe("a valid rule", () => {
+  test("gets every default", () => {
     expect(parsed({})).toEqual({
       name: "service-1m",
       limit: 5,
@@ -37,7 +37,7 @@ describe("a right rule", () => {
     })
   })
 
-  test("keeps what it says", () => {
+  test("keeps every option that it sets", () => {
     const rule = {
       name: "login",
       limit: 10,
@@ -68,12 +68,12 @@ describe("a right rule", () => {
     })
   })
 
-  test("remembers refusals for its window unless its penalty says for how long", () => {
+  test("counts refusals within its window and applies the penalty for the configured time", () => {
     const { penalty } = parsed({ field: "ip", window: "2 minutes", penalty: { refusals: 5, for: "1 hour" } })
     expect(penalty).toEqual({ refusals: 5, withinMs: 120_000, forMs: 3_600_000 })
   })
 
-  test("may say false where nothing is refused, since that is what it is", () => {
+  test("may set countRejected to false for an algorithm that refuses nothing", () => {
     expect(parsed({ algorithm: "leaky-bucket", countRejected: false }).countRejected).toBe(false)
     expect(parsed({ algorithm: "leaky-bucket", throttle: "hard", countRejected: true }).countRejected).toBe(
       true,
@@ -91,7 +91,7 @@ describe("a right rule", () => {
     expect(parsed(rule)).toMatchObject({ name, fields })
   })
 
-  test("may have a function for its limit, which is neither called nor compared", () => {
+  test("may have a function as its limit, which is not called during validation", () => {
     const limit = () => {
       throw new Error("not now")
     }
@@ -106,7 +106,7 @@ describe("a right rule", () => {
     expect(parsed(rule).limit).toBe(rule.limit)
   })
 
-  test("may list addresses and ranges for ip, and any texts for another field", () => {
+  test("may list addresses and ranges for ip, and any strings for another field", () => {
     const allow = ["192.0.2.7", "10.0.0.0/8", "2001:db8::1", "2001:db8::/32", "::ffff:10.0.0.1"]
     expect(parsed({ field: "ip", allow, deny: ["0.0.0.0/0"] })).toMatchObject({ allow, deny: ["0.0.0.0/0"] })
     expect(parsed({ field: ["user_id"], deny: ["alice", "10.0.0.0/99"] }).deny).toEqual([
@@ -115,13 +115,13 @@ describe("a right rule", () => {
     ])
   })
 
-  test("takes undefined for absent", () => {
+  test("treats undefined as absent", () => {
     expect(parsed(Object.fromEntries(RULE_MEMBERS.slice(3).map((name) => [name, undefined]))).name).toBe(
       "service-1m",
     )
   })
 
-  test("does not change when what it was made of does", () => {
+  test("does not change when the input object is changed later", () => {
     const match = { methods: ["GET"], fields: { plan: ["free"] } }
     const rule = { field: "ip", allow: ["192.0.2.7"], match }
     const result = parsed(rule)
@@ -143,7 +143,7 @@ test("a number that is wrong for two reasons is one problem", () => {
   expect(wrong({ allow: [5, 5] })).toHaveLength(2)
 })
 
-describe("a wrong rule", () => {
+describe("an invalid rule", () => {
   const FUNCTION =
     "a positive whole number up to 9007199254740991, or a function that returns one for a request"
 
@@ -174,14 +174,14 @@ describe("a wrong rule", () => {
     expect(wrong(rule)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)])
   })
 
-  test("with an unknown member is refused with the name that was probably meant, or else those of all", () => {
+  test("with an unknown member is rejected with the closest known name, or with a list of all names", () => {
     expect(wrong({ max: 5 })).toEqual([`max: "max" is not a member of a rule; ${RULE_MEMBERS.join(", ")}`])
     expect(wrong({ on_missing: "deny" })).toEqual([
       'on_missing: "on_missing" is not a member of a rule; did you mean "onMissing"?; undefined',
     ])
   })
 
-  test("has all its problems told at once, those between right members too", () => {
+  test("reports all problems at once, including conflicts between valid members", () => {
     expect(
       wrong({ name: "", window: "soon", cost: 7, align: "epoch", deny: ["x"] }).map(
         (text) => text.split(":")[0],
@@ -189,7 +189,7 @@ describe("a wrong rule", () => {
     ).toEqual(["name", "window", "cost", "align", "deny"])
   })
 
-  test("is not told what follows from a member that is wrong itself", () => {
+  test("does not report problems that follow from another invalid member", () => {
     expect(
       wrong({ algorithm: "gcra", align: "epoch", buckets: 7, burst: 7, refill: "periodic" }),
     ).toHaveLength(1)
@@ -208,7 +208,7 @@ describe("a wrong rule", () => {
     })
   })
 
-  test("with a key __proto__ is refused, not made a rule for all", () => {
+  test("with a key __proto__ is rejected and does not change the prototype of objects", () => {
     const rule = JSON.parse('{"match":{"fields":{"__proto__":["free"]}},"__proto__":{"shadow":true}}')
     expect(wrong(rule).map((text) => text.split(":")[0])).toEqual(["match.fields.__proto__", "__proto__"])
     expect(({} as Record<string, unknown>).shadow).toBeUndefined()
@@ -218,7 +218,7 @@ describe("a wrong rule", () => {
 describe("a list of rules", () => {
   const minute = { limit: 5, window: "1m" }
 
-  test("yields the good ones, in order, beside what is wrong with the others", () => {
+  test("returns the valid rules in order, and the problems of the others", () => {
     const { rules, problems } = parseRules([minute, { limit: 5 }, { ...minute, field: "ip" }], "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m", "ip-1m"])
     expect(problems.map(({ path }) => path)).toEqual(["rules[1].window"])
@@ -240,7 +240,7 @@ describe("a list of rules", () => {
       [minute, { limit: 9, window: "1h", name: "service-1m" }],
       '"service-1m" is already the name of rule [0]',
     ],
-  ])("with one name twice sets the later one aside", (value, message) => {
+  ])("with a duplicate name drops the later rule", (value, message) => {
     const { rules, problems } = parseRules(value, "rules")
     expect(rules).toHaveLength(1)
     expect(rules[0]?.limit).toBe(5)
@@ -254,26 +254,26 @@ describe("a list of rules", () => {
     ])
   })
 
-  test("has a problem where it has a hole", () => {
+  test("reports a missing entry as a problem", () => {
     // biome-ignore lint/suspicious/noSparseArray: a line that was deleted by half leaves one
     const { rules, problems } = parseRules([, minute], "rules")
     expect(rules.map(({ name }) => name)).toEqual(["service-1m"])
     expect(problems).toMatchObject([{ path: "rules[0]", message: "is missing" }])
   })
 
-  test("says nothing of the names of rules whose name or field is wrong", () => {
+  test("does not report the names of rules whose name or field is invalid", () => {
     const { problems } = parseRules([minute, { ...minute, field: "IP" }, { ...minute, name: "" }], "rules")
     expect(problems.map(({ path }) => path)).toEqual(["rules[1].field", "rules[2].name"])
   })
 
-  test.each([null, undefined, {}, "rules", 5])("%s is not one", (value) => {
+  test.each([null, undefined, {}, "rules", 5])("%s is not a list of rules", (value) => {
     expect(parseRules(value, "rules")).toMatchObject({
       rules: [],
       problems: [{ path: "rules", accepted: "a list of rules" }],
     })
   })
 
-  test("is required to be right: the error has every problem", () => {
+  test("throws one error with every problem if validity is required", () => {
     expect(requireRules([{ ...minute, field: "ip" }], "rules")).toHaveLength(1)
     const caught = expect.objectContaining({
       code: "SLUICE_INVALID_RULE",
@@ -295,7 +295,7 @@ describe("a list of rules", () => {
   })
 })
 
-describe("rules that were checked before", () => {
+describe("rules that have been validated before", () => {
   const document = {
     rules: [
       { limit: 5, window: "1m" },
@@ -303,7 +303,7 @@ describe("rules that were checked before", () => {
     ],
   }
 
-  test("are good again, with the names that they have or that are made for them", () => {
+  test("are valid again, with their given or default names", () => {
     const { rules, problems } = parseRules(parseRuleDocument(document), "rules")
     expect(problems).toEqual([])
     expect(rules.map(({ name, limit, windowMs }) => [name, limit, windowMs])).toEqual([
@@ -312,13 +312,13 @@ describe("rules that were checked before", () => {
     ])
   })
 
-  test("cannot be changed into wrong ones, and copies of them are checked anew", () => {
+  test("cannot be changed into invalid ones, and copies of them are validated again", () => {
     const [rule] = parseRuleDocument(document)
     expect(() => Object.assign(rule as object, { limit: -1 })).toThrow(TypeError)
     expect(parseRules([{ ...rule, limit: -1 }], "rules").problems).toMatchObject([{ path: "rules[0].limit" }])
   })
 
-  test("still need names of their own", () => {
+  test("still need unique names", () => {
     const [rule] = parseRuleDocument(document)
     expect(parseRules([rule, rule], "rules").problems).toMatchObject([
       { path: "rules[1].name", message: '"service-1m", the default name, is already the name of rule [0]' },

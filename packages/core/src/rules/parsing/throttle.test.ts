@@ -44,17 +44,17 @@ describe("a throttle", () => {
       { kind: "queue", maxWaiting: 1, maxWaitMs: 2 ** 31 - 1 },
       { kind: "queue", maxWaiting: 1, maxWaitMs: 2 ** 31 - 1 },
     ],
-  ])("%j is %j", (throttle, expected) => {
+  ])("%j becomes %j", (throttle, expected) => {
     expect(parsed({ throttle }).throttle).toStrictEqual(expected)
   })
 
-  test("of a leaky bucket is a queue by default, and hard when it says so", () => {
+  test("of a leaky bucket is a queue by default, and hard if the rule says so", () => {
     const rule = { algorithm: "leaky-bucket" }
     expect(parsed(rule).throttle).toEqual({ kind: "queue", maxWaiting: 0, maxWaitMs: 10_000 })
     expect(parsed({ ...rule, throttle: "hard" }).throttle).toEqual({ kind: "hard" })
   })
 
-  test("of a leaky bucket has no line in front of the bucket, unless it says so", () => {
+  test("of a leaky bucket has no extra waiting line by default", () => {
     const rule = { algorithm: "leaky-bucket" }
     for (const maxWaiting of [undefined, 0, 3]) {
       const { throttle } = parsed({ ...rule, throttle: { kind: "queue", maxWaiting } })
@@ -62,7 +62,7 @@ describe("a throttle", () => {
     }
   })
 
-  test("without a line is an error for any other algorithm, in documents too", () => {
+  test("with maxWaiting 0 is rejected for any other algorithm, also in documents", () => {
     const accepted = `${UNITS}, throttle "hard", or algorithm "leaky-bucket"`
     const message = (algorithm: string) =>
       `0 lets no request wait with algorithm "${algorithm}", so every request that does not fit would be refused`
@@ -78,7 +78,7 @@ describe("a throttle", () => {
     expect(parseRuleDocument({ rules: [{ ...stored, algorithm: "leaky-bucket" }] })).toHaveLength(1)
   })
 
-  test("in a document is in snake_case", () => {
+  test("in a document uses snake_case", () => {
     const throttle = { kind: "queue", max_waiting: 7, max_wait_ms: 50 }
     expect(parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle }] })).toEqual([
       { field: "service", limit: 5, window: "1m", throttle: { kind: "queue", maxWaiting: 7, maxWaitMs: 50 } },
@@ -139,7 +139,7 @@ describe("a throttle", () => {
     )
   })
 
-  test("that is wrong says nothing of what depends on it, and hides no other mistake", () => {
+  test("that is invalid does not cause follow-up problems and does not hide other problems", () => {
     expect(wrong({ throttle: { kind: "soft" }, cost: 501 })).toHaveLength(1)
     expect(wrong({ throttle: { kind: "elastic", ceiling: 3 }, cost: 501 })).toHaveLength(1)
     expect(wrong({ algorithm: "fixed-window", buckets: 60, window: 59 })).toEqual([
@@ -165,11 +165,11 @@ describe("an algorithm's own members", () => {
       { burst: 1, refill: "periodic" },
     ],
     [{ algorithm: "leaky-bucket", burst: 9_000, cost: 9_000 }, { burst: 9_000 }],
-  ])("%j has %j", (rule, expected) => {
+  ])("%j is parsed to %j", (rule, expected) => {
     expect(parsed(rule)).toMatchObject(expected)
   })
 
-  test("are absent where the rule does not give them", () => {
+  test("are absent if the rule does not set them", () => {
     for (const algorithm of [
       "sliding-window",
       "token-bucket",
@@ -201,7 +201,7 @@ describe("an algorithm's own members", () => {
     "token-bucket",
     "leaky-bucket",
   ] as const
-  test.each(algorithms)("of %s are used, and all others are refused", (algorithm) => {
+  test.each(algorithms)("of %s are accepted, and all others are rejected", (algorithm) => {
     for (const [member, used] of Object.entries(users)) {
       const rule = { algorithm, [member]: value[member as keyof typeof value] }
       if ((used as readonly string[]).includes(algorithm)) parsed(rule)
@@ -282,7 +282,7 @@ describe("an algorithm's own members", () => {
       ...{ limit: () => 7, algorithm: "token-bucket", burst: 9, cost: 900 },
       throttle: { kind: "soft", percent: 0.001 },
     },
-  ])("%j is at the edge, and right", (rule) => {
+  ])("%j is accepted as a boundary case", (rule) => {
     parsed(rule)
   })
 })

@@ -20,7 +20,7 @@ describe("a percentage of a limit", () => {
     expect(percentOf(limit, percent)).toBe(units)
   })
 
-  it("is rounded down from the decimals that are written, at any number of them", () => {
+  it("is rounded down exactly, with any number of decimal places", () => {
     const places = fc.integer({ min: 0, max: 6 })
     fc.assert(
       fc.property(
@@ -36,7 +36,7 @@ describe("a percentage of a limit", () => {
     )
   })
 
-  it("has a smallest that yields a unit", () => {
+  it("has a smallest value that results in one unit", () => {
     const limit = fc.oneof(
       fc.integer({ min: 1, max: 1_000 }),
       fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
@@ -53,7 +53,7 @@ describe("a percentage of a limit", () => {
   })
 })
 
-test("the most units are what times seconds, or else milliseconds, is below 2^53; of a log 1,000", () => {
+test("limits the units so that units times the window stay below 2^53, and a log to 1,000", () => {
   expect(mostUnits("sliding-window", 60_000)).toBe(150_119_987_579_016)
   expect(mostUnits("token-bucket", 1_500)).toBe(6_004_799_503_160)
   expect(mostUnits("sliding-log", 60_000)).toBe(1_000)

@@ -14,7 +14,7 @@ const told = (values: unknown[], service: string) =>
     .rulesOf(service)
     .problems.map(({ path, message }) => `${path}: ${message}`)
 
-test("a service has its own document, else the one that names no service, else no rules", () => {
+test("a service uses its own document, otherwise the one without service_id, otherwise it has no rules", () => {
   const several = [{ service_id: "a", rules: [rule] }, { rules: { ...rule, limit: 9 } }]
   expect(limits(several, "a")).toEqual([5])
   expect(limits(several, "b")).toEqual([9])
@@ -26,20 +26,20 @@ test("a service has its own document, else the one that names no service, else n
   expect(documentsOf(named).rulesOf("b")).toEqual({ rules: [], problems: [] })
 })
 
-test("a single document for another service is a problem, since nothing would be limited", () => {
+test("a single document for another service is a problem, because the service would have no limits", () => {
   expect(told([{ service_id: "a", rules: [rule] }], "b")).toEqual([
     'service_id: "a" is not the service "b", which therefore has no rules',
   ])
 })
 
-test("problems of a document are told to its service alone, with the place where they are", () => {
+test("problems of a document are reported only to its service, with their place", () => {
   const values = [{ service_id: "a", rules: [{ ...rule, limit: 0 }] }, { rules: [rule, { limit: 5 }] }]
   expect(told(values, "a")).toEqual(['service "a" rules[0].limit: 0 is not a limit'])
   expect(told(values, "b")).toEqual(["[1].rules[1].window: is missing, but limit is given"])
   expect(told([{ rules: [{ ...rule, limit: 0 }] }], "a")).toEqual(["rules[0].limit: 0 is not a limit"])
 })
 
-test("a document of which it is not known whose it is gives no rules and is told to every service", () => {
+test("a document whose service is unknown gives no rules and is reported to every service", () => {
   const values = [5, { service_id: [], rules: [rule] }, { service_id: "a", rules: [rule] }]
   const problems = ["[0]: 5 is not a rule document", "[1].service_id: [] is not a service id"]
   expect(told(values, "a")).toEqual(problems)
@@ -51,7 +51,7 @@ test("a document of which it is not known whose it is gives no rules and is told
   ])
 })
 
-test("a second document for a service is a problem of that service alone", () => {
+test("a second document for a service is reported only to that service", () => {
   const values = [
     { rules: [rule] },
     { service_id: "a", rules: [rule] },

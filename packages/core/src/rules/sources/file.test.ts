@@ -51,7 +51,7 @@ function open(options?: FileRulesOptions, path = file) {
 }
 
 describe("loading", () => {
-  test("takes a file of 1 MiB, and none that is larger, where no size is given", async () => {
+  test("reads a file of 1 MiB and rejects a larger one by default", async () => {
     const { source, limits } = open()
     const padded = (bytes: number) => `${text(5)}#`.padEnd(bytes, "-")
     writeFileSync(file, padded(2 ** 20))
@@ -74,7 +74,7 @@ describe("loading", () => {
     expect((await fileRules(pathToFileURL(join(folder, name))).load("a")).rules).toHaveLength(1)
   })
 
-  test("a name that ends in .json is JSON and nothing more", async () => {
+  test("parses a name that ends in .json strictly as JSON", async () => {
     const path = join(folder, "rules.json")
     writeFileSync(path, '{\n  "rules": [\n    { limit: 5 }\n  ]\n}')
     await expect(fileRules(path).load("a")).rejects.toThrow(
@@ -86,7 +86,7 @@ describe("loading", () => {
     ])
   })
 
-  test("sees a change at the next load, even when nobody watches", async () => {
+  test("notices a change at the next load, even without a watcher", async () => {
     const { limits } = open()
     writeFileSync(file, text(5))
     expect(await limits()).toEqual([5])
@@ -94,7 +94,7 @@ describe("loading", () => {
     expect(await limits()).toEqual([50])
   })
 
-  test("reads the file once for all who ask, and not again while it has not changed", async () => {
+  test("reads the file once for all concurrent loads, and not again until it changes", async () => {
     writeFileSync(file, text(5))
     const { source } = open()
     const [a, b] = await Promise.all([source.load("a"), source.load("b")])
@@ -105,7 +105,7 @@ describe("loading", () => {
     expect((await source.load("a")).rules).toBe(a.rules)
   })
 
-  test("sees what was written right before a fresh load, though the file system's clock has not ticked since the last", async () => {
+  test("a fresh load sees the latest write even if the file's modification time has not changed", async () => {
     const { source } = open()
     const write = (limit: number) => writeFileSync(file, `service_id: a\n${text(limit)}`)
     expect.assertions(200)
@@ -119,7 +119,7 @@ describe("loading", () => {
     }
   })
 
-  test("reads again for fresh loads that begin while it is being read, once for all of them", async () => {
+  test("fresh loads that start during a read share one further read", async () => {
     writeFileSync(file, text(5))
     const { source, limits } = open()
     await limits()
@@ -138,7 +138,7 @@ describe("loading", () => {
     expect(b?.rules).toBe(a?.rules)
   })
 
-  test("rejects with an error that has a code, the file and the cause, and reads it once it is there", async () => {
+  test("rejects a missing file with a code, the path and the cause, and reads it once it exists", async () => {
     const { source, limits } = open()
     const error = await source.load("a").catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(RuleSourceError)
@@ -158,12 +158,12 @@ describe("loading", () => {
     expect(inspect(error).split(mistake)).toHaveLength(2)
   })
 
-  test("names whatever else keeps it from the file", async () => {
+  test("names any other reason why the file cannot be read", async () => {
     symlinkSync(file, file)
     await expect(open().limits()).rejects.toThrow(/cannot be read: ELOOP/)
   })
 
-  test("is not begun when the signal is aborted already", async () => {
+  test("does not start if the signal is already aborted", async () => {
     writeFileSync(file, text(5))
     const load = open().source.load("a", { signal: AbortSignal.abort(new Error("no more")) })
     await expect(load).rejects.toThrow("no more")
@@ -184,7 +184,7 @@ describe("watching", () => {
     ],
     ["appended to", () => appendFileSync(file, "  - { limit: 6, window: 1h }\n")],
     [
-      "replaced, as editors do",
+      "replaced as editors do it",
       () => {
         writeFileSync(join(folder, "rules.yaml~"), text(6))
         renameSync(join(folder, "rules.yaml~"), file)
@@ -200,7 +200,7 @@ describe("watching", () => {
     expect((await limits()).at(-1)).toBe(6)
   })
 
-  test("a link that is turned to another folder, as Kubernetes does, is followed", async () => {
+  test("follows a link that is switched to another folder, as Kubernetes does", async () => {
     for (const [name, limit] of [
       ["v1", 5],
       ["v2", 6],
@@ -219,7 +219,7 @@ describe("watching", () => {
     expect(await limits()).toEqual([6])
   })
 
-  test("a file that goes bad is told, and again when it is good", async () => {
+  test("reports when a file becomes invalid, and again when it is valid", async () => {
     writeFileSync(file, text(5))
     const { limits, nextChange } = open(never)
     expect(await limits()).toEqual([5])
@@ -233,7 +233,7 @@ describe("watching", () => {
     expect(await limits()).toEqual([6])
   })
 
-  test("a file in a folder that is not there yet is found by polling", async () => {
+  test("finds a file by polling if its folder does not exist yet", async () => {
     const later = join(folder, "later")
     const { limits, nextChange } = open({ pollMs: 5 }, join(later, "rules.yaml"))
     const changed = nextChange()
@@ -244,7 +244,7 @@ describe("watching", () => {
     expect(await limits()).toEqual([6])
   })
 
-  test("every listener hears of a change, and one that stopped of none", async () => {
+  test("notifies every listener of a change, except one that has stopped", async () => {
     writeFileSync(file, text(5))
     const { source, limits } = open(never)
     let heard = 0
@@ -264,7 +264,7 @@ describe("watching", () => {
     expect(heard).toBe(1)
   })
 
-  test("two texts of one length are told apart however quickly they follow each other", async () => {
+  test("notices a change between texts of the same length, even if they follow each other quickly", async () => {
     const { source, limits, nextChange } = open(never)
     for (let round = 0; round < 8; round++) {
       writeFileSync(file, text(5))
@@ -277,7 +277,7 @@ describe("watching", () => {
     }
   })
 
-  test("a change that somebody's load sees first is told to all", async () => {
+  test("notifies all listeners of a change that a load notices first", async () => {
     writeFileSync(file, text(5))
     const { source, limits } = open(never)
     await limits()
@@ -288,7 +288,7 @@ describe("watching", () => {
     expect(heard).toBe(1)
   })
 
-  test("a file that is written without a change, or beside others that change, is not told", async () => {
+  test("does not report a write without a change, or a change of another file in the folder", async () => {
     writeFileSync(file, text(5))
     const { source, limits, nextChange } = open(never)
     await limits()
@@ -305,7 +305,7 @@ describe("watching", () => {
     expect(heard).toBe(1)
   })
 
-  test("holds no process", () => {
+  test("does not keep the process alive", () => {
     writeFileSync(file, text(5))
     const script = `
       import { fileRules } from ${JSON.stringify(new URL("./file.ts", import.meta.url).href)}
@@ -321,7 +321,7 @@ describe("watching", () => {
     expect(child).toMatchObject({ stdout: "watching\n", status: 0, signal: null })
   })
 
-  test("closing stops all listeners, and a source that is closed can still be loaded", async () => {
+  test("closing stops all listeners, but a closed source can still be loaded", async () => {
     writeFileSync(file, text(5))
     const { source, limits } = open(never)
     await limits()

@@ -41,14 +41,14 @@ extra: 1
   ])
 })
 
-test("a missing member has the place of what it is missing in", async () => {
+test("a missing member has the place of the object that lacks it", async () => {
   expect(await places("service_id: a\nrules:\n  - rate:\n      unit: minute\n")).toEqual([
     "3:5 rules[0].rate.requests_per_unit | rate",
   ])
   expect(await places("service_id: a\n")).toEqual(["1:1 rules | service_id"])
 })
 
-test("problems of JSON have places too, also on one line and with tabs", async () => {
+test("problems of JSON have places too, even on one line or with tabs", async () => {
   const text = '{\n\t"service_id": "a",\n\t"rules": [\n\t\t{ "limit": 1.5, "window": "1m" } ] }'
   expect(await places(text, "json")).toEqual(['4:5 rules[0].limit | "limit"'])
   expect(await places(text)).toEqual(['4:5 rules[0].limit | "limit"'])
@@ -57,7 +57,7 @@ test("problems of JSON have places too, also on one line and with tabs", async (
   ])
 })
 
-test("a problem behind an alias has the place of what the alias stands for", async () => {
+test("a problem behind an alias has the place of the value that the alias refers to", async () => {
   const text = "service_id: a\nrules:\n  - &one { limit: 0, window: 1m, name: x }\n  - *one\n"
   expect(await places(text)).toEqual([
     "3:12 rules[0].limit | limit",
@@ -66,7 +66,7 @@ test("a problem behind an alias has the place of what the alias stands for", asy
   ])
 })
 
-test("several documents and lists of them are told apart by service or index", async () => {
+test("several documents and lists of documents are identified by service or index", async () => {
   const text = `service_id: a
 rules: 5
 ---
@@ -88,7 +88,7 @@ rules: 5
   ])
 })
 
-test("a value that is no document has a place", async () => {
+test("a value that is not a document has a place", async () => {
   expect(await places("5")).toEqual(["1:1  | 5"])
   expect((await places("- rules: []\n- 5\n- null\n- []\n")).map((place) => place.split(" ")[0])).toEqual([
     "2:3",
@@ -97,7 +97,7 @@ test("a value that is no document has a place", async () => {
   ])
 })
 
-test("a text that cannot be read is one problem, with its place where there is one", async () => {
+test("a text that cannot be parsed is one problem, with its place if it is known", async () => {
   const one = async (text: string, format: "yaml" | "json" = "yaml") => {
     const { documents, problems } = await readRuleFile(text, format)
     expect([documents.length, problems.length]).toEqual([0, 1])
@@ -128,7 +128,7 @@ test("a text that cannot be read is one problem, with its place where there is o
   expect((await one("# nothing but this\n"))?.message).toBe("is empty")
 })
 
-test("what is nested deeper than 32 levels is refused, however deep, before it takes the stack", async () => {
+test("rejects nesting deeper than 32 levels before it can overflow the stack", async () => {
   const nested = (open: string, close: string, levels: number) =>
     `${open.repeat(levels)}${close.repeat(levels)}`
   const first = async (text: string, format: "yaml" | "json") =>
@@ -152,7 +152,7 @@ test("what is nested deeper than 32 levels is refused, however deep, before it t
   }
 })
 
-test("an object in YAML with more than a thousand members is refused where it begins; lists may be longer", async () => {
+test("rejects a YAML object with more than 1,000 members at its start, but accepts longer lists", async () => {
   const entries = (count: number, more = "") =>
     Array.from({ length: count }, (_, index) => `n${index}${more}`)
   const problemsOf = async (text: string) =>
@@ -171,12 +171,12 @@ test("an object in YAML with more than a thousand members is refused where it be
   }
 })
 
-test("a byte order mark is no part of a file", async () => {
+test("ignores a byte order mark", async () => {
   expect(await readRuleFile('\ufeff{"rules":[]}', "json")).toEqual(await readRuleFile('{"rules":[]}', "json"))
   expect(await readRuleFile("\ufeffrules: 5\n", "yaml")).toEqual(await readRuleFile("rules: 5\n", "yaml"))
 })
 
-test("what is no text and no format is a mistake of who calls", async () => {
+test("rejects a text that is not a string and an unknown format as invalid options", async () => {
   await expect(readRuleFile(undefined as never, "jsno" as never)).rejects.toMatchObject({
     code: "SLUICE_INVALID_OPTION",
     problems: [
@@ -186,7 +186,7 @@ test("what is no text and no format is a mistake of who calls", async () => {
   })
 })
 
-test("names of members that are no texts are refused or not known", async () => {
+test("rejects member names that are not strings, or reports them as unknown", async () => {
   for (const text of ["? { a: b }\n: 1\n", "? - a\n: 1\n", "{ [a]: 1 }", "a: &a b\n*a : 1\n"]) {
     expect((await readRuleFile(text, "yaml")).problems).toEqual([
       {
@@ -200,7 +200,7 @@ test("names of members that are no texts are refused or not known", async () => 
   expect(await places("rules: []\nnull: 5\n1: 6\n")).toEqual(['2:1 [""] | null', "3:1 1 | 1"])
 })
 
-test("a name that is longer than a problem shows has its place too", async () => {
+test("finds the place of a name that is too long to be shown in full", async () => {
   const text = `{"rules":[],\n "${"k".repeat(3_000)}":1, "\u202e":2}`
   expect((await readRuleFile(text, "json")).problems.map(({ line, column }) => [line, column])).toEqual([
     [2, 2],
@@ -208,7 +208,7 @@ test("a name that is longer than a problem shows has its place too", async () =>
   ])
 })
 
-test("documents have their services, versions, good rules and places", async () => {
+test("returns each document's service, version, valid rules and place", async () => {
   const text = "# two\n- service_id: 7\n  version: 3\n  rules: [{ limit: 5, window: 1m }, 9]\n- rules: []\n"
   expect((await readRuleFile(text, "yaml")).documents).toEqual([
     { service: "7", version: 3, rules: [{ limit: 5, window: "1m" }], line: 2, column: 3 },
@@ -230,7 +230,7 @@ test("a rule without a field has a note with its place", async () => {
   ])
 })
 
-test("forty thousand problems find their places in a few seconds", async () => {
+test("finds the places of forty thousand problems in a few seconds", async () => {
   const names = Array.from({ length: 20_000 }, (_, index) => `"n ${index}": 1`).join(", ")
   const rules = Array.from({ length: 20_000 }, () => "{}").join(", ")
   const began = performance.now()

@@ -3,7 +3,7 @@ import { InvalidRuleError } from "../../ground/errors.ts"
 import type { Rule } from "../rule.ts"
 import { staticRules } from "./static.ts"
 
-test("has the same rules for every service, and their functions", async () => {
+test("returns the same rules, with their functions, for every service", async () => {
   const limit = () => 5
   const source = staticRules([{ field: "service", limit, window: "1m" }])
   expect(await source.load("a")).toEqual({
@@ -13,14 +13,14 @@ test("has the same rules for every service, and their functions", async () => {
   expect(await source.load("b")).toBe(await source.load("a"))
 })
 
-test("keeps its rules when the list that it was given changes", async () => {
+test("keeps its rules when the list that was passed in changes", async () => {
   const rules: Rule[] = [{ field: "service", limit: 5, window: "1m" }]
   const source = staticRules(rules)
   rules.pop()
   expect((await source.load("a")).rules).toHaveLength(1)
 })
 
-test("throws for wrong rules at once, with every problem", () => {
+test("throws for invalid rules at once, with every problem", () => {
   const wrong = [
     { field: "ip", limit: 0, window: "1m" },
     { field: "ip", limit: 5, window: "soon" },
