@@ -27,7 +27,7 @@ function begin(name: string, sender: Sender): Arrival {
   return arrival
 }
 
-it("ends the oldest request of the connection that has most when too many arrive", async () => {
+it("ends the oldest request of the connection with the most requests when too many are arriving", async () => {
   const [quiet, busy] = [newPeer("192.0.2.1"), newPeer("192.0.2.2")]
   const first = connection(busy)
   begin("quiet", connection(quiet))
@@ -40,7 +40,7 @@ it("ends the oldest request of the connection that has most when too many arrive
   expect(refused).toEqual(["arriving 192.0.2.2"])
 })
 
-it("ends nothing when those that were too many have arrived by the end of the turn", async () => {
+it("ends no request if enough of them have arrived completely by the end of the turn", async () => {
   const sender = connection(newPeer("192.0.2.1"))
   const all = ["a", "b", "c", "d", "e"].map((name) => begin(name, sender))
   for (const arrival of all.slice(0, 3)) arrivals.end(arrival)
@@ -50,7 +50,7 @@ it("ends nothing when those that were too many have arrived by the end of the tu
   expect(sender).toMatchObject({ arriving: 2, peer: { arriving: 2 } })
 })
 
-it("ends the request of a connection that has more than a quarter of the bytes", () => {
+it("ends the request of a connection that holds more than a quarter of the bytes", () => {
   const arrival = begin("large", connection(newPeer("192.0.2.1")))
   expect(arrivals.hold(arrival, 100)).toBe(true)
   expect(arrivals.hold(arrival, 1)).toBe(false)
@@ -58,7 +58,7 @@ it("ends the request of a connection that has more than a quarter of the bytes",
   expect(arrivals.hold(arrival, 1)).toBe(false)
 })
 
-it("ends the request of the peer that has most bytes when all together are too many", () => {
+it("ends the request of the peer with the most bytes when all peers together hold too many", () => {
   const [one, other] = [newPeer("192.0.2.1"), newPeer("192.0.2.2")]
   begin("empty", connection(one))
   const small = begin("small", connection(other))

@@ -15,8 +15,8 @@ beforeEach(() => {
 const room = (calls: number, bytes: number): InFlight =>
   new InFlight(calls, bytes, peers, (...overload) => overloads.push(overload))
 
-describe("the room of a door", () => {
-  it("refuses a call because of its bytes, and says so", () => {
+describe("the capacity of an entrance", () => {
+  it("refuses a call because of its bytes and reports the overload", () => {
     const inFlight = room(100, 1_600)
     new CallPlaces(inFlight, peer).take(undefined, 60)
     // Half of the 1600 bytes are for messages that are not held. A message takes 8 times its length.
@@ -26,14 +26,14 @@ describe("the room of a door", () => {
     expect(overloads).toEqual([["bytes", PEER]])
   })
 
-  it("refuses a call because of the calls in flight, and says so", () => {
+  it("refuses a call because of the calls in flight and reports the overload", () => {
     const inFlight = room(1, 1_600)
     new CallPlaces(inFlight, peer).take(undefined, 1)
     expect(() => new CallPlaces(inFlight, peer).take(undefined, 1)).toThrow("Too many calls are in flight")
     expect(overloads).toEqual([["in-flight", PEER]])
   })
 
-  it("holds the last request of a long batch when an earlier one has left, and has all of its room back", () => {
+  it("a long batch can hold its last request after an earlier one has left, and frees all its capacity", () => {
     const inFlight = room(4, 1_600)
     const batch = new CallPlaces(inFlight, peer)
     const usage = () => [peer.batched, peer.memory, peer.held, peer.heldMemory]

@@ -7,11 +7,11 @@ it.each([
   ["2001:db8::1", "2001:db8::1"],
   ["::ffff:c000:201", "::ffff:c000:201"],
   [undefined, "unknown"],
-])("takes a peer at %s for %s", (remoteAddress, address) => {
+])("treats a peer at %s as %s", (remoteAddress, address) => {
   expect(peerAddress({ remoteAddress })).toBe(address)
 })
 
-it("takes all addresses of an IPv6 /64 for one peer, and each IPv4 address for one", () => {
+it("treats all addresses of an IPv6 /64 as one peer, and each IPv4 address as its own", () => {
   const peers = new Peers()
   expect(peers.of("2001:db8:1:2:3::4")).toBe(peers.of("2001:db8:1:2::5"))
   expect(peers.of("2001:db8:1:2::5").address).toBe("2001:db8:1:2::/64")
@@ -34,7 +34,7 @@ it("keeps a peer until its last connection and its last call have ended", () => 
   expect(peers.of("192.0.2.1")).toEqual(newPeer("192.0.2.1"))
 })
 
-it("does not forget a peer that has connected again when a late call of its predecessor ends", () => {
+it("keeps a peer that has reconnected when a late call of its old connection ends", () => {
   const peers = new Peers()
   const before = peers.of("192.0.2.1")
   peers.forgetIfGone(before)

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { Code, StatusError, shortened } from "./status-error.ts"
 
-it("says nothing that no header field can hold: half a character, or more than some clients take", () => {
+it("contains only what a header field can hold: no half characters, and not more than some clients accept", () => {
   const half = "\ud83d"
   const { message, violations } = shortened(
     new StatusError(Code.INVALID_ARGUMENT, `a ${half} b`, [{ field: half, description: "x".repeat(600) }]),

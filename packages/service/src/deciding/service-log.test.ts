@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { serviceLog } from "./service-log.ts"
 
-it("what is about the store of all services is told of no single one", () => {
+it("adds the service to log lines, except to those about the shared store", () => {
   const told: unknown[] = []
   const tell = (fields: object, message: string): void => void told.push([fields, message])
   const log = serviceLog({ warn: tell, error: tell }, "shop")
@@ -15,6 +15,6 @@ it("what is about the store of all services is told of no single one", () => {
   ])
 })
 
-it("where there is no logger there is none for a service", () => {
+it("is undefined if there is no logger", () => {
   expect(serviceLog(undefined, "shop")).toBeUndefined()
 })

@@ -40,7 +40,7 @@ function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => voi
 }
 
 describe("a call that fails", () => {
-  it("is answered, and takes no room from those after it, where its fault cannot be told of", () => {
+  it("is answered and frees its place even if the fault cannot be reported", () => {
     const { messages, ask } = fail(throwFault, throwFault)
     for (let turn = 0; turn < 2; turn++) expect(ask).toThrow(FAULT)
     expect(messages).toEqual([TOLD, TOLD])
@@ -49,7 +49,7 @@ describe("a call that fails", () => {
   it.each([
     ["at once", throwFault],
     ["later", async () => throwFault()],
-  ])("is answered, and takes no room from those after it, when it fails %s", async (_when, answerBytes) => {
+  ])("is answered and frees its place when it fails %s", async (_when, answerBytes) => {
     const { messages, faults, ask } = fail(answerBytes)
     for (let turn = 1; turn <= 2; turn++) {
       ask()
@@ -59,7 +59,7 @@ describe("a call that fails", () => {
     expect(faults).toEqual([FAULT, FAULT])
   })
 
-  it("says no more than header fields hold", () => {
+  it("shortens its message to what header fields can hold", () => {
     const error = new StatusError(Code.ABORTED, "x".repeat(600))
     const { messages, ask } = fail(() => {
       throw error

@@ -67,13 +67,13 @@ async function open(times: KeepaliveTimes): Promise<Connected> {
 }
 
 describe("keepalive", () => {
-  it("pings a peer again after each answer, and keeps its session", async () => {
+  it("pings a peer again after each reply, and keeps its session", async () => {
     const { client, session } = await open({ pingMs: 1, pongMs: 60_000 })
     for (let pings = 0; pings < 5; pings++) await once(client, "ping")
     expect(session.destroyed).toBe(false)
   })
 
-  it("ends the session of a peer that does not answer", async () => {
+  it("ends the session of a peer that does not reply", async () => {
     const { session, silence } = await open({ pingMs: 50, pongMs: 50 })
     silence()
     await once(session, "close")
@@ -92,7 +92,7 @@ describe("keepalive", () => {
     expect(headers[":status"]).toBe(200)
   })
 
-  it("keeps a session whose answer arrived while this process was busy", async () => {
+  it("keeps a session whose reply arrived while this process was busy", async () => {
     const pongMs = 20
     const { port, opened } = await listen({ pingMs: 1, pongMs })
     const answers = new Int32Array(new SharedArrayBuffer(4))

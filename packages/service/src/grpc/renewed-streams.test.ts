@@ -6,12 +6,12 @@ const session = (state: unknown) => Object.assign(new EventEmitter(), { state })
 
 it.each<{ what: string; state: unknown }>([
   { what: "no state", state: null },
-  { what: "streams that are no Map", state: { streams: [] } },
-])("nothing is done with a session that has $what", ({ state }) => {
+  { what: "streams that are not a Map", state: { streams: [] } },
+])("leaves a session unchanged that has $what", ({ state }) => {
   expect(renewStreams(session(state))).toBe(false)
 })
 
-it("a list of many lasts for as many more", () => {
+it("replaces a full list of streams by a new one of the same capacity", () => {
   const open = new Map<number, object>()
   const state = { streams: open }
   const one = session(state)

@@ -2,13 +2,13 @@ import { EventEmitter } from "node:events"
 import { expect, it } from "vitest"
 import { offerStreams, sessionOf } from "./sessions.ts"
 
-it("a session is found under whichever key its socket has it", () => {
+it("finds the session of a socket under any symbol key", () => {
   const session = Object.assign(new EventEmitter(), { goaway: () => undefined })
   expect(sessionOf({ server: new EventEmitter(), handle: null, [Symbol("session")]: session })).toBe(session)
   expect(sessionOf({ server: new EventEmitter(), handle: null })).toBeUndefined()
 })
 
-it("a server is handed the streams that nobody takes, as it would have been", () => {
+it("passes unclaimed streams to the server's own listener with the original arguments", () => {
   const session = new EventEmitter()
   const handed: unknown[][] = []
   session.on("stream", function (this: unknown, ...given: unknown[]) {
@@ -23,9 +23,9 @@ it("a server is handed the streams that nobody takes, as it would have been", ()
 })
 
 it.each([
-  ["nobody", []],
-  ["others as well", ["server", "other"]],
-])("streams that are handed to %s stay there", (_what, listeners) => {
+  ["no listener", []],
+  ["several listeners", ["server", "other"]],
+])("streams that are handed to %s are not intercepted", (_what, listeners) => {
   const session = new EventEmitter()
   const handed: string[] = []
   for (const name of listeners) session.on("stream", () => handed.push(name))

@@ -9,7 +9,7 @@ function written(): { readonly lines: string[]; write(line: string): void } {
 }
 
 describe("the log", () => {
-  it("has of an error its name, code, message, stack and causes, and nothing else that hangs on it", () => {
+  it("contains an error's name, code, message, stack and causes, and none of its other properties", () => {
     const to = written()
     // A property that ioredis attaches to an error.
     const cause = Object.assign(new Error("WRONGPASS"), { command: { name: "auth", args: ["hidden"] } })
@@ -28,7 +28,7 @@ describe("the log", () => {
     ["wrong rules", new InvalidRuleError([{ path: "rules[0].limit", message: "0 is not a limit" }])],
     ["a source", new RuleSourceError("no table", { cause: new Error("refused") })],
     ["a store", new StoreUnavailableError("no Redis", { cause: new Error("refused") })],
-  ])("has no stack of %s, which says of itself what is to be mended, nor of what led to it", (_what, err) => {
+  ])("omits the stacks of %s and of its cause, because the message says what to fix", (_what, err) => {
     const to = written()
     createLog("info", to).error({ err }, "failed")
     const { type, code, message, cause } = JSON.parse(to.lines[0] as string).err
@@ -37,7 +37,7 @@ describe("the log", () => {
     expect(to.lines[0]).not.toMatch(/"stack"|log\.test/)
   })
 
-  it("has the stack of a fault, and of what led to it", () => {
+  it("contains the stack of an unexpected error and of its cause", () => {
     const to = written()
     createLog("info", to).error(
       { err: new Error("fault", { cause: new TypeError("no function") }) },
@@ -50,7 +50,7 @@ describe("the log", () => {
     ])
   })
 
-  it("says why none of a cluster's nodes could be used", () => {
+  it("says why no node of the cluster could be used", () => {
     const to = written()
     const lastNodeError = Object.assign(new Error("cluster support disabled"), { command: "hidden" })
     const err = Object.assign(new Error("Failed to refresh slots cache."), { lastNodeError })
@@ -59,7 +59,7 @@ describe("the log", () => {
     expect(to.lines[0]).not.toContain("hidden")
   })
 
-  it("ends with causes that go round, and takes what is no error", () => {
+  it("stops at circular causes and accepts a value that is not an error", () => {
     const to = written()
     const round = new Error("round")
     round.cause = round
@@ -69,7 +69,7 @@ describe("the log", () => {
     expect(to.lines.map((line) => JSON.parse(line).err.message)).toEqual(["round", "text"])
   })
 
-  it("is silent where it is told so", () => {
+  it("is silent at the level silent", () => {
     const to = written()
     createLog("silent", to).fatal("nobody hears it")
     expect(to.lines).toEqual([])
@@ -77,7 +77,7 @@ describe("the log", () => {
 })
 
 describe("limiters that share a store", () => {
-  it("say once that it is gone and once that it is back, outage after outage, and all else each time", () => {
+  it("log each outage and each recovery once for all of them, and other messages every time", () => {
     const to = written()
     const logger = oncePerOutage(createLog("info", to))
     for (const _outage of [1, 2]) {

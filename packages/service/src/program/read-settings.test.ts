@@ -68,7 +68,7 @@ describe("settings", () => {
     })
   })
 
-  it("are closed to registering, and pause before they close, where others can reach them", () => {
+  it("close registration and wait before closing if other machines can reach the service", () => {
     for (const flag of ["--grpc", "--http"]) {
       expect(settings(`--rules r ${flag} 0.0.0.0:1`)).toMatchObject({
         isRegistrationOpen: false,
@@ -89,7 +89,7 @@ describe("settings", () => {
     expect(settings("--rules r --plain-calls off").plainCalls).toBe(false)
   })
 
-  it("take a table with all that is said of it, and an empty variable as none", () => {
+  it("read a table with all its options, and treat an empty variable as absent", () => {
     const env = {
       SLUICE_TABLE: "rules",
       SLUICE_RULES: "",
@@ -220,7 +220,7 @@ describe("settings", () => {
       "--rules r --log-level loud",
       /^--log-level .*accepted: silent, fatal, error, warn, info, debug, trace$/,
     ],
-  ])("say once what is wrong with %s", (line, expected) => {
+  ])("report once what is wrong with %s", (line, expected) => {
     expect(problems(line)).toEqual([expect.stringMatching(expected)])
   })
 
@@ -276,7 +276,7 @@ describe("settings", () => {
     [{ REDIS_URL: "redis://a", REDIS_URL_FILE: "secret" }, /is given together with REDIS_URL_FILE/],
     [{ SLUICE_DECIDE_TOKENS: '{"1":"secret"}' }, /^SLUICE_DECIDE_TOKENS: .*1 of its 1 members are invalid/],
     [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not a valid number/],
-  ])("say what is wrong with a variable, and show no secret: %o", (env, expected) => {
+  ])("report what is wrong with a variable without showing a secret: %o", (env, expected) => {
     const found = problems("--rules r", env)
     expect(found).toEqual([expect.stringMatching(expected)])
     expect(found[0]).not.toContain("secret")
@@ -287,7 +287,7 @@ describe("settings", () => {
     ["redis://user@redis:6379/1", "redis://***@redis:6379/1"],
     ["redis://:sec,ret@redis:6379", "redis://***@redis:6379"],
     ["rediss://:secret@[::1]:6379?password=secret", "rediss://***@[::1]:6379"],
-  ])("show of %s where it is", (url, shown) => {
+  ])("show the location of %s without its password", (url, shown) => {
     const read = settings("--rules r --grpc [::1]:1 --http 0.0.0.0:0", { REDIS_URL: url })
     expect(shownSettings(read)).toMatchObject({
       grpc: "[::1]:1",
@@ -298,12 +298,12 @@ describe("settings", () => {
   })
 })
 
-it("where DynamoDB is asked is shown without a password", () => {
+it("show the DynamoDB endpoint without its password", () => {
   const read = settings("--table rules --endpoint http://user:secret@localhost:8000", {})
   expect(shownSettings(read)).toMatchObject({ rules: { table: { endpoint: "http://***@localhost:8000/" } } })
 })
 
-it("variables that look like settings and are none are found, those that Kubernetes sets are not", () => {
+it("report unknown variables that look like settings, but not those that Kubernetes sets", () => {
   const env = {
     SLUICE_RULE: "r",
     SLUICE_RULES: "r",

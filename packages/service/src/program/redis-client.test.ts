@@ -2,7 +2,7 @@ import type { Cluster } from "ioredis"
 import { expect, it } from "vitest"
 import { createRedisClient } from "./redis-client.ts"
 
-it("asks every node of a cluster, by TLS too, as the URLs say", async () => {
+it("connects to every node of a cluster with the user, password and TLS of the URLs", async () => {
   const urls = ["rediss://app:p%40ss@[::1]:7000", "rediss://app:p%40ss@redis.example"]
   const client = (await createRedisClient({ urls, isCluster: true, prefix: "" })) as Cluster
   client.disconnect()
@@ -14,7 +14,7 @@ it("asks every node of a cluster, by TLS too, as the URLs say", async () => {
   })
 })
 
-it("asks for no more than the URLs say", async () => {
+it("sets no user, password or TLS that the URLs do not contain", async () => {
   const client = (await createRedisClient({
     urls: ["redis://redis"],
     isCluster: true,

@@ -20,7 +20,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe("files of TLS that cannot be used", () => {
+describe("TLS files that cannot be used", () => {
   const errorOf = (files: Parameters<typeof readTls>[0]): string => {
     try {
       readTls(files)
@@ -30,7 +30,7 @@ describe("files of TLS that cannot be used", () => {
     return "they can"
   }
 
-  it("are told by what is wrong with which of them", () => {
+  it("are named together with the reason", () => {
     expect(errorOf({ cert, key, clientCa })).toBe("they can")
     expect(errorOf({ cert: key, key: cert, clientCa })).toMatch(
       /^--tls-cert ".*server.key" cannot be used: .*no start line; accepted: a certificate as PEM$/,
@@ -48,7 +48,7 @@ describe("files of TLS that cannot be used", () => {
   })
 })
 
-it("warns of certificates that are not valid now, and of no others", () => {
+it("warns only of certificates that are not valid now", () => {
   const expired = pem("expired.pem")
   const said: unknown[] = []
   const log = { warn: (fields: object, msg: string) => void said.push({ ...fields, msg }) }

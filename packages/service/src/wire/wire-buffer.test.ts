@@ -8,7 +8,7 @@ import { WireBuffer } from "./wire-buffer.ts"
 const SIZES = Array.from({ length: 60 }, (_, index) => 970 + index)
 const DEEP = 12
 
-describe("a buffer that is as large as it has to be", () => {
+describe("a buffer that grows to the size of its message", () => {
   it.each([
     [
       "bytes",
@@ -17,7 +17,7 @@ describe("a buffer that is as large as it has to be", () => {
         writer.tag(2, WireType.LengthDelimited).bytes(Buffer.alloc(size, 7)),
     ],
     [
-      "text of three bytes a letter",
+      "text with three bytes per character",
       (buffer: WireBuffer, size: number) => buffer.string(2, "語".repeat(size / 3)),
       (writer: BinaryWriter, size: number) =>
         writer.tag(2, WireType.LengthDelimited).string("語".repeat(size / 3)),
@@ -51,7 +51,7 @@ describe("a buffer that is as large as it has to be", () => {
   })
 })
 
-it("a buffer does not keep the memory of a long message", async () => {
+it("a buffer releases the memory of a long message", async () => {
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as () => void
   const usedBytes = (): number => {
