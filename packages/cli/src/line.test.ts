@@ -1,12 +1,12 @@
 import { expect, it } from "vitest"
 import { columns, formatJson } from "./line.ts"
 
-it("columns are as wide as their widest cell, without blanks at the end, whatever a row lacks", () => {
+it("pads each column to its widest cell, without trailing blanks, even if a row has fewer cells", () => {
   expect(columns([])).toEqual([])
   expect(columns([["a", "b"], ["long", "c", "more"], ["d"]])).toEqual(["a     b", "long  c  more", "d"])
 })
 
-it("JSON shows what cannot be seen as escapes", () => {
+it("JSON shows invisible characters as escapes", () => {
   expect(formatJson({ a: "\u202ex\u{e0001}" })).toBe('{"a":"\\u202ex\\udb40\\udc01"}')
   expect(formatJson(["\u0085"], 1)).toBe('[\n "\\u0085"\n]')
 })

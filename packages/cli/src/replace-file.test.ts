@@ -26,14 +26,14 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true }))
 
-test("a file that is not there is made", async () => {
+test("creates a file that does not exist", async () => {
   await replaceFile(path, "new")
   expect(await readFile(path, "utf8")).toBe("new")
   expect(await readdir(folder)).toEqual(["rules.yaml"])
 })
 
 test.each([0o600, 0o664, 0o666, 0o444])(
-  "a file is replaced by another with its permissions, %o",
+  "replaces a file with a new one that has the same permissions, %o",
   async (mode) => {
     await writeFile(path, "old")
     // More permissions than the umask leaves to a new file.
@@ -47,7 +47,7 @@ test.each([0o600, 0o664, 0o666, 0o444])(
   },
 )
 
-test("a file that is not as it was read is left as it is", async () => {
+test("leaves a file unchanged if its content has changed since it was read", async () => {
   await writeFile(path, "old")
   await expect(replaceFile(path, "new", Buffer.from("older"))).rejects.toThrow(
     new UsageError(`${path} has changed since it was read, so it was not overwritten`),
@@ -58,7 +58,7 @@ test("a file that is not as it was read is left as it is", async () => {
   expect(await readFile(path, "utf8")).toBe("new")
 })
 
-test("what a link leads to is replaced, and the link stays", async () => {
+test("replaces the target of a symbolic link and keeps the link", async () => {
   await writeFile(path, "old")
   const link = join(folder, "link.yaml")
   await symlink(path, link)
@@ -67,7 +67,7 @@ test("what a link leads to is replaced, and the link stays", async () => {
   expect(await readFile(path, "utf8")).toBe("new")
 })
 
-test("what is no file is written to, and stays what it is", async () => {
+test("writes into a pipe or a device instead of replacing it", async () => {
   const pipe = join(folder, "pipe")
   execFileSync("mkfifo", [pipe])
   const [text] = await Promise.all([readFile(pipe, "utf8"), replaceFile(pipe, "new")])
@@ -82,21 +82,18 @@ test("what is no file is written to, and stays what it is", async () => {
 })
 
 // Only root can create a file of another owner.
-test.runIf(process.getuid?.() === 0)(
-  "a file stays whose it is, for root, who alone can keep it so",
-  async () => {
-    await writeFile(path, "old")
-    await chown(path, 65_534, 65_533)
-    await chmod(path, 0o4640)
-    await replaceFile(path, "new")
-    const { uid, gid, mode } = await stat(path)
-    expect([uid, gid, mode & 0o7777]).toEqual([65_534, 65_533, 0o4640])
-    expect(await readFile(path, "utf8")).toBe("new")
-  },
-)
+test.runIf(process.getuid?.() === 0)("keeps the owner of the file when root replaces it", async () => {
+  await writeFile(path, "old")
+  await chown(path, 65_534, 65_533)
+  await chmod(path, 0o4640)
+  await replaceFile(path, "new")
+  const { uid, gid, mode } = await stat(path)
+  expect([uid, gid, mode & 0o7777]).toEqual([65_534, 65_533, 0o4640])
+  expect(await readFile(path, "utf8")).toBe("new")
+})
 
 test.runIf(process.getuid?.() === 0)(
-  "a file that cannot stay whose it is where it is replaced is written over (made by root)",
+  "overwrites the file in place if a new one could not keep its owner (run by root)",
   async () => {
     await writeFile(path, "old")
     await chown(path, 65_534, 65_533)
@@ -116,7 +113,7 @@ test.runIf(process.getuid?.() === 0)(
   },
 )
 
-test("what cannot be written is told, and leaves nothing behind", async () => {
+test("reports a path that cannot be written and leaves no temporary file behind", async () => {
   await mkdir(path)
   await expect(replaceFile(path, "new")).rejects.toThrow(UsageError)
   await expect(replaceFile(join(folder, "no", "where"), "new")).rejects.toThrow(

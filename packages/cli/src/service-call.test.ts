@@ -39,7 +39,7 @@ it.each<[status: number, body: string, says: string]>([
 })
 
 it.each(["localhost:8080", "nowhere", "ftp://host"])(
-  "throws for %j, which is not a URL of HTTP",
+  "throws for %j, which is not an HTTP URL",
   async (url) => {
     await expect(call(url)).rejects.toThrow("is not an HTTP URL: give one such as http://127.0.0.1:8080")
   },
@@ -63,7 +63,7 @@ it.each<[what: string, cause: unknown, says: string]>([
   ],
   ["a cause without a message and a code", new Error(), "did not answer: fetch failed."],
   ["an error without a cause", undefined, "did not answer: fetch failed."],
-])("names a reason for %s", async (_what, cause, says) => {
+])("gives a reason for %s", async (_what, cause, says) => {
   vi.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed", { cause }))
   await expect(call("http://127.0.0.1:1")).rejects.toThrow(says)
 })
@@ -78,7 +78,7 @@ it("says that a service took too long to answer", async () => {
   server.closeAllConnections()
 })
 
-it("says which service did not answer, and why", async () => {
+it("says which service did not answer and gives the reason", async () => {
   const url = await answering(200, "{}")
   server?.close()
   await expect(call(url)).rejects.toThrow(

@@ -20,31 +20,31 @@ test.each([
     "# a\nservice_id: a # b\nversion: 8 # c\nrules: []\n",
   ],
   [
-    "a version that is not there, before all members",
+    "a document without a version, before its first member,",
     "# a\n\nservice_id: a\nrules: []\n",
     "# a\n\nversion: 8\nservice_id: a\nrules: []\n",
   ],
   [
-    "a file whose lines end as on Windows",
+    "a file with Windows line endings",
     "# a\r\nservice_id: a\r\nrules: []\r\n",
     "# a\r\nversion: 8\r\nservice_id: a\r\nrules: []\r\n",
   ],
   ["a flow map", "{ service_id: a, rules: [] }", "{ version: 8, service_id: a, rules: [] }"],
   ["JSON", '{\n  "service_id": "a", "rules": []}', '{\n  "version": 8, "service_id": "a", "rules": []}'],
   [
-    "JSON with a version",
+    "JSON that already has a version",
     '{"rules":[],"version":7,"service_id":"a"}',
     '{"rules":[],"version":8,"service_id":"a"}',
   ],
   ["an entry of a list", "- service_id: a\n  rules: []\n", "- version: 8\n  service_id: a\n  rules: []\n"],
   [
-    "an entry far in",
+    "an entry that is indented by four columns",
     "-   rules: []\n    service_id: a\n",
     "-   version: 8\n    rules: []\n    service_id: a\n",
   ],
   ["a document without a service", "rules: []\n", "version: 8\nrules: []\n"],
   [
-    "a version that stands last",
+    "a version at the end of the document",
     "service_id: a\nrules: []\nversion: 1\n",
     "service_id: a\nrules: []\nversion: 8\n",
   ],
@@ -52,7 +52,7 @@ test.each([
   expect(await pushed(before)).toBe(after)
 })
 
-test("of several documents each gets its own, and those that were not pushed none", async () => {
+test("writes each version into its own document and none into documents that were not pushed", async () => {
   const text =
     "service_id: a\nrules: []\n---\n- service_id: b\n  version: 1\n  rules: []\n- service_id: c\n  rules: []\n---\nrules: []\n"
   const [a, , c] = (await readRuleFile(text, "yaml")).documents
@@ -69,9 +69,9 @@ test("of several documents each gets its own, and those that were not pushed non
 test.each([
   ["an anchor before the first name", "&d\n&k service_id: a\nrules: []\n"],
   ["names behind question marks", "? service_id\n: a\n? rules\n: []\n"],
-  ["a version that a limit is made of", "version: &n 3\nservice_id: a\nrules: [{ limit: *n, window: 1m }]\n"],
-  ["a version that a service is named by", "version: &n 3\nservice_id: *n\nrules: []\n"],
-])("%s: there is no text, for it would be wrong or say something else", async (_what, text) => {
+  ["a version that a limit refers to", "version: &n 3\nservice_id: a\nrules: [{ limit: *n, window: 1m }]\n"],
+  ["a version that service_id refers to", "version: &n 3\nservice_id: *n\nrules: []\n"],
+])("%s: returns no text, because it would be invalid or mean something else", async (_what, text) => {
   expect(await pushed(text)).toBeUndefined()
 })
 
@@ -86,12 +86,12 @@ test.each([
     "&d\nservice_id: a\nrules: []\n",
     "&d\nversion: 8\nservice_id: a\nrules: []\n",
   ],
-  ["an anchor that nothing is made of", "version: &n 1\nrules: []\n", "version: &n 8\nrules: []\n"],
-])("%s is no hindrance", async (_what, before, after) => {
+  ["an anchor without an alias", "version: &n 1\nrules: []\n", "version: &n 8\nrules: []\n"],
+])("%s does not prevent the new version", async (_what, before, after) => {
   expect(await pushed(before)).toBe(after)
 })
 
-test("JSON is judged as JSON", async () => {
+test("reads and writes JSON as JSON", async () => {
   const text = '{"service_id":"a","rules":[]}'
   const versions = [{ line: 1, column: 1, version: 8 }]
   expect(await withVersions(text, "json", versions)).toBe('{"version": 8, "service_id":"a","rules":[]}')
