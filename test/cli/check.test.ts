@@ -20,7 +20,7 @@ async function fileOf(name: string, text: string | Buffer): Promise<string> {
 }
 
 describe("sluice rules check", () => {
-  it("says how many services and rules are right, and ends with 0", async () => {
+  it("counts the valid services and rules, and ends with 0", async () => {
     const files = [fixture("services.yaml"), fixture("contract-list.json")]
     expect(await sluice(["rules", "check", ...files])).toMatchObject({
       code: 0,
@@ -49,7 +49,7 @@ describe("sluice rules check", () => {
     expect(json.notes).toMatchObject([{ file: services, line: 8, path: 'service "7" rules[0].field' }])
   })
 
-  it("tells every problem with file, line, column, path and what would be accepted, and ends with 1", async () => {
+  it("prints every problem with file, line, column, path and accepted values, and ends with 1", async () => {
     const file = fixture("many-mistakes.yaml")
     const { code, out, err } = await sluice(["rules", "check", file, fixture("services.yaml")])
     expect({ code, err }).toEqual({ code: 1, err: "" })
@@ -99,7 +99,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("warns of a window without a unit that is hardly meant, which is no problem", async () => {
+  it("warns of a window without a unit if its value looks too small, without counting it as a problem", async () => {
     const rules =
       "rules:\n  - { limit: 1, window: x }\n  - { name: a, limit: 5, window: 60 }\n" +
       "  - { name: b, limit: 5, window: 60 ms }\n  - { name: c, limit: 5, window: 1000 }\n"
@@ -128,7 +128,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("warns of a method that Node does not know, with what was meant, which is no problem", async () => {
+  it("warns of a method that Node does not know and suggests the closest one, without counting it as a problem", async () => {
     const file = await fileOf(
       "methods.yaml",
       "rules:\n  - { field: ip, limit: 5, window: 1m, match: { methods: [get, PSOT] } }\n" +
@@ -143,7 +143,7 @@ describe("sluice rules check", () => {
     ])
   })
 
-  it("warns of a path with a segment in braces, which is no parameter", async () => {
+  it("warns of a path segment in braces, because it is not a parameter", async () => {
     const match = "match: { path: '/a/{id}', methods: [PSOT] }"
     const file = await fileOf("paths.yaml", `rules:\n  - { name: a, limit: 5, window: 1m, ${match} }\n`)
     const { code, out } = await sluice(["rules", "check", file])
@@ -161,14 +161,14 @@ describe("sluice rules check", () => {
     expect((await sluice(["rules", "check", "-"])).out).toContain("standard input:1:1: is empty")
   })
 
-  it("is strict about JSON in files named .json, in any case", async () => {
+  it("is strict about JSON in files named .json, in upper or lower case", async () => {
     expect((await sluice(["rules", "check", await fileOf("a.JSON", "rules: []")])).out).toContain(
       "is not JSON",
     )
     expect((await sluice(["rules", "check", await fileOf("a.yaml", "rules: []")])).code).toBe(0)
   })
 
-  it("takes a file as large as a source does and refuses a larger one, with 2, unless --max-bytes says otherwise", async () => {
+  it("accepts a file as large as a source accepts, and ends with 2 for a larger one without --max-bytes", async () => {
     const rules = "rules: { limit: 5, window: 1m }\n#"
     const [most, more] = await Promise.all(
       [2 ** 20, 2 ** 20 + 1].map((size) => fileOf(`${size}.yaml`, rules.padEnd(size, "x"))),
@@ -195,7 +195,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it.skipIf(process.platform === "win32")("refuses a device that has no end", async () => {
+  it.skipIf(process.platform === "win32")("rejects a device that never ends", async () => {
     expect((await sluice(["rules", "check", "/dev/zero"])).err).toContain(
       "/dev/zero has more than 1048576 bytes",
     )
@@ -221,7 +221,7 @@ describe("sluice rules check", () => {
     })
   })
 
-  it("shows no invisible character as it is, in names of files neither", async () => {
+  it("escapes invisible characters, even in file names", async () => {
     const file = await fileOf("\u001b[31mred.yaml", 'rules: !\u202ea []\n"\u009b31m": 1\n')
     const { out } = await sluice(["rules", "check", file])
     const input = await sluice(["rules", "check", "-"], { stdin: 'rules: []\n"\u009b31m\\e": "\\u202e"\n' })
@@ -234,7 +234,7 @@ describe("sluice rules check", () => {
     expect(JSON.parse(json.out).problems[0].file).toBe(file)
   })
 
-  it("has colours in a terminal, unless NO_COLOR asks for none", async () => {
+  it("prints colors in a terminal unless NO_COLOR is set", async () => {
     const text = "rules: { field: ip, limit: 5, window: 1m }\n"
     const argv = ["rules", "check", await fileOf("good.yaml", text)]
     expect((await sluice(argv, { isTTY: true })).out).toBe("\u001b[32m1 service, 1 rule: ok\u001b[0m\n")

@@ -36,7 +36,7 @@ async function decide(): Promise<boolean> {
 }
 
 describe("sluice clients", () => {
-  it("takes one command to see why a client is locked out, and one to let it in", async () => {
+  it("shows with one command why a client is refused, and unblocks it with another", async () => {
     for (let i = 0; i < 3; i++) await decide()
     expect(await decide()).toBe(false)
     const client = ["--service", "shop", "per-user", "ada"]
@@ -68,7 +68,7 @@ describe("sluice clients", () => {
     expect(lines).toEqual(["A client was reset.", "A client was blocked.", "A client was unblocked."])
   })
 
-  it("says what is wrong, and what to do", async () => {
+  it("says what is wrong and what to do", async () => {
     const client = ["--service", "shop", "per-user", "ada"]
     expect(await run(["show", "per-user", "ada"])).toMatchObject({
       code: 2,
@@ -94,7 +94,7 @@ describe("sluice clients", () => {
     )
   })
 
-  it("says so when a change is for every client", async () => {
+  it("says when a change applies to every client", async () => {
     const rule = ["--service", "shop", "all"]
     expect((await run(["block", ...rule, "--for", "1m"])).out).toBe(
       "blocked every client under rule all of shop for 1m\n",
@@ -102,7 +102,7 @@ describe("sluice clients", () => {
     expect((await run(["unblock", ...rule])).out).toBe("unblocked every client under rule all of shop\n")
   })
 
-  it("never prints the token, and says how it is wrong", async () => {
+  it("never prints the token, but says why it is invalid", async () => {
     const client = ["--service", "shop", "per-user", "ada"]
     for (const token of ["s3cret\nother", "s3cret other", "s3cret\u201d"]) {
       const { code, out, err } = await run(["show", ...client], { SLUICE_TOKEN: token })
@@ -116,7 +116,7 @@ describe("sluice clients", () => {
     expect(inUrl.err).not.toContain("s3cret")
   })
 
-  it("says so when something else answers", async () => {
+  it("says that the URL is wrong if another server answers", async () => {
     const answers: RequestListener[] = [
       (_, response) => response.writeHead(404).end("<html>not here</html>"),
       (_, response) => response.end("null"),
@@ -141,7 +141,7 @@ describe("sluice clients", () => {
     expect((await run(["show", "--service", "shop", "per-user", "ada"])).out).not.toContain("shadow")
   })
 
-  it("shows the reason of a newer service as it is", async () => {
+  it("shows an unknown refusal reason of a newer service unchanged", async () => {
     const shown = {
       limit: "5",
       remaining: "0",
@@ -157,7 +157,7 @@ describe("sluice clients", () => {
     expect([code, out]).toEqual([0, "refused: frozen, for 2 s more\n0 of 5 left, all of them again in 9 s\n"])
   })
 
-  it("calls a service below a path", async () => {
+  it("calls a service whose URL has a path", async () => {
     const urls: (string | undefined)[] = []
     const server = createServer(({ url }, response) => {
       urls.push(url)
@@ -172,7 +172,7 @@ describe("sluice clients", () => {
     server.close()
   })
 
-  it("fails when the store did not answer", async () => {
+  it("fails if the store did not answer", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
     }

@@ -44,7 +44,7 @@ afterAll(async () => {
 })
 
 describe("the program", () => {
-  it("checks standard input, with what it finds on standard output and in the exit code", async () => {
+  it("checks standard input, and reports on standard output and with the exit code", async () => {
     const good = await sluice(["rules", "check", "-"], {
       input: "rules: { field: ip, limit: 5, window: 1m }\n",
     })
@@ -78,7 +78,7 @@ describe("the program", () => {
     expect(err).toBe("error: the output cannot be written: ENOSPC: no space left on device, write\n")
   })
 
-  it("takes rules to a table and back, with no settings of AWS on this machine", async () => {
+  it("pushes rules to a table and pulls them back without any AWS settings", async () => {
     const where = ["--table", "rules", "--endpoint", server.endpoint]
     const file = join(folder, "rules.yaml")
     await writeFile(file, "service_id: a\nrules: [{ limit: 5, window: 1m }]\n")
@@ -95,7 +95,7 @@ describe("the program", () => {
     expect((await sluice(["rules", "diff", "-", ...where], { input: pulled.out })).code).toBe(0)
   })
 
-  it("ends with 3 and one line when nobody answers", async () => {
+  it("ends with 3 and prints one line if the server cannot be reached", async () => {
     const { code, out, err } = await sluice([
       "rules",
       "list",
@@ -108,7 +108,7 @@ describe("the program", () => {
     expect(err).toMatch(/^error: .*ECONNREFUSED.*\n$/)
   })
 
-  it("ends quietly when nobody reads on", async () => {
+  it("ends quietly if the reader of its output stops reading", async () => {
     const file = join(folder, "many.yaml")
     await writeFile(file, `rules:\n${"  - { limit: 0, window: 1m }\n".repeat(5_000)}`)
     const { out, err } = await sluice(["rules", "check", file], { read: 1 })

@@ -53,8 +53,8 @@ async function versionOf(service: string): Promise<number | undefined> {
   return (await registry.get(service))?.version
 }
 
-describe("a file that cannot take the versions", () => {
-  it("keeps what was saved into it during the push, and the versions are told", async () => {
+describe("a file that push --write updates", () => {
+  it("keeps an edit made during the push, and the push prints the versions", async () => {
     await writeFile(file, RULES)
     const edited = `${RULES.replace("limit: 5", "limit: 6")}# an hour of work\n`
     meanwhile(() => writeFile(file, edited))
@@ -69,7 +69,7 @@ describe("a file that cannot take the versions", () => {
     expect(await readdir(folder)).toEqual(["rules.yaml"])
   })
 
-  it("keeps what was saved even if it reads the same: a mark at the start", async () => {
+  it("keeps an edit made during the push even if only a byte order mark was added", async () => {
     await writeFile(file, RULES)
     const edited = `\ufeff${RULES}`
     meanwhile(() => writeFile(file, edited))
@@ -77,7 +77,7 @@ describe("a file that cannot take the versions", () => {
     expect(await readFile(file, "utf8")).toBe(edited)
   })
 
-  it("keeps the mark at its start that an editor has put there", async () => {
+  it("keeps its byte order mark", async () => {
     await writeFile(file, `\ufeff${RULES}`)
     expect(await run("push", file, "--write")).toMatchObject({ code: 0, err: "" })
     expect(await readFile(file, "utf8")).toBe(`\ufeffversion: 1\n${RULES}`)
@@ -90,7 +90,7 @@ describe("a file that cannot take the versions", () => {
     expect(await readFile(file, "utf8")).toBe('{\n\t"version": 1, "service_id": "a",\n\t"rules": []\n}')
   })
 
-  it("does not come back when it was removed during the push", async () => {
+  it("is not created again if it was removed during the push", async () => {
     await writeFile(file, RULES)
     meanwhile(() => rm(file))
     const { code, out, err } = await run("push", file, "--write")
@@ -101,7 +101,7 @@ describe("a file that cannot take the versions", () => {
     expect(await readdir(folder)).toEqual([])
   })
 
-  it("takes nothing away from what the push says to programs", async () => {
+  it("does not change the JSON output of the push if it cannot be written", async () => {
     const inner = join(folder, "inner")
     await mkdir(inner)
     file = join(inner, "rules.yaml")
@@ -124,10 +124,10 @@ describe("a file that cannot take the versions", () => {
     ["an anchor before its first name", "&d\n&k service_id: a\nrules: [{ limit: 5, window: 1m }]\n"],
     ["names behind question marks", "? service_id\n: a\n? rules\n: [{ limit: 5, window: 1m }]\n"],
     [
-      "a version that a limit is made of",
+      "a version that a limit refers to",
       "version: &five 5\nservice_id: a\nrules: [{ limit: *five, window: 1m }]\n",
     ],
-  ])("is left as it is: %s", async (_what, text) => {
+  ])("is left unchanged: %s", async (_what, text) => {
     await writeFile(file, text)
     const { code, out, err } = await run("push", file, "--write", "--force")
     expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^a: registered, version 1\n/) })
@@ -138,7 +138,7 @@ describe("a file that cannot take the versions", () => {
     expect(await readFile(file, "utf8")).toBe(text)
   })
 
-  it("is no matter where it has the versions already", async () => {
+  it("counts as written if it already has the versions", async () => {
     await writeFile(file, RULES)
     expect(JSON.parse((await run("push", file, "--write", "--json")).out)).toMatchObject({ written: true })
     meanwhile(() => Promise.reject(new Error("nothing is to be registered")))
@@ -152,10 +152,10 @@ describe("a file that cannot take the versions", () => {
   })
 })
 
-describe("rules that the table cannot have", () => {
+describe("rules that the table cannot store", () => {
   const document = (service: string, rules: string) => `service_id: ${service}\nrules: ${rules}\n`
 
-  it("are told beside those that were registered before them", async () => {
+  it("are reported together with those that were registered before them", async () => {
     table = `numbers-${tables}`
     await run("create-table", "--key-type", "N")
     await writeFile(
@@ -177,7 +177,7 @@ describe("rules that the table cannot have", () => {
     expect(await versionOf("8")).toBeUndefined()
   })
 
-  it("are told so when they are too large for an item", async () => {
+  it("are reported if they are too large for an item", async () => {
     const large = Array.from(
       { length: 4_000 },
       (_, at) => `{"name":"${String(at).padEnd(64, "n")}","limit":1,"window":"1m"}`,
@@ -191,7 +191,7 @@ describe("rules that the table cannot have", () => {
   })
 })
 
-it("takes a service that is named twice as one", async () => {
+it("treats a service that is named twice as one", async () => {
   await writeFile(file, RULES)
   expect(await run("push", file, "--service", "a", "--service", "a")).toEqual({
     code: 0,

@@ -57,12 +57,12 @@ async function json(...argv: string[]): Promise<Record<string, unknown>> {
 }
 
 describe("create-table", () => {
-  it("makes a table that can be used, and is content with one that is there", async () => {
+  it("creates a table and waits until it can be used, and accepts an existing one", async () => {
     expect(await run("create-table")).toEqual({ code: 0, out: `table ${table} is ready\n`, err: "" })
     expect(await json("create-table")).toEqual({ ok: true, table })
   })
 
-  it("makes one whose services are numbers when it is told to", async () => {
+  it("creates a table whose key is a number if requested", async () => {
     table = "numbers"
     expect((await run("create-table", "--key-type", "N")).code).toBe(0)
     expect((await run("create-table", "--key-type", "S")).code).toBe(3)
@@ -92,7 +92,7 @@ describe("push", () => {
     })
   })
 
-  it("does not write again what is there, whatever version the file says", async () => {
+  it("does not write rules that the table already has, whatever version the file says", async () => {
     await run("push", file)
     expect(await run("push", file)).toEqual({ code: 0, out: "checkout: unchanged, version 1\n", err: "" })
     await writeFile(
@@ -103,7 +103,7 @@ describe("push", () => {
     expect((await registry().get("checkout"))?.version).toBe(1)
   })
 
-  it("registers a change that is based on what is there, and tells what it was", async () => {
+  it("registers a change based on the current version and prints the version it replaces", async () => {
     await run("push", file)
     await writeFile(file, `version: 1\n${RULES.replace("limit: 10", "limit: 20")}`)
     expect(await run("push", file)).toEqual({
@@ -113,7 +113,7 @@ describe("push", () => {
     })
   })
 
-  it("refuses what is based on another version, says what is there and what to do, and writes nothing", async () => {
+  it("rejects a change based on another version, says what is stored and what to do, and writes nothing", async () => {
     await run("push", file)
     await writeFile(file, RULES.replace("limit: 10", "limit: 20"))
     const { code, out, err } = await run("push", file)
@@ -133,7 +133,7 @@ describe("push", () => {
     )
   })
 
-  it("refuses a change to what has been removed meanwhile", async () => {
+  it("rejects a change to rules that have been removed in the meantime", async () => {
     await writeFile(file, `version: 3\n${RULES}`)
     const { code, err } = await run("push", file)
     expect(code).toBe(1)
@@ -143,7 +143,7 @@ describe("push", () => {
     expect((await run("push", file, "--if-version", "0")).code).toBe(0)
   })
 
-  it("replaces rules that somebody stored by hand, without a version, only where they have been seen", async () => {
+  it("replaces rules that were stored by hand, without a version, only if the file says version 0", async () => {
     const byHand = { M: { limit: { N: "7" }, window: { S: "1 day" } } }
     const put = { TableName: table, Item: { service_id: { S: "checkout" }, rules: { L: [byHand] } } }
     await server.client().send(new PutItemCommand(put))
@@ -164,7 +164,7 @@ describe("push", () => {
     })
   })
 
-  it("replaces whatever is there with --force", async () => {
+  it("replaces any version with --force", async () => {
     await run("push", file)
     await writeFile(file, "service_id: checkout\nversion: 77\nrules: []\n")
     expect((await run("push", file, "--force")).out).toBe(
@@ -172,7 +172,7 @@ describe("push", () => {
     )
   })
 
-  it("registers none of several when one is in conflict", async () => {
+  it("registers none of several services if one has a conflict", async () => {
     await run("push", file)
     await writeFile(
       file,
@@ -187,7 +187,7 @@ describe("push", () => {
     )
   })
 
-  it("tells what it would do with --dry-run and does nothing", async () => {
+  it("with --dry-run, prints what it would do and writes nothing", async () => {
     const { code, out } = await run("push", file, "--dry-run", "--write")
     expect({ code, out }).toEqual({ code: 0, out: "checkout: would register\n  + per-user\n  + daily\n" })
     expect(await registry().get("checkout")).toBeUndefined()
@@ -197,7 +197,7 @@ describe("push", () => {
     expect((await run("push", file, "--dry-run")).code).toBe(1)
   })
 
-  it("registers nothing of a file with problems, and tells them on standard error", async () => {
+  it("registers nothing from a file with problems, and prints them on standard error", async () => {
     await writeFile(file, RULES.replace("unit: minute", "unit: minit"))
     const { code, out, err } = await run("push", file)
     expect({ code, out }).toEqual({ code: 1, out: "" })
@@ -207,7 +207,7 @@ describe("push", () => {
     expect(await registry().get("checkout")).toBeUndefined()
   })
 
-  it("registers a window without a unit that is hardly meant, and warns of it", async () => {
+  it("registers a window without a unit and warns if its value looks too small", async () => {
     await writeFile(file, "service_id: checkout\nrules: { limit: 5, window: 60 }\n")
     const { code, err } = await run("push", file)
     expect({ code, err }).toEqual({
@@ -219,7 +219,7 @@ describe("push", () => {
     expect((await registry().get("checkout"))?.rules).toMatchObject([{ window: 60 }])
   })
 
-  it("asks whose rules they are when the file does not say", async () => {
+  it("asks for the service if the file does not name one", async () => {
     await writeFile(file, "rules: []\n")
     expect(await run("push", file)).toEqual({
       code: 2,
@@ -236,7 +236,7 @@ describe("push", () => {
     expect((await run("push", file, "--if-version", "1")).err).toContain("--if-version is for one service")
   })
 
-  it("writes the new versions into the file with --write, and changes nothing else in it", async () => {
+  it("with --write, writes the new versions into the file and changes nothing else", async () => {
     await run("push", file, "--write")
     const first = await readFile(file, "utf8")
     expect(first).toBe(RULES.replace("service_id", "version: 1\nservice_id"))
@@ -249,16 +249,16 @@ describe("push", () => {
     expect((await runWith({ stdin: RULES }, "push", "-", "--write")).err).toContain("--write needs a file")
   })
 
-  it("brings a file up to date with --write when the table has the same rules already", async () => {
+  it("with --write, updates the versions in the file if the table already has the same rules", async () => {
     await run("push", file)
     await run("push", file, "--write")
     expect(await readFile(file, "utf8")).toContain("version: 1\nservice_id")
   })
 })
 
-describe("a file that is read for the table", () => {
+describe("the file of a command", () => {
   it.each(["push", "diff"])(
-    "is refused by %s where check refuses it, and taken with --max-bytes",
+    "is rejected by %s if it is too large for check, and accepted with --max-bytes",
     async (command) => {
       const large = RULES.padEnd(2 ** 20 + 1, "#")
       await writeFile(file, large)
@@ -276,7 +276,7 @@ describe("a file that is read for the table", () => {
     },
   )
 
-  it.skipIf(process.platform === "win32")("may be a device that has no end", async () => {
+  it.skipIf(process.platform === "win32")("is rejected if it is an endless device", async () => {
     for (const command of ["push", "diff"]) {
       expect((await run(command, "/dev/zero")).err).toContain("/dev/zero has more than 1048576 bytes")
     }
@@ -284,7 +284,7 @@ describe("a file that is read for the table", () => {
 })
 
 describe("diff", () => {
-  it("ends with 0 when file and table say the same", async () => {
+  it("ends with 0 if file and table have the same rules", async () => {
     await run("push", file)
     expect(await run("diff", file)).toEqual({
       code: 0,
@@ -294,7 +294,7 @@ describe("diff", () => {
     expect(await json("diff", file)).toMatchObject({ ok: true, services: [{ same: true, tableVersion: 1 }] })
   })
 
-  it("tells rules that were added, removed and changed, with both values, and ends with 1", async () => {
+  it("prints added, removed and changed rules with both values, and ends with 1", async () => {
     await run("push", file)
     await writeFile(
       file,
@@ -346,14 +346,14 @@ rules:
     ])
   })
 
-  it("tells the rules apart by the names that they are given when they have none", async () => {
+  it("identifies rules without a name by their default names", async () => {
     await writeFile(file, "service_id: a\nrules: [{ field: ip, limit: 5, window: 1m }]\n")
     await run("push", file)
     await writeFile(file, "service_id: a\nrules: [{ field: ip, limit: 6, window: 60s }]\n")
     expect((await run("diff", file)).out).toContain("\n  ~ ip-1m\n      limit: 5 -> 6\n")
   })
 
-  it("tells another order, but not that of members in a map", async () => {
+  it("reports a different order of the rules, but not of the members in a map", async () => {
     await writeFile(
       file,
       "service_id: a\nrules: [{ name: x, limit: 1, window: 1m, match: { path: /a, methods: [GET] } }, { limit: 2, window: 2m }]\n",
@@ -375,7 +375,7 @@ rules:
     })
   })
 
-  it("tells a service that is not in the table, and a rule that is wrong there", async () => {
+  it("reports a service that is not in the table, and an invalid rule in the table", async () => {
     expect((await run("diff", file)).out).toBe("checkout: not in the table\n  + per-user\n  + daily\n")
     await putWrongRule("checkout")
     await writeFile(file, "service_id: checkout\nrules: []\n")
@@ -413,7 +413,7 @@ rules:
     expect((await runWith({ stdin: out }, "push", "-")).out).toBe("checkout: unchanged, version 1\n")
   })
 
-  it("shows all services in order, and as JSON with --json or by the name of the file", async () => {
+  it("shows all services in order, as JSON with --json or if the file name ends in .json", async () => {
     await writeFile(file, `${RULES}---\nservice_id: b\nrules: []\n---\nservice_id: a\nrules: []\n`)
     await run("push", file)
     const { out } = await run("pull")
@@ -439,7 +439,7 @@ rules:
     expect(JSON.parse(await readFile(path, "utf8"))).toEqual({ service_id: "a", version: 1, rules: [] })
   })
 
-  it("keeps texts as they are and shows what is invisible in them", async () => {
+  it("keeps strings unchanged and escapes their invisible characters", async () => {
     const message = "\u001b[31m\u202e\u009b \u{e0001}: \"x\" 'y' #z\nno: really\tyes"
     await writeFile(
       file,
@@ -464,7 +464,7 @@ rules:
     }
   })
 
-  it("says what is not there", async () => {
+  it("reports services that are not in the table", async () => {
     expect(await run("pull")).toEqual({
       code: 1,
       out: "",
@@ -479,7 +479,7 @@ rules:
     await expect(readFile(path)).rejects.toThrow("ENOENT")
   })
 
-  it("warns of rules that could not be read, since pushing would remove them", async () => {
+  it("warns of rules that could not be read, because a push would remove them", async () => {
     await putWrongRule("broken")
     for (const flags of [[], ["--json"]]) {
       const { code, out, err } = await run("pull", ...flags)
@@ -491,7 +491,7 @@ rules:
     }
   })
 
-  it("says when the file cannot be written", async () => {
+  it("reports a file that cannot be written", async () => {
     await run("push", file)
     const { code, err } = await run("pull", "-o", join(folder, "no", "where.yaml"))
     expect(code).toBe(2)
@@ -500,7 +500,7 @@ rules:
 })
 
 describe("list", () => {
-  it("has a line for each service", async () => {
+  it("prints one line for each service", async () => {
     await writeFile(file, `${RULES}---\nservice_id: b\nrules: []\n`)
     await run("push", file)
     expect(await run("list")).toEqual({
@@ -529,7 +529,7 @@ describe("list", () => {
     })
   })
 
-  it("says that a table is empty", async () => {
+  it("says that the table is empty", async () => {
     expect(await run("list")).toEqual({
       code: 0,
       out: `table ${table} does not have any rules\n`,
@@ -539,7 +539,7 @@ describe("list", () => {
 })
 
 describe("remove", () => {
-  it("removes the version that is named, and no other", async () => {
+  it("removes only the given version", async () => {
     await run("push", file)
     expect(await run("remove", "checkout", "--if-version", "2")).toEqual({
       code: 1,
@@ -556,7 +556,7 @@ describe("remove", () => {
     expect(await registry().get("checkout")).toBeUndefined()
   })
 
-  it("removes any with --force, and is content when there is none", async () => {
+  it("removes any version with --force, and succeeds if there are no rules", async () => {
     await run("push", file)
     expect(await json("remove", "checkout", "--force")).toEqual({
       ok: true,
@@ -570,7 +570,7 @@ describe("remove", () => {
 })
 
 describe("a table that cannot be reached", () => {
-  it("ends every command with 3, one line and no stack", async () => {
+  it("makes every command end with 3, one line and no stack", async () => {
     table = "nowhere"
     for (const argv of [
       ["list"],
@@ -602,8 +602,8 @@ describe("a table that cannot be reached", () => {
   })
 })
 
-describe("a connection by which nothing comes any more", () => {
-  it("is given up in time for another one to be tried, and nobody hears of it", async () => {
+describe("a connection that stops responding", () => {
+  it("is given up in time for another attempt, without a message", async () => {
     const proxy = await startFaultProxy(server)
     const warn = vi.spyOn(console, "warn").mockReturnValue()
     try {
@@ -619,10 +619,10 @@ describe("a connection by which nothing comes any more", () => {
   })
 })
 
-describe("a push that is interrupted", () => {
+describe("a push that is interrupted or has competitors", () => {
   const several = ["a", "b", "c"].map((service) => `service_id: ${service}\nrules: []\n`).join("---\n")
 
-  it("tells what has been registered before the table could no longer be written", async () => {
+  it("prints which services were registered before the table could no longer be written", async () => {
     const proxy = await startFaultProxy(server)
     try {
       proxy.fault = (action) =>
@@ -647,7 +647,7 @@ describe("a push that is interrupted", () => {
     }
   })
 
-  it("of several at once registers one, and tells the others what is there", async () => {
+  it("registers one of several concurrent pushes, and shows the others the stored rules", async () => {
     const files = await Promise.all(
       [1, 2, 3, 4, 5, 6].map(async (limit) => {
         const path = join(folder, `${table}-${limit}.yaml`)
@@ -708,14 +708,14 @@ describe("region and credentials", () => {
     return signatures.at(-1)
   }
 
-  it("are found where every AWS tool finds them, and --region wins", async () => {
+  it("are found like in every AWS tool, and --region takes precedence", async () => {
     const elsewhere = { ...settings, AWS_ENDPOINT_URL_DYNAMODB: endpoint }
     expect(await signedBy(elsewhere)).toBe("somebody eu-north-1")
     expect(await signedBy(elsewhere, "--region", "eu-west-9")).toBe("somebody eu-west-9")
     expect(await signedBy(settings, "--endpoint", endpoint)).toBe("somebody eu-north-1")
   })
 
-  it("are made up for a server on this machine where there are none", async () => {
+  it("are replaced with dummy values for a local server if none are set", async () => {
     expect(await signedBy({}, "--endpoint", endpoint)).toBe("local local")
     expect(await signedBy({}, "--endpoint", endpoint, "--region", "eu-west-9")).toBe("local eu-west-9")
   })

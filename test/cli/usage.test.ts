@@ -16,7 +16,7 @@ describe("help", () => {
     for (const line of out.split("\n")) expect(line.length).toBeLessThanOrEqual(90)
   })
 
-  it("names every command, and answers with 2 when none is given", async () => {
+  it("lists every command, and ends with 2 if no command is given", async () => {
     const asked = await sluice(["rules", "--help"])
     for (const command of COMMANDS) expect(asked.out).toContain(`\n  ${command} `)
     expect(await sluice(["rules"])).toEqual({ code: 2, out: "", err: asked.out })
@@ -27,7 +27,7 @@ describe("help", () => {
     })
   })
 
-  it("is shown by a command, too, of each command", async () => {
+  it("is also shown by the command help, for each command", async () => {
     const asked = await sluice(["rules", "check", "--help"])
     expect(asked.code).toBe(0)
     expect(await sluice(["help", "rules", "check"])).toEqual(asked)
@@ -47,7 +47,7 @@ describe("help", () => {
     }
   })
 
-  it("tells the version", async () => {
+  it("prints the version", async () => {
     const { version } = JSON.parse(
       await readFile(new URL("../../packages/cli/package.json", import.meta.url), "utf8"),
     )
@@ -55,7 +55,7 @@ describe("help", () => {
   })
 })
 
-describe("a wrong command line", () => {
+describe("an invalid command line", () => {
   it.each([
     [["ruels"], "error: unknown command 'ruels'\n(Did you mean rules?)\n"],
     [["check", "a.yaml"], "error: unknown command 'check'\n(Did you mean rules check?)\n"],
@@ -96,7 +96,7 @@ describe("a wrong command line", () => {
       ["rules", "remove", "checkout", "--table", "rules"],
       "error: --if-version is missing: give the version to remove (`list` shows it), or remove any version with --force\n",
     ],
-  ])("%j ends with 2 and says what was meant", async (argv, err) => {
+  ])("%j ends with 2 and suggests what was meant", async (argv, err) => {
     expect(await sluice(argv)).toEqual({ code: 2, out: "", err })
     const json = await sluice([...argv, "--json"])
     expect({ code: json.code, err: json.err }).toEqual({ code: 2, err: "" })
@@ -106,7 +106,7 @@ describe("a wrong command line", () => {
     })
   })
 
-  it("with a wrong name of a table ends with 2", async () => {
+  it("ends with 2 for an invalid table name", async () => {
     const { code, err } = await sluice([
       "rules",
       "list",
@@ -119,15 +119,15 @@ describe("a wrong command line", () => {
     expect(err).toMatch(/^error: Wrong options: tableName: "my rules" is not the name of a table; accepted: /)
   })
 
-  it("takes --json after -- for the name of a file", async () => {
+  it("treats --json after -- as a file name", async () => {
     expect((await sluice(["rules", "check", "--", "--json"])).err).toBe(
       "error: --json does not exist: correct the path\n",
     )
   })
 })
 
-describe("a mistake of the program itself", () => {
-  it("is one line that says how to report it, and a stack only when it is asked for", async () => {
+describe("an internal error", () => {
+  it("prints one line that says how to report it, and a stack only if requested", async () => {
     const failure = new TypeError("no such\nthing")
     const line = "a bug in sluice: no such\nthing; please report it with the output of SLUICE_DEBUG=1"
     const argv = ["rules", "check", "-"]
@@ -145,7 +145,7 @@ describe("a mistake of the program itself", () => {
     })
   })
 
-  it("shows a value that is thrown and is not an error, without a stack", async () => {
+  it("prints a thrown value that is not an error, without a stack", async () => {
     expect(await sluice(["rules", "check", "-"], { failure: "gone", env: { SLUICE_DEBUG: "1" } })).toEqual({
       code: 4,
       out: "",
