@@ -8,7 +8,7 @@ import { startDynamoDB } from "../servers/dynamodb.ts"
 
 const SLUICE = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url))
 
-it("`sluice rules create-table` stays until the table can be used", async () => {
+it("`sluice rules create-table` waits until the table can be used", async () => {
   const server = await startDynamoDB("dynalite", { createTableMs: 1_500 })
   const argv = ["rules", "create-table", "--table", "rules", "--endpoint", server.endpoint]
   const env = {

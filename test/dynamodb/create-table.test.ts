@@ -17,7 +17,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
     })
     afterEach(() => server.stop())
 
-    it("makes a table billed on demand, and resolves when it can be used", async () => {
+    it("creates a table billed on demand, and resolves when it can be used", async () => {
       const client = server.client()
       const registry = dynamoDBRegistry({ client, tableName })
       await registry.createTable()
@@ -31,7 +31,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
       await registry.register("checkout", [{ limit: 5, window: "1m" }])
     })
 
-    it("makes one whose key is what was asked for", async () => {
+    it("creates a table with the requested key", async () => {
       const client = server.client()
       await dynamoDBRegistry({ client, tableName, keyType: "N" }).createTable()
       await dynamoDBRegistry({ client, tableName: "other", keyName: "pk", keyType: "S" }).createTable()
@@ -41,7 +41,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
       expect(await keys("other")).toEqual([{ AttributeName: "pk", AttributeType: "S" }])
     })
 
-    it("is content with a table that is there, or that another makes at the same time", async () => {
+    it("accepts an existing table, and one that another caller creates at the same time", async () => {
       const client = server.client()
       await Promise.all([1, 2, 3].map(() => dynamoDBRegistry({ client, tableName }).createTable()))
       await dynamoDBRegistry({ client, tableName }).createTable()
@@ -49,7 +49,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))(
       await dynamoDBRegistry({ client, tableName: "numbers" }).createTable()
     })
 
-    it("says that a table that is there has another key than the one asked for", async () => {
+    it("reports that the existing table has another key than requested", async () => {
       const client = server.client()
       await makeTable(client, "numbers", "pk", "N")
       for (const options of [{ keyType: "N" }, { keyName: "pk", keyType: "S" }] as const) {
@@ -67,7 +67,7 @@ describe("createTable", () => {
   let server: DynamoDBServer
   afterEach(() => server.stop())
 
-  it("looks again at growing intervals, and gives up after two minutes", async () => {
+  it("checks the table at growing intervals and gives up after two minutes", async () => {
     server = await startDynamoDB("dynalite", { createTableMs: 60_000 })
     const waits: number[] = []
     const registry = openRegistry({ client: server.client(), tableName }, async (ms) => void waits.push(ms))
@@ -77,7 +77,7 @@ describe("createTable", () => {
     expect(waits.slice(0, 6)).toEqual([100, 200, 400, 800, 1_000, 1_000])
   })
 
-  it("ends with the caller's signal", async () => {
+  it("stops when the caller's signal aborts", async () => {
     server = await startDynamoDB("dynalite", { createTableMs: 60_000 })
     const giveUp = new AbortController()
     const registry = dynamoDBRegistry({ client: server.client(), tableName })
@@ -87,7 +87,7 @@ describe("createTable", () => {
     await expect(registry.createTable({ signal: AbortSignal.abort(null) })).rejects.toBe(null)
   })
 
-  it("waits for a table that is not known everywhere yet", async () => {
+  it("waits for a table that some replicas do not know yet", async () => {
     server = await startDynamoDB()
     const direct = server.client()
     const proxy = await startFaultProxy(server)
@@ -109,7 +109,7 @@ describe("createTable", () => {
     await proxy.stop()
   })
 
-  it.each(["CreateTable", "DescribeTable"])("says what is wrong when %s is not permitted", async (denied) => {
+  it.each(["CreateTable", "DescribeTable"])("explains the error if %s is not permitted", async (denied) => {
     server = await startDynamoDB()
     const proxy = await startFaultProxy(server)
     proxy.fault = (action) => (action === denied ? "deny" : undefined)
@@ -122,7 +122,7 @@ describe("createTable", () => {
     await proxy.stop()
   })
 
-  it("says that a table is being deleted", async () => {
+  it("reports that the table is being deleted", async () => {
     server = await startDynamoDB("dynalite", { deleteTableMs: 60_000 })
     const client = server.client()
     await makeTable(client, tableName)

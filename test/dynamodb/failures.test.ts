@@ -55,7 +55,7 @@ async function refusal(loading: Promise<unknown>): Promise<string> {
 }
 const what = 'The rules of service "checkout" in DynamoDB table "rules" cannot be read: '
 
-describe("says what is wrong and what to do, naming table and service:", () => {
+describe("explains the error and what to do, with table and service:", () => {
   it("a table that does not exist", async () => {
     const missing = source({ tableName: "rulez" })
     expect(await refusal(missing.load("checkout"))).toBe(
@@ -114,7 +114,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     expect(await refusal(source(key).load("checkout"))).toMatch(/not permitted \(\S+\); allow/)
   })
 
-  it("what is no error at all", async () => {
+  it("a value that is not an error", async () => {
     const odd = server.client({ credentials: () => Promise.reject("locked") })
     const error = await source({ client: odd, ...key })
       .load("checkout")
@@ -145,12 +145,12 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     )
   })
 
-  it("an answer that breaks off", async () => {
+  it("a response that is cut off", async () => {
     proxy.fault = () => "cut"
     expect(await refusal(source(key).load("checkout"))).toMatch(/cannot be read: .+/)
   })
 
-  it("no answer, within timeoutMs", async () => {
+  it("no response within timeoutMs", async () => {
     proxy.fault = () => "hang"
     const loading = source({ ...key, timeoutMs: 60 }).load("checkout")
     const inTime = endsWithin(1_000, loading)
@@ -162,12 +162,12 @@ describe("says what is wrong and what to do, naming table and service:", () => {
 
   it.each([
     [
-      "a host that is not there",
+      "a host that does not exist",
       { endpoint: "http://dynamodb.invalid:8000" },
       /cannot be reached \(.*ENOTFOUND|EAI_AGAIN/,
     ],
-    ["a port where nobody listens", { endpoint: "http://127.0.0.1:9" }, /cannot be reached \(.*ECONNREFUSED/],
-    ["a region that is none", { region: "not a region", endpoint: undefined }, /not a region/],
+    ["a port without a listener", { endpoint: "http://127.0.0.1:9" }, /cannot be reached \(.*ECONNREFUSED/],
+    ["an invalid region", { region: "not a region", endpoint: undefined }, /not a region/],
   ])("%s", async (_what, config, expected) => {
     const lost = server.client({ maxAttempts: 1, ...config } as never)
     expect(await refusal(source({ client: lost, ...key }).load("checkout"))).toMatch(expected)
@@ -194,7 +194,7 @@ describe("says what is wrong and what to do, naming table and service:", () => {
     )
   })
 
-  it("credentials that never come, within timeoutMs", async () => {
+  it("credentials that do not arrive within timeoutMs", async () => {
     const waiting = server.client({ credentials: () => new Promise(() => {}) })
     expect(await refusal(source({ client: waiting, timeoutMs: 50 }).load("checkout"))).toContain(
       "no answer within 50 ms",
@@ -230,8 +230,8 @@ describe("says what is wrong and what to do, naming table and service:", () => {
   })
 })
 
-describe("the end of the caller's signal", () => {
-  it("ends what hangs at once, with the signal's reason", async () => {
+describe("the caller's signal", () => {
+  it("ends a hanging load at once, with the signal's reason", async () => {
     proxy.fault = () => "hang"
     for (const options of [{}, key]) {
       const giveUp = new AbortController()
@@ -241,7 +241,7 @@ describe("the end of the caller's signal", () => {
     }
   })
 
-  it("ends a listing between pages", async () => {
+  it("ends a listing between two pages", async () => {
     const giveUp = new AbortController()
     const pages = source({ pageSize: 2 }).loadAll?.({ signal: giveUp.signal })[Symbol.asyncIterator]()
     expect((await pages?.next())?.value).toHaveLength(2)
@@ -251,7 +251,7 @@ describe("the end of the caller's signal", () => {
 })
 
 describe("the table's key", () => {
-  it("is asked for once, by all who load at once, and nothing is asked before", async () => {
+  it("is requested once for all concurrent loads, and not before the first load", async () => {
     const rulesOf = source()
     expect(proxy.calls).toEqual([])
     await Promise.all([rulesOf.load("checkout"), rulesOf.load("s1"), drain(rulesOf)])
@@ -259,12 +259,12 @@ describe("the table's key", () => {
     expect(proxy.calls.sort()).toEqual(["DescribeTable", "GetItem", "GetItem", "GetItem", "Scan"])
   })
 
-  it("is never asked for when it was given", async () => {
+  it("is never requested if the options name it", async () => {
     await source(key).load("checkout")
     expect(proxy.calls).toEqual(["GetItem"])
   })
 
-  it("is asked for again after a failure, which is told to each with his own service", async () => {
+  it("is requested again after a failure, which is reported to each caller with its own service", async () => {
     const rulesOf = source()
     proxy.fault = () => "throttle"
     const [one, other] = await Promise.all(
@@ -276,7 +276,7 @@ describe("the table's key", () => {
     expect((await rulesOf.load("checkout")).rules).toHaveLength(1)
   })
 
-  it("is not lost to all when the one who asked first gives up", async () => {
+  it("is still found for the other callers if the first one gives up", async () => {
     proxy.fault = (action) => (action === "DescribeTable" ? { delayMs: 60 } : undefined)
     const rulesOf = source()
     const giveUp = new AbortController()
@@ -287,7 +287,7 @@ describe("the table's key", () => {
     expect((await second).rules).toHaveLength(1)
   })
 
-  it("is asked for again when the table was made anew with another", async () => {
+  it("is requested again if the table was recreated with another key", async () => {
     const other = await startDynamoDB()
     const client = other.client()
     await makeTable(client, tableName, "service_id")
@@ -302,7 +302,7 @@ describe("the table's key", () => {
   })
 })
 
-it("reads eventually or consistently, as asked; a registry always consistently", async () => {
+it("reads with the consistency of the options; a registry always reads consistently", async () => {
   const reads: unknown[] = []
   const registry = dynamoDBRegistry({ client, tableName, ...key })
   for (const [how, reading] of [
@@ -330,18 +330,21 @@ it("reads eventually or consistently, as asked; a registry always consistently",
 })
 
 describe("the SDK's own retries", () => {
-  it.each<Fault>(["throttle", "fail", "reset", "cut"])("get over one %s, within the time", async (fault) => {
-    const patient = server.client({ endpoint: proxy.endpoint })
-    let failures = 0
-    proxy.fault = () => (failures++ === 0 ? fault : undefined)
-    const { rules: loaded } = await source({ client: patient }).load("checkout")
-    expect(loaded).toHaveLength(1)
-  })
+  it.each<Fault>(["throttle", "fail", "reset", "cut"])(
+    "recover from one %s within the timeout",
+    async (fault) => {
+      const patient = server.client({ endpoint: proxy.endpoint })
+      let failures = 0
+      proxy.fault = () => (failures++ === 0 ? fault : undefined)
+      const { rules: loaded } = await source({ client: patient }).load("checkout")
+      expect(loaded).toHaveLength(1)
+    },
+  )
 })
 
-describe("a listing that fails on its way", () => {
+describe("a listing that fails partway", () => {
   it.each<Fault>(["throttle", "fail", "reset", "cut", "hang"])(
-    "rejects for a later page: %s",
+    "rejects if a later page fails: %s",
     async (fault) => {
       let scans = 0
       proxy.fault = (action) => (action === "Scan" && ++scans > 1 ? fault : undefined)

@@ -42,14 +42,14 @@ async function consistent(source: RuleSource, options?: LoadOptions): Promise<re
   return proxy.inputs.map((input) => (input as { ConsistentRead?: boolean }).ConsistentRead)
 }
 
-it("reads as is cheapest, unless what was written before must be seen", async () => {
+it("reads eventually consistently by default, and consistently for fresh loads", async () => {
   expect(await consistent(open())).toEqual([false, false])
   expect(await consistent(open(), { fresh: false })).toEqual([false, false])
   expect(await consistent(open(), { fresh: true })).toEqual([true, true])
   expect(await consistent(open({ consistentRead: true }))).toEqual([true, true])
 })
 
-it("does not bring back by the next polls what a fresh load has replaced", async () => {
+it("keeps reading consistently for 10 s, so that polls do not bring back older rules", async () => {
   const source = open()
   await source.load("checkout", { fresh: true })
   clock.advance(9_999)
@@ -59,7 +59,7 @@ it("does not bring back by the next polls what a fresh load has replaced", async
   expect(await consistent(open())).toEqual([false, false])
 })
 
-it("counts from the last fresh load, of whichever service", async () => {
+it("counts the 10 s from the latest fresh load of any service", async () => {
   const source = open()
   await source.load("checkout", { fresh: true })
   clock.advance(5_000)

@@ -39,21 +39,21 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
   describe("is read", () => {
     it.each<[string, object, readonly object[]]>([
       [
-        "the present shape",
+        "the current shape",
         { version: 7, rules: [{ name: "a", rate: perMinute }] },
         [{ name: "a", ...five }],
       ],
-      ["one rule in place of a list", { rules: { rate: perMinute } }, [five]],
+      ["one rule instead of a list", { rules: { rate: perMinute } }, [five]],
       ["the older attribute rule", { rule: { rate: perMinute } }, [five]],
       [
         "older spellings in rules",
         { rules: [{ rate: { requestsPerUnit: 5, unit: "minute" }, errorMessage: "no" }] },
         [{ ...five, rejectionMessage: "no" }],
       ],
-      ["a JSON text of a list", { rules: JSON.stringify([{ rate: perMinute }]) }, [five]],
-      ["a JSON text of one rule", { rule: JSON.stringify({ rate: perMinute }) }, [five]],
+      ["a JSON string of a list", { rules: JSON.stringify([{ rate: perMinute }]) }, [five]],
+      ["a JSON string of one rule", { rule: JSON.stringify({ rate: perMinute }) }, [five]],
       ["no rules at all", { rules: [] }, []],
-      ["beside the attributes of others", { rules: [], owner: "me", updated_at: 7, versions: [1] }, []],
+      ["next to attributes of other programs", { rules: [], owner: "me", updated_at: 7, versions: [1] }, []],
     ])("%s", async (_what, document, rules) => {
       const loaded = await reading(itemOf(document))
       expect(loaded.problems).toEqual([])
@@ -70,11 +70,11 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
   })
 
-  describe("is told, by table, service and path, and takes no good rule with it", () => {
+  describe("is reported with table, service and path, without losing valid rules", () => {
     const good = { name: "good", rate: perMinute }
     it.each<[string, Item, readonly string[]]>([
       [
-        "a limit as text",
+        "a limit as a string",
         { rate: { M: itemOf({ requests_per_unit: "5", unit: "minute" }) } },
         ['rate.requests_per_unit: "5" is not a limit'],
       ],
@@ -114,7 +114,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     it.each<[string, Item, readonly string[]]>([
       ["rules missing", {}, ["@ rules: is missing"]],
       [
-        "rules by another name",
+        "rules under another name",
         itemOf({ Rules: [] }),
         ['@ Rules: "Rules" is not a member of a rule document; did you mean "rules"?', "@ rules: is missing"],
       ],
@@ -127,14 +127,14 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       ["rules that are a set", { rules: { SS: ["a"] } }, ['@ rules[0]: "a" is not a rule']],
       ["rules that are a number", { rules: { N: "5" } }, ["@ rules: 5 is not a list of rules"]],
       [
-        "a text that is not JSON",
+        "a string that is not JSON",
         { rules: { S: "[{]" } },
         [
           "@ rules: is a string that is not valid JSON: line 1, column 3: a name in double quotes is expected",
         ],
       ],
       [
-        "an empty text",
+        "an empty string",
         { rules: { S: " " } },
         [
           "@ rules: is a string that is not valid JSON: line 1, column 2: the text ends where a value is expected",
@@ -151,14 +151,14 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       expect(told(loaded)).toEqual(problems)
     })
 
-    it("a version that is a text", async () => {
+    it("a version that is a string", async () => {
       const loaded = await reading(itemOf({ version: "7", rules: [good] }))
       expect(loaded).toMatchObject({ rules: [{ name: "good" }] })
       expect(loaded.version).toBeUndefined()
       expect(told(loaded)).toEqual(['@ version: "7" is not a version'])
     })
 
-    it("deep nesting", async () => {
+    it("deeply nested values", async () => {
       let deep: unknown = "x"
       for (let depth = 0; depth < 27; depth++) deep = { a: deep }
       const loaded = await reading(
@@ -168,7 +168,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       expect(told(loaded)).toEqual([expect.stringMatching(/^@ rules\[1\]\.match\.fields\.plan: /)])
     })
 
-    it("300 KB of rules, some of them wrong", async () => {
+    it("300 KB of rules, some of them invalid", async () => {
       const many = Array.from({ length: 4_000 }, (_, i) => ({ name: `r${i}`, rate: perMinute }))
       const rules = itemOf({ rules: [...many, ...many.map(() => ({ nonsense: 1 })).slice(0, 2_000)] })
       const loaded = await reading(rules)
@@ -176,7 +176,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
   })
 
-  it("has one stamp for what is the same, and another when it changes", async () => {
+  it("has the same stamp for equal rules and another stamp after a change", async () => {
     const stampOf = async (attributes: Item) => (await reading(attributes)).stamp
     const rules = attribute([{ rate: perMinute, name: "a" }])
     const stamp = await stampOf({ rules, version: { N: "1" } })
@@ -194,7 +194,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     ).not.toBe(stamp)
   })
 
-  it("__proto__ is a member that no rule has, in an item that was written by other means", async () => {
+  it("__proto__ is an unknown member of a rule, and does not change the prototype of objects", async () => {
     const document =
       '{"rules":{"L":[{"M":{"rate":{"M":{"unit":{"S":"day"},"requests_per_unit":{"N":"1"}}},"__proto__":{"M":{"shadow":{"BOOL":true}}}}}]}}'
     const item = document.replace("{", '{"service_id":{"S":"proto"},"__proto__":{"S":"x"},')
@@ -236,15 +236,15 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
 
     it.each([
-      ["learnt", {}],
+      ["discovered", {}],
       ["given", { keyName: name, keyType: type }],
-    ])("is read by the service's text; its key is %s", async (_how, options) => {
+    ])("finds a service by its name as a string; its key is %s", async (_how, options) => {
       const keyed = dynamoDBRules({ client, tableName, ...options })
       expect(await keyed.load("7")).toMatchObject({ rules: [five], problems: [] })
       expect(await listed(keyed, "7")).toMatchObject({ rules: [five], problems: [] })
     })
 
-    it("has no rules for a service that cannot be its key, or that is not there", async () => {
+    it("returns no rules for a service that is missing or cannot be a key", async () => {
       const keyed = dynamoDBRules({ client, tableName })
       const long = "1".repeat(2049)
       for (const service of ["8", "07", "7.0", "+7", " 7", "7e0", "-0", "checkout", "", "__proto__", long]) {
@@ -253,7 +253,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
 
     if (type === "S") return
-    it("has services that are decimals and negative", async () => {
+    it("finds services whose names are decimal or negative numbers", async () => {
       const keyed = dynamoDBRules({ client, tableName })
       for (const service of ["-1", "1.5", "0", "12345678901234567890123456789012345678"]) {
         await putItem(client, tableName, { ...key(service), rules: attribute([{ rate: perMinute }]) })
@@ -265,7 +265,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     })
   })
 
-  it("the documents of the contract are read as from a file", async () => {
+  it("reads the documents of the contract as from a file", async () => {
     const single = {
       field: "user_id",
       rate: { requestsPerUnit: 5, unit: "minute" },

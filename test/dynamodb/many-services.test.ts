@@ -37,7 +37,7 @@ async function pagesOf(tableName: string, pageSize?: number): Promise<(readonly 
 
 const rate = (limit: number) => ({ requests_per_unit: limit, unit: "minute" })
 
-it("loads 5,000 services of 2 to 3 rules, all of them once", async () => {
+it("loads each of 5,000 services with 2 to 3 rules once", async () => {
   await fillTable(client, "five-thousand", 5_000, (index) => ({
     version: { N: "1" },
     rules: attribute([
@@ -56,7 +56,7 @@ it("loads 5,000 services of 2 to 3 rules, all of them once", async () => {
 })
 
 it.skipIf(engine !== "dynoxide")(
-  `take a few MB of a rule book${engine === "dynoxide" ? "" : " (not run: the other engine works in this process)"}`,
+  `5,000 services take a few MB in a rule book${engine === "dynoxide" ? "" : " (not run: the other engine works in this process)"}`,
   async () => {
     setFlagsFromString("--expose-gc")
     const collectGarbage = runInNewContext("gc") as () => void
@@ -82,7 +82,7 @@ it.skipIf(engine !== "dynoxide")(
   60_000,
 )
 
-it("reads pages of a few items where these are large, and of more again where they are not", async () => {
+it("reads pages of few items while items are large, and of more when they are small again", async () => {
   await fillTable(client, "large", 30, (index) => ({
     rules: attribute(Array.from({ length: 100 }, (_, i) => ({ name: `rule-${index}-${i}`, rate: rate(5) }))),
   }))
@@ -93,7 +93,7 @@ it("reads pages of a few items where these are large, and of more again where th
   expect((await pagesOf("large", 1)).map(({ length }) => length).filter((length) => length > 1)).toEqual([])
 })
 
-it("lists a table of more than 1 MB, of which DynamoDB gives no more at a time", async () => {
+it("lists a table of more than 1 MB, although DynamoDB returns at most 1 MB per request", async () => {
   await fillTable(client, "megabytes", 20, () => ({
     rules: attribute([]),
     // Attributes of other programs count toward DynamoDB's page size, but not toward ours.
@@ -109,7 +109,7 @@ it("lists a table of more than 1 MB, of which DynamoDB gives no more at a time",
   expect(listed).toHaveLength(20)
 })
 
-it("asks for a page while the one before is used, and for none once the reader has had enough", async () => {
+it("requests the next page while the current one is used, and aborts it when the reader stops", async () => {
   const watched = server.client()
   const send = vi.spyOn(watched, "send")
   const source = dynamoDBRules({ client: watched, tableName: "large", keyType: "S" })
@@ -121,7 +121,7 @@ it("asks for a page while the one before is used, and for none once the reader h
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, true])
 })
 
-it("yields no page of an empty table that has anything in it", async () => {
+it("returns no services for an empty table", async () => {
   await makeTable(client, "empty")
   expect((await pagesOf("empty")).flat()).toEqual([])
 })

@@ -18,7 +18,7 @@ function problems(make: () => unknown): string[] {
   }
 }
 
-it("is polled every half minute unless the options say otherwise, and has a name for messages", () => {
+it("dynamoDBRules polls every 30 seconds by default and has a name for messages", () => {
   expect(dynamoDBRules({ client, tableName })).toMatchObject({
     name: 'DynamoDB table "rules"',
     pollMs: 30_000,
@@ -31,7 +31,7 @@ describe.each([
   ["dynamoDBRules", dynamoDBRules],
   ["dynamoDBRegistry", dynamoDBRegistry],
 ])("%s", (_name, make) => {
-  it("takes a table's name or its ARN", () => {
+  it("accepts a table's name or its ARN", () => {
     const arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/rules"
     for (const name of ["abc", "Rules_2-a.b", "x".repeat(255), arn]) {
       expect(problems(() => make({ client, tableName: name }))).toEqual([])
@@ -70,12 +70,12 @@ describe.each([
     expect(found.map((each) => each.replace(/options of \w+/, "options of "))).toEqual(expected)
   })
 
-  it.each([undefined, null, 5])("refuses %s for options", (wrong) => {
+  it.each([undefined, null, 5])("refuses %s as options", (wrong) => {
     expect(problems(() => make(wrong as never))).toHaveLength(1)
   })
 })
 
-it("refuses what only the rules have, by name", () => {
+it("rejects invalid options that only dynamoDBRules has", () => {
   expect(problems(() => dynamoDBRules({ client, tableName, pollMs: 0 }))).toEqual([
     "pollMs: 0 is not an interval; a whole number of milliseconds from 1 to 2147483647",
   ])

@@ -32,7 +32,7 @@ const granted = (what: string): readonly string[] => {
 const used = (): readonly string[] => [...new Set(proxy.calls)].sort()
 const options = () => ({ client: server.client({ endpoint: proxy.endpoint }), tableName })
 
-it("are told for the registry and its table", async () => {
+it("the guide lists the permissions for the registry and its table", async () => {
   const registry = dynamoDBRegistry(options())
   await registry.createTable()
   expect(used()).toEqual([...granted("`createTable`"), "DescribeTable"].sort())
@@ -45,7 +45,7 @@ it("are told for the registry and its table", async () => {
   expect(used()).toEqual(granted("`dynamoDBRegistry`"))
 })
 
-it("are told for the rules of one service", async () => {
+it("the guide lists the permissions for the rules of one service", async () => {
   const limiter = createLimiter({
     rules: dynamoDBRules(options()),
     onRulesMissing: "allow",
@@ -57,7 +57,7 @@ it("are told for the rules of one service", async () => {
   expect(used()).toEqual(granted("`dynamoDBRules`, one service"))
 })
 
-it("are told for the rules of all services, of which one may not be in the list yet", async () => {
+it("the guide lists the permissions for the rules of all services, even unlisted ones", async () => {
   const book: RuleBook = createRuleBook({ source: dynamoDBRules(options()), services: "all", logger })
   await book.ready()
   const limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "not-listed", logger })

@@ -40,8 +40,8 @@ beforeEach(async () => {
 })
 afterEach(() => limiter?.close())
 
-describe("while the table is asked again and again", () => {
-  it("a change is in force without being asked for, and no decision reads the table", async () => {
+describe("while the table is polled", () => {
+  it("a change takes effect without a refresh, and no decision reads the table", async () => {
     const book = createRuleBook({ source: rules(), pollMs: 100_000, logger: silent })
     limiter = createLimiter({ rules: book, onRulesMissing: "allow", service: "checkout" })
     await limiter.ready({ retry: true })
@@ -60,7 +60,7 @@ describe("while the table is asked again and again", () => {
   })
 
   it.each<Fault>(["throttle", "deny", "fail", "reset", "hang", "cut"])(
-    "decisions go on by the last good rules, and a change is seen when it is over: %s",
+    "decisions use the last valid rules during a failure, and a change is loaded after it: %s",
     async (fault) => {
       limiter = createLimiter({
         rules: rules(),
@@ -90,7 +90,7 @@ const other = ENGINES.find(({ engine }) => engine === "dynoxide")
 
 describe("5,000 services", () => {
   it.skipIf(other?.missing !== undefined)(
-    `are polled beside requests that never wait for long${other?.missing === undefined ? "" : ` (not run: ${other.missing})`}`,
+    `are polled without making any request wait long${other?.missing === undefined ? "" : ` (not run: ${other.missing})`}`,
     async () => {
       const many = await startDynamoDB("dynoxide")
       const client = many.client()

@@ -76,27 +76,24 @@ async function failure(change: Promise<unknown>): Promise<Error> {
 const UNKNOWN =
   "The write may still have been carried out, or be carried out later: read the stored rules before you write again"
 
-describe("a write whose answer is lost", () => {
-  it.each<Fault>(["lose", "silence", "cut"])(
-    "was carried out, is found so, and succeeds: %s",
-    async (fault) => {
-      const asked = fault === "silence" ? hurried : registry
-      onWrite(fault)
-      expect(await asked.register("checkout", [rule(5)])).toMatchObject({ version: 1, rules: [rule(5)] })
-      expect(await asked.register("checkout", [rule(6)], { version: 1 })).toMatchObject({ version: 2 })
-      expect(await there()).toEqual([2, [6]])
-      expect(await asked.remove("checkout", { version: 2 })).toBe(true)
-      expect(await there()).toBeUndefined()
-      expect(proxy.calls.filter((call) => call !== "GetItem")).toEqual([
-        "UpdateItem",
-        "UpdateItem",
-        "DeleteItem",
-      ])
-    },
-  )
+describe("a write whose response is lost", () => {
+  it.each<Fault>(["lose", "silence", "cut"])("succeeds if the write was carried out: %s", async (fault) => {
+    const asked = fault === "silence" ? hurried : registry
+    onWrite(fault)
+    expect(await asked.register("checkout", [rule(5)])).toMatchObject({ version: 1, rules: [rule(5)] })
+    expect(await asked.register("checkout", [rule(6)], { version: 1 })).toMatchObject({ version: 2 })
+    expect(await there()).toEqual([2, [6]])
+    expect(await asked.remove("checkout", { version: 2 })).toBe(true)
+    expect(await there()).toBeUndefined()
+    expect(proxy.calls.filter((call) => call !== "GetItem")).toEqual([
+      "UpdateItem",
+      "UpdateItem",
+      "DeleteItem",
+    ])
+  })
 
   it.each<Fault>(["reset", "hang", "fail"])(
-    "was not carried out, and is not taken for done: %s",
+    "is reported as uncertain if the write was not carried out: %s",
     async (fault) => {
       await other.register("checkout", [rule(5)])
       const asked = fault === "hang" ? hurried : registry
@@ -114,7 +111,7 @@ describe("a write whose answer is lost", () => {
     },
   )
 
-  it("is told as unknown when it cannot be read back either", async () => {
+  it("is reported as uncertain if reading the rules back fails too", async () => {
     proxy.fault = (action) => (action === "UpdateItem" ? "lose" : "fail")
     const error = await failure(registry.register("checkout", [rule(5)]))
     expect(error).toBeInstanceOf(RuleSourceError)
@@ -122,7 +119,7 @@ describe("a write whose answer is lost", () => {
     expect(error.message).toContain("cannot be registered")
   })
 
-  it("is a conflict when another has written that version meanwhile", async () => {
+  it("is a conflict if another writer has stored that version in the meantime", async () => {
     onWrite("hang")
     const writing = failure(hurried.register("checkout", [rule(6)]))
     await other.register("checkout", [rule(5)])
@@ -131,7 +128,7 @@ describe("a write whose answer is lost", () => {
     expect((error as RuleConflictError).found).toMatchObject({ version: 1, rules: [rule(5)] })
   })
 
-  it("is unknown when others have written several versions since", async () => {
+  it("is uncertain if other writers have stored several versions since", async () => {
     onWrite("hang")
     const writing = failure(hurried.register("checkout", [rule(6)]))
     await other.register("checkout", [rule(5)])
@@ -142,7 +139,7 @@ describe("a write whose answer is lost", () => {
 
 describe("the SDK's own retries", () => {
   it.each<Fault>(["lose", "cut", "fail", "throttle", "reset"])(
-    "do not make a conflict of our own write: %s",
+    "do not turn our own write into a conflict: %s",
     async (fault) => {
       onWrite(fault, 1)
       expect(await patient.register("checkout", [rule(5)])).toMatchObject({ version: 1 })
@@ -159,26 +156,26 @@ describe("the SDK's own retries", () => {
     },
   )
 
-  it("do not make our write of another's that is the same", async () => {
+  it("do not mistake an equal write by another writer for our own", async () => {
     await other.register("checkout", [rule(5)])
     expect(await failure(patient.register("checkout", [rule(5)]))).toBeInstanceOf(RuleConflictError)
   })
 
-  it('write over "any" once, though the answer is lost', async () => {
+  it('write only once with version "any" if the response is lost', async () => {
     onWrite("lose", 1)
     expect(await patient.register("checkout", [rule(5)], { version: "any" })).toMatchObject({ version: 1 })
     expect(await there()).toEqual([1, [5]])
   })
 })
 
-describe("a write that was refused changed nothing, and is said so plainly", () => {
+describe("a failed write", () => {
   it.each<[Fault, RegExp]>([
     ["throttle", /cannot be (registered|removed): throttled .* poll less often$/],
     [
       "deny",
       /cannot be (registered|removed): not permitted .*allow dynamodb:(UpdateItem|DeleteItem) on the table$/,
     ],
-  ])("%s", async (fault, message) => {
+  ])("is reported as refused: %s", async (fault, message) => {
     await other.register("checkout", [rule(5)])
     onWrite(fault)
     expect((await failure(registry.register("checkout", [rule(6)], { version: 1 }))).message).toMatch(message)
@@ -186,7 +183,7 @@ describe("a write that was refused changed nothing, and is said so plainly", () 
     expect(proxy.calls).toEqual(["UpdateItem", "DeleteItem"])
   })
 
-  it("a table that is not there", async () => {
+  it("reports a table that does not exist", async () => {
     const nowhere = dynamoDBRegistry({ client: direct, tableName: "rulez", ...key })
     expect((await failure(nowhere.register("checkout", [rule(5)]))).message).toBe(
       'The rules of service "checkout" in DynamoDB table "rulez" cannot be registered: the table does not exist; ' +
@@ -198,7 +195,7 @@ describe("a write that was refused changed nothing, and is said so plainly", () 
     expect((await failure(nowhere.get("checkout"))).message).toContain("the table does not exist")
   })
 
-  it("a conflict that cannot be read", async () => {
+  it("is not reported as uncertain if it is a conflict that cannot be read", async () => {
     await other.register("checkout", [rule(5)])
     proxy.fault = (action) => (action === "GetItem" ? "throttle" : undefined)
     const error = await failure(registry.register("checkout", [rule(6)]))
@@ -206,7 +203,7 @@ describe("a write that was refused changed nothing, and is said so plainly", () 
     expect(error.message).not.toContain(UNKNOWN)
   })
 
-  it("is the caller's own end: then nobody knows", async () => {
+  it("rejects with the caller's reason if the signal aborts the write", async () => {
     onWrite("hang")
     const giveUp = new AbortController()
     const writing = registry.register("checkout", [rule(5)], { signal: giveUp.signal })
@@ -216,7 +213,7 @@ describe("a write that was refused changed nothing, and is said so plainly", () 
     expect((await failure(removing)).message).toBe("enough")
   })
 
-  it("is the caller's own end while it is being found out", async () => {
+  it("rejects with the caller's reason if the signal aborts while the result is being read back", async () => {
     proxy.fault = (action) => (action === "UpdateItem" ? "reset" : "hang")
     const giveUp = new AbortController()
     const writing = registry.register("checkout", [rule(5)], { signal: giveUp.signal })
@@ -225,7 +222,7 @@ describe("a write that was refused changed nothing, and is said so plainly", () 
   })
 })
 
-describe("a conflict says what is there and what to do", () => {
+describe("a conflict message says what is stored and what to do for", () => {
   const say = async (change: Promise<unknown>): Promise<string> => (await failure(change)).message
 
   it("another version", async () => {
@@ -238,13 +235,13 @@ describe("a conflict says what is there and what to do", () => {
     )
   })
 
-  it("nothing any more", async () => {
+  it("no rules", async () => {
     expect(await say(registry.register("checkout", [rule(6)], { version: 3 }))).toBe(
       'Service "checkout" in DynamoDB table "rules" has no rules, but version 3 was expected. Nothing was changed: write without a version to register them again',
     )
   })
 
-  it("rules without a version, which 0 replaces and no version does not", async () => {
+  it("rules without a version, which only version 0 replaces", async () => {
     await putItem(direct, tableName, { service_id: { S: "checkout" }, rules: attribute([]) })
     expect(await other.get("checkout")).toEqual({ service: "checkout", version: 0, rules: [], problems: [] })
     expect(await say(registry.register("checkout", [rule(6)]))).toContain(
@@ -256,7 +253,7 @@ describe("a conflict says what is there and what to do", () => {
   })
 
   it.each(["7", null, 1.5, -1, { a: 1 }])(
-    'a version that is none, which "any" replaces: %j',
+    'an invalid version, which version "any" replaces: %j',
     async (version) => {
       await putItem(direct, tableName, {
         service_id: { S: "checkout" },
@@ -270,8 +267,8 @@ describe("a conflict says what is there and what to do", () => {
   )
 })
 
-describe('a write over "any"', () => {
-  it("gives up when others are always quicker, and says that it was a conflict", async () => {
+describe('a write with version "any"', () => {
+  it("gives up with a conflict if other writers are always faster", async () => {
     let version = 0
     proxy.before = async (action) => {
       if (action === "UpdateItem")
@@ -284,7 +281,7 @@ describe('a write over "any"', () => {
     expect(await there()).toEqual([50, [5]])
   })
 
-  it("does not go on for another reason", async () => {
+  it("does not retry after any other failure", async () => {
     onWrite("throttle")
     const error = await failure(registry.register("checkout", [rule(6)], { version: "any" }))
     expect(error).toBeInstanceOf(RuleSourceError)
@@ -292,8 +289,8 @@ describe('a write over "any"', () => {
   })
 })
 
-describe("what else is in the item", () => {
-  it("stays as it is when rules are replaced; an older spelling of the rules does not", async () => {
+describe("the other attributes of an item", () => {
+  it("are kept when rules are replaced, but an older spelling of the rules is removed", async () => {
     await putItem(direct, tableName, {
       service_id: { S: "checkout" },
       version: { N: "7" },
@@ -320,14 +317,14 @@ describe("what else is in the item", () => {
     })
   })
 
-  it("'any' writes over what others wrote beside, when there are no rules yet", async () => {
+  it('are kept when "any" writes the first rules', async () => {
     await putItem(direct, tableName, { service_id: { S: "checkout" }, owner: { S: "team-a" } })
     expect(await registry.register("checkout", [rule(5)], { version: "any" })).toMatchObject({ version: 1 })
     expect(await item()).toMatchObject({ owner: { S: "team-a" } })
   })
 })
 
-describe("an item of 400 KB", () => {
+describe("an item of DynamoDB", () => {
   const many = (count: number): StorableRule[] =>
     Array.from({ length: count }, (_, i) => ({
       name: `r${i}`,
@@ -336,7 +333,7 @@ describe("an item of 400 KB", () => {
       rejectionMessage: "x".repeat(1_000),
     }))
 
-  it("is stored up to that size, and refused above it before it is sent", async () => {
+  it("is stored up to 400 KB, and rejected before it is sent if it is larger", async () => {
     await registry.register("checkout", many(370))
     proxy.calls.length = 0
     const error = await failure(registry.register("checkout", many(400), { version: 1 }))
@@ -347,7 +344,7 @@ describe("an item of 400 KB", () => {
     expect(proxy.calls).toEqual([])
   })
 
-  it("is told when it is what others keep in it that makes it too large", async () => {
+  it("is reported as too large if its other attributes make it too large", async () => {
     await putItem(direct, tableName, {
       service_id: { S: "checkout" },
       rules: attribute([]),
@@ -362,7 +359,7 @@ describe("an item of 400 KB", () => {
 })
 
 describe("a table whose key is a number", () => {
-  it("takes services that are numbers", async () => {
+  it("accepts only services that are numbers", async () => {
     await makeTable(direct, "numbers", "id", "N")
     const numbers = dynamoDBRegistry({ client: direct, tableName: "numbers" })
     expect(await numbers.register("7", [rule(5)])).toMatchObject({ service: "7", version: 1 })
