@@ -50,7 +50,7 @@ const FIVE = Object.fromEntries(
 )
 
 describe("a book of all services", () => {
-  it("has them all after one list, each with its version, and asks for none of them by name", async () => {
+  it("has all services after one listing, each with its version, and requests none by name", async () => {
     const { book, source, turns, limitOf } = await setUp()
     await book.ready()
     expect([1, 2, 3, 4, 5].map((n) => limitOf(`s${n}`))).toEqual([1, 2, 3, 4, 5])
@@ -61,7 +61,7 @@ describe("a book of all services", () => {
     expect([source.lists, source.reads, source.asked]).toEqual([1, 5, []])
   })
 
-  it("parses and tells only of what has changed, been added and gone", async () => {
+  it("parses and reports only changed, added and removed services", async () => {
     const { source, turns, advance, book } = await setUp()
     turns.length = 0
     const before = book.rulesOf("s1")
@@ -82,7 +82,7 @@ describe("a book of all services", () => {
     expect(book.rulesOf("s1")).toBe(before)
   })
 
-  it("takes what it has read when the list breaks off, and nothing that it has not read for deleted", async () => {
+  it("uses the pages that it has read if a listing fails, and treats unread services as still existing", async () => {
     const { source, book, advance, limitOf, errors, said } = await setUp()
     source.failure = { error: new RuleSourceError("throttled"), page: 1 }
     source.stored.set("s1", { rules: [rule(10)] })
@@ -103,7 +103,7 @@ describe("a book of all services", () => {
     expect(book.statusOf("s1").error).toBeUndefined()
   })
 
-  it("gives up a page that does not come within ten seconds", async () => {
+  it("aborts the listing if a page takes longer than ten seconds", async () => {
     const { source, advance, errors } = await setUp()
     source.gate = () => new Promise(() => {})
     await advance(POLL_MS)
@@ -118,7 +118,7 @@ describe("a book of all services", () => {
     expect(source.lists).toBe(3)
   })
 
-  it("lets a long list take as long as its pages need", async () => {
+  it("allows a long listing as much time as its pages need", async () => {
     const { source, advance, clock, errors, limitOf } = await setUp()
     source.gate = () => clock.wait(9_000)
     source.stored.set("s5", { rules: [rule(50)] })
@@ -127,7 +127,7 @@ describe("a book of all services", () => {
     expect([errors, limitOf("s5")]).toEqual([[], 50])
   })
 
-  it("keeps the previous edition of a service where one rule is invalid, and reports it once", async () => {
+  it("keeps the previous edition of a service if one rule is invalid, and reports the problem once", async () => {
     const { source, advance, book, errors, limitOf, said } = await setUp()
     source.stored.set("s2", { rules: [rule(0)] })
     source.stored.set("s3", { rules: [rule(30), rule(0, { name: "bad" })] })
@@ -149,7 +149,7 @@ describe("a book of all services", () => {
     await book.ready()
   })
 
-  it("takes documents that are read in slices, each once", async () => {
+  it("accepts documents that are read asynchronously, and reads each once", async () => {
     const { source, advance, errors, limitOf } = await setUp()
     const loadAll = source.loadAll.bind(source)
     source.loadAll = async function* () {
@@ -176,7 +176,7 @@ describe("a book of all services", () => {
     expect(source.reads).toBe(3)
   })
 
-  it("survives a document that cannot even be read, and a list that is none", async () => {
+  it("survives a document that cannot be read and a listing that is not iterable", async () => {
     const { source, advance, errors, limitOf } = await setUp()
     const loadAll = source.loadAll.bind(source)
     source.loadAll = async function* () {
@@ -199,7 +199,7 @@ describe("a book of all services", () => {
     ])
   })
 
-  it("lets requests have their turn while it parses thousands", async () => {
+  it("yields to requests while it parses thousands of services", async () => {
     const stored = Array.from({ length: 2_000 }, (_, i): [string, Stored] => [
       `s${i}`,
       { rules: [rule(i + 1), rule(9, { name: "b" })] },
@@ -221,7 +221,7 @@ describe("a book of all services", () => {
     expect(turns).toBeGreaterThan(10)
   })
 
-  it("never lets a list that was read earlier undo what was loaded later", async () => {
+  it("never lets an older listing overwrite a newer load", async () => {
     const { source, book, advance, limitOf } = await setUp()
     const loadAll = source.loadAll.bind(source)
     let release = () => {}
@@ -241,7 +241,7 @@ describe("a book of all services", () => {
     expect([source.lists, limitOf("s1"), limitOf("s5")]).toEqual([2, 10, 5])
   })
 
-  it("answers who waits for a name that it brings in meanwhile, well or badly", async () => {
+  it("answers callers that wait for a service when a listing brings its rules or an error", async () => {
     const { source, book } = await setUp()
     source.stored.set("s6", { rules: [rule(6)] })
     source.stored.set("s7", { rules: [rule(0)] })
@@ -254,7 +254,7 @@ describe("a book of all services", () => {
     for (const rejected of found.slice(1)) await expect(rejected).rejects.toThrow(InvalidRuleError)
   })
 
-  it("takes nothing that a later load has found for gone because an earlier list does not have it", async () => {
+  it("does not treat a newly loaded service as removed because an older listing lacks it", async () => {
     const { source, book, advance, clock, limitOf } = await setUp()
     source.gate = () => clock.wait(1_000)
     await advance(POLL_MS)
@@ -270,7 +270,7 @@ describe("a book of all services", () => {
 })
 
 describe("a limiter on a book of all services", () => {
-  it("has its rules at once when they are there, and waits for the first list when it is not", async () => {
+  it("has its rules at once if they are loaded, and otherwise waits for the first listing", async () => {
     const { limiterOf } = await setUp()
     expect(await limiterOf("s3").decide({})).toMatchObject({ limit: 3, remaining: 2 })
     const clock = manualClock()
@@ -281,7 +281,7 @@ describe("a limiter on a book of all services", () => {
     book.close()
   })
 
-  it("is told of its own service alone", async () => {
+  it("gets events of its own service only", async () => {
     const { limiterOf, source, advance } = await setUp()
     const [one, two] = [limiterOf("s1"), limiterOf("s2")]
     const heard: string[] = []
@@ -293,7 +293,7 @@ describe("a limiter on a book of all services", () => {
     expect(await two.peek({})).toMatchObject({ limit: 20 })
   })
 
-  it("hears that the list cannot be loaded, and ready() says so until it can", async () => {
+  it("emits the error of a failed listing, and ready() rejects with it until a listing succeeds", async () => {
     const clock = manualClock()
     const source = new TableSource(FIVE, POLL_MS)
     source.failure = { error: new RuleSourceError("no table"), page: 0 }
@@ -320,7 +320,7 @@ describe("a limiter on a book of all services", () => {
     book.close()
   })
 
-  it("of a service that is not in the list asks for it by its name, until the list has it", async () => {
+  it("loads a service that is not listed by name, until the listing contains it", async () => {
     const { limiterOf, source, advance, book } = await setUp()
     const limiter = limiterOf("s9")
     await limiter.ready()
@@ -336,7 +336,7 @@ describe("a limiter on a book of all services", () => {
     expect(book.statusOf("s9")).toMatchObject({ ageMs: 0 })
   })
 
-  it("loses rules that are gone from the list once their name says so too", async () => {
+  it("loses rules that are no longer listed only after a load by name confirms it", async () => {
     const { limiterOf, source, advance } = await setUp()
     const limiter = limiterOf("s2")
     const changes: string[] = []
@@ -354,7 +354,7 @@ describe("a limiter on a book of all services", () => {
     expect(changes).toEqual(["gone"])
   })
 
-  it("refreshes its own service without a list", async () => {
+  it("refreshes its own service without a listing", async () => {
     const { limiterOf, source } = await setUp()
     const limiter = limiterOf("s2")
     source.stored.set("s2", { rules: [rule(20)] })
@@ -363,7 +363,7 @@ describe("a limiter on a book of all services", () => {
     expect([source.lists, source.asked]).toEqual([1, ["s2"]])
   })
 
-  it("leaves the book open when it closes, and another limiter of the service in force", async () => {
+  it("leaves the book open, and other limiters of the service working, when it closes", async () => {
     const { limiterOf, source, advance, book, limitOf } = await setUp()
     const [one, two] = [limiterOf("s9"), limiterOf("s9")]
     await one.close()
@@ -377,7 +377,7 @@ describe("a limiter on a book of all services", () => {
     await expect(book.refresh()).resolves.toBeUndefined()
   })
 
-  it("keeps its rules when the book is closed, and cannot be made on a closed one", async () => {
+  it("keeps its rules when the book is closed, and cannot be created on a closed book", async () => {
     const { limiterOf, book } = await setUp()
     const limiter = limiterOf("s1")
     book.close()
@@ -388,7 +388,7 @@ describe("a limiter on a book of all services", () => {
     book.close()
   })
 
-  it("frees who waits for its rules when it closes, though the book stays open", async () => {
+  it("ends the wait for its rules when it closes, even though the book stays open", async () => {
     const clock = manualClock()
     const source = new TableSource(FIVE)
     source.gate = () => new Promise(() => {})
@@ -409,7 +409,7 @@ describe("a limiter on a book of all services", () => {
 })
 
 describe("a refresh", () => {
-  it("asks for what is stored now, also by the names that the list does not have; polls do not", async () => {
+  it("reads the latest rules, also for services loaded by name; polls may read older ones", async () => {
     const { limiterOf, source, book, advance } = await setUp()
     const limiter = limiterOf("s2")
     await advance(POLL_MS)
@@ -427,7 +427,7 @@ describe("a refresh", () => {
     expect(source.fresh).toEqual([false, false])
   })
 
-  it("resolves though the list takes over a service meanwhile that was asked for by its name", async () => {
+  it("resolves even if the listing contains a service in the meantime that was loaded by name", async () => {
     const { limiterOf, source, book, clock } = await setUp()
     const limiter = limiterOf("s9")
     await limiter.ready()
@@ -442,7 +442,7 @@ describe("a refresh", () => {
   })
 
   it.each(["before", "after"])(
-    "is told once of a service that comes to the list meanwhile, which was asked for %s it was stored",
+    "emits one event if a listing brings a service that was requested by name %s it was stored",
     async (when) => {
       const { source, book, turns } = await setUp()
       if (when === "before") expect(await book.find("s6")).toBeUndefined()
@@ -465,7 +465,7 @@ describe("a refresh", () => {
     },
   )
 
-  it("of one service is satisfied by no list that was read before it, though that takes the service over", async () => {
+  it("of one service is not completed by a listing that was read before the refresh", async () => {
     const { limiterOf, source, advance, clock } = await setUp()
     const limiter = limiterOf("s9")
     await limiter.ready()
@@ -492,7 +492,7 @@ describe("a refresh", () => {
     expect(await limiter.peek({})).toMatchObject({ limit: 90 })
   })
 
-  it("of all resolves though a limiter closes meanwhile, and the others have what it has read", async () => {
+  it("of all services resolves even if a limiter closes, and updates the other limiters", async () => {
     const clock = manualClock()
     const source = new TableSource(FIVE, POLL_MS)
     const book = createRuleBook({ source, clock, logger: QUIET, random: () => 0 })
@@ -519,7 +519,7 @@ describe("a refresh", () => {
 })
 
 describe("ready() of a book", () => {
-  it("waits no longer for a service when its last limiter closes", async () => {
+  it("stops waiting for a service when its last limiter closes", async () => {
     const source = new TableSource(FIVE)
     source.gate = () => new Promise(() => {})
     const book = createRuleBook({ source, clock: manualClock(), logger: QUIET })
@@ -542,7 +542,7 @@ describe("a file", () => {
   const document = (service: string, limit: number) =>
     `---\n${service}rules: [{ name: rule, limit: ${limit}, window: 1m }]\n`
 
-  it("lists its services; a document for all others is found by their names", async () => {
+  it("lists its services, and its document without service_id is found for any other name", async () => {
     const text = document("service_id: a\n", 1) + document("service_id: b\n", 2) + document("", 3)
     const { path, source } = await fileOf(text)
     const book = createRuleBook({ source, services: "all", logger: QUIET })
@@ -563,7 +563,7 @@ describe("a file", () => {
     expect(await limiter.peek({})).toMatchObject({ limit: 30 })
   })
 
-  it("lists hundreds, the same stamp as long as a document is the same", async () => {
+  it("lists hundreds of services, each with the same stamp until its document changes", async () => {
     const names = Array.from({ length: 250 }, (_, i) => `s${i}`)
     const { source } = await fileOf(names.map((name) => document(`service_id: ${name}\n`, 5)).join(""))
     const list = async () => {
@@ -583,7 +583,7 @@ describe("a file", () => {
     ).rejects.toThrow("enough")
   })
 
-  it("lets requests have their turn while it parses thousands of documents", async () => {
+  it("yields to requests while it parses thousands of documents", async () => {
     const text = Array.from(
       { length: 1_000 },
       (_, i) => `service_id: s${i}\nrules: [{ limit: ${i + 1}, window: 1m }]\n`,
@@ -602,7 +602,7 @@ describe("a file", () => {
     expect(turns).toBeGreaterThan(10)
   })
 
-  it("tells what is wrong with its document for all others once, however many names are asked for", async () => {
+  it("reports an invalid document without service_id once, however many names are requested", async () => {
     const text = document("service_id: a\n", 1) + document("", 0)
     const { path, source } = await fileOf(text)
     const said: string[] = []
@@ -638,7 +638,7 @@ describe("a file", () => {
     expect(said).toEqual([right])
   })
 
-  it("of which no document says whose it is cannot be listed", async () => {
+  it("cannot be listed if no document names its service", async () => {
     const { source } = await fileOf("service_id: []\nrules: []\n")
     const book = createRuleBook({ source, services: "all", logger: QUIET })
     onTestFinished(() => book.close())
@@ -646,8 +646,8 @@ describe("a file", () => {
   })
 })
 
-describe("what was wrong in a list, and is right again,", () => {
-  it("is told of each service by itself, and of the list as a whole", async () => {
+describe("a recovery", () => {
+  it("is logged for each service separately, and for the listing as a whole", async () => {
     const { source, said, advance } = await setUp()
     const good = source.stored.get("s2") as Stored
     source.stored.set("s2", { rules: [{ ...rule(2), window: "never" }], version: 9 })

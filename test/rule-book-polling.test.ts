@@ -45,7 +45,7 @@ describe("polling", () => {
     [0, 30_000],
     [0.5, 27_000],
     [0.999, 24_006],
-  ])("comes a fifth of the interval earlier at the most, and never later: %d, %d ms", async (random, ms) => {
+  ])("happens up to a fifth of the interval early, and never late: %d, %d ms", async (random, ms) => {
     const { source, advance, limit } = await setUp(ONE, random)
     source.stored.set("checkout", { rules: [rule(9)], version: 2 })
     await advance(ms - 1)
@@ -56,7 +56,7 @@ describe("polling", () => {
     expect(source.asked).toHaveLength(3)
   })
 
-  it("counts the interval from when a load began, not from when it was answered", async () => {
+  it("measures the interval from the start of a load, not from its end", async () => {
     const { source, advance, clock } = await setUp(ONE)
     source.gate = () => clock.wait(5_000)
     await advance(POLL_MS)
@@ -65,7 +65,7 @@ describe("polling", () => {
     expect(source.asked).toHaveLength(3)
   })
 
-  it("leaves a source a moment that takes longer than the interval", async () => {
+  it("pauses between loads if a source is slower than the interval", async () => {
     const { source, advance, clock } = await setUp(ONE, 0, { pollMs: 1_000 })
     source.gate = () => clock.wait(5_000)
     await advance(1_000)
@@ -77,7 +77,7 @@ describe("polling", () => {
     expect(source.asked).toHaveLength(3)
   })
 
-  it("goes by the book's own interval, where it is given one", async () => {
+  it("uses the interval of the book if the book has one", async () => {
     const { source, advance } = await setUp(ONE, 0, { pollMs: 1_000 })
     await advance(999)
     expect(source.asked).toHaveLength(1)
@@ -85,7 +85,7 @@ describe("polling", () => {
     expect(source.asked).toHaveLength(2)
   })
 
-  it("tells nobody of what has not changed, and neither parses nor compiles it again", async () => {
+  it("emits no event if nothing has changed, and does not parse or compile the rules again", async () => {
     const { source, advance, turns, limiter } = await setUp(ONE)
     const before = (limiter as unknown as { ruleSet: object }).ruleSet
     for (let polls = 0; polls < 3; polls++) await advance(POLL_MS)
@@ -96,7 +96,7 @@ describe("polling", () => {
     ])
   })
 
-  it("tells of what has changed, gone and come back", async () => {
+  it("emits an event when rules change, disappear and come back", async () => {
     const { source, advance, turns } = await setUp(ONE)
     source.stored.set("checkout", { rules: [rule(9, { name: "b" })], version: 2 })
     await advance(POLL_MS)
@@ -112,7 +112,7 @@ describe("polling", () => {
     ])
   })
 
-  it("sees that a document was mended by being put back as it was, and tells nobody of it", async () => {
+  it("clears the error when a document is restored to its previous content, without an event", async () => {
     const { source, advance, turns, errors, said, book } = await setUp(ONE)
     source.stored.set("checkout", { rules: [rule(0)] })
     for (let polls = 0; polls < 2; polls++) await advance(POLL_MS)
@@ -127,8 +127,8 @@ describe("polling", () => {
   })
 })
 
-describe("a book of several services, each asked for by its name", () => {
-  it("loads each at its own time, and no longer when nobody follows it; one that fails leaves the others", async () => {
+describe("a book that loads each of several services by name", () => {
+  it("loads each service on its own schedule until its last limiter closes, and a failure affects no other service", async () => {
     const { book, source, clock, advance, limit } = await setUp({ ...ONE, search: { rules: [rule(7)] } })
     const options = {
       rules: book,
@@ -156,7 +156,7 @@ describe("a book of several services, each asked for by its name", () => {
 })
 
 describe("deeply equal rules", () => {
-  it("of a source without stamps are not taken for changed ones, and other functions are", async () => {
+  it("of a source without stamps are not treated as changed, but new functions are", async () => {
     const { advance, turns, source } = await setUp(ONE)
     const load = source.load.bind(source)
     source.load = async (service) => {
@@ -173,7 +173,7 @@ describe("deeply equal rules", () => {
 })
 
 describe("refresh", () => {
-  it("resolves when what a load has read that began after the call is in force", async () => {
+  it("resolves when the result of a load that began after the call is in force", async () => {
     const { source, limiter, limit, advance, clock } = await setUp(ONE)
     source.gate = () => clock.wait(100)
     // One load is pending already and has read the table by now.
@@ -191,7 +191,7 @@ describe("refresh", () => {
     expect([done, await limit()]).toEqual([true, 9])
   })
 
-  it("is not satisfied by a load that was under way", async () => {
+  it("is not completed by a load that was already pending", async () => {
     const { source, book, advance, clock } = await setUp(ONE)
     source.gate = () => clock.wait(100)
     await advance(POLL_MS)
@@ -206,14 +206,14 @@ describe("refresh", () => {
     await refreshed
   })
 
-  it("of many at the same time asks the source no more than three times", async () => {
+  it("calls the source at most three times for many concurrent calls", async () => {
     const { source, book } = await setUp(ONE)
     const before = source.asked.length
     await Promise.all(Array.from({ length: 100 }, () => book.refresh()))
     expect(source.asked.length - before).toBeLessThanOrEqual(3)
   })
 
-  it("rejects with why it could not be loaded, each time, and leaves the rules in force", async () => {
+  it("rejects with the cause on every call, and leaves the rules in force", async () => {
     const { source, limiter, book, limit } = await setUp(ONE)
     source.failure = { error: new RuleSourceError("no such table"), page: 0 }
     await expect(limiter.refresh()).rejects.toThrow("no such table")
@@ -222,7 +222,7 @@ describe("refresh", () => {
     expect(await limit()).toBe(5)
   })
 
-  it("ends with its signal, and with the book", async () => {
+  it("ends when its signal aborts or the book closes", async () => {
     const { source, limiter, book } = await setUp(ONE)
     source.gate = () => new Promise(() => {})
     const enough = new Error("enough")
@@ -239,7 +239,7 @@ describe("refresh", () => {
     await expect(limiter.refresh()).rejects.toThrow(ClosedError)
   })
 
-  it("of rules in code has nothing to do", async () => {
+  it("does nothing for rules in code", async () => {
     const limiter = createLimiter({ limit: 5, window: "1m", clock: manualClock() })
     await limiter.refresh()
     expect(limiter.rules).toEqual({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
@@ -247,7 +247,7 @@ describe("refresh", () => {
 })
 
 describe("age and version", () => {
-  it("can be read from the book and the limiter, and start anew with each load that succeeds", async () => {
+  it("can be read from the book and the limiter, and are updated by each successful load", async () => {
     const { clock, book, limiter, advance, source } = await setUp(ONE)
     const startedAtMs = clock.now()
     expect(book.statusOf("checkout")).toEqual({
@@ -275,7 +275,7 @@ describe("age and version", () => {
     })
   })
 
-  it("of what was never loaded are none", async () => {
+  it("are unknown for a service that was never loaded", async () => {
     const { book } = await setUp(ONE)
     expect(book.statusOf("nobody")).toEqual({
       ageMs: Number.POSITIVE_INFINITY,
@@ -287,7 +287,7 @@ describe("age and version", () => {
 })
 
 describe("stale rules", () => {
-  it("are told once when they are three polls old, and again only after a success", async () => {
+  it("are reported once after three poll intervals, and again only after a success", async () => {
     const { source, advance, stale, said, limiter } = await setUp(ONE)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
     await advance(POLL_MS)
@@ -319,7 +319,7 @@ describe("stale rules", () => {
     expect(said).toHaveLength(5)
   })
 
-  it("are not told when loading succeeds again in time", async () => {
+  it("are not reported if loading succeeds again in time", async () => {
     const { source, advance, stale } = await setUp(ONE)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
     await advance(POLL_MS)
@@ -329,7 +329,7 @@ describe("stale rules", () => {
     expect(stale).toEqual([])
   })
 
-  it("are those that never came, too, and are as old as the book then", async () => {
+  it("include rules that never loaded, whose age is that of the book", async () => {
     const clock = manualClock()
     const source = new TableSource({}, POLL_MS)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
@@ -350,7 +350,7 @@ describe("stale rules", () => {
     expect(book.statusOf("any").ageMs).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it("of a source that is not polled are counted from when something seemed to have changed", async () => {
+  it("of a source that is not polled are measured from the last change notification", async () => {
     const stale: StaleEvent[] = []
     const clock = manualClock()
     const watched = new TableSource(ONE)
@@ -397,7 +397,7 @@ describe("options of a rule book", () => {
       { source: { load: async () => ({ rules: [], problems: [] }) }, services: "all" },
       '"all" cannot be used, because the rule source cannot list its services',
     ],
-  ])("a wrong %s is refused at once", (path, options, message) => {
+  ])("rejects an invalid %s at once", (path, options, message) => {
     const problem = { path, message: expect.stringContaining(message) }
     expect(() => createRuleBook(options as never)).toThrow(InvalidOptionError)
     expect(() => createRuleBook(options as never)).toThrow(
@@ -405,17 +405,17 @@ describe("options of a rule book", () => {
     )
   })
 
-  it("may take a clock that is a function, and one that only tells the time", () => {
+  it("accept a clock that is a function or only returns the time", () => {
     const book = createRuleBook({ source: new TableSource(), clock: Date })
     expect(book.name).toBe("the table")
     book.close()
   })
 })
 
-describe("rules that are right again", () => {
+describe("rules that are valid again", () => {
   const codes = (said: readonly string[]) => said.map((line) => line.slice(0, line.indexOf(" ")))
 
-  it("are told once, also where they are those that have been in force all the time", async () => {
+  it("are reported once, even if they were in force all the time", async () => {
     const { source, advance, said } = await setUp(ONE)
     source.failure = { error: new RuleSourceError("down"), page: 0 }
     await advance(POLL_MS)
@@ -427,7 +427,7 @@ describe("rules that are right again", () => {
     )
   })
 
-  it("are not told while an edition is rejected, only when the last mistake is corrected", async () => {
+  it("are not reported while an edition is rejected, but when its last problem is fixed", async () => {
     const { source, advance, said, limit } = await setUp(ONE)
     const wrong = { ...rule(7), name: "wrong", window: "never" }
     source.stored.set("checkout", { rules: [rule(9), wrong], version: 2 })
@@ -446,7 +446,7 @@ describe("rules that are right again", () => {
     expect(await limit()).toBe(9)
   })
 
-  it("are no news where nothing was wrong", async () => {
+  it("are not reported if nothing was wrong", async () => {
     const { source, advance, said, limit } = await setUp(ONE)
     source.stored.set("checkout", { rules: [rule(9)], version: 2 })
     await advance(POLL_MS)

@@ -42,8 +42,8 @@ async function ask(book: RuleBook, service: string): Promise<unknown[]> {
 
 const ONE: Readonly<Record<string, Stored>> = { known: { rules: [rule(5)], version: 1 } }
 
-describe.each(["asked", "all"] as const)("a name that is not known, with services %s", (services) => {
-  it("is asked for once in a poll interval, however often it is read", async () => {
+describe.each(["asked", "all"] as const)("an unknown name, with services %s", (services) => {
+  it("is requested once per poll interval, however often it is read", async () => {
     const { book, source, advance } = await setUp(services, {})
     for (let times = 0; times < 10_000; times++) expect(book.rulesOf("nobody")).toBeUndefined()
     await settled()
@@ -57,7 +57,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(source.asked).toEqual(["nobody", "nobody"])
   })
 
-  it("is no news, unless there are rules", async () => {
+  it("causes no event until it has rules", async () => {
     const { book, news, source } = await setUp(services, {})
     await ask(book, "nobody")
     source.stored.set("new", ONE.known as Stored)
@@ -66,7 +66,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(book.statusOf("new")).toMatchObject({ version: 1, ageMs: 0 })
   })
 
-  it("keeps its rules in force while it is asked for again, and loses them when they are gone", async () => {
+  it("keeps its rules in force while it is requested again, and loses them if they are gone", async () => {
     const { book, source, advance, news, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
@@ -86,7 +86,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(news).toEqual(["new loaded", "new changed", "new gone"])
   })
 
-  it("is asked for anew when a refresh or the source says that something changed", async () => {
+  it("is requested again after a refresh or a change notification from the source", async () => {
     const { book, source } = await setUp(services, {})
     await ask(book, "new")
     source.stored.set("new", ONE.known as Stored)
@@ -103,7 +103,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect((await book.find("later"))?.rules[0]?.limit).toBe(5)
   })
 
-  it("is loaded anew by a refresh when it has rules, sixteen at a time, and rejects with why not", async () => {
+  it("is reloaded by a refresh if it has rules, sixteen at a time, and the refresh rejects with any failure", async () => {
     const { book, source } = await setUp(services, {})
     source.loadAll = async function* () {}
     const names = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -142,7 +142,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(source.asked.length).toBeLessThan(names.length)
   })
 
-  it("is loaded no more than three times by many refreshes at the same time", async () => {
+  it("is loaded at most three times by many concurrent refreshes", async () => {
     const { book, source } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await Promise.all(Array.from({ length: 100 }, () => book.refresh({ service: "new" })))
@@ -150,7 +150,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(book.rulesOf("new")?.rules[0]?.limit).toBe(5)
   })
 
-  it("is no longer loaded by a refresh once the source has failed", async () => {
+  it("is no longer loaded by a refresh after the source has failed", async () => {
     const { book, source } = await setUp(services, {})
     source.loadAll = async function* () {}
     for (let i = 0; i < 20; i++) {
@@ -166,7 +166,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(source.asked).toHaveLength(16)
   })
 
-  it("says why it cannot be found until there is an answer, and is tried again as a loop would", async () => {
+  it("rejects with the cause until the source answers, and is retried with backoff", async () => {
     const { book, source, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
     source.failure = { error: new RuleSourceError("down"), page: -1 }
@@ -197,7 +197,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(source.asked).toHaveLength(5)
   })
 
-  it("is stale when loading has failed for long, and says that its rules stay in force", async () => {
+  it("is stale if loading has failed for long, and its rules stay in force", async () => {
     const { book, source, advance, said } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await book.find("new")
@@ -221,7 +221,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(book.statusOf("new").error).toBeUndefined()
   })
 
-  it("never has what a later load found undone by an earlier one, well or badly", async () => {
+  it("never lets an earlier load overwrite the result of a later one", async () => {
     const clock = manualClock()
     const { source, loads } = handSettledSource()
     const book = createRuleBook({
@@ -266,7 +266,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(book.rulesOf("x")?.rules[0]?.limit).toBe(8)
   })
 
-  it("that was read before the source told of a change is asked for anew", async () => {
+  it("is requested again if it was read before the source reported a change", async () => {
     const { source, loads, change } = handSettledSource()
     const book = createRuleBook({
       source: services === "asked" ? source : { ...source, async *loadAll() {} },
@@ -297,7 +297,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(loads).toHaveLength(4)
   })
 
-  it("is found by who waits, and read only once for all who do", async () => {
+  it("is read once for all concurrent callers", async () => {
     const { book, source } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     const found = await Promise.all([book.find("new"), book.find("new"), book.find("nobody")])
@@ -305,7 +305,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(source.asked).toEqual(["new", "nobody"])
   })
 
-  it("cannot be found while the source fails, which is told once for all names; known ones stay", async () => {
+  it("cannot be found while the source fails, which is reported once; known names keep their rules", async () => {
     const { book, source, errors, advance } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
@@ -325,7 +325,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(errors).toEqual(["other", "new"])
   })
 
-  it("whose rules are all wrong is told once for each document", async () => {
+  it("is reported once for each document if all of its rules are invalid", async () => {
     const { book, source, errors, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
     source.stored.set("bad", { rules: [rule(0)] })
@@ -341,7 +341,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(errors).toEqual(["bad", "bad"])
   })
 
-  it("whose rules are right again, or can be read again, is told so once, also where it has never had any", async () => {
+  it("is reported once when its rules are valid or readable again, even if it never had any", async () => {
     const { book, source, said, advance } = await setUp(services, {})
     source.loadAll = async function* () {}
     source.stored.set("bad", { rules: [rule(0)] })
@@ -370,7 +370,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect(said.slice(1)).toEqual([recovered("nobody", "no rules, because none are stored")])
   })
 
-  it("is followed from then on when a limiter is made for it, with the rules that are known", async () => {
+  it("is followed when a limiter is created for it, starting with the known rules", async () => {
     const { book, source, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     await ask(book, "new")
@@ -386,7 +386,7 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     await limiter.close()
   })
 
-  it("is found although a limiter is made for it meanwhile, and closed", async () => {
+  it("is found even if a limiter is created for it and closed during the load", async () => {
     const { book, source, clock } = await setUp(services, {})
     source.stored.set("new", ONE.known as Stored)
     source.gate = () => new Promise(() => {})
@@ -399,20 +399,20 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
     expect((await found)?.rules[0]?.limit).toBe(5)
   })
 
-  it("of any length costs no read beyond what a key can have", async () => {
+  it("causes no read if it is longer than a key can be", async () => {
     const { book, source } = await setUp(services, {})
     for (const length of [2_048, 2_049, 1_000_000]) await ask(book, "x".repeat(length))
     expect(source.asked.map((name) => name.length)).toEqual([2_048])
     expect(await book.find("x".repeat(3_000))).toBeUndefined()
   })
 
-  it("that breaks Unicode is one name all the same", async () => {
+  it("is treated like any other name if it is not valid Unicode", async () => {
     const { book, source } = await setUp(services, {})
     for (let times = 0; times < 3; times++) await ask(book, "\ud800")
     expect(source.asked).toEqual(["\ud800"])
   })
 
-  it("is given up with its signal, and when the book is closed", async () => {
+  it("stops being loaded when the caller's signal aborts or the book closes", async () => {
     const { book, source } = await setUp(services, {})
     source.gate = () => new Promise(() => {})
     const aborting = new AbortController()
@@ -431,8 +431,8 @@ describe.each(["asked", "all"] as const)("a name that is not known, with service
   })
 })
 
-describe("strangers who make names up", () => {
-  it("cause sixteen reads at a time, and a thousand in a poll interval", async () => {
+describe("clients that invent names", () => {
+  it("cause at most sixteen reads at a time, and a thousand per poll interval", async () => {
     const { book, source, advance } = await setUp("all", {})
     source.gate = () => new Promise((resolve) => setImmediate(resolve))
     for (let name = 0; name < 100; name++) book.rulesOf(`a${name}`)
@@ -448,7 +448,7 @@ describe("strangers who make names up", () => {
     expect(source.asked).toHaveLength(1_001)
   })
 
-  it("are forgotten but for the latest, so that memory does not grow; who is asked for stays", async () => {
+  it("make the book remember only a limited number of names, and names in use stay", async () => {
     const { book, source } = await setUp("all", {}, 10)
     source.stored.set("friend", ONE.known as Stored)
     await ask(book, "friend")
@@ -464,7 +464,7 @@ describe("strangers who make names up", () => {
     expect(source.asked).toHaveLength(52)
   })
 
-  it("neither keep names that have rules from being asked for again, nor push them out", async () => {
+  it("neither keep names that have rules from being reloaded, nor evict them", async () => {
     const { book, source, advance } = await setUp("asked", {}, 20)
     for (let name = 0; name < 20; name++) {
       source.stored.set(`real${name}`, { rules: [rule(5)] })
@@ -489,7 +489,7 @@ describe("strangers who make names up", () => {
     expect(source.asked).toHaveLength(asked)
   })
 
-  it("leave names that have rules their loads when they have used up their own", async () => {
+  it("leave enough loads for names that have rules when they have used up their own", async () => {
     const { book, source, advance } = await setUp("asked", { real: { rules: [rule(5)] } })
     await book.find("real")
     await advance(POLL_MS)
@@ -502,7 +502,7 @@ describe("strangers who make names up", () => {
     expect(await ask(book, "real")).toEqual([5, 9])
   })
 
-  it("are pushed out by a name that turns out to have rules, even one forgotten meanwhile", async () => {
+  it("lose their place to a name that turns out to have rules, even one evicted during its load", async () => {
     const { book, source, clock } = await setUp("asked", { real: { rules: [rule(5)] } }, 1)
     source.gate = () => clock.wait(10)
     const found = [book.find("real"), book.find("nobody")]
@@ -513,7 +513,7 @@ describe("strangers who make names up", () => {
     expect(source.asked).toEqual(["real", "nobody"])
   })
 
-  it("cause no second report of a service that they pushed out and that a limiter follows meanwhile", async () => {
+  it("cause no second event for a service that was evicted and that a limiter now follows", async () => {
     const { book, source, clock, news } = await setUp("asked", { real: { rules: [rule(5)] } }, 1)
     source.gate = () => clock.wait(10)
     for (const name of ["real", "nobody"]) book.rulesOf(name)
@@ -527,7 +527,7 @@ describe("strangers who make names up", () => {
     expect(news).toEqual(["real loaded"])
   })
 
-  it("cause no read before the first list is there", async () => {
+  it("cause no read before the first listing has loaded", async () => {
     const clock = manualClock()
     const source = new TableSource(ONE, POLL_MS)
     source.gate = () => clock.wait(100)
@@ -542,7 +542,7 @@ describe("strangers who make names up", () => {
 })
 
 describe("a decision", () => {
-  it("reads nothing: ten thousand of them cost no load", async () => {
+  it("reads nothing, so ten thousand decisions cause no load", async () => {
     const { book, source, clock } = await setUp("asked", ONE)
     const options = { service: "known", onRulesMissing: "allow", clock, logger: QUIET } as const
     const limiters = [

@@ -72,12 +72,12 @@ function open(options: Partial<RuleBookOptions> & { readonly wait?: () => Promis
 }
 
 describe("the first load", () => {
-  test("begins at once, after watching did, and for the book's service", () => {
+  test("starts at once for the book's service, after watching has started", () => {
     const { calls } = open()
     expect(calls).toEqual(["watch", "load checkout"])
   })
 
-  test("makes the book ready, with its rules parsed", async () => {
+  test("makes the book ready with parsed rules", async () => {
     const { book, page, loads, editions } = open()
     expect(page.edition).toBeUndefined()
     const ready = book.ready()
@@ -88,14 +88,14 @@ describe("the first load", () => {
     await book.ready()
   })
 
-  test("of no rules at all makes it ready too", async () => {
+  test("makes the book ready even if there are no rules", async () => {
     const { book, page, loads } = open()
     loads[0]?.resolve(loaded())
     await book.ready()
     expect(page.edition).toEqual({ service: "checkout", rules: [], problems: [] })
   })
 
-  test("of good and bad rules keeps the good and tells the bad, those of the source first", async () => {
+  test("keeps the valid rules and reports the invalid ones, with the problems of the source first", async () => {
     const { book, page, loads } = open()
     const aside = { path: "rules[9]", message: "is wrong" }
     loads[0]?.resolve({
@@ -110,7 +110,7 @@ describe("the first load", () => {
     expect(page.edition?.problems).toMatchObject([aside, { path: "rules[1].limit" }])
   })
 
-  test("of nothing but bad rules is a failure", async () => {
+  test("fails if all rules are invalid", async () => {
     const { book, page, loads, errors } = open()
     const ready = book.ready()
     loads[0]?.resolve({ rules: [], problems: [{ path: "rules[0]", message: "is wrong" }] })
@@ -119,7 +119,7 @@ describe("the first load", () => {
     expect(page.edition).toBeUndefined()
   })
 
-  test("of something that is no list of rules is a failure", async () => {
+  test("fails if the result is not a list of rules", async () => {
     const { book, loads } = open()
     const ready = book.ready()
     loads[0]?.resolve({ rules: "all" as unknown as Rule[], problems: [] })
@@ -128,7 +128,7 @@ describe("the first load", () => {
 })
 
 describe("a failed load", () => {
-  test("is told to those who wait, and tried again until it succeeds", async () => {
+  test("is reported to waiting callers and retried until it succeeds", async () => {
     const { book, page, loads, waits, errors } = open()
     const ready = book.ready()
     loads[0]?.reject(down())
@@ -143,7 +143,7 @@ describe("a failed load", () => {
     expect(errors).toHaveLength(1)
   })
 
-  test("waits twice as long each time, up to half a minute, less up to a half at random", async () => {
+  test("doubles its delay each time, up to 30 s, minus a random part of up to half", async () => {
     let random = 0
     const { loads, waits } = open({ random: () => random })
     for (let index = 0; index < 9; index++) {
@@ -156,7 +156,7 @@ describe("a failed load", () => {
     expect(waits.map(({ ms }) => ms)).toEqual([500, 750, 2_000, 3_000, 8_000, 12_000, 30_000, 22_500, 30_000])
   })
 
-  test("begins anew with short waits after a success", async () => {
+  test("starts with short delays again after a success", async () => {
     const { loads, waits, change } = open()
     loads[0]?.reject(down())
     await settled()
@@ -170,7 +170,7 @@ describe("a failed load", () => {
     expect(waits.map(({ ms }) => ms)).toEqual([500, 500])
   })
 
-  test("tells an error once while it repeats itself, and again after a success", async () => {
+  test("reports a repeated error once, and again after a success", async () => {
     const { loads, change, errors } = open()
     const outcomes = [down("a"), down("a"), down("b"), loaded(5), down("b")]
     for (const [index, outcome] of outcomes.entries()) {
@@ -182,7 +182,7 @@ describe("a failed load", () => {
     expect(errors.map(({ message }) => message)).toEqual(["a", "b", "b"])
   })
 
-  test("keeps the last good rules", async () => {
+  test("keeps the last valid rules", async () => {
     const { book, page, loads, change, waits } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
@@ -202,7 +202,7 @@ describe("a failed load", () => {
     [new TypeError("no such table"), 'The rules of service "checkout" cannot be loaded: no such table'],
     ["gone", 'The rules of service "checkout" cannot be loaded: "gone"'],
     [new ClosedError("client closed"), 'The rules of service "checkout" cannot be loaded: client closed'],
-  ])("with an error of others is told as one of the source: %s", async (cause, message) => {
+  ])("with a foreign error is reported as an error of the source: %s", async (cause, message) => {
     const { book, loads } = open()
     const ready = book.ready()
     loads[0]?.reject(cause)
@@ -211,7 +211,7 @@ describe("a failed load", () => {
     )
   })
 
-  test("is what a source that throws at once makes of it", async () => {
+  test("is also caused by a source that throws synchronously", async () => {
     const thrower = {
       load: () => {
         throw new Error("at once")
@@ -220,7 +220,7 @@ describe("a failed load", () => {
     await expect(open({ source: thrower }).book.ready()).rejects.toThrow("at once")
   })
 
-  test("is not tried again when there is no way to wait", async () => {
+  test("is not retried if timers do not work", async () => {
     const { loads } = open({ wait: () => Promise.reject(new Error("no timers")) })
     loads[0]?.reject(down())
     await settled()
@@ -229,7 +229,7 @@ describe("a failed load", () => {
 })
 
 describe("a load that hangs", () => {
-  test("is given up after ten seconds, its signal aborted, and tried again like any failed one", async () => {
+  test("is aborted after ten seconds and retried like any failed load", async () => {
     const { book, page, loads, waits, deadlines, errors } = open()
     const ready = book.ready()
     expect(deadlines.map(({ ms }) => ms)).toEqual([10_000])
@@ -248,7 +248,7 @@ describe("a load that hangs", () => {
     expect(limitsOf(page.edition)).toEqual([5])
   })
 
-  test("leaves the last good rules, and its late answer changes nothing", async () => {
+  test("keeps the last valid rules, and its late answer is ignored", async () => {
     const { book, page, loads, deadlines, change, errors, editions } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
@@ -262,7 +262,7 @@ describe("a load that hangs", () => {
     expect(editions).toHaveLength(1)
   })
 
-  test("is waited for no longer once it has answered, well or badly", async () => {
+  test("has its timeout cancelled once the load succeeds or fails", async () => {
     const { loads, deadlines, change } = open()
     loads[0]?.resolve(loaded(5))
     await settled()
@@ -274,7 +274,7 @@ describe("a load that hangs", () => {
     expect(loads.map(({ signal }) => signal?.aborted)).toEqual([false, false])
   })
 
-  test("is waited for as long as it takes when there is no way to wait", async () => {
+  test("may take any time if timers do not work", async () => {
     const { book, page, loads } = open({ wait: () => Promise.reject(new Error("no timers")) })
     await settled()
     loads[0]?.resolve(loaded(5))
@@ -282,7 +282,7 @@ describe("a load that hangs", () => {
     expect(limitsOf(page.edition)).toEqual([5])
   })
 
-  test("ends with the book, and so does the wait for it", async () => {
+  test("is aborted when the book closes, and so is its timeout", async () => {
     const { book, loads, deadlines } = open()
     book.close()
     await settled()
@@ -291,7 +291,7 @@ describe("a load that hangs", () => {
 })
 
 describe("a change of the source", () => {
-  test("swaps the rules as a whole", async () => {
+  test("replaces all rules together", async () => {
     const { book, page, loads, change, editions } = open()
     loads[0]?.resolve(loaded(5, 6))
     await book.ready()
@@ -305,7 +305,7 @@ describe("a change of the source", () => {
     expect(editions.map(limitsOf)).toEqual([[5, 6], [7]])
   })
 
-  test("may take all rules away", async () => {
+  test("may remove all rules", async () => {
     const { book, page, loads, change } = open()
     loads[0]?.resolve(loaded(5))
     await book.ready()
@@ -315,7 +315,7 @@ describe("a change of the source", () => {
     expect(limitsOf(page.edition)).toEqual([])
   })
 
-  test("never lets an older answer replace a newer one, nor an older failure be told after it", async () => {
+  test("never lets an older load replace a newer one or report a failure after it", async () => {
     const { page, loads, change, editions, errors } = open()
     change()
     loads[1]?.resolve(loaded(2))
@@ -334,7 +334,7 @@ describe("a change of the source", () => {
     expect(errors).toEqual([])
   })
 
-  test("may be answered by the older load first, and then by the newer", async () => {
+  test("applies the older load if it ends first, and then the newer one", async () => {
     const { loads, change, editions } = open()
     change()
     loads[0]?.resolve(loaded(1))
@@ -344,7 +344,7 @@ describe("a change of the source", () => {
     expect(editions.map(limitsOf)).toEqual([[1], [2]])
   })
 
-  test("begins a load beside one that is under way, and a third when one of them has ended", async () => {
+  test("starts a second load beside a pending one, and a third when one of them ends", async () => {
     const { loads, change, editions } = open()
     for (let times = 0; times < 5; times++) change()
     await settled()
@@ -359,7 +359,7 @@ describe("a change of the source", () => {
     expect(loads).toHaveLength(3)
   })
 
-  test("leaves the next load to the newer of two, whatever becomes of the older", async () => {
+  test("leaves retries to the newer of two loads, whatever the result of the older one", async () => {
     const { loads, change, waits } = open()
     change()
     loads[0]?.reject(down())
@@ -370,7 +370,7 @@ describe("a change of the source", () => {
     expect(waits).toHaveLength(1)
   })
 
-  test("makes a retry that is still waiting unnecessary", async () => {
+  test("cancels a pending retry", async () => {
     const { loads, waits, change } = open()
     loads[0]?.reject(down())
     await settled()
@@ -384,7 +384,7 @@ describe("a change of the source", () => {
 })
 
 describe("a refresh", () => {
-  test("asks for what is stored now, also when its load has to wait for others; changes and retries do not", async () => {
+  test("loads the latest rules even if it has to wait for other loads; changes and retries may load older ones", async () => {
     const { book, loads, change, waits } = open()
     const fresh = () => loads.map((each) => each.fresh)
     change()
@@ -405,8 +405,8 @@ describe("a refresh", () => {
   })
 })
 
-describe("waiting to be ready", () => {
-  test("ends when the signal is aborted, for that caller alone", async () => {
+describe("ready()", () => {
+  test("ends for one caller when that caller's signal aborts", async () => {
     const { book, loads } = open()
     const controller = new AbortController()
     const [given, kept] = [
@@ -420,7 +420,7 @@ describe("waiting to be ready", () => {
     await expect(book.ready({ signal: controller.signal })).rejects.toThrow("enough")
   })
 
-  test("leaves one listener on the signal, however often it is used", async () => {
+  test("adds one listener to the signal, however often it is used", async () => {
     const { book, loads } = open()
     const { signal } = new AbortController()
     const ready = Array.from({ length: 20 }, () => book.ready({ signal }))
@@ -431,7 +431,7 @@ describe("waiting to be ready", () => {
 })
 
 describe("closing", () => {
-  test("stops watching, aborts the load under way, and refuses who waits", async () => {
+  test("stops watching, aborts the pending load and rejects waiting callers", async () => {
     const { book, loads, listeners, editions, change } = open()
     const ready = book.ready()
     const [changed] = listeners
@@ -449,7 +449,7 @@ describe("closing", () => {
     book.close()
   })
 
-  test("ends the wait for a retry, and tells nobody any more that rules are stale", async () => {
+  test("ends the wait for a retry, and no longer reports stale rules", async () => {
     const { book, loads, waits, stales, said } = open()
     loads[0]?.reject(down())
     await settled()
@@ -474,7 +474,7 @@ const LIMITER = JSON.stringify(
   new URL("../packages/core/src/limiter/create-limiter.ts", import.meta.url).href,
 )
 
-test("who waits for rules holds the process until they are there, and no longer", () => {
+test("a caller that waits for rules keeps the process alive until they are loaded, and no longer", () => {
   const child = runAlone(`
     import { setTimeout as delay } from "node:timers/promises"
     import { createRuleBook } from ${BOOK}
@@ -505,7 +505,7 @@ test("who waits for rules holds the process until they are there, and no longer"
   expect(child).toMatchObject({ stderr: "", stdout, status: 0, signal: null })
 })
 
-test("without a clock of its own it waits on timers that hold no process", () => {
+test("a book without its own clock uses timers that do not keep the process alive", () => {
   const child = runAlone(`
     import { createRuleBook } from ${BOOK}
     const source = { load: async () => { throw new Error("down") }, async *loadAll() {}, pollMs: 1000 }
@@ -517,7 +517,7 @@ test("without a clock of its own it waits on timers that hold no process", () =>
   expect(child).toMatchObject({ stdout, status: 0, signal: null })
 })
 
-test("a load that a request causes keeps nothing of the request alive", async () => {
+test("a load caused by a request does not keep the request's async context alive", async () => {
   const storage = new AsyncLocalStorage<string>()
   const { loads, book, source } = open()
   const seen: (string | undefined)[] = []
