@@ -137,7 +137,7 @@ describe("the bound", () => {
     }
   })
 
-  it("a burst across a boundary reaches L + 1, and never more until W / L has gone by", () => {
+  it("a burst across a boundary reaches L + 1, and not more until W / L has passed", () => {
     const policy = slidingOf(10, 60_000)
     const admitted = [0, 1, 5_999, 6_000, 6_001].map((afterMs) => {
       const { log } = play({ policy, startMs: 59_999, steps: [ten(0), ...ones(afterMs + 1, 12)] })
@@ -146,12 +146,12 @@ describe("the bound", () => {
     expect(admitted).toEqual([10, 11, 11, 11, 12])
   })
 
-  it("the worst case of the sliding window is reached: 2L, spread over all but a hundredth of a window", () => {
+  it("the sliding window can reach its worst case: 2L, spread over 99% of a window", () => {
     const { log } = play({ policy: slidingOf(10, 60_000), startMs: 59_999, steps: [ten(0), ten(59_000)] })
     expect(unitsBetween(log, 59_999, 119_998)).toBe(20)
   })
 
-  it("the worst case of the fixed window is reached: 2L, in two milliseconds", () => {
+  it("the fixed window can reach its worst case: 2L within two milliseconds", () => {
     const policy: Policy = { ...slidingOf(10, 60_000), algorithm: "fixed-window" }
     const { log } = play({ policy, startMs: 59_999, steps: [ten(0), ten(1)] })
     expect(unitsBetween(log, 59_999, 60_000)).toBe(20)
@@ -170,9 +170,9 @@ describe("the bound", () => {
   }
 })
 
-describe("what a client is told", () => {
+describe("the values reported to a client", () => {
   holdsAlways(
-    "who waits as long as told is admitted at that millisecond, and refused one earlier",
+    "a client that waits for retryAfterMs is admitted at that millisecond, and refused one earlier",
     5_011,
     (moment) => {
       for (const cost of costsFor(moment.policy)) {
@@ -187,12 +187,12 @@ describe("what a client is told", () => {
     },
   )
 
-  holdsAlways("never is for a cost above the limit alone", 5_012, (moment) => {
+  holdsAlways("the wait is infinite only for a cost above the limit", 5_012, (moment) => {
     expect(retryAfterMs(moment, moment.policy.limit + 1)).toBe(Number.POSITIVE_INFINITY)
     expect(admitsAt(moment, moment.policy.limit + 1, moment.nowMs)).toBe(false)
   })
 
-  holdsAlways("the units that remain are admitted at once, and one more is not", 5_013, (moment) => {
+  holdsAlways("the remaining units are admitted at once, and one more is not", 5_013, (moment) => {
     const remaining = remainingAt(moment, moment.nowMs)
     expect(Number.isSafeInteger(remaining) && remaining >= 0 && remaining <= moment.policy.limit).toBe(true)
     expect(admitsAt(moment, remaining, moment.nowMs)).toBe(true)
@@ -207,23 +207,31 @@ describe("what a client is told", () => {
     expect(Math.max(0, policy.limit - algorithmOf(policy).used(next, policy, nowMs))).toBe(remaining - units)
   })
 
-  holdsAlways("the next unit comes back at the millisecond told, and not one earlier", 5_015, (moment) => {
-    const remaining = remainingAt(moment, moment.nowMs)
-    if (remaining === moment.policy.limit) return
-    const waitMs = retryAfterMs(moment, remaining + 1)
-    expect(remainingAt(moment, moment.nowMs + waitMs)).toBeGreaterThan(remaining)
-    expect(remainingAt(moment, moment.nowMs + waitMs - 1)).toBe(remaining)
-  })
-
-  holdsAlways("the whole limit is back at the millisecond told, and not one earlier", 5_016, (moment) => {
-    const { policy, state, nowMs } = moment
-    const resetMs = algorithmOf(policy).resetAfterMs(state, policy, nowMs)
-    expect(remainingAt(moment, nowMs + resetMs)).toBe(policy.limit)
-    if (resetMs > 0) expect(remainingAt(moment, nowMs + resetMs - 1)).toBeLessThan(policy.limit)
-  })
+  holdsAlways(
+    "the next unit is available at the reported millisecond, and not one earlier",
+    5_015,
+    (moment) => {
+      const remaining = remainingAt(moment, moment.nowMs)
+      if (remaining === moment.policy.limit) return
+      const waitMs = retryAfterMs(moment, remaining + 1)
+      expect(remainingAt(moment, moment.nowMs + waitMs)).toBeGreaterThan(remaining)
+      expect(remainingAt(moment, moment.nowMs + waitMs - 1)).toBe(remaining)
+    },
+  )
 
   holdsAlways(
-    "a counter equals an empty one from the millisecond told, and not one earlier",
+    "the whole limit is available at the reported millisecond, and not one earlier",
+    5_016,
+    (moment) => {
+      const { policy, state, nowMs } = moment
+      const resetMs = algorithmOf(policy).resetAfterMs(state, policy, nowMs)
+      expect(remainingAt(moment, nowMs + resetMs)).toBe(policy.limit)
+      if (resetMs > 0) expect(remainingAt(moment, nowMs + resetMs - 1)).toBeLessThan(policy.limit)
+    },
+  )
+
+  holdsAlways(
+    "a counter equals an empty one from the reported millisecond, and not one earlier",
     5_017,
     (moment) => {
       const { policy, state } = moment
@@ -236,13 +244,13 @@ describe("what a client is told", () => {
     },
   )
 
-  holdsAlways("a cost of nothing is always admitted at once", 5_018, (moment) => {
+  holdsAlways("a cost of 0 is always admitted at once", 5_018, (moment) => {
     const cut = { ...moment, policy: { ...moment.policy, limit: 1 } }
     expect(admitsAt(cut, 0, moment.nowMs)).toBe(true)
     expect(retryAfterMs(cut, 0)).toBe(0)
   })
 
-  holdsAlways("units that are given back at once have never been taken", 5_019, (moment) => {
+  holdsAlways("giving units back at once restores the previous state", 5_019, (moment) => {
     const { policy, state, nowMs } = moment
     const algorithm = algorithmOf(policy)
     const taken = algorithm.withUnits(state, policy, 3, nowMs)
@@ -257,7 +265,7 @@ describe("what a client is told", () => {
 describe("a clock that steps back", () => {
   const STEPS_BACK: TraceOptions = { stepsBack: true }
 
-  holdsAlways("never makes room: what was refused before is refused after", 5_021, (moment) => {
+  holdsAlways("never makes room, so a request that was refused before is refused after", 5_021, (moment) => {
     const { windowMs } = moment.policy
     const remaining = remainingAt(moment, moment.nowMs)
     for (const ms of [1, windowMs - 1, windowMs, windowMs + 1, 2 * windowMs, 77 * windowMs]) {
@@ -265,7 +273,7 @@ describe("a clock that steps back", () => {
     }
   })
 
-  holdsAlways("keeps nobody waiting longer than two windows", 5_022, (moment) => {
+  holdsAlways("makes no request wait longer than two windows", 5_022, (moment) => {
     expect(retryAfterMs(moment, moment.policy.limit)).toBeLessThanOrEqual(2 * moment.policy.windowMs)
   })
 
@@ -276,7 +284,7 @@ describe("a clock that steps back", () => {
     }
   })
 
-  holdsAlways("brings a state back once: looking again changes nothing", 5_024, (moment) => {
+  holdsAlways("brings a state back once, and evaluating it again changes nothing", 5_024, (moment) => {
     for (const atMs of [moment.nowMs, moment.nowMs - 3 * moment.policy.windowMs]) {
       const state = stateAt(moment, atMs)
       expect(algorithmOf(moment.policy).at(state, moment.policy, atMs)).toEqual(state)

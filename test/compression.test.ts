@@ -76,11 +76,11 @@ describe.each([
   ["Express 5", onExpress(express)],
   ["Express 4", onExpress(express4)],
   ["Fastify", onFastify],
-])("a refused request whose response has begun under compression on %s", (_name, start) => {
+])("a refused request whose response has already started, with compression on %s", (_name, start) => {
   it.each([
     ["at once", memoryStore],
     ["later", lateStore],
-  ])("gets what was written, when the store answers %s", async (_when, makeStore) => {
+  ])("receives what has been written so far when the store answers %s", async (_when, makeStore) => {
     const warnings: unknown[] = []
     const log = ({ code }: { readonly code: string }): void => void warnings.push(code)
     const store = makeStore()

@@ -50,7 +50,7 @@ describe("the contract of stores", () => {
       "several checks of a request: ",
     ],
     [
-      "takes of each check by itself",
+      "takes each check separately",
       (store) => ({
         async take(requests) {
           const answers = []
@@ -68,7 +68,7 @@ describe("the contract of stores", () => {
       }),
       "several checks of a request: ",
     ],
-    ["takes when it is peeked at", (store) => ({ peek: (requests) => store.take(requests) }), "peek: "],
+    ["takes units during a peek", (store) => ({ peek: (requests) => store.take(requests) }), "peek: "],
     ["gives nothing back", () => ({ refund() {} }), "giving back: "],
     [
       "gives back twice",
@@ -80,9 +80,9 @@ describe("the contract of stores", () => {
       }),
       "giving back: ",
     ],
-    ["forgets nothing that is reset", () => ({ reset() {} }), "reset: "],
+    ["ignores a reset", () => ({ reset() {} }), "reset: "],
     [
-      "takes two clients for one",
+      "treats two clients as one",
       (store) => ({
         take: (requests) => store.take(each(requests, (check) => ({ ...check, partition: "one" }))),
         peek: (requests) => store.peek(each(requests, (check) => ({ ...check, partition: "one" }))),
@@ -90,15 +90,15 @@ describe("the contract of stores", () => {
       "keys: ",
     ],
     [
-      "refuses in shadow",
+      "refuses requests in shadow mode",
       (store) => ({
         take: (requests) => store.take(each(requests, (check) => ({ ...check, shadow: false }))),
       }),
       "shadow checks: ",
     ],
-    ["goes on when it is closed", () => ({ close() {} }), "closed: "],
+    ["continues to work after being closed", () => ({ close() {} }), "closed: "],
     [
-      "counts all as fixed windows",
+      "counts every rule in fixed windows",
       (store) => ({
         take: (requests) =>
           store.take(
@@ -107,7 +107,7 @@ describe("the contract of stores", () => {
       }),
       "any trace: ",
     ],
-  ])("is not kept by one that %s", async (_what, change, group) => {
+  ])("is not kept by a store that %s", async (_what, change, group) => {
     expect(await missing(wrong(change), group)).not.toEqual([])
   })
 })

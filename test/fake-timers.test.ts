@@ -123,13 +123,13 @@ async function expectToMove(limiter: Limiter, move: (ms: number) => void): Promi
 describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }) => {
   afterEach(uninstall)
 
-  it("move a limiter with the timers, and to a system time that is set", async () => {
+  it("move a limiter with the timers and with a changed system time", async () => {
     const { tick, setSystemTime } = install()
     const moves = [tick, setSystemTime && ((ms: number) => setSystemTime(Date.now() + ms))]
     for (const move of moves) if (move !== undefined) await expectToMove(limiterOf(), move)
   })
 
-  it("leave a limiter steady when they are gone", async () => {
+  it("do not affect a limiter after they are uninstalled", async () => {
     install()
     uninstall()
     const limiter = limiterOf()
@@ -139,7 +139,7 @@ describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }
     expect(retryAfterMs).toBeLessThanOrEqual(MINUTE + 1)
   })
 
-  it("move a limiter whose module is loaded while they are there, when Date is among them", async (context) => {
+  it("move a limiter whose module is loaded while they are installed, if they fake Date", async (context) => {
     const { setSystemTime } = install()
     if (setSystemTime === undefined)
       return context.skip("only Date tells what a module that is loaded now has to follow")
@@ -154,7 +154,7 @@ describe.each(LIBRARIES)("the fake timers of %s", (_name, { install, uninstall }
 })
 
 it.each(LIBRARIES.filter(([name]) => !name.includes("alone")))(
-  "the timers of %s wake a request that waits for its turn",
+  "the timers of %s wake a request that is waiting in the queue",
   async (_name, { install, uninstall }) => {
     const { tick } = install()
     onTestFinished(uninstall)

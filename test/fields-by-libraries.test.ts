@@ -25,7 +25,7 @@ describe.each([
 ] as const)("a cookie that was signed by cookie-parser, on %s,", (_name, create) => {
   const ok: RequestHandler = (_req, res) => void res.send("ok")
 
-  it("counts by its value, and is missing where its signature is wrong", async () => {
+  it("is counted by its value, and is missing if its signature is wrong", async () => {
     const app = create()
     app.use(cookieParser("secret"))
     app.get("/set", (_req, res) => void res.cookie("session", "alice", { signed: true }).send("set"))
@@ -54,7 +54,7 @@ describe.each([
   ["Express 5", express],
   ["Express 4", express4],
 ] as const)("the route of %s", (_name, create) => {
-  it("is known below a path, and not below one with parameters", async () => {
+  it("is known for a router mounted below a path, but not below a path with parameters", async () => {
     const limit = (name: string) => rateLimit(once({ name, field: "route", onMissing: "deny" }))
     const ok: RequestHandler = (_req, res) => void res.send("ok")
     const app = create()
@@ -70,7 +70,7 @@ describe.each([
 })
 
 describe("the route of @koa/router", () => {
-  it("is known where the limiter is mounted on it, and not where that is for all of a router", async () => {
+  it("is known if the limiter is mounted on the route, but not if it is mounted on the whole router", async () => {
     const [all, one] = ["all", "one"].map((name) =>
       koaRateLimit(once({ name, field: "route", onMissing: "skip" })),
     )

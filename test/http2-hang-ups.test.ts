@@ -143,7 +143,7 @@ async function serve(start: Start) {
 
 describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
   it.each(["GET", "HEAD"])(
-    "a request that is held and then cancelled lets go of its place: %s",
+    "a request that is cancelled while it is held frees its place: %s",
     async (method) => {
       const { clock, seen, streams, entries, ask } = await serve(start)
       expect(await ask("a").status).toBe(200)
@@ -165,7 +165,7 @@ describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
     },
   )
 
-  it("a request that was cancelled before it got to the limiter is not held", async () => {
+  it("a request that is cancelled before it reaches the limiter is not held", async () => {
     const { clock, seen, streams, entries, gate, ask } = await serve(start)
     expect(await ask("a").status).toBe(200)
     await until(() => streams.closed === 1)
@@ -192,7 +192,7 @@ describe.each(STARTS)("over HTTP/2, on %s", (_name, start) => {
 })
 
 describe.each(STARTS.slice(1))("refundWhen over HTTP/2, on %s", (_name, start) => {
-  it("is not asked about a request that was cancelled before it was answered: its units stay taken", async () => {
+  it("is not called for a request cancelled before its response, so its units stay taken", async () => {
     const statuses: number[] = []
     const limiter = createLimiter<object>({
       limit: 5,

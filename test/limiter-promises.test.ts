@@ -140,8 +140,8 @@ async function remaining(limiter: Limiter, client: number): Promise<(number | un
 
 const RUNS = { numRuns: 100 }
 
-describe("a limiter of any rules", () => {
-  it("admits what an exact log admits, all or nothing, and names the shadow rules that would not have", async () => {
+describe("a limiter with any rules", () => {
+  it("admits what an exact log admits, all or nothing, and names the shadow rules that would have refused", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         const log = new ExactLog()
@@ -155,7 +155,7 @@ describe("a limiter of any rules", () => {
     )
   })
 
-  it("takes nothing from any counter for who is refused, and the cost of each rule for who is admitted", async () => {
+  it("takes nothing from any counter for a refused request, and the cost of each rule for an admitted one", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async ({ rules: all, offsetMs, steps }) => {
         const clock = manualClock(Date.UTC(2024, 0, 1) + offsetMs)
@@ -175,7 +175,7 @@ describe("a limiter of any rules", () => {
     )
   })
 
-  it("admits at the millisecond that it told, to a client that waits alone, and not one earlier", async () => {
+  it("admits a lone client at the millisecond that it reported, and not one earlier", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, clock, step, decision }) => {
@@ -200,7 +200,7 @@ describe("a limiter of any rules", () => {
     )
   })
 
-  it("has as many left as it told for a client that asks alone, and not one more", async () => {
+  it("admits exactly as many further requests of a lone client as it reported", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         const { steps, ...rest } = story
@@ -222,7 +222,7 @@ describe("a limiter of any rules", () => {
     )
   })
 
-  it("has everything left when the time that it told has passed, and not a millisecond earlier", async () => {
+  it("has the full limit left after the reported reset time, and not a millisecond earlier", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, clock, step, decision }) => {
@@ -247,7 +247,7 @@ describe("a limiter of any rules", () => {
     )
   })
 
-  it("is as it was before a request that is given back at once", async () => {
+  it("is unchanged after a request whose units are given back at once", async () => {
     await fc.assert(
       fc.asyncProperty(stories, async (story) => {
         await play(story, async ({ limiter, step }) => {

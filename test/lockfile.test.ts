@@ -24,7 +24,7 @@ function manifests(): readonly Manifest[] {
   })
 }
 
-it("the lockfile has the programs of every platform, and not only of the one that it was written on", () => {
+it("the lockfile contains the binaries of every platform, not only of the one that wrote it", () => {
   const { packages } = parse(readFileSync(join(ROOT, "pnpm-lock.yaml"), "utf8"))
   const locked = new Set(Object.keys(packages).map((key) => key.slice(0, key.lastIndexOf("@"))))
   const all = manifests()

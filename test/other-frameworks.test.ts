@@ -79,7 +79,7 @@ describe("middleware that another framework calls", () => {
     ["@sluice/fastify", "Express 4", onFastify, inExpress(express4)],
     ["@sluice/fastify", "Koa 3", onFastify, inKoa(Koa)],
     ["@sluice/fastify", "Koa 2", onFastify, inKoa(Koa2)],
-  ])("says whose it is and which to take: %s in %s", async (own, where, middleware, frame) => {
+  ])("names its own framework and the right package: %s in %s", async (own, where, middleware, frame) => {
     const { status, error } = await frame(middleware as never)
     expect(status).toBe(500)
     expect(error).toBeInstanceOf(InvalidOptionError)

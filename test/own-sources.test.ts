@@ -67,12 +67,12 @@ runContract("rules over HTTP, as the guide loads them,", ruleSourceContract(over
 it.each<[string, (response: ServerResponse) => void, RegExp]>([
   ["a page", (response) => response.end("<p>hello</p>"), /\/rules\/checkout has no rules: SyntaxError: /],
   [
-    "a status",
+    "an error status",
     (response) => response.writeHead(503).end(),
     /\/rules\/checkout has no rules: Error: it answered 503\.$/,
   ],
   ["nothing", (response) => response.destroy(), /\/rules\/checkout has no rules: TypeError: fetch failed\.$/],
-])("an answer that is %s is an error of the source", async (_what, answer, message) => {
+])("a response that is %s is an error of the source", async (_what, answer, message) => {
   const server = createServer((_request, response) => answer(response))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const { port } = server.address() as AddressInfo
@@ -83,7 +83,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   await new Promise((resolve) => server.close(resolve))
 })
 
-it("is what docs/guides/own-stores.md shows", async () => {
+it("is the code that docs/guides/own-stores.md shows", async () => {
   const [block] = blocksTestedBy("test/own-sources.test.ts", "docs/guides/own-stores.md", 1)
   const example = await readFile(new URL("../examples/src/http-rules/source.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())

@@ -18,7 +18,7 @@ const RULES = JSON.stringify(
 
 describe.each([
   ["uncaught", "throw error"],
-  ["rejected and not handled", "await Promise.reject(error)"],
+  ["rejected without a handler", "await Promise.reject(error)"],
   ["logged", "console.error(error)"],
 ])("an error that is %s", (_how, show) => {
   it.each([
@@ -42,7 +42,7 @@ describe.each([
        const error = await (async () => parseRuleDocument({ rules: [{ limit: 0, window: "5 minuts" }] }))().catch((e) => e)`,
       ["0 is not a limit", "rules[0].window", '"5 minuts" is not a window'],
     ],
-  ])("has each problem once: %s", async (name, make, problems) => {
+  ])("shows each problem once: %s", async (name, make, problems) => {
     const printed = await printedBy(`${make}\n${show}`)
     const counts = problems.map((problem) => [problem, printed.split(problem).length - 1])
     expect(counts, printed).toEqual(problems.map((problem) => [problem, 1]))

@@ -113,7 +113,7 @@ export class Drain {
 const make = (changes: Files): Promise<Reference> => makeReference(plant({ ...WHOLE, ...changes }), CHAPTERS)
 
 describe("the reference", () => {
-  it("has a page for each door, with what its docstrings say", async () => {
+  it("has a page for each entry point, with the text of its docstrings", async () => {
     const door = `${WHOLE["packages/one/src/index.ts"]}`.replace(
       "type TapOptions }",
       "type TapOptions, type Way }",
@@ -134,7 +134,7 @@ describe("the reference", () => {
     )
   })
 
-  it("names everything that is missing", async () => {
+  it("reports everything that is missing", async () => {
     const { problems } = await make({
       "packages/one/src/index.ts": `${WHOLE["packages/one/src/index.ts"]}export { Hole, late } from "./late.ts"\n`,
       "packages/one/src/half.ts": `${WHOLE["packages/one/src/half.ts"]}`
@@ -173,7 +173,7 @@ describe("the reference", () => {
     ])
   })
 
-  it("is stale where a page is changed, missing or too many", async () => {
+  it("is stale if a page has changed, is missing or is no longer needed", async () => {
     const folder = plant({ "README.md": "one", "one.md": "changed", "old.md": "gone" })
     const pages = new Map([
       ["README.md", "one"],

@@ -89,7 +89,7 @@ describe.each(STORES)("in %s", (_store, open) => {
     const admitted = (all: readonly { readonly decision: Decision }[]) =>
       all.filter(({ decision }) => decision.allowed).length
 
-    it("charges parallel guesses first, and gives back after the response what it was not worth", async () => {
+    it("charges parallel guesses first, and gives back the units of successful ones after the response", async () => {
       const { ask, room } = setUp()
       const guesses = await ask(20)
       expect(admitted(guesses)).toBe(MOST)
@@ -103,7 +103,7 @@ describe.each(STORES)("in %s", (_store, open) => {
       expect(admitted(await ask(20))).toBe(2)
     })
 
-    it("gives back once, whoever asks how often", async () => {
+    it("gives back units only once, however often a refund is requested", async () => {
       const { ask, room, limiter } = setUp()
       const [one, other] = await ask(2)
       if (one === undefined || other === undefined) throw new Error("nobody was answered")
@@ -121,7 +121,7 @@ describe.each(STORES)("in %s", (_store, open) => {
       expect(admitted(await ask(20))).toBe(MOST)
     })
 
-    it("never gives back what is not there: neither after a reset nor when it has passed", async () => {
+    it("gives nothing back if the units were reset or have expired", async () => {
       const { ask, room, limiter, clock } = setUp()
       const before = await ask(3)
       await limiter.reset({}, { policies: ["r"] })
@@ -135,7 +135,7 @@ describe.each(STORES)("in %s", (_store, open) => {
       expect(await room()).toBe(0)
     })
 
-    it("takes off no unit that another request has taken since", async () => {
+    it("does not remove units that another request has taken since", async () => {
       const { ask, room, limiter, clock } = setUp()
       const [first] = await ask(1)
       clock.advance(10 * MINUTE)
@@ -146,7 +146,7 @@ describe.each(STORES)("in %s", (_store, open) => {
       expect(await room()).toBe(0)
     })
 
-    it("lets a client in at once to whom something is given back, also after it was refused", async () => {
+    it("admits a client at once after its units are given back, even if it has just been refused", async () => {
       const { ask, limiter } = setUp()
       const taken = await ask(MOST)
       expect(admitted(await ask(1))).toBe(0)

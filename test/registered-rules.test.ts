@@ -52,7 +52,7 @@ describe("the example with registered rules", () => {
     ;[sound, generous] = await Promise.all([run(), run(preload)])
   })
 
-  it("ends with 0 where there is no terminal, and warns of nothing", () => {
+  it("ends with 0 without a terminal, and prints no warning", () => {
     expect(sound.errors).toBe("")
     expect(sound.code).toBe(0)
     expect(sound.output).toMatch(
@@ -61,7 +61,7 @@ describe("the example with registered rules", () => {
     expect(sound.output).not.toContain("\u001b")
   })
 
-  it("enforces the rules that were registered, changed, and changed once more, and keeps the counts", () => {
+  it("enforces the registered rules after each change, and keeps the counts", () => {
     const rows = sound.output.match(/^[✓✗] \w+ +\d.*$/gm)?.map((row) => row.replace(/ +/g, " "))
     expect(rows).toEqual([
       "✓ ann 7 5 2 per-user retry-with-exponential-backoff",
@@ -77,13 +77,13 @@ describe("the example with registered rules", () => {
     expect(sound.output).toMatch(/^ {8}limit: 20 -> 15$/m)
   })
 
-  it("ends with 1 and shows what was wanted when a limit is not enforced", () => {
+  it("ends with 1 and shows the expected result if a limit is not enforced", () => {
     expect(generous.code).toBe(1)
     expect(generous.output).toMatch(/^✗ ann +7 +7 +0 +wanted 5 per-user$/m)
     expect(generous.output).toMatch(/^✗ 4 of 6 rounds did not go as the rules promise\.$/m)
   })
 
-  it("says what it needs when it is started by itself", async () => {
+  it("names the settings that it needs when it is started directly", async () => {
     expect(await run("", [])).toEqual({
       code: 2,
       output: "",

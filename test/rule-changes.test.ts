@@ -84,7 +84,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     return { clock, limiter, change, take }
   }
 
-  it("keeps the counts under another limit, and a raise lets the next request in, refused ones too", async () => {
+  it("keeps the counts under another limit, and a higher limit admits even clients refused before", async () => {
     const { change, take } = setUp([rule(5)])
     expect(await take(5)).toMatchObject({ allowed: true, remaining: 0 })
     // Twice, because the store may cache the second refusal.
@@ -96,7 +96,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(3)).toMatchObject({ allowed: true, remaining: 0 })
   })
 
-  it("leaves nothing when the limit is cut below the counts, and never less than nothing", async () => {
+  it("leaves 0 remaining when the limit is reduced below the counts, and never less", async () => {
     const { limiter, change, take } = setUp([rule(10)])
     await take(8)
     await change(rule(2))
@@ -111,7 +111,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   })
 
   it.each(isOnAClock ? (["sliding-window", "fixed-window"] as const) : [])(
-    "tells the exact wait after a cut, a millisecond earlier is too early: %s",
+    "reports the exact wait after a reduction, and refuses a millisecond earlier: %s",
     async (algorithm) => {
       const window = "1 minute"
       const { clock, change, take } = setUp([rule(10, { algorithm, window })])
@@ -146,7 +146,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
       rule(5, { algorithm: "token-bucket", refill: "periodic" }),
     ],
   ])(
-    "starts anew under another %s, and finds the old counts when it is put back",
+    "starts with new counts under another %s, and finds the old counts when it is changed back",
     async (_what, one, other) => {
       const { change, take } = setUp([one])
       await take(3)
@@ -162,7 +162,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     ["cost", { cost: 2 }],
     ["match", { match: { methods: ["GET"] } }],
     ["choice for a store failure", { onStoreFailure: "deny" }],
-    ["list of who is denied", { deny: ["203.0.113.9"] }],
+    ["deny list", { deny: ["203.0.113.9"] }],
   ])("keeps the counts under another %s", async (_what, more) => {
     const { change, limiter, take } = setUp([rule(9)])
     await take(3)
@@ -183,7 +183,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ remaining: 4 })
   })
 
-  it("admits more at once when a rule becomes soft, also whom it has just refused, and no more when it is hard", async () => {
+  it("admits more at once when a rule becomes soft, even just after a refusal, until it is hard again", async () => {
     const { change, take } = setUp([rule(10)])
     await take(10)
     for (let times = 0; times < 2; times++) expect(await take(1)).toMatchObject({ allowed: false })
@@ -197,7 +197,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
   })
 
   it.each(["token-bucket", "leaky-bucket"] as const)(
-    "keeps what a %s holds under another burst",
+    "keeps the content of a %s under another burst",
     async (algorithm) => {
       const more: Partial<Rule> = { algorithm, throttle: "hard" }
       const { change, take } = setUp([rule(5, more)])
@@ -210,7 +210,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     },
   )
 
-  it("counts a soft rule in shadow to its end, refuses nobody, and says when it would have", async () => {
+  it("counts a soft rule in shadow up to its soft limit, never refuses, and reports when it would have", async () => {
     const soft: Partial<Rule> = { throttle: { kind: "soft", percent: 20 }, shadow: true }
     const { take } = setUp([rule(100, { name: "real" }), rule(10, soft)])
     expect((await take(10)).checks[1]).toMatchObject({ allowed: true, overLimit: false, remaining: 0 })
@@ -218,7 +218,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await take(1)).toMatchObject({ allowed: true, policy: "real", shadowed: ["rule"] })
   })
 
-  it("knows the counts of a rule that goes and comes back", async () => {
+  it("finds the counts of a rule that is removed and added again", async () => {
     const { change, take } = setUp([rule(5), rule(100, { name: "other" })])
     await take(3)
     await change(rule(100, { name: "other" }))
@@ -245,7 +245,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     return { wrap, release }
   }
 
-  it("leaves a decision in flight on the rules that it began with, and gives its units back where they are from", async () => {
+  it("leaves a pending decision on its original rules, and gives its units back to them", async () => {
     const { wrap, release } = slow()
     const { limiter, change, take } = setUp([rule(5)], wrap)
     await limiter.ready()
@@ -264,7 +264,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(await limiter.peek(ANN)).toMatchObject({ limit: 5, remaining: 5 })
   })
 
-  it("leaves the answer to a request in flight to the rules that it began with", async () => {
+  it("answers a pending request by its original rules", async () => {
     const { wrap, release } = slow()
     const { limiter, change } = setUp([rule(5, { rejectionMessage: "old" })], wrap)
     const guard = createGuard<RequestFacts>({ limiter })
@@ -283,7 +283,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     })
   })
 
-  it("answers the very first request by the rules that it has waited for", async () => {
+  it("answers the very first request by the rules that it waited for", async () => {
     const { limiter } = setUp([rule(5)])
     const guard = createGuard<RequestFacts>({ limiter })
     const { headers, decision } = await guard.check(ANN, { ...ANN })
@@ -291,7 +291,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     expect(headers[0]).toEqual(["RateLimit-Policy", `"rule";q=5;w=${28 * 86_400}`])
   })
 
-  it("tries a rule in shadow: counted and told, refusing nobody; turned on for real it knows its counts", async () => {
+  it("counts and reports a shadow rule without refusing, and keeps its counts when it is enforced", async () => {
     const { limiter, change, take } = setUp([rule(100, { name: "real" }), rule(3, { shadow: true })])
     const told: (readonly string[])[] = []
     limiter.on("decision", ({ shadowed }) => told.push(shadowed))

@@ -59,7 +59,7 @@ const LEFT_OUT =
 const WITHOUT_Y: LoadedRules = { rules: [rule("x")], problems: [wrong("y")] }
 
 describe("the log", () => {
-  it("repeats after an outage that a rule is left out, and not that the source cannot be read", async () => {
+  it("repeats after an outage that a rule is skipped, but not that the source cannot be read", async () => {
     const { said, place, make, logged } = setUp(WITHOUT_Y)
     const limiter = make()
     await limiter.ready()
@@ -73,7 +73,7 @@ describe("the log", () => {
     expect(await logged(3)).toEqual(Array(3).fill(expect.stringMatching(LEFT_OUT)))
   })
 
-  it("repeats that a rule is left out when a later edition was rejected and withdrawn", async () => {
+  it("repeats that a rule is skipped after a later edition was rejected and withdrawn", async () => {
     const { said, place, make, logged } = setUp(WITHOUT_Y)
     const limiter = make()
     await limiter.ready()
@@ -85,7 +85,7 @@ describe("the log", () => {
     expect(await logged(2)).toEqual(Array(2).fill(expect.stringMatching(LEFT_OUT)))
   })
 
-  it("says that no rules are in force when a rejected edition was deleted", async () => {
+  it("says that no rules are in force after a rejected edition was deleted", async () => {
     const { said, place, make, logged } = setUp({ rules: [rule("x")], problems: [] })
     const limiter = make()
     await limiter.ready()
@@ -100,15 +100,15 @@ describe("the log", () => {
   })
 })
 
-describe("what stays in force", () => {
+describe("the rules that stay in force", () => {
   it.each<[string, LoadedRules, string]>([
     [
-      "twenty of its rules and the number of the others",
+      "the names of twenty rules and the number of the others",
       { rules: Array.from({ length: 23 }, (_, i) => rule(`r${i}`)), problems: [], version: 4 },
       `version 4 with the rules ${Array.from({ length: 20 }, (_, i) => `"r${i}"`).join(", ")} and 3 more.`,
     ],
     ["no rules", { rules: [], problems: [], version: 4 }, "version 4 with no rules."],
-  ])("is logged with %s", async (_what, stored, inForce) => {
+  ])("are logged with %s", async (_what, stored, inForce) => {
     const { said, place, make } = setUp(stored)
     const limiter = make()
     await limiter.ready()
@@ -118,8 +118,8 @@ describe("what stays in force", () => {
   })
 })
 
-describe("an edition with a name that another limiter counts under", () => {
-  it("is reported each hour with what is in force, until it is corrected", async () => {
+describe("an edition with a rule name that another limiter already uses", () => {
+  it("is reported every hour with the rules in force, until it is corrected", async () => {
     const { said, place, open, make, logged } = setUp({ rules: [rule("x")], problems: [], version: 1 })
     open("login")
     const limiter = make()
@@ -149,18 +149,21 @@ describe("an edition with a name that another limiter counts under", () => {
       { onRulesMissing: undefined, defaultRules: [rule("d")] },
       'No edition is in force yet. The default rules stay in force: the rule "d".',
     ],
-  ])("says what is in force if it is the first: a limiter that %s", async (_what, more, inForce) => {
-    const { said, open, make } = setUp({ rules: [rule("login")], problems: [] }, more)
-    const other = open("login")
-    const limiter = make()
-    await expect(limiter.ready()).rejects.toThrow("another limiter")
-    expect(said.splice(0)).toEqual([expect.stringContaining(inForce)])
-    await other.close()
-    expect(said.splice(0)).toEqual([expect.stringContaining('In force now: the rule "login".')])
-    expect(limiter.rules.isRejected).toBe(false)
-  })
+  ])(
+    "reports what is in force if it is the first edition: a limiter that %s",
+    async (_what, more, inForce) => {
+      const { said, open, make } = setUp({ rules: [rule("login")], problems: [] }, more)
+      const other = open("login")
+      const limiter = make()
+      await expect(limiter.ready()).rejects.toThrow("another limiter")
+      expect(said.splice(0)).toEqual([expect.stringContaining(inForce)])
+      await other.close()
+      expect(said.splice(0)).toEqual([expect.stringContaining('In force now: the rule "login".')])
+      expect(limiter.rules.isRejected).toBe(false)
+    },
+  )
 
-  it("is not reported after the limiter was closed", async () => {
+  it("is not reported after the limiter has been closed", async () => {
     const { open, make, logged } = setUp({ rules: [rule("login")], problems: [] })
     open("login")
     const limiter = make()

@@ -149,7 +149,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     )
   })
 
-  it("is reported again each hour while it is rejected, and no more once it is corrected", async () => {
+  it("is reported again every hour while it is rejected, and no longer once it is corrected", async () => {
     const { source, write } = await open(shop(1, login()))
     const { limiter, clock, said, metric } = limit(source)
     await limiter.ready()
@@ -179,7 +179,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     expect(said).toHaveLength(before)
   })
 
-  it("counts each rejected edition, also when the mistake is the same", async () => {
+  it("increases the error count for each rejected edition, even if the problem is the same", async () => {
     const { source, write } = await open(shop(1, login(), overall()))
     const { limiter, metric } = limit(source)
     await limiter.ready()
@@ -191,7 +191,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     expect(await metric("sluice.rule_set.errors")).toBe(2)
   })
 
-  it("takes a rule out of force that it does not have", async () => {
+  it("removes a rule that it does not contain", async () => {
     const { source, write } = await open(shop(1, login(), overall()))
     const { limiter, inForce } = limit(source)
     await limiter.ready()
@@ -200,7 +200,7 @@ describe.each(Object.entries(PLACES))("an edition of the rules in %s", (_name, o
     expect(await inForce()).toEqual({ overall: 9 })
   })
 
-  it("applies with its valid rules where there was none before, and reports the others", async () => {
+  it("applies its valid rules if there was no edition before, and reports the invalid ones", async () => {
     const other: Document = { service_id: "search", version: 1, rules: [overall()] }
     const third: Document = { ...other, service_id: "third" }
     const { source, write } = await open(other, third)
@@ -252,7 +252,7 @@ describe("a rejected edition of a source that is polled", () => {
     }
   }
 
-  it("is not stale, because the source answers; an outage after it is", async () => {
+  it("is not stale while the source answers, but becomes stale in a later outage", async () => {
     const { limiter, clock, said, store } = polled()
     await limiter.ready()
     store([login({ window: "1 huor" })])
@@ -275,7 +275,7 @@ describe("a rejected edition of a source that is polled", () => {
     expect(said).toContain("SLUICE_RULES_STALE")
   })
 
-  it("is counted once, also when an outage lies between two loads of it", async () => {
+  it("is counted once, even if an outage occurs between two loads of it", async () => {
     const { limiter, errors, store } = polled()
     await limiter.ready()
     const wrong = [login({ window: "1 huor" })]
@@ -290,7 +290,7 @@ describe("a rejected edition of a source that is polled", () => {
 describe("a file of rules for several services", () => {
   const search = (...rules: readonly object[]): Document => ({ service_id: "search", version: 1, rules })
 
-  it("that cannot be parsed leaves every service its edition", async () => {
+  it("leaves every service its edition if the file cannot be parsed", async () => {
     const { source, path } = await inFile(shop(1, login()), search(overall()))
     const { limiter, said, inForce, metric } = limit(source)
     await limiter.ready()
@@ -303,7 +303,7 @@ describe("a file of rules for several services", () => {
     expect(said[0]).toContain('The previous rules stay in force: version 1 with the rule "login".')
   })
 
-  it("changes the others where one is rejected", async () => {
+  it("changes the other services if the edition of one is rejected", async () => {
     const { source, write } = await inFile(shop(1, login()), search(overall()))
     const { limiter, inForce } = limit(source)
     await limiter.ready()
@@ -316,7 +316,7 @@ describe("a file of rules for several services", () => {
     expect(await inForce()).toEqual({ login: 4 })
   })
 
-  it("keeps the rules of a service that it no longer has, as after a typo in service_id", async () => {
+  it("keeps the rules of a service that is missing, for example after a typo in service_id", async () => {
     const { source, write } = await inFile(shop(1, login()), search(overall()))
     const { limiter, said, inForce, metric } = limit(source)
     await limiter.ready()
@@ -338,7 +338,7 @@ describe("a file of rules for several services", () => {
     expect(limiter.rules.isRejected).toBe(false)
   })
 
-  it("has no rules for a service once its document says so, which can then be deleted", async () => {
+  it("has no rules for a service with an empty document, which can then be deleted", async () => {
     const { source, write } = await inFile(shop(1, login()), search(overall()))
     const { limiter, said, inForce } = limit(source)
     await limiter.ready()
@@ -352,7 +352,7 @@ describe("a file of rules for several services", () => {
   })
 
   it.each([["all" as const], ["asked" as const]])(
-    "keeps them in a rule book of %s services, for limiters that exist and those that come",
+    "keeps the rules in a rule book of %s services, for existing and new limiters",
     async (services) => {
       const { source, write } = await inFile(shop(1, login()), search(overall()))
       const logger = { warn() {}, error() {} }

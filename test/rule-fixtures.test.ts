@@ -32,14 +32,14 @@ async function answer(path: string | URL, options?: FileRulesOptions): Promise<s
   }
 }
 
-test("every file of the shelf is answered with its rules and with each problem, its path and what is accepted", async () => {
+test("each fixture results in its rules and in its problems with path and accepted values", async () => {
   const answers = await Promise.all(
     files.map(async (name) => `${name}\n${await answer(new URL(name, SHELF))}`),
   )
   await expect(`${answers.join("\n\n")}\n`).toMatchFileSnapshot("fixtures/rules/answers.txt")
 })
 
-test("no file of the shelf is read without something to say but the good ones", async () => {
+test("only the valid fixtures load without a problem", async () => {
   const answers = await Promise.all(files.map(async (name) => [name, await fileAnswer(name)] as const))
   const silent = answers.filter(([, problems]) => problems === 0).map(([name]) => name)
   expect(silent).toEqual([
@@ -59,7 +59,7 @@ async function fileAnswer(name: string): Promise<number> {
   }
 }
 
-test("the contract's single rule, with its number and its older spellings, is read by its service", async () => {
+test("the contract's single rule, with a numeric service and older spellings, is loaded for its service", async () => {
   const { rules, problems } = await fileRules(new URL("contract-single.json", SHELF)).load("42")
   expect(problems).toEqual([])
   expect(rules).toEqual([
@@ -67,7 +67,7 @@ test("the contract's single rule, with its number and its older spellings, is re
   ])
 })
 
-test("a document without service_id is for a service that has none of its own", async () => {
+test("a document without service_id applies to services without their own document", async () => {
   const source = fileRules(new URL("services.yaml", SHELF))
   const limits = async (service: string) => (await source.load(service)).rules.map(({ limit }) => limit)
   expect(await limits("checkout")).toEqual([5])
@@ -75,7 +75,7 @@ test("a document without service_id is for a service that has none of its own", 
   expect(await limits("search")).toEqual([100])
 })
 
-test("what is not a file of rules is refused with what to do", async () => {
+test("a file that is not a rules file is rejected with what to do", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-rules-"))
   try {
     const huge = join(folder, "huge.yaml")

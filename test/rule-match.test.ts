@@ -118,7 +118,7 @@ test.each([
   expect(await uncovered(target)).toEqual([])
 })
 
-test("no spelling of a path reaches a handler past the rule for its route", async () => {
+test("no spelling of a path reaches a handler without the rule for its route", async () => {
   const start = fc.constantFrom(
     "/login",
     "/users/7",

@@ -56,7 +56,7 @@ function create(rules: LimiterOptions<RequestFacts>["rules"], more: LimiterOptio
 }
 
 describe("a limiter whose rules are in a file", () => {
-  it("has them as soon as it is created", async () => {
+  it("has its rules as soon as it is created", async () => {
     const { limiter, said } = create(fileRules(await rulesFile(GOOD)))
     const decided = limiter.decide(ALICE)
     expect(limiter.rules).toMatchObject({ ageMs: 0, isStale: false, isRejected: false, problems: [] })
@@ -102,7 +102,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(() => createLimiter({ ...options, rules: all })).toThrow(message)
   })
 
-  it("says how to wait for a missing file, because defaultRules and onRulesMissing do not apply to it", async () => {
+  it("explains how to wait for a missing file, because defaultRules and onRulesMissing do not apply to it", async () => {
     const path = await rulesFile()
     const create = () => createLimiter({ rules: fileRules(path), onRulesMissing: "deny", logger: QUIET })
     expect(create).toThrow(
@@ -113,7 +113,7 @@ describe("a limiter whose rules are in a file", () => {
     await expect(book.refresh({ service: "shop" })).rejects.toThrow(/correct the path$/)
   })
 
-  it("is created when rules of another service are invalid, which the log says once", async () => {
+  it("is created if rules of another service are invalid, and logs this once", async () => {
     const { limiter, said } = create(fileRules(await rulesFile(OTHER_BAD)))
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "daily" })
     expect(limiter.rules.problems).toEqual([])
@@ -124,7 +124,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(said[0]).toContain('service "search" rules[0].limit (line 7, column ')
   })
 
-  it("has no rules when several documents are all for other services, which the log says", async () => {
+  it("has no rules if all of several documents are for other services, and logs this", async () => {
     const others = `${GOOD.replace("shop", "shpo")}---\n${GOOD.replace("shop", "search")}`
     const { limiter, said } = create(fileRules(await rulesFile(others)))
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, checks: [] })
@@ -133,7 +133,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(said[0]).toContain('service_id: "shop", and `rules: []` if it has no rules')
   })
 
-  it("leaves nothing behind when it is not created", async () => {
+  it("leaves no resources open if it is not created", async () => {
     const path = await rulesFile(BAD)
     let watching = 0
     const file = fileRules(path)
@@ -156,7 +156,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ policy: "daily" })
   })
 
-  it("is not created when another limiter counts by the same rule on one store", async () => {
+  it("is not created if another limiter already uses the same rule on the same store", async () => {
     const path = await rulesFile(GOOD)
     const store = memoryStore()
     const first = create(fileRules(path), { store }).limiter
@@ -165,19 +165,19 @@ describe("a limiter whose rules are in a file", () => {
     create(fileRules(path), { store })
   })
 
-  it("reads nothing when it is switched off", async () => {
+  it("reads nothing if it is disabled", async () => {
     const { limiter } = create(fileRules(await rulesFile()), { enabled: false })
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "" })
   })
 })
 
 describe("a file that may appear later", () => {
-  it("needs a choice of what applies until then", async () => {
+  it("needs a choice of what applies until it exists", async () => {
     const source = fileRules(await rulesFile(), { required: false })
     expect(() => create(source)).toThrow(/onRulesMissing: is missing/)
   })
 
-  it("is loaded when it appears", async () => {
+  it("is loaded when it is created", async () => {
     const path = await rulesFile()
     const { limiter, clock } = create(fileRules(path, { required: false, pollMs: 10 }), {
       onRulesMissing: "deny",
@@ -259,7 +259,7 @@ describe("a source of your own that returns the wrong shape", () => {
     expect(errors).toEqual([expect.stringContaining(`read() of mine ${shape}`)])
   })
 
-  it("says that loadSync() must return no promise", () => {
+  it("says that loadSync() must not return a promise", () => {
     const loadSync = () => Promise.reject(new Error("not handled")) as never
     const source = { name: "mine", load: async () => ({ rules: [], problems: [] }), loadSync }
     expect(() => create(source)).toThrow(
@@ -269,7 +269,7 @@ describe("a source of your own that returns the wrong shape", () => {
 })
 
 describe("a request that comes before the first rules", () => {
-  it("waits a second for them at most, and not at all once a load has failed", async () => {
+  it("waits for them for at most a second, and not at all after a load has failed", async () => {
     const loads: { resolve(): void; reject(error: Error): void }[] = []
     const source: RuleSource = {
       load: () =>
@@ -303,7 +303,7 @@ describe("a request that comes before the first rules", () => {
     expect(await other.limiter.decide(ALICE)).toMatchObject({ allowed: true, policy: "daily" })
   })
 
-  it("does not wait for a book that has failed to load them for an earlier limiter", async () => {
+  it("does not wait for a book that has already failed to load for an earlier limiter", async () => {
     const source: RuleSource = {
       load: async () => {
         throw new Error("down")
@@ -359,7 +359,7 @@ const NETWORKS: Readonly<Record<string, () => Promise<Network>>> = {
 describe.each(Object.entries(NETWORKS))(
   "a limiter whose rules are loaded over the network: %s",
   (_name, open) => {
-    it("needs a choice of what applies until the first load", async () => {
+    it("needs an option for what applies until the first load", async () => {
       const { source } = await open()
       const explained = new RegExp(
         `onRulesMissing: is missing: the rules of ${source.name} are loaded after the limiter is created.*"allow".*"deny".*defaultRules`,
@@ -375,7 +375,7 @@ describe.each(Object.entries(NETWORKS))(
       expect(() => createLimiter({ ...options, rules: book })).toThrow(explained)
     })
 
-    it("refuses with deny whichever way it is asked", async () => {
+    it('refuses with "deny" in every method', async () => {
       const { source } = await open()
       const { limiter } = create(source, { onRulesMissing: "deny" })
       const denied = { allowed: false, refusal: "store-failure", retryAfterMs: 1_000, cost: 0 }
@@ -389,7 +389,7 @@ describe.each(Object.entries(NETWORKS))(
       await expect(limiter.acquire(ALICE)).rejects.toMatchObject(error)
     })
 
-    it("takes one choice, not two", async () => {
+    it("accepts only one of defaultRules and onRulesMissing", async () => {
       const { source } = await open()
       const both = {
         defaultRules: [{ field: "ip", limit: 5, window: "1 minute" }],
@@ -400,7 +400,7 @@ describe.each(Object.entries(NETWORKS))(
       expect(() => createRuleBook({ source, ...both })).toThrow(message)
     })
 
-    it("refuses with deny, admits with allow, and decides by default rules, until rules are loaded", async () => {
+    it("refuses, admits or uses the default rules, as configured, until rules are loaded", async () => {
       const { source, mend } = await open()
       const deny = create(source, { onRulesMissing: "deny" })
       const allow = create(source, { onRulesMissing: "allow" })
@@ -426,7 +426,7 @@ describe.each(Object.entries(NETWORKS))(
       }
     })
 
-    it("goes by the choice of its rule book, unless it has its own", async () => {
+    it("uses the choice of its rule book unless it has its own", async () => {
       const { source, mend } = await open()
       const book = createRuleBook({ source, logger: QUIET, onRulesMissing: "deny" })
       onTestFinished(() => book.close())

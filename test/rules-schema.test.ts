@@ -53,11 +53,11 @@ function documentsOf(name: string): readonly unknown[] | undefined {
 }
 
 describe("the JSON Schema of rules", () => {
-  it("is what the generator makes of the parser's own schema; `pnpm schema` writes it anew", () => {
+  it("is up to date with the parser's schema; `pnpm schema` regenerates it", () => {
     expect(readFileSync(SCHEMA, "utf8")).toBe(rulesSchemaText())
   })
 
-  it("describes every member, and marks older spellings as such", () => {
+  it("describes every member and marks older spellings", () => {
     const members = Object.values(schema.definitions as Record<string, { properties: object }>).flatMap(
       ({ properties }) =>
         Object.entries(properties as Record<string, { description?: string; deprecated?: boolean }>),
@@ -68,7 +68,7 @@ describe("the JSON Schema of rules", () => {
     expect(old.sort()).toEqual(["Service_id", "errorMessage", "requestsPerUnit", "rule", "serviceId"])
   })
 
-  it.each(files)("judges %s as the parser does, or it is known why not", async (name) => {
+  it.each(files)("judges %s as the parser does, except for known differences", async (name) => {
     const documents = documentsOf(name)
     // Editors report invalid YAML by themselves.
     if (documents === undefined) return
@@ -80,7 +80,7 @@ describe("the JSON Schema of rules", () => {
     else expect({ isValid, errors: validate.errors }).toMatchObject({ isValid: problems.length === 0 })
   })
 
-  it("knows what is wrong about each member that the parser would refuse", () => {
+  it("finds the problem in each member that the parser would reject", () => {
     const errors = (rule: object): string[] => {
       validate({ rules: [{ limit: 5, window: "1 minute", ...rule }] })
       return (validate.errors ?? []).map(({ instancePath }) => instancePath)
@@ -113,7 +113,7 @@ describe("the JSON Schema of rules", () => {
     for (const buckets of [1, 361, 2.5]) expect(errors({ buckets })).toContain("/rules/0/buckets")
   })
 
-  it("is beside the package's doors", () => {
+  it("is exported by the package", () => {
     expect(fileURLToPath(import.meta.resolve("@sluice/core/rules.schema.json"))).toBe(fileURLToPath(SCHEMA))
   })
 })

@@ -7,7 +7,7 @@ import { LONG_LOG_CASES, type LongLog, MOST_DIGITS } from "./long-log.ts"
 import { playLog } from "./naive-log.ts"
 
 describe("the sliding log in memory", () => {
-  it("tells what an array of the instant of each unit tells", async () => {
+  it("matches a reference that stores the time of every unit", async () => {
     await fc.assert(
       fc.asyncProperty(logTraces(), async (trace) => {
         const clock = manualClock(trace.startMs)

@@ -49,7 +49,7 @@ async function answersOf(app: RequestListener, targets: readonly string[]): Prom
 it.each([
   ["Express 5", express],
   ["Express 4", express4 as unknown as typeof express],
-])("no spelling under which %s serves a file slips past a rule for its path", async (_name, make) => {
+])("no spelling under which %s serves a file bypasses a rule for its path", async (_name, make) => {
   const open = make().use(make.static(folder))
   const served = await answersOf(open, SPELLINGS)
   const reaching = SPELLINGS.filter((_, at) => served[at]?.endsWith("served"))

@@ -89,7 +89,7 @@ function at(text: string): number {
 // A Redis key expires by the server's own clock. Windows of a second are therefore tested in memory, where time stands
 // still.
 describe("textbook cases, in memory", () => {
-  it("15 a second and 15 a minute are two limits: the one lets 900 a minute through, the other a burst of 15", async () => {
+  it("15 a second and 15 a minute are different limits: one admits 900 a minute, the other 15", async () => {
     const perSecond: StorableRule = { limit: 15, window: "1 second" }
     const perMinute: StorableRule = { limit: 15, window: "1 minute" }
     const askEachSecond = async (...rules: StorableRule[]) => {
@@ -106,7 +106,7 @@ describe("textbook cases, in memory", () => {
     expect(await askEachSecond(perSecond, perMinute)).toBe(15)
   })
 
-  it("two requests at 300 and 400 ms: a rolling second counts them until 1,300 and 1,400, a fixed one until 1,000", async () => {
+  it("two requests at 300 and 400 ms count until 1,300 and 1,400 in a rolling second, until 1,000 in a fixed one", async () => {
     const rule: StorableRule = { limit: 2, window: "1 second" }
     const rolling = new Story("memory", { ...rule, algorithm: "sliding-log" })
     expect([await rolling.ask(300), await rolling.ask(400), await rolling.ask(1_000)]).toEqual([1, 1, 0])
@@ -124,7 +124,7 @@ describe("textbook cases, in memory", () => {
 })
 
 describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => {
-  it("the log at 2:25 looks at 1:25 to 2:25, both included", async () => {
+  it("the log at 2:25 counts from 1:25 to 2:25, both included", async () => {
     const story = new Story(where, { limit: 2, window: "1 hour", algorithm: "sliding-log" })
     expect([await story.ask(at("1:25")), await story.ask(at("1:50")), await story.ask(at("2:25"))]).toEqual([
       1, 1, 0,
@@ -141,13 +141,16 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     ["sliding-window", 5],
     ["sliding-window-strict", 3],
     ["sliding-log", 3],
-  ] as const)("7 at 1:30 and 8 at 2:15 of 10 an hour: %s admits %i of the 8", async (algorithm, admitted) => {
-    const story = new Story(where, { limit: 10, window: "1 hour", algorithm })
-    expect(await story.ask(at("1:30"), 7)).toBe(7)
-    expect(await story.ask(at("2:15"), 8)).toBe(admitted)
-  })
+  ] as const)(
+    "a limit of 10 an hour with 7 at 1:30 and 8 at 2:15: %s admits %i of the 8",
+    async (algorithm, admitted) => {
+      const story = new Story(where, { limit: 10, window: "1 hour", algorithm })
+      expect(await story.ask(at("1:30"), 7)).toBe(7)
+      expect(await story.ask(at("2:15"), 8)).toBe(admitted)
+    },
+  )
 
-  it("10 in the minute before and 2 in this one, at its 54th second: 3 before this request", async () => {
+  it("10 in the previous minute and 2 in this one count as 3 at its 54th second", async () => {
     const story = new Story(where, { limit: 10, window: "1 minute" })
     expect(await story.ask(30 * SECOND, 10)).toBe(10)
     // At the 50th second, 10 * 10 / 60 of the earlier requests count, so both new ones are admitted.
@@ -157,23 +160,20 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(story.told).toMatchObject({ limit: 10, remaining: 6 })
   })
 
-  it.each([3, 60])(
-    "10, 20 and 30 in an hour of %i parts: at 2:50 the 30 count, and this request is the 31st",
-    async (buckets) => {
-      // The hour before 2:50 begins at 1:50. It contains only the 30 requests of 2:00 to 2:20.
-      const story = new Story(where, { limit: 100, window: "1 hour", buckets })
-      expect([
-        await story.ask(at("1:05"), 10),
-        await story.ask(at("1:25"), 20),
-        await story.ask(at("2:05"), 30),
-      ]).toEqual([10, 20, 30])
-      expect(await story.before(at("2:50"))).toBe(30)
-      expect(await story.ask(at("2:50"))).toBe(1)
-      expect(story.told.remaining).toBe(100 - 31)
-    },
-  )
+  it.each([3, 60])("10, 20 and 30 in an hour of %i parts: at 2:50 only the 30 count", async (buckets) => {
+    // The hour before 2:50 begins at 1:50. It contains only the 30 requests of 2:00 to 2:20.
+    const story = new Story(where, { limit: 100, window: "1 hour", buckets })
+    expect([
+      await story.ask(at("1:05"), 10),
+      await story.ask(at("1:25"), 20),
+      await story.ask(at("2:05"), 30),
+    ]).toEqual([10, 20, 30])
+    expect(await story.before(at("2:50"))).toBe(30)
+    expect(await story.ask(at("2:50"))).toBe(1)
+    expect(story.told.remaining).toBe(100 - 31)
+  })
 
-  it("an hour of three parts weighs the oldest by what the hour still covers of it", async () => {
+  it("an hour of three parts weights the oldest part by the share that is still in the hour", async () => {
     // At 2:50, the hour begins in the middle of the part from 1:40 to 2:00.
     const story = new Story(where, { limit: 100, window: "1 hour", buckets: 3 })
     for (const [time, requests] of [
@@ -186,7 +186,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await story.before(at("2:50"))).toBe(5 + 20 + 30)
   })
 
-  it("a bucket of 3 that is refilled by 2 a minute, all at once", async () => {
+  it("a bucket of 3 is refilled by 2 every minute at once", async () => {
     const rule: StorableRule = {
       limit: 2,
       window: "1 minute",
@@ -203,7 +203,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await story.ask(6 * MINUTE, 4)).toBe(3)
   })
 
-  it("a bucket of 3 that is refilled by 2 a minute, evenly", async () => {
+  it("a bucket of 3 is refilled by 2 a minute evenly", async () => {
     const story = new Story(where, { limit: 2, window: "1 minute", algorithm: "token-bucket", burst: 3 })
     expect(await story.ask(10 * SECOND, 4)).toBe(3)
     expect(story.told.retryAfterMs).toBe(30 * SECOND)
@@ -211,7 +211,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await story.ask(6 * MINUTE, 4)).toBe(3)
   })
 
-  it("one abusive key: its log has as many entries as were admitted, however often it knocks", async () => {
+  it("the log of an abusive client has one entry for each admitted request, however often it asks", async () => {
     const story = new Story(where, { limit: 20, window: "1 hour", algorithm: "sliding-log" })
     const lengths: number[] = []
     for (let minute = 0; minute < 180; minute++) {
@@ -223,7 +223,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await story.before(179 * MINUTE)).toBe(20)
   })
 
-  it("a client that knocks each second at 2 a minute is let in twice a minute, or never again with countRejected until it pauses", async () => {
+  it("a client that asks every second gets 2 a minute, or none with countRejected until it pauses", async () => {
     const rule: StorableRule = {
       limit: 2,
       window: "1 minute",
@@ -245,7 +245,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await counting.ask(7 * MINUTE - SECOND + counting.told.retryAfterMs)).toBe(1)
   })
 
-  it("a client that is refused 20 times in a minute is blocked for an hour, and a reset lifts that", async () => {
+  it("a client that is refused 20 times in a minute is blocked for an hour, and a reset unblocks it", async () => {
     const penalty = { refusals: 20, within: "1 minute", for: "1 hour" }
     const story = new Story(where, { limit: 5, window: "1 minute", penalty })
     expect(await story.ask(0, 24)).toBe(5)

@@ -2,7 +2,7 @@ import { createLimiter, transactionalStore } from "@sluice/core"
 import { describe, expect, it } from "vitest"
 
 describe("a transactional store", () => {
-  it("is gone, to a limiter, when its back end breaks, at once or later, and while that hangs", async () => {
+  it("is unavailable to a limiter if its back end throws, rejects or hangs", async () => {
     const logger = { warn() {}, error() {} }
     const down = new Error("connection refused")
     for (const transact of [
