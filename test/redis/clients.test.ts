@@ -123,7 +123,7 @@ describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
     await expect(commands.eval("return redis.error_reply('OOPS it')", ["a"], [""])).rejects.toThrow(/^OOPS /)
   })
 
-  it("is ready while it is connected, and says when it is again", async () => {
+  it("is ready while connected, and calls its listeners when ready again", async () => {
     const { commands, connect } = make(server.port)
     let ready = 0
     let unheard = 0
@@ -166,7 +166,7 @@ describe.each(SINGLE)("commandsOf a client of %s, one server", (name, make) => {
 
   // node-redis 5 has no such option.
   if (name !== "node-redis 5") {
-    it("leaves the client's own key prefix to the client", async () => {
+    it("applies the client's own key prefix", async () => {
       const { commands, connect } = make(server.port, { keyPrefix: "app:" })
       await connect()
       await commands.eval(COUNT, ["a"], ["1"])
@@ -193,7 +193,7 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
   })
   afterAll(() => server.stop())
 
-  it("connects a client that waits for it, when it is first asked", async () => {
+  it("connects a lazy client on the first isReady call", async () => {
     const client = make(server.port, { lazyConnect: true })
     const { commands } = ioredis(client)
     expect(client.status).toBe("wait")
@@ -201,7 +201,7 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
     await until("it is connected", () => commands.isReady("a"))
   })
 
-  it("connects once only, and leaves the failure to the app", async () => {
+  it("tries to connect only once, and leaves the failure to the app", async () => {
     const client = make(await freePort(), { lazyConnect: true, retryStrategy: () => null })
     const errors: Error[] = []
     client.on("error", (error: Error) => errors.push(error))
@@ -222,7 +222,7 @@ describe.each(IOREDIS)("commandsOf a client of %s", (_, make) => {
     expect(client.listenerCount("error")).toBe(0)
   })
 
-  it("connects anew when it is told to look for its primary", async () => {
+  it("opens a new connection on reconnect", async () => {
     const client = make(server.port, { lazyConnect: true, retryStrategy: retryAtOnce })
     const { commands, connect } = ioredis(client)
     commands.reconnect("a")
@@ -291,8 +291,8 @@ describe.each([
     "withTypeMapping",
     (port: number) => createClient({ socket: socket(port) }).withTypeMapping(IN_BYTES.typeMapping),
   ],
-])("a client that %s has set to yield bytes", (_, make) => {
-  it("yields texts to the store, and bytes to the app", async () => {
+])("a client that %s has set to return bytes", (_, make) => {
+  it("returns strings to the store, and bytes to the app", async () => {
     const server = await startRedis()
     closers.push(() => server.stop())
     const client = make(server.port)
@@ -428,7 +428,7 @@ describe("commandsOf a client of a cluster", () => {
   it.each([
     ["node-redis 6", () => createCluster({ rootNodes: roots(), commandOptions: IN_BYTES })],
     ["node-redis 5", () => createCluster5({ rootNodes: roots(), commandOptions: IN_BYTES })],
-  ])("yields texts, though it is set to yield bytes: %s", async (_, make) => {
+  ])("returns strings, even if the client is set to return bytes: %s", async (_, make) => {
     const { commands, connect } = nodeRedis(make())
     await connect()
     expect(await commands.eval("return { ARGV[1], 7 }", ["a"], ["text"])).toEqual(["text", 7])
@@ -441,15 +441,18 @@ describe("commandsOf a client of a cluster", () => {
     await until("it is connected", () => commands.isReady("a"))
   })
 
-  it.each(CLUSTER.filter(([name]) => name !== "node-redis 5"))("asks the prefix too: %s", async (_, make) => {
-    // The prefix contains the hash tag, so all keys are in its slot.
-    const { commands, connect } = make(ports(), { keyPrefix: "{app}" })
-    await connect()
-    expect(await commands.eval(COUNT, ["a"], ["1"])).toBe(1)
-    expect(await count("{app}a")).toBe("1")
-    for (const key of KEYS) expect(commands.nodeOf(key)).toBe(await nameOf("{app}"))
-    expect(await commands.del(["a"])).toBe(1)
-  })
+  it.each(CLUSTER.filter(([name]) => name !== "node-redis 5"))(
+    "includes the client's key prefix when it computes the slot: %s",
+    async (_, make) => {
+      // The prefix contains the hash tag, so all keys are in its slot.
+      const { commands, connect } = make(ports(), { keyPrefix: "{app}" })
+      await connect()
+      expect(await commands.eval(COUNT, ["a"], ["1"])).toBe(1)
+      expect(await count("{app}a")).toBe("1")
+      for (const key of KEYS) expect(commands.nodeOf(key)).toBe(await nameOf("{app}"))
+      expect(await commands.del(["a"])).toBe(1)
+    },
+  )
 
   it.each(CLUSTER)("never runs a call twice whose reply was lost: %s", async (_, make) => {
     const proxies = new Map<number, TcpProxy>()
@@ -489,7 +492,7 @@ describe("commandsOf a client of a cluster", () => {
     expect(ready).toBe(readyAfter)
   })
 
-  it("follows an agreed failover inside the call, and names the new node", async () => {
+  it("follows a coordinated failover within the call, and names the new node", async () => {
     const clients = CLUSTER.map(([, make]) => make(ports()))
     for (const { connect } of clients) await connect()
     const before = await nameOf("c")
@@ -504,7 +507,7 @@ describe("commandsOf a client of a cluster", () => {
     }
   })
 
-  it("finds the new primary of a killed one, though it sends nothing while it is not ready", async () => {
+  it("finds the new primary after the old one is killed, even without sending calls while not ready", async () => {
     const clients = CLUSTER.map(([name, make]) => ({ name, ...make(ports()) }))
     for (const { commands, connect } of clients) {
       await connect()

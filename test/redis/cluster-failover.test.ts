@@ -34,7 +34,7 @@ const ALL = USERS.length * LIMIT
 /** The most units that can be in flight to one primary: calls per client times requests per call. */
 const IN_FLIGHT = LIBRARIES.length * 4 * 64
 
-it("counts exactly through a failover that the nodes agree on", async () => {
+it("counts exactly through a coordinated failover", async () => {
   const { prefix, limiters } = open(20_000)
   const users = [...USERS]
   const load = loadOn(limiters, users)
@@ -57,7 +57,7 @@ it("counts exactly through a failover that the nodes agree on", async () => {
   for (const limiter of limiters) await limiter.close()
 })
 
-it("throws nothing when a primary dies, comes back, and admits no more than the limit and what died with it", async () => {
+it("never throws when a primary dies and returns, and admits at most the limit plus the lost units", async () => {
   const { prefix, limiters } = open(50)
   const load = loadOn(limiters, USERS)
   const { ledger } = load

@@ -86,11 +86,11 @@ function countsOf({ allowed, checks }: Decision): unknown {
   return { allowed, counts: { parts: "", ...checks[0]?.counts } }
 }
 
-describe("units that were taken in the last millisecond of a window, and the next slot's in the next one", () => {
+describe("units taken in the last millisecond of a window, while another slot's fall into the next window", () => {
   /** Ways to end the first decision after another client has taken five more units. */
   const LATER: readonly { readonly what: string; readonly used?: number }[] = [
-    { what: "are given back to it" },
-    { what: "are settled there when fewer were used", used: 2 },
+    { what: "are refunded to the earlier window" },
+    { what: "are partly refunded there when fewer were used", used: 2 },
     { what: "are charged there when more were used", used: 7 },
   ]
 
@@ -115,7 +115,7 @@ describe("units that were taken in the last millisecond of a window, and the nex
     })
   }
 
-  it("leave what is told of a strict window that is kept in a hash true, although the next sub-window has begun", async () => {
+  it("keep the reported state of a strict window in a hash correct after the next sub-window has begun", async () => {
     const clock = manualClock(EDGE_MS)
     let goesOn = false
     const now = () => {
@@ -167,7 +167,7 @@ describe("units that were taken in the last millisecond of a window, and the nex
     store.close()
   })
 
-  it("leave the strict window as strict: 10 a minute are never 15", async () => {
+  it("never let a strict window of 10 a minute admit 15", async () => {
     const { both, takeInTurn, close } = open({ algorithm: "sliding-window-strict" })
     const { here, there } = await takeInTurn(EDGE_MS - 1)
     // A decision has a single time, the later one. By that time, the next sub-window has begun.

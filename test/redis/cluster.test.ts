@@ -54,7 +54,7 @@ async function countOf(store: Store, key: Check): Promise<number> {
 }
 
 describe("a request whose counters are in different slots", () => {
-  it("takes from all of them, or gives back what it took when another one refuses", async () => {
+  it("takes from all of them, or refunds what it took if one of them refuses", async () => {
     const { stores, prefix } = open()
     const [store] = stores
     const narrow = policy("narrow--", 3)
@@ -70,7 +70,7 @@ describe("a request whose counters are in different slots", () => {
     for (const each of checks) expect(await countOf(store, each)).toBe(3)
   })
 
-  it("admits exactly what the whole service may, however many ask at once, and keeps nothing of the others", async () => {
+  it("admits exactly the service's limit under concurrency, and refunds the units of refused requests", async () => {
     const { stores, prefix } = open()
     const asked = stores.flatMap((store) =>
       Array.from({ length: 500 }, (_, i) => async () => {
@@ -85,7 +85,7 @@ describe("a request whose counters are in different slots", () => {
     expect(await countOf(stores[0], check(OVERALL, ""))).toBe(500)
   })
 
-  it("gives back what it took although Redis is too busy to answer within the usual deadline", async () => {
+  it("refunds what it took even if Redis is too busy to answer within the usual deadline", async () => {
     const prefix = `c${made++}:`
     // This is the timeout for background calls. Requests bring their own timeout.
     const stores = clients.map(({ client }) => redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 5 }))
@@ -101,7 +101,7 @@ describe("a request whose counters are in different slots", () => {
     await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 20)
   })
 
-  it("admits no more than any of its counters when each is in some other one's way", async () => {
+  it("never admits more than any of its counters allows when many requests conflict", async () => {
     const { stores, prefix } = open()
     const users = Array.from({ length: 10 }, (_, i) => `user-${i}`)
     const devices = Array.from({ length: 8 }, (_, i) => `device-${i}`)
@@ -124,7 +124,7 @@ describe("a request whose counters are in different slots", () => {
   })
 })
 
-it("remembers each key's refusal by itself, whichever node it is on", async () => {
+it("caches the refusal of each key separately, on any node", async () => {
   const { stores } = open(60_000)
   const [store] = stores
   const one = policy("just-one", 1)
@@ -145,7 +145,7 @@ it("remembers each key's refusal by itself, whichever node it is on", async () =
   for (const user of users.slice(50)) expect(await isGranted(user)).toBe(true)
 })
 
-it("reports no remaining units of a counter that was not read, whether or not the refusal is remembered", async () => {
+it("reports no remaining units of a counter that was not read, even if the refusal is cached", async () => {
   const prefix = `c${made++}:`
   const { client } = clients[0] as OpenedClient
   const rules = [
@@ -175,7 +175,7 @@ it("reports no remaining units of a counter that was not read, whether or not th
   }
 })
 
-it("counts exactly while one of five nodes hands its slots over and leaves", async () => {
+it("counts exactly while one of five nodes hands over its slots and leaves", async () => {
   const { stores, prefix } = open()
   const limit = 2_000
   const users = Array.from({ length: 30 }, (_, i) => `user-${i}`)
@@ -235,16 +235,19 @@ describe("a slot that is moving to another node", () => {
     await store.close()
   })
 
-  it.each(LIBRARIES)("decides a request whose keys are on both nodes for a moment: %s", async (library) => {
-    const { store, counts, keys, move, finish } = await startMove(library)
-    await move(keys[0])
-    // TRYAGAIN
-    const torn = counts(...both).catch(String)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    await finish()
-    expect(await torn).toEqual([2, 2])
-    await store.close()
-  })
+  it.each(LIBRARIES)(
+    "decides a request whose keys are briefly split across both nodes: %s",
+    async (library) => {
+      const { store, counts, keys, move, finish } = await startMove(library)
+      await move(keys[0])
+      // TRYAGAIN
+      const torn = counts(...both).catch(String)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      await finish()
+      expect(await torn).toEqual([2, 2])
+      await store.close()
+    },
+  )
 })
 
 it("leaves no key without a time to live", async () => {
@@ -252,7 +255,7 @@ it("leaves no key without a time to live", async () => {
 })
 
 describe("a client that is blocked", () => {
-  it("is refused by every process, wherever the counters are", async () => {
+  it("is refused by every process, whichever nodes hold the counters", async () => {
     const { stores } = open()
     const rules = [
       { name: "ip", field: "ip", limit: 1_000, window: "1 day" },

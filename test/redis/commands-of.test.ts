@@ -46,13 +46,13 @@ function nameAndMake([name, make]: readonly [string, () => RedisClient, ...unkno
 }
 
 describe("commandsOf", () => {
-  it.each(SINGLE)("takes %s for one server", (_, make, address) => {
+  it.each(SINGLE)("recognizes %s as a client of one server", (_, make, address) => {
     const commands = commandsOf(make())
     expect(commands.isCluster).toBe(false)
     expect(commands.nodeOf("a")).toBe(address)
   })
 
-  it.each(CLUSTER)("takes %s for a cluster", (_, make) => {
+  it.each(CLUSTER)("recognizes %s as a client of a cluster", (_, make) => {
     const commands = commandsOf(make())
     expect(commands.isCluster).toBe(true)
     // It has not discovered any node yet.
@@ -60,7 +60,7 @@ describe("commandsOf", () => {
   })
 
   it.each([...SINGLE, ...CLUSTER].map(nameAndMake))(
-    "gives all stores that share %s one port, and no other client's",
+    "uses one set of commands for all stores that share %s, and another for each other client",
     (_, make) => {
       const client = make()
       const commands = commandsOf(client)
@@ -87,7 +87,7 @@ describe("commandsOf", () => {
       ([name, make]) => [name, make, "isOpen evalSha eval del on off"] as const,
     ),
     ...SINGLE.slice(4).map(([name, make]) => [name, make, "isReady"] as const),
-  ])("refuses what is like %s but lacks a member of it", (_, make, members) => {
+  ])("rejects an object that looks like %s but lacks one of its members", (_, make, members) => {
     const client = make()
     for (const member of members.split(" ")) {
       const lacking: unknown = Object.create(client, { [member]: { value: undefined } })
@@ -130,7 +130,7 @@ describe("commandsOf", () => {
       createSentinel({ name: "main", sentinelRootNodes: [NODE] }),
       "a sentinel client of node-redis cannot be used, because it may run a call twice: use ioredis with Sentinel",
     ],
-  ])("refuses %s, and says what it is and what is accepted", (_, client, message) => {
+  ])("rejects %s, and reports what was passed and what is accepted", (_, client, message) => {
     const accepted =
       "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
     try {

@@ -146,7 +146,7 @@ function longestMs({ algorithm, windowMs, penalty }: Policy): number {
 }
 
 describe.each(KINDS)("a key of a %s", (_name, members) => {
-  it("that says that all numbers are in use lives no longer for that", async () => {
+  it("that claims the largest possible count does not get a longer TTL", async () => {
     const { limiter, keys, close } = await open(members)
     const nowMs = await timeOf(client)
     for (const startMs of [nowMs, nowMs - (nowMs % HOUR_MS)]) {
@@ -158,7 +158,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
     await close()
   })
 
-  it("is repaired or refused whatever it holds, and never kept for longer than the rule needs", async () => {
+  it("is repaired or refused for any content, and never kept longer than the rule needs", async () => {
     const { limiter, prefix, keys, policies, close } = await open(members)
     const mostMs = Math.max(...policies.map(longestMs))
     const property = fc.asyncProperty(
@@ -180,7 +180,7 @@ describe.each(KINDS)("a key of a %s", (_name, members) => {
     await close()
   })
 
-  it("neither locks a client out nor lifts the limit for longer than the rule can", async () => {
+  it("neither locks out a client nor lifts the limit for longer than the rule itself can", async () => {
     const { policies, close } = await open(members)
     await close()
     const most = ceilingOf(policies[0] as Policy)

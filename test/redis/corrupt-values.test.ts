@@ -86,9 +86,9 @@ const REFUSED: readonly Row[] = [
   ["two windows with a packed count that overflows", SLIDING, packed(0, 2 ** 21 - 1)],
   ["two windows with a count that is not exact", SLIDING, `w:${START_MS}:0:9007199254740993`],
   ["two windows with a count of 400 digits", SLIDING, `w:${START_MS}:${"9".repeat(400)}:0`],
-  ["two windows that begin in between", SLIDING, `w:${NOW_MS}:0:1`],
+  ["two windows that start at an unaligned time", SLIDING, `w:${NOW_MS}:0:1`],
   ["a fixed window with a window before it", FIXED, `w:${START_MS}:1:1`],
-  ["a fixed window that begins in between", FIXED, `w:${NOW_MS}:0:1`],
+  ["a fixed window that starts at an unaligned time", FIXED, `w:${NOW_MS}:0:1`],
   ["a window from the first hit that is packed", FIRST_HIT, packed(0, 1)],
   ["a window from the first hit with a window before it", FIRST_HIT, `w:${NOW_MS}:1:1`],
   ["sub-windows whose sum is too large, before they refuse", BUCKETED, `w:${SUB_MS}:5:1:1111`],
@@ -97,7 +97,11 @@ const REFUSED: readonly Row[] = [
   ["more sub-windows than there are", BUCKETED, `w:${SUB_MS - 10_000}:1:0:10000001`],
   ["a sum without sub-windows", BUCKETED, `w:${SUB_MS - 10_000}:3:0`, 0],
   ["sub-windows with a count of 400 digits", BUCKETED, `w:${SUB_MS}:3:${"9".repeat(400)}:1111`],
-  ["the same when the next one begins", BUCKETED, `w:${SUB_MS - 10_000}:3:${"9".repeat(400)}:1111`],
+  [
+    "sub-windows with a count of 400 digits, when the next one begins",
+    BUCKETED,
+    `w:${SUB_MS - 10_000}:3:${"9".repeat(400)}:1111`,
+  ],
   ["a strict window whose sum is too large, before it refuses", STRICT, strict(0, 5, 1, "1111")],
   ["a strict window whose sum is too small, when the next one begins", STRICT, strict(1, 1, 1, "1111")],
   ["a strict window whose sum is too large, when the next one begins", STRICT, strict(1, 4, 0, "1111"), 2],
@@ -116,9 +120,9 @@ const REFUSED: readonly Row[] = [
   ["a log with a window before it", LOG, log(1, [9_000, 1]).replace(":0:", ":1:")],
   ["a token bucket with the rest of more than a unit", LEVEL, `w:${NOW_MS}:${MINUTE_MS + 1}:1`],
   ["a bucket with periodic refill and the rest of a unit", PERIODIC, `w:${START_MS}:1:1`],
-  ["a penalty that blocks and does not", PENALTY, `w:${NOW_MS}:2:3`],
-  ["a block by hand of more than a leap year", PENALTY, `w:${NOW_MS}:31622400001:0`],
-  ["a penalty of more refusals than are ever counted", PENALTY, `w:${NOW_MS}:0:9007199254740991`],
+  ["a penalty that both blocks and counts refusals", PENALTY, `w:${NOW_MS}:2:3`],
+  ["a manual block of more than a leap year", PENALTY, `w:${NOW_MS}:31622400001:0`],
+  ["a penalty with more refusals than are ever counted", PENALTY, `w:${NOW_MS}:0:9007199254740991`],
 ]
 
 async function set(key: string, value: Row[2]): Promise<void> {
@@ -133,7 +137,7 @@ async function contentOf(key: string): Promise<unknown> {
 
 describe("a key that holds the state of", () => {
   it.each(REFUSED.map(([what, policy, value, cost = 1]) => ({ what, policy, value, cost })))(
-    "$what fails its own decision, and stays as it is",
+    "$what fails its own decision, and is left unchanged",
     async ({ policy, value, cost }) => {
       const key = keyNamer("")(check(policy, cost))
       const other: Check = { ...check(SLIDING, 1), partition: "bob" }
@@ -152,7 +156,7 @@ describe("a key that holds the state of", () => {
   it.each([
     ["token bucket", LEVEL, NOW_MS],
     ["bucket with periodic refill", PERIODIC, START_MS],
-  ] as const)("a %s that owes more than a year's quota counts as full", async (_what, policy, startMs) => {
+  ] as const)("a %s whose debt exceeds a year's quota counts as full", async (_what, policy, startMs) => {
     const most = 5 + 5 * 366 * 24 * 60
     const key = keyNamer("")(check(policy, 1))
     for (const [owed, current] of [
@@ -171,7 +175,7 @@ describe("a key that holds the state of", () => {
   it.each([
     ["two windows", SLIDING, packed(0, 5, 20)],
     ["a strict window", STRICT, strict(20, 0, 5, "")],
-  ])("%s of long ago has passed if the key has no time to live", async (_what, policy, value) => {
+  ])("an old state of %s counts as expired if its key has no TTL", async (_what, policy, value) => {
     const key = keyNamer("")(check(policy, 1))
     await set(key, value)
     expect(await store.take([[check(policy, 1)]])).toMatchObject([{ granted: false }])

@@ -38,7 +38,7 @@ describe("the deny cache", () => {
   it.each([
     { slots: "one slot", isCluster: false },
     { slots: "several slots", isCluster: true },
-  ])("changes no member of any decision whose counters are in $slots", async ({ isCluster }) => {
+  ])("does not change any member of a decision whose counters are in $slots", async ({ isCluster }) => {
     calls = { on: 0, off: 0 }
     const property = fc.asyncProperty(limiterTraces(), (trace) => play(trace, isCluster))
     await fc.assert(property, { seed: SEED, numRuns: TRACES })

@@ -67,7 +67,7 @@ function releaseOf({ nowMs, checks: [counted] }: StoreResult, { policy, cost }: 
 describe("a client that is refused", () => {
   const names = Array.from({ length: 200 }, (_, i) => `client-${i}`)
 
-  it("costs no command until it is released, and nobody else is refused with it", async () => {
+  it("costs no command until its release, and causes no other client to be refused", async () => {
     const [store] = open()
     for (const name of names) await ask(store, check(name, 5))
     for (const name of names) expect(await isGranted(store, check(name))).toBe(false)
@@ -79,14 +79,14 @@ describe("a client that is refused", () => {
     expect(await isGranted(store, check("somebody else"))).toBe(true)
   })
 
-  it("is asked for again when it asks for less than what was refused", async () => {
+  it("is checked in Redis again when it asks for fewer units than were refused", async () => {
     const [store] = open()
     await ask(store, check("ann", 3))
     expect(await isGranted(store, check("ann", 3))).toBe(false)
     expect(await isGranted(store, check("ann", 2))).toBe(true)
   })
 
-  it("is let in at once when the limit is raised, and the units come off the same counter", async () => {
+  it("is admitted at once when the limit is raised, on the same counter", async () => {
     const [store] = open()
     await ask(store, check("ann", 5))
     expect(await isGranted(store, check("ann"))).toBe(false)
@@ -94,7 +94,7 @@ describe("a client that is refused", () => {
     expect(await isGranted(store, check("ann", 1, { ...MONTH, limit: 7 }))).toBe(false)
   })
 
-  it("is let in at once after a refund or a reset by the same process", async () => {
+  it("is admitted at once after a refund or a reset by the same process", async () => {
     const [store] = open()
     const taken = await ask(store, check("ann", 5))
     expect(await isGranted(store, check("ann"))).toBe(false)
@@ -106,7 +106,7 @@ describe("a client that is refused", () => {
     expect(await isGranted(store, check("ann", 5))).toBe(true)
   })
 
-  it("is let in after a reset by another process as soon as the refusal is believed no longer", async () => {
+  it("is admitted after a reset by another process once the cached refusal expires", async () => {
     const denyCacheMs = 300
     const [store, other] = open(denyCacheMs)
     await ask(store, check("ann", 5))
@@ -120,11 +120,11 @@ describe("a client that is refused", () => {
   })
 })
 
-describe("clients that never stop knocking", () => {
+describe("clients that retry without a pause", () => {
   const SHORT: Policy = { ...MONTH, counter: "sl-300ms", limit: 3, windowMs: 300 }
   const clientCount = 60
 
-  it("are each let in by the first knock at or after their release, over and over", async () => {
+  it("are each admitted by their first request at or after their release, repeatedly", async () => {
     const [store] = open()
     const waiting = new Map<string, number>()
     const tooEarly: string[] = []
@@ -159,7 +159,7 @@ describe("clients that never stop knocking", () => {
     expect(incrby).toBeLessThanOrEqual(forRedis + releases)
   })
 
-  it("are told a wait after which they are let in, by whoever answers", async () => {
+  it("receive a wait after which they are admitted, from Redis and from the cache", async () => {
     const proxy = await startProxy(server)
     const client = new Redis(proxy.port, proxy.host)
     const store = redisStore({ client, prefix: `${made++}:`, timeoutMs: 20_000 })

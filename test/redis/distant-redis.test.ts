@@ -56,7 +56,7 @@ describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
     ["one after the other", 1],
     ["all at once", 300],
   ] as const) {
-    it(`are warned of once, with the round trip and a timeout that works: 300 decisions ${how}`, async () => {
+    it(`log one warning with the round trip and a sufficient timeout: 300 decisions ${how}`, async () => {
       proxy.delayMs = ROUND_TRIP_MS / 2
       const { limiter, timeouts } = watchedLimiter(`${how}:`)
       let degraded = 0
@@ -82,7 +82,7 @@ describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
   }
 })
 
-it("a Redis that stops to answer is an outage, and no reason to raise the timeout", async () => {
+it("a Redis that stops answering is reported as an outage, without advice to raise the timeout", async () => {
   const { limiter, timeouts } = watchedLimiter("outage:")
   await until("it answers", async () => !(await limiter.decide(ALICE)).degraded)
   proxy.pause()

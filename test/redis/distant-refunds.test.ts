@@ -75,7 +75,7 @@ async function failureOf(work: Promise<void>): Promise<StoreUnavailableError> {
 }
 
 describe("with a Redis 120 ms away and storeTimeoutMs 2000", () => {
-  it("refund, settle and reset wait as long as a decision does", async () => {
+  it("refund, settle and reset wait as long as a decision", async () => {
     const limiter = distantLimiter()
     await limiter.refund(await limiter.decide(ALICE, { cost: 4 }))
     expect(await remaining(limiter)).toBe(10)
@@ -146,7 +146,7 @@ describe("a refund that fails", () => {
     expect(await remaining(limiter)).toBe(before + 4)
   })
 
-  it("cannot be called again when it was sent: it may have given the units back", async () => {
+  it("cannot be called again once sent, because it may have returned the units", async () => {
     proxy.delayMs = 0
     const limiter = distantLimiter({ storeTimeoutMs: 50 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
@@ -162,8 +162,8 @@ describe("a refund that fails", () => {
   })
 })
 
-describe("a refund that nobody waits for", () => {
-  it("waits longer than a decision, so that a slow moment of Redis loses no units", async () => {
+describe("a refund that no code awaits", () => {
+  it("waits longer than a decision, so that a short slowdown of Redis loses no units", async () => {
     proxy.delayMs = 0
     const limiter = distantLimiter({ storeTimeoutMs: 50, refundWhen: () => true })
     const app = express()

@@ -85,7 +85,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
     expect(callsBetween(atCeiling, await callsOf(server))).toEqual({})
   })
 
-  it("is seen by all processes: what one has admitted above the limit counts for the others", async () => {
+  it("is shared by all processes: units admitted above the limit by one count for the others", async () => {
     const [idle, busy] = processes(2, algorithm, 6)
     if (idle === undefined || busy === undefined) throw new Error("there are no two processes")
     busy.capacity.isSpare = false
@@ -105,7 +105,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
     expect([await busy.ask(), await idle.ask(), await busy.ask()]).toEqual(["admit over", "refuse", "refuse"])
   })
 
-  it("tells who is refused once more the wait that is true then, and not that of the first refusal", async () => {
+  it("returns the current wait on a second refusal, not the wait of the first one", async () => {
     const [one] = processes(1, algorithm, 6)
     if (one === undefined) throw new Error("there is no process")
     const { capacity, ask, limiter } = one
@@ -126,7 +126,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
   })
 })
 
-it("without a ceiling the counts of an elastic rule outgrow the packed layout and stay exact", async () => {
+it("counts of an elastic rule without a ceiling outgrow the packed layout and stay exact", async () => {
   const [one] = processes(1, "sliding-window")
   if (one === undefined) throw new Error("there is no process")
   const { capacity, limiter } = one

@@ -71,7 +71,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     return storeOf(client)
   }
 
-  it("a server that is killed and started again under load degrades decisions, and then counts again", async () => {
+  it("a server that is killed and restarted under load degrades decisions, and then counts again", async () => {
     const app = asker(await connected(server.port))
     const stop = app.load()
     await until("the load is on", () => app.granted() > 100)
@@ -90,7 +90,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     expect(app.events.length).toBeGreaterThan(0)
   })
 
-  it("a connection that is cut under load counts nothing twice", async () => {
+  it("a connection that is cut under load does not count any request twice", async () => {
     const app = asker(await connected(proxy.port), { storeTimeoutMs: 2_000 })
     const stop = app.load(oneEach)
     for (let nth = 1; nth <= 5; nth++) {
@@ -103,7 +103,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     expect(await keys()).toBeLessThanOrEqual(app.decisions.length)
   })
 
-  it("replies that are lost with the connection count nothing twice", async () => {
+  it("requests whose replies are lost with the connection are not counted twice", async () => {
     const app = asker(await connected(proxy.port), { storeTimeoutMs: 2_000 })
     await app.askUntil(false, "10.9.9.9")
     proxy.dropReplies = true
@@ -117,7 +117,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     expect(await keysCountedTwice(server, "*10.0.0.")).toEqual([])
   })
 
-  it("a partition under load holds nobody beyond the deadline, and what was held counts for nobody", async () => {
+  it("a partition under load delays no decision beyond its deadline, and delayed requests are not counted", async () => {
     const app = asker(await connected(proxy.port, 60_000))
     const stop = app.load()
     await until("the load is on", () => app.granted() > 100)
@@ -131,7 +131,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
   })
 
-  it("requests that a partition held until nobody waited count nothing, whatever becomes of the replies", async () => {
+  it("requests that a partition delays beyond their deadlines are not counted, even if the replies are lost", async () => {
     const app = asker(await connected(proxy.port, 60_000))
     await app.askUntil(false)
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
@@ -149,7 +149,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     expect(await unitsIn(server, "")).toBe(app.granted())
   })
 
-  it("a server that is slow is one that does not answer, unless there is time", async () => {
+  it("a slow server counts as unavailable unless the timeout is long enough", async () => {
     const store = await connected(proxy.port)
     const hasty = asker(store)
     const patient = asker(store, { service: "patient", storeTimeoutMs: 5_000, limit: 50 })
@@ -170,7 +170,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === granted)
   })
 
-  it("a server that stays slow is asked in the background, and nobody waits for it", async () => {
+  it("a server that stays slow is probed in the background, and no decision waits for it", async () => {
     const app = asker(await connected(proxy.port))
     await app.askUntil(false)
     proxy.delayMs = 100
@@ -184,7 +184,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await app.askUntil(false)
   })
 
-  it("a server that counts in time and answers too late gets its units back", async () => {
+  it("units that a server counts in time but answers too late are returned", async () => {
     const app = asker(await connected(proxy.port, 60_000), { storeTimeoutMs: 1_000 })
     await app.askUntil(false)
     const granted = app.granted()
@@ -196,7 +196,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await until("it was given back", async () => (await unitsIn(server, "")) === granted)
   })
 
-  it("a server that is slow to answer, but gives back in time, is waited for by nobody either", async () => {
+  it("a server that answers too late but refunds in time does not delay decisions either", async () => {
     const app = asker(await connected(proxy.port))
     await app.askUntil(false)
     // A call is counted after 35 ms. Its reply arrives after 70 ms, which is too late. Giving it back takes another 70
@@ -213,7 +213,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
     await app.askUntil(false)
   })
 
-  it("a client that connects while requests wait counts them within their deadline", async () => {
+  it("requests that wait while a client connects are counted within their deadline", async () => {
     const app = asker(storeOf(library === "ioredis" ? ioredis(server.port) : notYetConnected()), {
       storeTimeoutMs: 5_000,
     })
@@ -230,12 +230,12 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
 })
 
 describe("a client that", () => {
-  it("is to be connected by the first command is connected by the first request", async () => {
+  it("connects lazily is connected by the first request", async () => {
     const app = asker(storeOf(ioredis(server.port, { lazyConnect: true })), { storeTimeoutMs: 5_000 })
     expect((await app.ask()).degraded).toBe(false)
   })
 
-  it("finds no server degrades decisions, by the deadline and then at once", async () => {
+  it("finds no server degrades the first decision at its deadline, and later ones at once", async () => {
     const app = asker(storeOf(ioredis(await freePort())))
     expect((await app.ask()).degraded).toBe(true)
     await until("nobody waits any more", () => app.decidesAtOnce())
@@ -243,7 +243,7 @@ describe("a client that", () => {
     expect(app.events).toEqual(["degraded"])
   })
 
-  it("is not answered is told of apart from one that has no connection", async () => {
+  it("receives no reply is logged differently from one without a connection", async () => {
     const store = storeOf(ioredis(proxy.port))
     await asker(store, { storeTimeoutMs: 5_000 }).askUntil(false)
     proxy.delayMs = 1_000
@@ -254,7 +254,7 @@ describe("a client that", () => {
     )
   })
 
-  it("nobody has connected, or that was closed, is told of apart from one that finds no connection", async () => {
+  it("never connected or was closed is logged differently from one that cannot connect", async () => {
     const { port } = server
     const host = "127.0.0.1"
     const rootNodes = [{ socket: { host, port } }]
@@ -295,7 +295,7 @@ describe("a client that", () => {
     })
   }
 
-  it("is refused for a while is used again", async () => {
+  it("has its connections refused for a while is used again afterwards", async () => {
     const app = asker(storeOf(ioredis(proxy.port, AT_ONCE)), { storeTimeoutMs: 500 })
     await app.askUntil(false)
     proxy.refuse()
@@ -307,7 +307,7 @@ describe("a client that", () => {
     expect(app.late).toBe(0)
   })
 
-  it("has been closed degrades decisions, and what is not taking rejects", async () => {
+  it("was closed degrades decisions, and makes all other calls reject", async () => {
     const client = ioredis(server.port)
     const store = storeOf(client)
     const app = asker(store)

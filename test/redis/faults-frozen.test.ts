@@ -28,7 +28,7 @@ async function openStore(library: Library, denyCacheMs?: number) {
 }
 
 describe.each(LIBRARIES)("with %s, a server that is frozen under load", (library) => {
-  it("holds no decision beyond its deadline, counts nothing for nobody, and counts again when it is back", async () => {
+  it("delays no decision beyond its deadline, does not count late requests, and counts again once it resumes", async () => {
     const app = asker(await openStore(library))
     const stop = app.load()
     await until("the load is on", () => app.granted() > 200)
@@ -55,7 +55,7 @@ describe.each(LIBRARIES)("with %s, a server that is frozen under load", (library
     expect(await keysWithoutTtl(server)).toEqual([])
   })
 
-  it("gets no more calls than it takes to find out", async () => {
+  it("receives only the few calls needed to detect the outage", async () => {
     const app = asker(await openStore(library))
     await app.askUntil(false)
     await server.command("CONFIG", "RESETSTAT")
@@ -76,7 +76,7 @@ describe.each(LIBRARIES)("with %s, a server that is frozen under load", (library
 })
 
 describe("a server that is frozen from the start", () => {
-  it("degrades the first decisions by their deadline, and counts when it is back", async () => {
+  it("degrades the first decisions at their deadline, and counts once it resumes", async () => {
     const store = await openStore("ioredis 6")
     server.freeze()
     const app = asker(store)
@@ -90,7 +90,7 @@ describe("a server that is frozen from the start", () => {
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
   })
 
-  it("is asked again after an outage that was long enough for the breaker to open", async () => {
+  it("is used again after an outage long enough to open the circuit breaker", async () => {
     const store = await openStore("ioredis 6")
     server.freeze()
     const app = asker(store)
@@ -102,7 +102,7 @@ describe("a server that is frozen from the start", () => {
   })
 })
 
-it("a refusal that is remembered is no sign that the server is back", async () => {
+it("a cached refusal is not taken as a sign that the server is back", async () => {
   const app = asker(await openStore("ioredis 6", 60_000), { limit: 1 })
   const isRefused = async () => {
     const { degraded, allowed } = await app.ask("192.0.2.9")
@@ -122,8 +122,8 @@ it("a refusal that is remembered is no sign that the server is back", async () =
   await app.askUntilRecovered()
 })
 
-describe("what is not taking", () => {
-  it("peeks, gives back and resets in time, with a frozen server too", async () => {
+describe("calls other than take", () => {
+  it("reject by their deadline while the server is frozen: peek, refund and reset", async () => {
     const store = await openStore("ioredis 6")
     server.freeze()
     const policy = { ...POLICY }

@@ -107,7 +107,7 @@ describe("over HTTP, while Redis is gone", () => {
     },
   )
 
-  it("a Fastify app that closes says that its capacity is reduced", async () => {
+  it("a Fastify app with onStoreFailure: deny answers that its capacity is reduced", async () => {
     const app = Fastify()
     const store = await openStore()
     await app.register(fastifyRateLimit, {
@@ -169,7 +169,7 @@ describe("a strict window with an outage", () => {
 })
 
 describe("in the process, while Redis is gone", () => {
-  it("keeps nobody within the limit from being admitted as often as by a store in memory", async () => {
+  it("admits each client as often as a memory store would", async () => {
     const rule = { limit: 3, window: "1 day", storeTimeoutMs: 50 }
     const app = asker(await openStore(), rule)
     const other = asker(memoryStore(), { ...rule, service: "other" })
@@ -186,7 +186,7 @@ describe("in the process, while Redis is gone", () => {
     expect(app.late).toBe(0)
   })
 
-  it("forgets idle clients where there are too many for its memory, and nobody who is refused", async () => {
+  it("forgets idle clients but no refused ones when there are too many for its memory", async () => {
     const limiter = createLimiter({
       store: await openStore(),
       service: "flood",

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
-describe("a process that is done", () => {
+describe("a process that has finished its work", () => {
   /** Resolves with the output. Rejects if the process did not end by itself. */
   function run(choice: ClientChoice, ...args: string[]): Promise<string> {
     const script = fileURLToPath(new URL("decides-once.ts", import.meta.url))
@@ -37,11 +37,11 @@ describe("a process that is done", () => {
     })
   }
 
-  it.each(LIBRARIES)("is not held by a store that was used (%s)", async (library) => {
+  it.each(LIBRARIES)("is not kept alive by a store that was used (%s)", async (library) => {
     expect(await run({ library, ports: [server.port], isCluster: false })).toBe("decided")
   })
 
-  it("is not held by a store whose server does not answer", async () => {
+  it("is not kept alive by a store whose server does not answer", async () => {
     const choice: ClientChoice = { library: "ioredis 6", ports: [server.port], isCluster: false }
     try {
       expect(await run(choice, `${server.pid}`)).toBe("degraded")
@@ -51,7 +51,7 @@ describe("a process that is done", () => {
   })
 })
 
-describe("what a request has in an AsyncLocalStorage", () => {
+describe("the AsyncLocalStorage context of a request", () => {
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as () => void
   const storage = new AsyncLocalStorage<object>()
@@ -78,14 +78,14 @@ describe("what a request has in an AsyncLocalStorage", () => {
     return store
   }
 
-  it("is let go after the very first decision of a store, whose connection and timers live on", async () => {
+  it("is released after a store's first decision, although the connection and timers live on", async () => {
     const app = asker(open({ lazyConnect: true }), { storeTimeoutMs: 30_000 })
     const isThere = await afterRequest(() => app.ask())
     await app.ask()
     await until("it is let go", async () => !isThere())
   })
 
-  it("is let go while others keep the store busy without a pause", async () => {
+  it("is released while other requests keep the store busy without a pause", async () => {
     const app = asker(open(), { storeTimeoutMs: 30_000 })
     let isOver = false
     const busy = async () => {
@@ -102,7 +102,7 @@ describe("what a request has in an AsyncLocalStorage", () => {
     }
   })
 
-  it("is let go while a server does not answer, which is asked in the background", async () => {
+  it("is released while an unresponsive server is probed in the background", async () => {
     const app = asker(open())
     await app.ask()
     server.freeze()

@@ -27,7 +27,7 @@ async function openStore(library: Library, port = server.port) {
 }
 
 describe("a server that is out of memory", () => {
-  it("degrades decisions, leaves every key its time to live, and counts again when it has memory", async () => {
+  it("degrades decisions, keeps the TTL of every key, and counts again when memory is free", async () => {
     const app = asker(await openStore("ioredis 6"))
     await Promise.all([app.askUntil(false, "192.0.2.1"), app.askUntil(false, "192.0.2.2")])
     const counted = async () => (await unitsIn(server, "")) === app.granted()
@@ -72,7 +72,7 @@ const RUBBISH: readonly [string, string][] = [
   ["a status", "+OK\r\n"],
   ["an integer", ":5\r\n"],
   ["nil", "$-1\r\n"],
-  ["a text", "$5\r\nhello\r\n"],
+  ["a string", "$5\r\nhello\r\n"],
   ["a nil list", "*-1\r\n"],
   ["an empty list", "*0\r\n"],
   ["a list that is too long", "*3\r\n:1700000000000\r\n:4398046511105\r\n:1\r\n"],
@@ -80,11 +80,11 @@ const RUBBISH: readonly [string, string][] = [
   ["a list with a nil in it", "*2\r\n:1700000000000\r\n$-1\r\n"],
   ["a list with an error in it", "*2\r\n:1700000000000\r\n-ERR boom\r\n"],
   ["a negative number", "*2\r\n:1700000000000\r\n:-5\r\n"],
-  ["a counter that is none", "*2\r\n:1700000000000\r\n:0\r\n"],
-  ["a time that is none", "*2\r\n$3\r\nnow\r\n:4398046511105\r\n"],
-  ["that it was asked too late", "*1\r\n:1700000000000\r\n"],
+  ["an invalid counter", "*2\r\n:1700000000000\r\n:0\r\n"],
+  ["an invalid time", "*2\r\n$3\r\nnow\r\n:4398046511105\r\n"],
+  ["that the call arrived too late", "*1\r\n:1700000000000\r\n"],
   ["an error", "-ERR boom\r\n"],
-  ["that it knows no script, again and again", "-NOSCRIPT No matching script\r\n"],
+  ["that the script is unknown, on every call", "-NOSCRIPT No matching script\r\n"],
   ["that it is busy", "-BUSY Redis is busy running a script\r\n"],
   ["that it is loading", "-LOADING Redis is loading the dataset in memory\r\n"],
   ["another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n"],
@@ -95,7 +95,7 @@ describe.each<Library>(["ioredis 6", "node-redis 6", "ioredis 5"])(
   "a server that answers rubbish to %s",
   (library) => {
     it.each(RUBBISH)(
-      "such as %s, degrades decisions and is used again when it makes sense",
+      "such as %s, degrades decisions, and is used again once its answers are valid",
       async (_what, bytes) => {
         const proxy: TcpProxy = await startProxy(server)
         afterwards(() => proxy.close())
@@ -121,7 +121,7 @@ describe.each<Library>(["ioredis 6", "node-redis 6", "ioredis 5"])(
 )
 
 describe("a store", () => {
-  it("rejects with StoreUnavailableError what is rubbish, and says what it was", async () => {
+  it("rejects with StoreUnavailableError when a reply is invalid, and shows the reply", async () => {
     const proxy: TcpProxy = await startProxy(server)
     afterwards(() => proxy.close())
     const store = await openStore("ioredis 6", proxy.port)
@@ -139,7 +139,7 @@ describe("a store", () => {
     })
   })
 
-  it("asks a server that only says errors a few times, and then now and then", async () => {
+  it("calls a server that only returns errors a few times, and then only occasionally", async () => {
     await server.command("CONFIG", "RESETSTAT")
     await server.command("CONFIG", "SET", "maxmemory", 1)
     const app = asker(await openStore("ioredis 6"))

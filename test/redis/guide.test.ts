@@ -96,7 +96,7 @@ async function failuresOf(store: Store, members: Partial<Rule>): Promise<readonl
   return failures
 }
 
-describe("what the guide sets of a client", () => {
+describe("the client options of the guide", () => {
   /** Returns the client options that the guide recommends, with shorter times. */
   const setOf = (library: string): { readonly socket?: object } => {
     const [, text = ""] = new RegExp(`^\\| ${library} .*? Set \`(.+?)\``, "m").exec(guide) ?? []
@@ -106,7 +106,7 @@ describe("what the guide sets of a client", () => {
   }
 
   it.each(["ioredis", "node-redis"])(
-    "has it used after a quiet time, and has a connection replaced that has gone silent: %s",
+    "keep a client usable after an idle time, and replace a connection that has gone silent: %s",
     async (library) => {
       const proxy = await startProxy(server)
       const place = { host: "127.0.0.1", port: proxy.port }
@@ -144,7 +144,7 @@ describe("what the guide sets of a client", () => {
 describe("the ACL of the guide", () => {
   const line = /`ACL SETUSER (.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
 
-  it("names in its text what the line has, and no more", () => {
+  it("names exactly the commands of its line in its text", () => {
     const [text = ""] = /- \*\*ACL\*\*.*?(?= In a cluster)/s.exec(guide) ?? []
     const named = [...text.matchAll(/`([A-Z]+)`/g)].map(([, name = ""]) => `+${name.toLowerCase()}`)
     expect(named.sort()).toEqual(line.filter((word) => word.startsWith("+")).sort())
@@ -159,7 +159,7 @@ describe("the ACL of the guide", () => {
       { algorithm: "sliding-window-strict", penalty: { refusals: 2, for: "1 day" } },
     ],
     ["rules that queue", { throttle: { kind: "queue" } }],
-  ] as const)("lets %s be asked everything", async (_kind, members) => {
+  ] as const)("permits every operation for %s", async (_kind, members) => {
     await server.command("ACL", "SETUSER", ...line)
     const client = new Redis({ host: server.host, port: server.port, username: "sluice", password: "secret" })
     try {
@@ -198,7 +198,7 @@ describe("the ACL of the guide", () => {
     }
   })
 
-  it("is with what it says of databases all that counts in another one", async () => {
+  it("is sufficient for another database with the addition for databases", async () => {
     const more = /In a database other than 0 also `(.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
     await server.command("ACL", "SETUSER", ...line, ...more)
     const login = { username: "sluice", password: "secret" }
@@ -219,7 +219,7 @@ describe("the ACL of the guide", () => {
     }
   })
 
-  it("is with what it says of a cluster all that the store needs there, while a slot moves, too", async () => {
+  it("is sufficient for a cluster with the addition for clusters, even while a slot moves", async () => {
     const more = /In a cluster also `(.+?)`/.exec(guide)?.[1]?.split(" ") ?? []
     const cluster = await startCluster({ primaries: 3 })
     const login = { username: "sluice", password: "secret" }
@@ -272,7 +272,7 @@ describe("the examples with REDIS_URL", () => {
     return child
   }
 
-  it.each(["express", "koa", "fastify"])("two of %s count together", async (name) => {
+  it.each(["express", "koa", "fastify"])("count together in two instances of %s", async (name) => {
     await server.command("FLUSHALL")
     const ports = [await freePort(), await freePort()]
     const children = await Promise.all(ports.map((port) => start(name, port)))
@@ -294,7 +294,7 @@ describe("the examples with REDIS_URL", () => {
   })
 })
 
-it("a clock of the app's is the time of the store", async () => {
+it("a store with the app's own clock uses its time", async () => {
   const client = new Redis(server.port, server.host)
   const clock = manualClock()
   const limiter = createLimiter({

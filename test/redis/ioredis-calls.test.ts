@@ -27,7 +27,7 @@ function writtenBy(client: Redis): readonly Written[] {
 }
 
 describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
-  it("are commands of its own, none of which is ever sent again", async () => {
+  it("are separate commands that are never sent again", async () => {
     const client = new Client({ lazyConnect: true })
     const written = writtenBy(client)
     const commands = commandsOf(client)
@@ -42,7 +42,7 @@ describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
     for (const { pipelineIndex } of written) expect(pipelineIndex).toBe(-1)
   })
 
-  it("have the prefix that the app set on its client before each key, and before nothing else", async () => {
+  it("add the app's key prefix to each key, and to nothing else", async () => {
     const client = new Client({ lazyConnect: true, keyPrefix: "app:" })
     const written = writtenBy(client)
     const commands = commandsOf(client)
@@ -51,7 +51,7 @@ describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
     expect(written.map(({ args }) => args)).toEqual([["abc", "2", "app:k", "app:l", "1"], ["app:k"]])
   })
 
-  it("do not go through what the app put in the place of its client's own method", async () => {
+  it("bypass a method that the app has replaced on its client", async () => {
     const client = new Client({ lazyConnect: true })
     const written = writtenBy(client)
     client.evalsha = () => {
@@ -61,7 +61,7 @@ describe.each(VERSIONS)("the calls on a client of %s", (_, Client) => {
     expect(written.map(({ pipelineIndex }) => pipelineIndex)).toEqual([-1])
   })
 
-  it("are still never sent again where the app's class looks at what it is given", async () => {
+  it("are still never sent again if the app's own client class validates the arguments", async () => {
     class Checked extends Client {
       override async evalsha(...args: unknown[]) {
         const [sha, keys] = args

@@ -28,7 +28,7 @@ const EACH: readonly Policy[] = [
 ]
 
 describe("counts just below 2^53, packed in digits", () => {
-  it.each(EACH)("are read and given back to the unit: $name", async (policy) => {
+  it.each(EACH)("are read and refunded to the exact unit: $name", async (policy) => {
     const states = []
     for (const open of [memoryIn, redisIn]) {
       const clock = manualClock()

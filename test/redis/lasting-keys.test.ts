@@ -133,8 +133,8 @@ async function wasDenied(command: string): Promise<boolean> {
   return entries.some((entry) => entry[entry.indexOf("object") + 1] === command)
 }
 
-describe("a user who may do all but one thing never leaves a key without a time to live", () => {
-  it("and one who may do all can count", async () => {
+describe("a Redis user that lacks one command never leaves a key without a TTL", () => {
+  it("while a user with every command can count", async () => {
     for (const policy of POLICIES) {
       await all.flushall()
       // It cannot count in another program's hash.

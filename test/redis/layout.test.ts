@@ -95,7 +95,7 @@ describe("a key of the first layout", () => {
     expect(value).toEqual(holds)
   })
 
-  it("has nothing to do with those of another layout", async () => {
+  it("is independent of the keys of other layouts", async () => {
     const key = keyNamer("")(check(SLIDING))
     const [older, newer] = [key.replace("sl2:", "sl1:"), key.replace("sl2:", "sl3:")]
     for (const other of [older, newer]) await client.set(other, packed(28_401_120, 0, 10))
@@ -120,7 +120,7 @@ function strict(second: number, count: number, sum: number, current: number, par
 
 // Three places decode the number of a strict window: formulas.lua, which the fast paths use, strict-number.lua and
 // script-reply.ts.
-describe("the number of a strict window is the same number to", () => {
+describe("the number of a strict window is decoded in the same way by", () => {
   const [sum, current] = [1_000, 70]
   const other = check(FIXED, 1, { partition: "another" })
 
@@ -136,7 +136,7 @@ describe("the number of a strict window is the same number to", () => {
 
   it.each([
     ["a call of one check", (policy: Policy) => [[check(policy)]]],
-    ["a call of several", (policy: Policy) => [[check(policy)], [other]]],
+    ["a call of several checks", (policy: Policy) => [[check(policy)], [other]]],
     ["a request of several checks", (policy: Policy) => [[check(policy), other]]],
   ])("%s", async (_what, requests) => {
     const [granted] = await store.take(requests(await put(1)))
@@ -151,7 +151,7 @@ describe("the number of a strict window is the same number to", () => {
     expect(refused?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
   })
 
-  it("a look, and a sub-window that begins", async () => {
+  it("a peek, and a take that begins a sub-window", async () => {
     const policy = await put(1)
     const [look] = await store.peek([[check(policy, 0)]])
     expect(look?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })

@@ -24,7 +24,7 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
   { what: "a sliding window", kind: {} },
   { what: "a sliding window in parts", kind: { buckets: 2 } },
   { what: "a strict window", kind: { algorithm: "sliding-window-strict", buckets: 2 } },
-])("the key of $what, all of whose present units have been given back,", ({ kind }) => {
+])("the key of $what whose present units have all been refunded", ({ kind }) => {
   const policy: Policy = {
     name: "trace",
     counter: "counter0",
@@ -56,12 +56,12 @@ describe.each<{ readonly what: string; readonly kind: Partial<Policy> }>([
 
   it.each([
     { taken: "once", again: take(10, 2) },
-    { taken: "beside those of another key", again: takeBeside(10, 2) },
-    { taken: "by several", again: take(10, 2, 2, 2) },
-    { taken: "by some of several", again: take(10, 4, 4, 4, 4) },
-    { taken: "by nobody whom there is room for", again: take(10, 9) },
-    { taken: "together with those of another key", again: takeBoth(10, 2) },
-  ])("lives as long as units that are taken then $taken", async ({ again }) => {
+    { taken: "next to another key in the same call", again: takeBeside(10, 2) },
+    { taken: "by several requests", again: take(10, 2, 2, 2) },
+    { taken: "by some of several requests", again: take(10, 4, 4, 4, 4) },
+    { taken: "by no request, because none fits", again: take(10, 9) },
+    { taken: "together with another key in the same request", again: takeBoth(10, 2) },
+  ])("lives as long as units that are then taken $taken", async ({ again }) => {
     const steps = [take(0, 5), take(1_000, 1), refund, again, take(995, 1), take(500, 1)]
     await play(
       client,
@@ -92,19 +92,19 @@ describe("a request of several checks that begins a window", () => {
 
   it.each([
     {
-      what: "is refused where the window before leaves no room for one of them",
+      what: "is refused if the previous window leaves no room for one of them",
       steps: [take(1_001, [other, 1], [counter, 5]), take(500, [other, 1], [counter, 5])],
     },
     {
-      what: "writes nothing for the one of them that asks for nothing",
+      what: "writes nothing for the check with a cost of 0",
       steps: [take(500, [counter, 0], [other, 1]), take(2_600, [counter, 0], [other, 1])],
     },
     {
-      what: "takes the units of both where they are of one counter",
+      what: "takes the units of both if they share one counter",
       steps: [take(1_600, [counter, 2], [counter, 3]), take(10, [counter, 1])],
     },
     {
-      what: "is refused where there is room for each of one counter, but not for both",
+      what: "is refused if one counter has room for either of them, but not for both",
       steps: [take(1_600, [counter, 4], [counter, 3]), take(10, [counter, 1])],
     },
   ])("$what", async ({ steps }) => {
@@ -126,26 +126,29 @@ describe("a client that asks for one unit too many and then for all that remains
     { limit: 2 ** 50 + 7, windowMs: 60_000 },
     { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 60_000 },
     { limit: Number.MAX_SAFE_INTEGER - 1, windowMs: 1_500 * 86_400_000 },
-  ])("is refused and granted, to the unit: $limit in $windowMs ms", async ({ limit, windowMs }) => {
-    const policy = {
-      name: "trace",
-      counter: "counter0",
-      algorithm: "sliding-window",
-      align: "epoch",
-    } as const
-    const counter = { policy: { ...policy, limit, windowMs }, partition: "alice" }
-    const step: CallStep = {
-      kind: "take",
-      afterMs: Math.floor(windowMs / 7) + 13,
-      requests: [ONE_TOO_MANY, ALL_THAT_REMAINS].map((cost) => [{ ...counter, cost, shadow: false }]),
-    }
-    const steps = Array.from({ length: windowMs > 1e11 ? 60 : 100 }, () => step)
-    await play(
-      client,
-      { counters: [counter], policies: [counter.policy], startMs: Date.UTC(2024, 0, 1), steps },
-      false,
-    )
-  })
+  ])(
+    "is refused and then granted, exact to the unit: $limit in $windowMs ms",
+    async ({ limit, windowMs }) => {
+      const policy = {
+        name: "trace",
+        counter: "counter0",
+        algorithm: "sliding-window",
+        align: "epoch",
+      } as const
+      const counter = { policy: { ...policy, limit, windowMs }, partition: "alice" }
+      const step: CallStep = {
+        kind: "take",
+        afterMs: Math.floor(windowMs / 7) + 13,
+        requests: [ONE_TOO_MANY, ALL_THAT_REMAINS].map((cost) => [{ ...counter, cost, shadow: false }]),
+      }
+      const steps = Array.from({ length: windowMs > 1e11 ? 60 : 100 }, () => step)
+      await play(
+        client,
+        { counters: [counter], policies: [counter.policy], startMs: Date.UTC(2024, 0, 1), steps },
+        false,
+      )
+    },
+  )
 })
 
 describe("a charge", () => {
@@ -176,17 +179,17 @@ describe("a charge", () => {
 
   it.each<{ readonly what: string; readonly policy: Policy; readonly steps: readonly CallStep[] }>([
     {
-      what: "is nothing on a counter that holds more than one number can tell",
+      what: "has no effect on a counter that exceeds the largest exact number",
       policy: POLICY,
       steps: [take(0, POLICY.limit), take(119_000, 8e15), refund(0, -8e15 - 5), take(1_000, 1)],
     },
     {
-      what: "is nothing on a sub-window that has just passed",
+      what: "has no effect on a sub-window that has just ended",
       policy: PARTS,
       steps: [take(0, 1, PARTS), take(60_000, 1, PARTS), take(30_000, 1, PARTS), oldest, take(0, 1, PARTS)],
     },
     {
-      what: "counts from the first request of a window, although its units have been given back",
+      what: "counts from the first request of a window, even if its units were refunded",
       policy: FIRST_HIT,
       steps: [take(0, 2, FIRST_HIT), refund(0, 0), refund(300, -4), take(0, 1, FIRST_HIT)],
     },

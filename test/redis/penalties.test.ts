@@ -71,7 +71,7 @@ function told({ allowed, refusal, retryAfterMs }: Decision) {
 }
 
 describe("a penalty on a Redis that three instances share", () => {
-  it("counts what any of them refuses, and blocks the client at all of them", async () => {
+  it("counts the refusals of all instances, and blocks the client on all of them", async () => {
     const { clock, limiters } = three(BLOCKING)
     const answers = []
     for (let i = 0; i < 5; i++) answers.push(told(await (limiters[i % 3] as Three[0]).decide(ALICE)))
@@ -94,7 +94,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect((await limiters[1].decide(ALICE)).allowed).toBe(true)
   })
 
-  it("is reached however many are refused at the same instant, and not a refusal earlier", async () => {
+  it("starts after exactly the configured number of refusals, even if all come at once", async () => {
     const { limiters } = three({ ...BLOCKING, penalty: { refusals: 50, for: "1 hour" } })
     const all = await Promise.all(
       Array.from({ length: 52 }, (_, i) => (limiters[i % 3] as Three[0]).decide(ALICE)),
@@ -103,7 +103,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 49, 1])
   })
 
-  it("is lifted by a reset: at once there, and elsewhere when what they remember is old", async () => {
+  it("is lifted by a reset, at once there and on other instances once their cached refusals expire", async () => {
     const { clock, limiters } = three(BLOCKING)
     const [first, second, third] = limiters
     for (let i = 0; i < 5; i++) await first.decide(ALICE)
@@ -119,7 +119,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect(told(await second.decide(ALICE))).toMatchObject([false, "quota", expect.any(Number)])
   })
 
-  it("costs one call a decision, and in a block none", async () => {
+  it("costs one call per decision, and none during a block", async () => {
     const { limiters } = three(BLOCKING)
     const [limiter] = limiters
     await limiter.decide(BOB)
@@ -139,7 +139,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect((await limiter.decide(ALICE)).refusal).toBe("penalty")
   })
 
-  it("sees every refusal of its rule, though another rule of the request is known to refuse", async () => {
+  it("counts every refusal of its rule, even if another rule's refusal of the request is cached", async () => {
     const other = {
       name: "other",
       field: "ip",
@@ -162,7 +162,7 @@ describe("a rule under which refused requests count, on Redis", () => {
     countRejected: true,
   }
 
-  it("sees every knock, at any instance, and tells the true time", async () => {
+  it("counts every request on any instance, and returns the correct wait", async () => {
     const { clock, limiters } = three(COUNTING)
     const waits = []
     for (let i = 0; i < 9; i++) {
@@ -177,7 +177,7 @@ describe("a rule under which refused requests count, on Redis", () => {
   })
 
   it.each(["sliding-window", "fixed-window"] as const)(
-    "counts what it refuses in the server's own time and the packed layout: %s",
+    "counts refused requests by the server's own time in the packed layout: %s",
     async (algorithm) => {
       const month = { field: "ip", limit: 5, window: "30 days", algorithm }
       const counting = { ...month, countRejected: true }
@@ -209,7 +209,7 @@ describe("a rule under which refused requests count, on Redis", () => {
     },
   )
 
-  it("is asked although another rule of the request is known to refuse", async () => {
+  it("is checked even if another rule's refusal of the request is cached", async () => {
     const day = { name: "day", field: "ip", limit: 5, window: "1 day" }
     const { clock, limiters } = three({ rules: [day, { ...COUNTING, name: "own", field: "ip" } as never] })
     for (let i = 0; i < 5; i++) await limiters[0].decide(ALICE)
@@ -223,7 +223,7 @@ describe("a rule under which refused requests count, on Redis", () => {
 })
 
 describe("a client that one instance blocks", () => {
-  it("is refused by all of them within a second, until it is unblocked", async () => {
+  it("is refused by all instances within a second, until it is unblocked", async () => {
     const { clock, limiters } = three({ limit: 5, window: "1 minute", algorithm: "fixed-window" })
     const [one, two, three_] = limiters
     for (const limiter of limiters) await limiter.decide(BOB)
@@ -241,7 +241,7 @@ describe("a client that one instance blocks", () => {
     expect(told(await three_.decide(ALICE))).toEqual([true, undefined, 0])
   })
 
-  it("is refused with the rest of the block, also by an instance that remembers a refusal for less", async () => {
+  it("is refused with the rest of the block as its wait, even where a shorter refusal is cached", async () => {
     const { clock, limiters } = three({ limit: 1, window: "1 minute", algorithm: "fixed-window" })
     const [one, two] = limiters
     await two.decide(ALICE)

@@ -44,7 +44,7 @@ function thousand(...costs: number[]): number[] {
 }
 
 describe("three processes with one counter in Redis", { timeout: 300_000 }, () => {
-  it("of 3,000 requests at once admit exactly 500 units, through node-redis", async () => {
+  it("admit exactly 500 units out of 3,000 concurrent requests, through node-redis", async () => {
     const app = appOf(500, "node-redis 6")
     const processes = await startProcesses(app, 3)
     // A request for a single unit takes whatever is left at the end.
@@ -56,7 +56,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
     expect(await Promise.all(processes.map((instance) => instance.leave()))).toEqual([0, 0, 0])
   })
 
-  it("count exactly 500 although one is killed in the middle, and report no more", async () => {
+  it("count exactly 500 even if one is killed in the middle, and report no more", async () => {
     const app = appOf(500)
     const processes = await startProcesses(app, 3)
     const [victim, ...others] = processes as [Instance, ...Instance[]]
@@ -75,7 +75,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
     expect(sum(tallies, "degraded")).toBe(0)
   })
 
-  it("use all of the limit and no more while they come and go", async () => {
+  it("use exactly the limit while processes start and stop", async () => {
     const app = appOf(3_000)
     const [one, two, three] = (await startProcesses(app, 3)) as [Instance, Instance, Instance]
     // The others cannot use all of it before one of them has left, however slow that is.
@@ -137,7 +137,7 @@ describe("two processes whose clocks differ by an hour", { timeout: 300_000 }, (
     }
   }
 
-  it("count together exactly, and say the same release time", async () => {
+  it("count together exactly, and return the same release time", async () => {
     const app = appOf(500, "ioredis 6", await window())
     const [punctual, ahead] = await Promise.all([startProcess(app), startProcess(app, HOUR)])
     expect(Math.abs(ahead.startedMs - punctual.startedMs - HOUR)).toBeLessThan(60_000)

@@ -7,7 +7,7 @@ import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { emptyOne } from "./contract-on.ts"
 import { KeysOnAClock } from "./keys-on-a-clock.ts"
 
-describe("by a server's own time", () => {
+describe("by the server's own time", () => {
   let server: RedisServer
   let client: Redis
   beforeAll(async () => {

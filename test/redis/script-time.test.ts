@@ -61,14 +61,14 @@ async function run(
   return (await client.eval(script, 1, KEY, policies.input(call, rest(number)))) as number[]
 }
 
-describe("a call that reaches the server after its time", () => {
+describe("a call that reaches the server after its deadline", () => {
   const late = { nowMs: NOW_MS, untilMs: NOW_MS - 1 }
   const inTime = { nowMs: NOW_MS, untilMs: NOW_MS }
 
   it.each([
     ["two windows", SLIDING],
     ["a strict window", STRICT],
-  ])("counts nothing in %s, and one that comes in the last millisecond does", async (_what, policy) => {
+  ])("counts nothing in %s, while one that arrives in the last millisecond counts", async (_what, policy) => {
     expect(await take(late, policy)).toEqual([NOW_MS])
     expect(await takeOne(NOW_MS - 1, policy)).toEqual([NOW_MS])
     expect(await client.exists(KEY)).toBe(0)
@@ -77,7 +77,7 @@ describe("a call that reaches the server after its time", () => {
     expect(await client.exists(KEY)).toBe(1)
   })
 
-  it("gives nothing back", async () => {
+  it("refunds nothing", async () => {
     await take(inTime)
     const held = await client.get(KEY)
     const refund = (time: Partial<CallTime>) =>
@@ -89,7 +89,7 @@ describe("a call that reaches the server after its time", () => {
   })
 })
 
-it("a call that is given no time is decided by the server's, to the millisecond", async () => {
+it("a call without a time is decided by the server's time, to the millisecond", async () => {
   const serverMs = async () => {
     const [seconds, microseconds] = await client.time()
     return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)

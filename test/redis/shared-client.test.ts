@@ -35,33 +35,36 @@ it.each<[Library, boolean]>([
   ["node-redis 5", false],
   ["ioredis 6", true],
   ["node-redis 6", true],
-])("a client of %s that many stores share is listened to once (cluster: %s)", async (library, isCluster) => {
-  const warnings: Error[] = []
-  const onWarning = (warning: Error) => void warnings.push(warning)
-  process.on("warning", onWarning)
-  const ports = isCluster ? cluster.nodes.map(({ port }) => port) : [server.port]
-  const opened = await openClient({ library, ports, isCluster })
-  try {
-    const before = listenersOf(opened, library, isCluster)
-    const stores = Array.from({ length: 20 }, (_, i) =>
-      redisStore({ client: opened.client, prefix: `${i}:` }),
-    )
-    const during = listenersOf(opened, library, isCluster)
-    for (const [i, count] of during.entries()) expect(count).toBeGreaterThan(before[i] as number)
-    expect(Math.max(...during.map((count, i) => count - (before[i] as number)))).toBeLessThan(4)
-    for (const store of stores.slice(1)) store.close()
-    // Closing the other stores changes nothing while one store is open.
-    expect(listenersOf(opened, library, isCluster)).toEqual(during)
-    stores[0]?.close()
-    stores[0]?.close()
-    expect(listenersOf(opened, library, isCluster)).toEqual(before)
-    const again = redisStore({ client: opened.client })
-    expect(listenersOf(opened, library, isCluster)).toEqual(during)
-    again.close()
-    await nextTurn()
-    expect(warnings.map(({ name }) => name)).not.toContain("MaxListenersExceededWarning")
-  } finally {
-    process.off("warning", onWarning)
-    opened.close()
-  }
-})
+])(
+  "a client of %s that many stores share gets each listener only once (cluster: %s)",
+  async (library, isCluster) => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => void warnings.push(warning)
+    process.on("warning", onWarning)
+    const ports = isCluster ? cluster.nodes.map(({ port }) => port) : [server.port]
+    const opened = await openClient({ library, ports, isCluster })
+    try {
+      const before = listenersOf(opened, library, isCluster)
+      const stores = Array.from({ length: 20 }, (_, i) =>
+        redisStore({ client: opened.client, prefix: `${i}:` }),
+      )
+      const during = listenersOf(opened, library, isCluster)
+      for (const [i, count] of during.entries()) expect(count).toBeGreaterThan(before[i] as number)
+      expect(Math.max(...during.map((count, i) => count - (before[i] as number)))).toBeLessThan(4)
+      for (const store of stores.slice(1)) store.close()
+      // Closing the other stores changes nothing while one store is open.
+      expect(listenersOf(opened, library, isCluster)).toEqual(during)
+      stores[0]?.close()
+      stores[0]?.close()
+      expect(listenersOf(opened, library, isCluster)).toEqual(before)
+      const again = redisStore({ client: opened.client })
+      expect(listenersOf(opened, library, isCluster)).toEqual(during)
+      again.close()
+      await nextTurn()
+      expect(warnings.map(({ name }) => name)).not.toContain("MaxListenersExceededWarning")
+    } finally {
+      process.off("warning", onWarning)
+      opened.close()
+    }
+  },
+)

@@ -71,7 +71,7 @@ function open(): { readonly prefix: string; readonly stores: readonly [Store, ..
 }
 
 describe("concurrent takes of random costs", () => {
-  it("are granted the limit and no more, and leave a key that ends with its state", async () => {
+  it("are granted exactly the limit, and leave a key that expires with its state", async () => {
     const policies = fc
       .record({
         policy: fc.constantFrom(...EACH),
@@ -115,7 +115,7 @@ describe("concurrent takes of random costs", () => {
   })
 })
 
-describe("a key that holds what is no counter", () => {
+describe("a key that does not hold a valid counter", () => {
   const texts = [
     "-5",
     "5",
@@ -157,7 +157,7 @@ describe("a key that holds what is no counter", () => {
   ]
 
   it.each(rubbish)(
-    "such as $what fails its own requests, is left as it was, and stops none beside it",
+    "but $what fails its own requests, is left unchanged, and does not affect other requests",
     async ({ put }) => {
       const [client] = clients
       for (const policy of [...EACH, ...OTHERS, { ...SLIDING, limit: MOST_PACKED + 1 }]) {
@@ -203,7 +203,7 @@ describe("a key that holds what is no counter", () => {
     },
   )
 
-  it("but 0 is a counter that nobody has taken from", async () => {
+  it("is not assumed for 0, which is an unused counter", async () => {
     for (const policy of [...EACH, ...OTHERS]) {
       const { prefix, stores } = open()
       for (const cost of [1, 0]) {
@@ -242,7 +242,7 @@ async function callsOf(command: string): Promise<number> {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
 }
 
-describe("a clock that was set back by so many windows that their codes are those of the last ones", () => {
+describe("a clock set back so far that the codes of the windows repeat", () => {
   const dayMs = 86_400_000
 
   /**
@@ -270,7 +270,7 @@ describe("a clock that was set back by so many windows that their codes are thos
   }
 
   it.each([0, 1])(
-    "is told from the window before by how long the key still lives, beside %i others",
+    "is distinguished from the previous window by the key's TTL, with %i other checks",
     async (beside) => {
       expect(await grantedAfter(2_046, 2_047 * dayMs, beside)).toBe(false)
       // A full window admits again in the first millisecond of the next window, when its key expires.
@@ -281,7 +281,7 @@ describe("a clock that was set back by so many windows that their codes are thos
     },
   )
 
-  it("is told by how long the keys still live, and admits nothing twice", async () => {
+  it("is detected by the TTLs of the keys, and admits no unit twice", async () => {
     expect(await grantedAfter(2_042, 2_043 * dayMs)).toBe(false)
     // Five windows ago: a key that should already have expired and is about to.
     expect(await grantedAfter(-5, 0)).toBe(true)

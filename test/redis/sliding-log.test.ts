@@ -25,7 +25,7 @@ afterAll(async () => {
 })
 
 describe.concurrent("the sliding log in Redis", { timeout: 600_000 }, () => {
-  it.each([8_201, 8_202])("tells what an array of the instant of each unit tells (%i)", async (seed) => {
+  it.each([8_201, 8_202])("matches a reference that stores the time of every unit (%i)", async (seed) => {
     await fc.assert(
       fc.asyncProperty(logTraces(), async (trace) => {
         const clock = manualClock(trace.startMs)

@@ -5,7 +5,7 @@ import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl } from "./counted.ts"
 
-it("a bucket that takes millions of years to fill is counted like any other, and fails none beside it", async () => {
+it("a bucket that needs millions of years to refill counts normally, and does not affect other checks", async () => {
   const server = await startRedis()
   const client = new Redis(server.port, server.host)
   const store = redisStore({ client, timeoutMs: 10_000 })

@@ -112,7 +112,7 @@ const STACKS: readonly Stack[] = [
 ]
 
 describe.each(STACKS)("$name", ({ name, pauseMs, checksOf }) => {
-  it("takes from all or from none at 20,000 random steps, as a plain book says", async () => {
+  it("takes from all or none in 20,000 random steps, like a simple reference model", async () => {
     const clock = manualClock()
     const store = redisStore({ client, clock, prefix: `${name.length}:`, denyCacheMs: 0, timeoutMs: 20_000 })
     const book = new Book()
@@ -172,7 +172,7 @@ describe("a request of several limits", () => {
     return { limiter, asked }
   }
 
-  it("is one round trip, and when it is refused takes nothing from any of them", async () => {
+  it("is one round trip, and takes nothing from any of them if it is refused", async () => {
     const { limiter, asked } = await open(0)
     const { allowed, calls } = await asked("ann")
     expect([allowed, calls.evalsha]).toEqual([true, 1])
@@ -190,7 +190,7 @@ describe("a request of several limits", () => {
     await limiter.close()
   })
 
-  it("costs no command at all where the last look already said no", async () => {
+  it("costs no command if its refusal is cached", async () => {
     const { limiter, asked } = await open(10_000)
     for (let i = 0; i < 11; i++) await limiter.decide({ user: "ann" })
     for (let i = 0; i < 20; i++) expect(await asked("ann")).toEqual({ allowed: false, calls: {} })

@@ -114,7 +114,7 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
       returned: true,
     },
     {
-      what: "parts, and nothing now",
+      what: "several parts, and nothing in the present one",
       taken: [
         [last, 5],
         [100, 70],
@@ -124,7 +124,7 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
       returned: true,
     },
     {
-      what: "parts, and some now",
+      what: "several parts, and some units in the present one",
       taken: [
         [last, 5],
         [100, 70],
@@ -148,7 +148,7 @@ describe.each([60, 251, 252, 360])("a strict window in %i parts", (buckets) => {
     }
   })
 
-  it("drops what has passed when the clock goes on", async () => {
+  it("drops expired units when the clock moves forward", async () => {
     const policy = await policyOf(buckets)
     for (const on of [1, 2, 30, last]) {
       for (const cost of [0, 1]) {

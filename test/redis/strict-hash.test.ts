@@ -128,18 +128,21 @@ describe("the hash of a strict window", () => {
   it.each([
     ["idle seconds", [1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1]],
     [
-      "more pieces, and fewer again",
+      "more pieces, and later fewer",
       [100, ...Array(54).fill(0), ...Array(12).fill(1), 100, ...Array(70).fill(1), ...Array(40).fill(100)],
     ],
-    ["more digits, and as many as ever after", [...Array(40).fill(1), 64, ...Array(30).fill(1), 4_096, 1, 1]],
-    ["nothing but the burst that leaves", [64, ...Array(59).fill(0), 1, 1, 1]],
-    ["more than there is room for", [LIMIT - 1, 1, 1, 1, 5, ...Array(56).fill(1), 1, 1]],
+    [
+      "more digits, which are kept from then on",
+      [...Array(40).fill(1), 64, ...Array(30).fill(1), 4_096, 1, 1],
+    ],
+    ["only a burst that leaves the window", [64, ...Array(59).fill(0), 1, 1, 1]],
+    ["more units than there is room for", [LIMIT - 1, 1, 1, 1, 5, ...Array(56).fill(1), 1, 1]],
     ["a window without a request", [7, ...Array(61).fill(0), 7, 7]],
-  ])("keeps what memory keeps: %s", async (_what, units) => {
+  ])("holds the same counts as the memory store: %s", async (_what, units) => {
     await follow(units)
   })
 
-  it("counts within a sub-window by one command, and in the next one reads and writes no more than two pieces", async () => {
+  it("counts within a sub-window by one command, and touches at most two pieces in the next", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (let second = 0; second < 30; second++) {
@@ -158,10 +161,10 @@ describe("the hash of a strict window", () => {
   })
 
   it.each([
-    ["a call of its own", false],
-    ["a call of several", true],
+    ["its own call", false],
+    ["a call of several requests", true],
   ])(
-    "counts the sub-windows before it too, once some of the present one have been taken: in %s",
+    "includes earlier sub-windows after units of the present one were taken: in %s",
     async (_what, isOneOfSeveral) => {
       const clock = manualClock(START_MS)
       const store = open(clock)
@@ -177,7 +180,7 @@ describe("the hash of a strict window", () => {
     },
   )
 
-  it("tells those of equal requests that it refuses when all of the units they need come back", async () => {
+  it("gives all refused requests of equal cost the time when all of their units return", async () => {
     const clock = manualClock(START_MS)
     const [store, twin] = [open(clock), memoryStore({ clock })]
     const policy = { ...POLICY, limit: 10 }
@@ -194,7 +197,7 @@ describe("the hash of a strict window", () => {
     twin.close()
   })
 
-  it("does so, too, when it needs a piece less than it has", async () => {
+  it("touches at most two pieces even when it needs one piece fewer than it has", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (const [second, cost] of [
@@ -212,7 +215,7 @@ describe("the hash of a strict window", () => {
     expect(calls).toEqual({ evalsha: 1, hget: 1, hincrby: 1, hset: 1, pexpire: 1 })
   })
 
-  it("takes what is refused back, and leaves no trace of it", async () => {
+  it("undoes a refused take without a trace", async () => {
     const store = open(manualClock(START_MS + 1))
     await take(store, LIMIT - 1)
     const key = await theKey()
@@ -224,29 +227,26 @@ describe("the hash of a strict window", () => {
   it.each([
     ["several requests in one call", 2],
     ["one request", 1],
-  ])(
-    "lives as long as units that are taken when all of the present ones had been given back: by %s",
-    async (_what, times) => {
-      const clock = manualClock(START_MS)
-      const store = open(clock)
-      await take(store, 5)
-      clock.advance(SECOND_MS)
-      const { checks } = await take(store, 1)
-      await store.refund([{ ...CLIENT, units: 1, after: checks[0]?.state as CounterState }])
-      const key = await theKey()
-      const before = await timeOf(server)
-      expect(await client.pexpiretime(key)).toBeLessThanOrEqual(before + 60 * SECOND_MS)
-      const other = { ...CLIENT, partition: "another", cost: 1, shadow: false }
-      await store.take(
-        times === 1
-          ? [[{ ...CLIENT, cost: 1, shadow: false }]]
-          : [[{ ...CLIENT, cost: 1, shadow: false }], [other]],
-      )
-      expect(await client.pexpiretime(key)).toBeGreaterThanOrEqual(before + 61 * SECOND_MS)
-    },
-  )
+  ])("lives as long as units taken after all present ones were refunded: by %s", async (_what, times) => {
+    const clock = manualClock(START_MS)
+    const store = open(clock)
+    await take(store, 5)
+    clock.advance(SECOND_MS)
+    const { checks } = await take(store, 1)
+    await store.refund([{ ...CLIENT, units: 1, after: checks[0]?.state as CounterState }])
+    const key = await theKey()
+    const before = await timeOf(server)
+    expect(await client.pexpiretime(key)).toBeLessThanOrEqual(before + 60 * SECOND_MS)
+    const other = { ...CLIENT, partition: "another", cost: 1, shadow: false }
+    await store.take(
+      times === 1
+        ? [[{ ...CLIENT, cost: 1, shadow: false }]]
+        : [[{ ...CLIENT, cost: 1, shadow: false }], [other]],
+    )
+    expect(await client.pexpiretime(key)).toBeGreaterThanOrEqual(before + 61 * SECOND_MS)
+  })
 
-  it("becomes a text when the limit is raised beyond what it holds, and a hash again, and loses nothing", async () => {
+  it("becomes a string when the limit outgrows it, then a hash again, without losing units", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     const large = { ...POLICY, limit: 10_000_000 }
@@ -270,7 +270,7 @@ describe("the hash of a strict window", () => {
     { what: "nothing before it", parts: {}, sum: 0n, count: 0n },
     { what: "a sub-window before it", parts: { 1: "12" }, sum: 2n, count: 1n },
   ])(
-    "is kept when the clock went back by so many sub-windows that their codes come round again: with $what",
+    "is kept when the clock goes back so far that the codes of sub-windows repeat: with $what",
     async ({ parts, sum, count }) => {
       const store = open()
       const minutes = { ...POLICY, windowMs: 60 * 60_000 }
@@ -297,10 +297,10 @@ describe("the hash of a strict window", () => {
       "a hash without its parts",
       (key: string) => client.hset(key, { n: String(farCode() * 2n ** 44n + 3n * 2n ** 35n + 7n) }),
     ],
-    ["a hash of texts", (key: string) => client.hset(key, { n: "n", 1: "1" })],
+    ["a hash of strings", (key: string) => client.hset(key, { n: "n", 1: "1" })],
     ["a list", (key: string) => client.rpush(key, "n", "1")],
-    ["a text", (key: string) => client.set(key, "n")],
-  ])("is not made of what is none of ours, which stays as it is: %s", async (_what, put) => {
+    ["a string", (key: string) => client.set(key, "n")],
+  ])("is not created over another program's value, which stays unchanged: %s", async (_what, put) => {
     const store = open()
     await take(store, 1)
     const key = await theKey()

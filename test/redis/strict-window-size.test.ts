@@ -63,7 +63,7 @@ it.each([
   },
 )
 
-it("a client that has just come takes little, and parts widen for what a digit or two do not hold", async () => {
+it("a new client takes little memory, and parts widen when their digits no longer fit", async () => {
   expect((await kept(1_000, 5, 2)).value.length).toBeLessThanOrEqual(30)
   const { value } = await kept(600_000_000, 9_000_000, 61)
   // Four digits each, because 64 ** 4 is above nine million.

@@ -61,7 +61,7 @@ async function remainingOf(limiter: Limiter): Promise<number> {
 }
 
 describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
-  it("grants as many units as there are, and says how long one takes", async () => {
+  it("grants as many units as remain, and returns the wait for the next one", async () => {
     const { limiter, clock } = instances(kind)
     clock.advance(1_000)
     expect(await limiter.takeUpTo(ALICE, 70)).toMatchObject({ allowed: true, cost: 70, remaining: 30 })
@@ -74,7 +74,7 @@ describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
     expect((await limiter.takeUpTo(ALICE, 70)).allowed).toBe(true)
   })
 
-  it("grants no more than there is to several at once, and all of it", async () => {
+  it("grants concurrent requests no more than what remains", async () => {
     const { limiters } = instances(kind, 4)
     const decisions = await Promise.all(limiters.map((limiter) => limiter.takeUpTo(ALICE, 40)))
     const granted = decisions.reduce((sum, { cost }) => sum + cost, 0)
@@ -84,7 +84,7 @@ describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
     expect(granted).toBeGreaterThan(80)
   })
 
-  it("settles: gives back, charges, once, and nothing when the window has passed", async () => {
+  it("settles once by a refund or a charge, and does nothing after the window has passed", async () => {
     const { limiter, clock } = instances(kind)
     clock.advance(1_000)
     const [over, under, late] = [
@@ -102,7 +102,7 @@ describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
     expect(await remainingOf(limiter)).toBe(90)
   })
 
-  it("keeps the counter sound, however much is charged", async () => {
+  it("keeps the counter valid for any charge", async () => {
     const { limiter } = instances(kind)
     for (let i = 0; i < 3; i++) {
       await limiter.settle(await limiter.decide(ALICE, { cost: 0 }), Number.MAX_SAFE_INTEGER)
@@ -114,7 +114,7 @@ describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
 })
 
 describe("waiting for counters in Redis", () => {
-  it("lets in the limit each window, in order, from each of three instances", async () => {
+  it("admits the full limit in each window, in order on each of three instances", async () => {
     const { limiters, clock } = instances({ limit: 30, algorithm: "fixed-window" }, 3)
     const startMs = clock.now()
     const entries: { readonly instance: number; readonly i: number; readonly atMs: number }[] = []
@@ -141,7 +141,7 @@ describe("waiting for counters in Redis", () => {
     expect([...new Set(entries.map(({ atMs }) => atMs))]).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE])
   })
 
-  it("lets in at once who waits for units that come back", async () => {
+  it("admits waiting requests at once when their units come back", async () => {
     const { limiter } = instances({ limit: 3, algorithm: "fixed-window" })
     const taken = await limiter.decide(ALICE, { cost: 2 })
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
@@ -154,7 +154,7 @@ describe("waiting for counters in Redis", () => {
     expect(await remainingOf(limiter)).toBe(0)
   })
 
-  it("gives back what was granted to who has given up meanwhile", async () => {
+  it("refunds what was granted to a request that was aborted in the meantime", async () => {
     const { limiter } = instances({ limit: 10 })
     const aborting = new AbortController()
     const acquiring = limiter.acquire(ALICE, { cost: 6, signal: aborting.signal })

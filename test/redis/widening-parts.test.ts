@@ -34,7 +34,7 @@ it.each([
   [[64, 63, 64, 0, 1, 4_095, 1]],
   [[4_096, 1, 1, 1, 1, 1, 1]],
   [[1, 4_096, 0, 0, 1, 262_143, 262_144, 1, 1, 1, 1, 1]],
-])("parts get as many digits as the largest needs, and no more, in Redis as in memory: %j", async (units) => {
+])("parts use exactly as many digits as the largest needs, in Redis and in memory: %j", async (units) => {
   await client.flushall()
   const clock = manualClock(START_MS)
   const redis = redisStore({ client, clock, timeoutMs: 20_000 })
