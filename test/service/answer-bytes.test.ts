@@ -58,15 +58,15 @@ const refused = create(ShouldForwardRequestResponseSchema, { policy: "user", sta
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")
 
-describe("the bytes of an answer", () => {
-  it("has a field for each of the message's", () => {
+describe("the encoded bytes of an answer", () => {
+  it("cover every field of the message", () => {
     expect(
       ShouldForwardRequestResponseSchema.fields.map(({ number }) => number).toSorted((a, b) => a - b),
     ).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
     expect(ShouldForwardRequestsResponseSchema.fields.map(({ number }) => number)).toEqual([1])
   })
 
-  it("are those that the library makes of it", () => {
+  it("match the bytes that the library encodes", () => {
     fc.assert(
       fc.property(made, (message) => {
         expect(hex(answerBytes(message))).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, message)))
@@ -75,7 +75,7 @@ describe("the bytes of an answer", () => {
     )
   })
 
-  it("are so of many answers", () => {
+  it("match the bytes of the library for several answers", () => {
     fc.assert(
       fc.property(fc.array(made, { maxLength: 8 }), (responses) => {
         const message = create(ShouldForwardRequestsResponseSchema, { responses })
@@ -85,7 +85,7 @@ describe("the bytes of an answer", () => {
     )
   })
 
-  it("stay what they are when the next ones are made", () => {
+  it("do not change when the next answer is encoded", () => {
     const first = create(ShouldForwardRequestResponseSchema, { shouldForward: true, policy: "one" })
     const bytes = answerBytes(first)
     answerBytes(create(ShouldForwardRequestResponseSchema, { policy: "another" }))
@@ -94,8 +94,8 @@ describe("the bytes of an answer", () => {
 
   it.each([
     ["an answer", answerBytes],
-    ["many", (one: typeof refused) => answersBytes([one])],
-  ])("have nothing of %s that could not be written", (_what, write) => {
+    ["several answers", (one: typeof refused) => answersBytes([one])],
+  ])("contain no part of %s that could not be encoded", (_what, write) => {
     const broken = { ...create(ShouldForwardRequestResponseSchema, { shouldForward: true }), body: undefined }
     expect(() => write(broken as unknown as typeof refused)).toThrow(TypeError)
     expect(hex(answerBytes(refused))).toBe(hex(toBinary(ShouldForwardRequestResponseSchema, refused)))

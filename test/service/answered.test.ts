@@ -21,7 +21,7 @@ async function askUntilLate(address: string, request: MessageInit): Promise<void
   session.destroy()
 }
 
-it("how a call was answered is told by door, method and code, each once", async () => {
+it("every answered call is reported once, with its protocol, method and code", async () => {
   const told: unknown[][] = []
   let leastMs = Number.POSITIVE_INFINITY
   const started = await startService(WAITING, {

@@ -64,8 +64,8 @@ function arrivalsOf(arrivalMs: number) {
   return { server: new Server({ interceptors: [interceptor] }), overloads }
 }
 
-describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
-  it("has arrived when its request has, however long the answer takes", async () => {
+describe("a call that is still arriving and is read by @grpc/grpc-js", () => {
+  it("counts as arrived once its request is complete, even if the answer takes long", async () => {
     const { server } = arrivalsOf(20)
     const held: (() => void)[] = []
     const client = await clientOf(server, (call, done) => {
@@ -84,7 +84,7 @@ describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
     expect(await first).toBe("late")
   })
 
-  it("ends for a later one when there are too many, and says when to try again", async () => {
+  it("is ended in favor of a later call when there are too many, with a retry time", async () => {
     const { server, overloads } = arrivalsOf(60_000)
     const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
     const half = client.makeClientStreamRequest(PATH, same, same, () => undefined)
@@ -101,7 +101,7 @@ describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
     expect(Number(metadata.get("grpc-retry-pushback-ms")[0])).toBeGreaterThanOrEqual(500)
   })
 
-  it("does not count as arriving when its caller has gone", async () => {
+  it("does not count as arriving after its caller has gone", async () => {
     const { server, overloads } = arrivalsOf(60_000)
     const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
     const session = openRaw(client.getChannel().getTarget().replace(/^dns:/, ""))
@@ -117,7 +117,7 @@ describe("a call that is read by @grpc/grpc-js, of those that arrive,", () => {
     expect(overloads).toEqual([])
   })
 
-  it("does not count as arriving when its deadline has passed, whatever its caller does", async () => {
+  it("does not count as arriving after its deadline, even if its caller stays", async () => {
     const { server, overloads } = arrivalsOf(60_000)
     const client = await clientOf(server, (_call, done) => done(null, Buffer.from("answer")))
     const session = openRaw(client.getChannel().getTarget().replace(/^dns:/, ""))

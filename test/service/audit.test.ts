@@ -17,7 +17,7 @@ const rate = { requests_per_unit: 5, unit: "minute" }
 const PEER = expect.stringMatching(/^127\.0\.0\.1:\d+$/)
 
 it.each(DOORS)(
-  "a line for each change over %s says who made it, and what was there before and after",
+  "each change over %s logs a line with its author and the rules before and after",
   async (_, open) => {
     const { lines, log } = keptLog()
     const started = await startService(rulesInMemory(), {
@@ -73,7 +73,7 @@ it.each(DOORS)(
   },
 )
 
-it("what the registry has failed at is written down as that, and not as done", async () => {
+it("a change that the registry failed to store is logged as failed, not as done", async () => {
   const { lines, log } = keptLog()
   const home = rulesInMemory()
   const lost = async () => {
@@ -104,7 +104,7 @@ it("what the registry has failed at is written down as that, and not as done", a
   await started.stop()
 })
 
-it("rules that cannot be read again are written down, and were registered all the same", async () => {
+it("rules that cannot be read back are logged, although they were registered", async () => {
   const { lines, log } = keptLog()
   const { source, registry } = rulesInMemory()
   let isGone = false

@@ -96,15 +96,18 @@ describe("a batch of many requests", () => {
   }
   const DOORS = ["gRPC", "HTTP"] as const
 
-  it.each(DOORS)("lets a single call over %s be answered before a quarter of it is decided", async (door) => {
-    const begun = decisions.next()
-    const answers = batch.gRPC(MANY, "many")
-    await begun
-    await single[door]("innocent")
-    expect(decisions.count).toBeLessThan(MANY / 4)
-    expect((await answers).responses).toHaveLength(MANY)
-    expect(decisions.count).toBe(MANY + 1)
-  })
+  it.each(DOORS)(
+    "lets a single call over %s be answered before a quarter of the batch is decided",
+    async (door) => {
+      const begun = decisions.next()
+      const answers = batch.gRPC(MANY, "many")
+      await begun
+      await single[door]("innocent")
+      expect(decisions.count).toBeLessThan(MANY / 4)
+      expect((await answers).responses).toHaveLength(MANY)
+      expect(decisions.count).toBe(MANY + 1)
+    },
+  )
 
   it.each(DOORS)("is decided over %s in turns of at most 256 requests", async (door) => {
     await batch[door](MANY, "many")
@@ -121,7 +124,7 @@ describe("a batch of many requests", () => {
     expect(decisions.mostInTurn).toBeLessThanOrEqual(256)
   })
 
-  it("does not keep a small batch waiting for its end", async () => {
+  it("does not make a small batch wait for its end", async () => {
     const begun = decisions.next()
     const large = batch.gRPC(MANY, "large")
     await begun
@@ -132,18 +135,21 @@ describe("a batch of many requests", () => {
     await large
   })
 
-  it.each(DOORS)("is accepted when it comes alone, and counts by its requests over %s", async (door) => {
-    const begun = decisions.next()
-    const first = batch[door](MANY, "first")
-    await begun
-    const second = await batch[door](1, "second")
-    expect(second.responses).toBeUndefined()
-    expect(second.code).toBeDefined()
-    expect((await first).responses).toHaveLength(MANY)
-    expect((await batch[door](2, "third")).responses).toHaveLength(2)
-  })
+  it.each(DOORS)(
+    "is accepted when no other call is in flight, and counts each of its requests over %s",
+    async (door) => {
+      const begun = decisions.next()
+      const first = batch[door](MANY, "first")
+      await begun
+      const second = await batch[door](1, "second")
+      expect(second.responses).toBeUndefined()
+      expect(second.code).toBeDefined()
+      expect((await first).responses).toHaveLength(MANY)
+      expect((await batch[door](2, "third")).responses).toHaveLength(2)
+    },
+  )
 
-  it("takes nothing when its caller hangs up, and is not decided to its end", async () => {
+  it("stops and takes nothing when its caller hangs up", async () => {
     const begun = decisions.next()
     const hangUp = new AbortController()
     const answer = fetch(`${started.http}/sluice.v1.RateLimiter/${BATCH}`, {

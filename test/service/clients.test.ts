@@ -42,7 +42,7 @@ describe.each(DOORS)("over %s", (_, open) => {
     return { call, decide, register, lines, stop }
   }
 
-  it("a client that is locked out is shown, reset, blocked and unblocked", async () => {
+  it("a client over its limit can be shown, reset, blocked and unblocked", async () => {
     const { call, decide, lines, stop } = await start()
     const client = ["ada"]
     const request = { user: { id: "ada" }, method: "GET", url: "/" }
@@ -90,7 +90,7 @@ describe.each(DOORS)("over %s", (_, open) => {
     await stop()
   })
 
-  it("a client is found by any field, whether or not the rule is for a request without it", async () => {
+  it("a client is found by any field, even if the rule skips requests without the field", async () => {
     const { call, decide, stop } = await start()
     await decide({ ip: "192.0.2.7", method: "GET", url: "/pay" })
     expect((await call("Show", { rule: "per-ip", client: ["192.0.2.7"] })).value).toMatchObject({
@@ -141,7 +141,7 @@ describe.each(DOORS)("over %s", (_, open) => {
     await stop()
   })
 
-  it("a client is not found in a service that has no rules, or is not registered", async () => {
+  it("no client is found in a service that has no rules or is not registered", async () => {
     const { call, register, stop } = await start()
     const show = () => call("Show", { service: "other", client: ["ada"] }, "another")
     expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/"other" has no rules\.$/) })
@@ -158,7 +158,7 @@ describe.each(DOORS)("over %s", (_, open) => {
     await stop()
   })
 
-  it("a shadow rule is shown as one, whatever it would refuse", async () => {
+  it("a shadow rule is shown as a shadow rule, even if it would refuse", async () => {
     const { call, decide, stop } = await start()
     await decide({ user: { id: "ada" } })
     expect((await call("Show", { rule: "trial", client: ["ada"] })).value).toMatchObject({
@@ -167,7 +167,7 @@ describe.each(DOORS)("over %s", (_, open) => {
     await stop()
   })
 
-  it("any address of an IPv6 network names the client of the network", async () => {
+  it("any address of an IPv6 network identifies the same client", async () => {
     const { call, stop } = await start()
     await call("Block", { rule: "per-ip", client: ["2001:DB8:0:1::1"], for: "1 hour" })
     const shown = async (address: string) =>
@@ -179,7 +179,7 @@ describe.each(DOORS)("over %s", (_, open) => {
     await stop()
   })
 
-  it("nobody may look at clients, or change them, without the token of the service", async () => {
+  it("clients cannot be shown or changed without the service's token", async () => {
     const { call, lines, stop } = await start()
     for (const method of ["Show", "Reset", "Block", "Unblock"]) {
       const request = { client: ["ada"], ...(method === "Block" && { for: "1 hour" }) }

@@ -46,16 +46,16 @@ async function open(started: Started, door: "grpc" | "http", bytes = "", reads =
 const isClosed = (socket: Socket): Promise<true> =>
   new Promise((resolve) => (socket.closed ? resolve(true) : socket.once("close", () => resolve(true))))
 
-describe("a service that goes down", () => {
+describe("a service that shuts down", () => {
   const LONG = BOUNDS.arrivalMs
   it.each<
     [about: string, door: "grpc" | "http", tls: boolean, bytes: string, reads: boolean, arrivalMs: number]
   >([
     ["has sent nothing over gRPC", "grpc", false, "", true, LONG],
-    ["has sent nothing over gRPC, and is gone", "grpc", false, "", false, LONG],
+    ["has sent nothing over gRPC and has gone", "grpc", false, "", false, LONG],
     ["has sent nothing over gRPC with TLS", "grpc", true, "", true, LONG],
     ["has begun a connection over gRPC", "grpc", false, PREFACE, true, LONG],
-    ["has begun a connection over gRPC, and is gone", "grpc", false, PREFACE, false, LONG],
+    ["has begun a connection over gRPC and has gone", "grpc", false, PREFACE, false, LONG],
     ["has sent nothing over HTTP", "http", false, "", true, LONG],
     ["has sent nothing over HTTP with TLS", "http", true, "", true, LONG],
     ["has sent half a head over HTTP", "http", false, HEAD, true, 300],
@@ -64,7 +64,7 @@ describe("a service that goes down", () => {
       ...([`${HEAD}content-length: 2\r\n\r\n{}${HEAD}`, true, 300] as const),
     ],
     ["has sent half a body over HTTP", "http", false, `${HEAD}content-length: 9\r\n\r\n{`, true, 300],
-  ])("does not count as unanswered who %s", async (_about, door, tls, bytes, reads, arrivalMs) => {
+  ])("does not count a client as unanswered that %s", async (_about, door, tls, bytes, reads, arrivalMs) => {
     const started = await startService(TWO_SERVICES, {
       bounds: { ...BOUNDS, arrivalMs },
       ...(tls && { tls: TLS }),
@@ -76,7 +76,7 @@ describe("a service that goes down", () => {
     expect(await started.end(5_000)).toBe(true)
   })
 
-  it("holds nobody who comes by a connection that was there, also of a service that nobody has asked about", async () => {
+  it("refuses instead of holding requests on existing connections, even for a service not asked about before", async () => {
     const queueing =
       "service_id: 1\nrules: { name: all, limit: 1, window: 1 minute, throttle: { kind: queue, max_wait_ms: 60000 } }\n"
     const started = await startService(queueing, { bounds: BOUNDS })
@@ -92,7 +92,7 @@ describe("a service that goes down", () => {
     expect(await ended).toBe(true)
   })
 
-  it("answers a request whose decision takes longer than a request may take to arrive", async () => {
+  it("answers a request whose decision takes longer than the arrival timeout", async () => {
     const inner = memoryStore()
     let isAsked = false
     const take: Store["take"] = async (requests) => {
@@ -115,7 +115,7 @@ describe("a service that goes down", () => {
     expect(await ended).toBe(true)
   })
 
-  it("ends what is not answered in time, over gRPC and HTTP", async () => {
+  it("ends calls that are not answered in time, over gRPC and HTTP", async () => {
     const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const session = connectHttp2(`http://${started.grpc}`)
     const ended = new Promise((resolve) => session.once("close", () => resolve(true)))
@@ -132,8 +132,8 @@ describe("a service that goes down", () => {
   })
 })
 
-describe("the port of gRPC", () => {
-  it("is on every address that a host has", async () => {
+describe("the gRPC port", () => {
+  it("listens on every address of its host name", async () => {
     const addresses = (await lookup("localhost", { all: true })).map(({ address }) => address)
     const servers = await listenOnEach("localhost", 0, () => createGrpcListener(undefined, () => {}))
     const bound = servers.map((server) => server.address() as AddressInfo)
@@ -144,7 +144,7 @@ describe("the port of gRPC", () => {
     expect(new Set(bound.map(({ port }) => port)).size).toBe(1)
   })
 
-  it("is refused where none of them can be had", async () => {
+  it("fails to listen if none of the addresses is available", async () => {
     const create = () => createGrpcListener(undefined, () => {})
     const [taken] = await listenOnEach("127.0.0.1", 0, create)
     const port = portOf(taken as Server)
@@ -155,7 +155,7 @@ describe("the port of gRPC", () => {
 
 describe("connections", () => {
   it.each(["grpc", "http"] as const)(
-    "over %s are bounded, and those beyond are closed and told",
+    "over %s are limited, and those above the limit are closed and reported",
     async (door) => {
       let refused = 0
       const started = await startService(TWO_SERVICES, {
@@ -187,7 +187,7 @@ describe("connections", () => {
   )
 
   it.runIf(HAS_IPV6).each(["grpc", "http"] as const)(
-    "over %s count by the /64 of an IPv6 address",
+    "over %s are counted by the /64 network of an IPv6 address",
     async (door) => {
       const refused: unknown[] = []
       const started = await startService(
@@ -205,7 +205,7 @@ describe("connections", () => {
     },
   )
 
-  it("over HTTP may have as many arriving requests as calls in flight; one more ends the oldest", async () => {
+  it("over HTTP may have as many arriving requests as calls in flight; another ends the oldest", async () => {
     const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const half = `${HEAD}content-length: 15\r\n\r\n{`
     const halves: Socket[] = []

@@ -36,7 +36,7 @@ describe("the Dockerfile", () => {
     return (found[0] as string).slice(instruction.length + 1)
   }
 
-  it("copies what is there and is not ignored", () => {
+  it("copies only files that exist and are not ignored", () => {
     const ignored = read(`${FOLDER}/Dockerfile.dockerignore`)
     const copied = stages
       .flat()
@@ -50,7 +50,7 @@ describe("the Dockerfile", () => {
     for (const made of ["**/node_modules", "**/dist"]) expect(ignored.split("\n")).toContain(made)
   })
 
-  it("builds in one stage and runs in another, from images of one version, with the project's pnpm", () => {
+  it("builds and runs in separate stages of one image version, with the project's pnpm", () => {
     const images = stages.map(([from = ""]) => from.split(" ")[1])
     expect(images).toHaveLength(2)
     expect(new Set(images).size).toBe(1)
@@ -60,14 +60,14 @@ describe("the Dockerfile", () => {
     expect(stages[0]?.some((line) => line.includes("--frozen-lockfile"))).toBe(true)
   })
 
-  it("runs as nobody that may do anything, a program that is there", () => {
+  it("runs an existing program as an unprivileged user", () => {
     expect(one("USER")).toBe("node")
     const [node, file] = JSON.parse(one("ENTRYPOINT")) as string[]
     expect(node).toBe("node")
     expect(existsSync(join(FOLDER, file as string))).toBe(true)
   })
 
-  it("listens on the ports of the defaults, and exposes those", () => {
+  it("listens on the default ports, and exposes them", () => {
     const variables = one("ENV SLUICE_GRPC_ADDRESS=0.0.0.0:50051").split(" ")
     expect(variables).toHaveLength(2)
     const ports = ["SLUICE_GRPC_ADDRESS=0.0.0.0:50051", ...variables].map((text) => {
@@ -80,7 +80,7 @@ describe("the Dockerfile", () => {
     expect(one("HEALTHCHECK")).toContain(`http://127.0.0.1:${ports[2]}/livez`)
   })
 
-  it("has a check that tells a program that lives from one that does not", async () => {
+  it("has a health check that succeeds only while the program runs", async () => {
     const [, script = ""] = /CMD (\[.*\])$/.exec(one("HEALTHCHECK")) ?? []
     const [, ...args] = JSON.parse(script) as string[]
     const folder = mkdtempSync(join(tmpdir(), "sluice-program-"))
@@ -119,7 +119,7 @@ describe("the compose file", () => {
   const { services } = parse(read(`${FOLDER}/compose.yaml`), { merge: true }) as Compose
   const own = Object.values(services).filter(({ build }) => build !== undefined)
 
-  it("builds the Dockerfile from the root, and takes other images by their version", () => {
+  it("builds the Dockerfile from the root, and pins other images to a version", () => {
     expect(own).toHaveLength(2)
     for (const { build } of own) {
       expect(existsSync(join(FOLDER, build?.context as string, build?.dockerfile as string))).toBe(true)
@@ -130,7 +130,7 @@ describe("the compose file", () => {
     }
   })
 
-  it("sets variables that the program knows, and reaches services that are there", () => {
+  it("sets only variables that the program supports, and refers only to existing services", () => {
     for (const { environment = {}, depends_on = {} } of own) {
       for (const name of Object.keys(environment)) {
         if (!name.startsWith("AWS_")) expect(help).toMatch(new RegExp(`\\b${name}\\b`))
@@ -144,7 +144,7 @@ describe("the compose file", () => {
     }
   })
 
-  it("publishes ports of the program on this machine alone, none twice, and lets it drain", () => {
+  it("publishes each port once and only on this machine, and lets the program drain", () => {
     const published = Object.values(services).flatMap(({ ports = [] }) => ports)
     for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:\d+:(?:50051|8080|8081)$/)
     expect(new Set(published.map((port) => port.split(":")[1])).size).toBe(published.length)

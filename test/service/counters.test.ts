@@ -18,7 +18,7 @@ function listeningLog() {
   return { said, log: createLog("info", { write: (line) => void said.push(JSON.parse(line).msg) }) }
 }
 
-it("the log says that Redis refuses the database of its URL, and nothing of a lost connection", async () => {
+it("the log reports that Redis refuses the database of its URL, but not a lost connection", async () => {
   const settings = { urls: [`redis://${redis.host}:${redis.port}/99`], isCluster: false, prefix: "" }
   const { said, log } = listeningLog()
   const { isReachable, close } = await openCounters(settings, 1_000, log)
@@ -34,7 +34,7 @@ it("the log says that Redis refuses the database of its URL, and nothing of a lo
   }
 })
 
-it("the log says once that there is no connection, however often it is tried", async () => {
+it("the log reports a missing connection only once, despite many attempts", async () => {
   let tries = 0
   const server = createServer((socket) => {
     tries++
@@ -55,7 +55,7 @@ it("the log says once that there is no connection, however often it is tried", a
   }
 })
 
-it("giving back has as long as --store-timeout says, and not what the store has by itself", async () => {
+it("a refund may take as long as --store-timeout, not the store's default timeout", async () => {
   const settings = { urls: [`redis://${redis.host}:${redis.port}`], isCluster: false, prefix: "" }
   const { store, isReachable, close } = await openCounters(settings, 60_000, createLog("silent"))
   try {

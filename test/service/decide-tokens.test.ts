@@ -48,7 +48,7 @@ describe.each(DOORS)("tokens for decisions over %s", (name, open) => {
     if (isRegistered) expect(peek.value.remaining).toBe(code === OK ? 9 : 10)
   })
 
-  it("are asked for by each request of a batch", async () => {
+  it("are required for each request of a batch", async () => {
     const requests = [asked("shop"), asked("search"), asked("shop")]
     const { code, value } = await door.call("ShouldForwardRequests", { requests }, "token-of-the-shop")
     expect(code).toBe(OK)
@@ -66,7 +66,7 @@ describe.each(DOORS)("tokens for decisions over %s", (name, open) => {
     }
   })
 
-  it.runIf(name === "HTTP")("are answered with 401 and 403", async () => {
+  it.runIf(name === "HTTP")("are answered with 401 or 403 if missing or wrong", async () => {
     const statusOf = async (method: string, body: object, headers: Record<string, string>) => {
       const response = await fetch(`${started.http}/sluice.v1.RateLimiter/${method}`, {
         method: "POST",
@@ -82,7 +82,7 @@ describe.each(DOORS)("tokens for decisions over %s", (name, open) => {
   })
 })
 
-it("tokens for decisions are asked for in Envoy's protocol", async () => {
+it("tokens for decisions are required in Envoy's protocol", async () => {
   const started = await start({ decideTokens: tokens(TOKENS) })
   const envoy = openStranger(
     started.grpc,
@@ -103,7 +103,7 @@ it("tokens for decisions are asked for in Envoy's protocol", async () => {
   await started.stop()
 })
 
-it("without tokens for decisions, none is asked for and any is accepted", async () => {
+it("a service without tokens for decisions requires none and accepts any", async () => {
   const started = await start({})
   for (const [, open] of DOORS) {
     const door = open(started)

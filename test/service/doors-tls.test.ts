@@ -36,7 +36,7 @@ function post(url: string, client: object): Promise<number | string> {
 it.each([
   ["anybody", undefined, 200],
   ["whom its authority has signed", file("ca.pem"), expect.any(String)],
-])("both doors speak TLS with %s", async (_who, clientCa, withoutCertificate) => {
+])("gRPC and HTTP use TLS with %s", async (_who, clientCa, withoutCertificate) => {
   const tls = { cert: file("server.pem"), key: file("server.key"), clientCa }
   const started = await startService(TWO_SERVICES, { tls })
   const known = { cert: file("client.pem"), key: file("client.key") }
@@ -45,7 +45,7 @@ it.each([
   await started.stop()
 })
 
-it("both doors tell why a caller could not speak TLS, and nothing of who only looks whether they are open", async () => {
+it("gRPC and HTTP report why a TLS handshake failed, but not a mere connection check", async () => {
   const told: string[] = []
   const tls = { cert: file("server.pem"), key: file("server.key"), clientCa: file("ca.pem") }
   const onFailedHandshake = (reason: string) => void told.push(reason)
@@ -75,7 +75,7 @@ it("both doors tell why a caller could not speak TLS, and nothing of who only lo
   await started.stop()
 })
 
-it("a port that is taken is told in one line, and so is anything else", async () => {
+it("a port in use is reported in one line, and so is any other error", async () => {
   const taken = createServer()
   await new Promise<void>((resolve) => {
     taken.listen(0, "127.0.0.1", resolve)
@@ -91,7 +91,7 @@ it("a port that is taken is told in one line, and so is anything else", async ()
   taken.close()
 })
 
-it("readiness tells each step once, and none after it drains", () => {
+it("readiness reports each phase once, and none after draining", () => {
   const told: string[] = []
   const readiness = createReadiness((phase) => told.push(phase))
   readiness.rulesLoaded()

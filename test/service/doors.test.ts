@@ -33,7 +33,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   }
 }
 
-describe("the door of gRPC", () => {
+describe("the gRPC endpoint", () => {
   let started: Started
   let stranger: Stranger
   let raw: Client
@@ -66,20 +66,20 @@ describe("the door of gRPC", () => {
 
   it.each([
     ["a field of another type", Buffer.from([0x0a, 0x01, 0x31])],
-    ["a text that goes beyond the end", Buffer.from([0x12, 0x7f, 0x7b])],
-    ["what is no message at all", Buffer.from("hello, world")],
-    ["a text that is no UTF-8", Buffer.from([0x08, 0x01, 0x1a, 0x02, 0xc3, 0x28])],
-  ])("answers %s with INVALID_ARGUMENT, and goes on", async (_what, bytes) => {
+    ["a string that extends past the end", Buffer.from([0x12, 0x7f, 0x7b])],
+    ["bytes that are not a message", Buffer.from("hello, world")],
+    ["a string that is not UTF-8", Buffer.from([0x08, 0x01, 0x1a, 0x02, 0xc3, 0x28])],
+  ])("answers %s with INVALID_ARGUMENT, and keeps serving", async (_what, bytes) => {
     expect(await send(bytes)).toMatchObject({ code: status.INVALID_ARGUMENT })
     expect(await ask(1, "after")).toMatchObject({ value: { should_forward: true } })
   })
 
-  it("reads what it does not know past what it does", async () => {
+  it("skips unknown fields of a message", async () => {
     const unknown = Buffer.concat([Buffer.from([0x08, 0x01]), Buffer.from([0xfa, 0x3f, 0x02, 0x68, 0x69])])
     expect(await send(Buffer.concat([unknown, Buffer.from("\x12\x02{}", "latin1")]))).toBeInstanceOf(Buffer)
   })
 
-  it("refuses a message that is too long, and a method that it does not know", async () => {
+  it("refuses a message that is too long, and an unknown method", async () => {
     expect(await send(Buffer.alloc(100_001))).toMatchObject({ code: status.RESOURCE_EXHAUSTED })
     expect(await send(Buffer.alloc(0), "/sluice.v1.RateLimiter/Nothing")).toMatchObject({
       code: status.UNIMPLEMENTED,
@@ -97,7 +97,7 @@ describe("the door of gRPC", () => {
     zipped.close()
   })
 
-  it("lets a caller out of the line that does not wait any more", async () => {
+  it("removes a call from the queue when its deadline passes", async () => {
     expect(await ask(3, "late")).toMatchObject({ value: { should_forward: true } })
     const called = await ask(3, "late", {}, { deadline: Date.now() + 200 })
     expect(codeOf(called)).toBe(status.DEADLINE_EXCEEDED)
@@ -105,7 +105,7 @@ describe("the door of gRPC", () => {
     await until(async () => codeOf(await ask(3, "late", {}, { deadline: Date.now() + 1_000 })) === 4)
   })
 
-  it("refuses more held calls than there is room for, and holds new ones when those have ended", async () => {
+  it("refuses held calls beyond its limit, and holds new calls when earlier ones have ended", async () => {
     await ask(2, "many")
     const hold = (count: number) => {
       const held = Array.from({ length: count }, () => ask(2, "many", {}, { deadline: Date.now() + 5_000 }))
@@ -117,7 +117,7 @@ describe("the door of gRPC", () => {
     expect(await hold(2)).toEqual([status.DEADLINE_EXCEEDED, status.DEADLINE_EXCEEDED])
   })
 
-  it("ends calls of which only the beginning comes, and takes no more than may be in flight", async () => {
+  it("ends calls that never arrive completely, and accepts no more than may be in flight", async () => {
     const session = connect(`http://${started.grpc}`)
     const begin = () => {
       const stream = session.request({
@@ -140,21 +140,18 @@ describe("the door of gRPC", () => {
   })
 
   it.each([
-    ["what is no HTTP/2", Buffer.from("hello, world\r\n\r\n")],
+    ["bytes that are not HTTP/2", Buffer.from("hello, world\r\n\r\n")],
     ["a request of HTTP/1.1", Buffer.from("GET / HTTP/1.1\r\nhost: a\r\n\r\n")],
     [
-      "a frame that is longer than any may be",
+      "a frame above the maximum length",
       Buffer.concat([PREFACE, Buffer.from("ffffff0000000000010000", "hex")]),
     ],
     [
-      "data of a stream that has not begun",
+      "data for a stream that has not begun",
       Buffer.concat([PREFACE, Buffer.from("00000400010000000941424344", "hex")]),
     ],
-    [
-      "headers that are no headers",
-      Buffer.concat([PREFACE, Buffer.from("000004010500000001ffffffff", "hex")]),
-    ],
-  ])("refuses a connection that sends %s, and goes on with the others", async (_what, bytes) => {
+    ["invalid headers", Buffer.concat([PREFACE, Buffer.from("000004010500000001ffffffff", "hex")])],
+  ])("refuses a connection that sends %s, and keeps serving the others", async (_what, bytes) => {
     const socket = connectTcp(Number(started.grpc.split(":")[1]), "127.0.0.1")
     let read: Buffer = Buffer.alloc(0)
     const refused = new Promise<void>((resolve) => {
@@ -174,18 +171,18 @@ describe("the door of gRPC", () => {
   })
 
   it.each([
-    ["longer than any may be", [0, 0xff, 0xff, 0xff, 0xff, 8, 1], [status.RESOURCE_EXHAUSTED]],
+    ["above the maximum length", [0, 0xff, 0xff, 0xff, 0xff, 8, 1], [status.RESOURCE_EXHAUSTED]],
     [
-      "longer than what comes",
+      "longer than the bytes that follow",
       [0, 0, 0, 0, 9, 8, 1],
       [status.INTERNAL, status.INVALID_ARGUMENT, status.UNIMPLEMENTED],
     ],
     [
-      "compressed, and is not",
+      "compressed when it is not",
       [1, 0, 0, 0, 2, 8, 1],
       [status.INTERNAL, status.UNIMPLEMENTED, status.INVALID_ARGUMENT],
     ],
-  ])("refuses a message that says it is %s", async (_what, bytes, codes) => {
+  ])("refuses a message that claims to be %s", async (_what, bytes, codes) => {
     const session = connect(`http://${started.grpc}`)
     const stream = session.request({
       ":method": "POST",
@@ -224,7 +221,7 @@ describe("the door of gRPC", () => {
     many.close()
   })
 
-  it("answers many in order, each by itself, and no more than it accepts", async () => {
+  it("answers the requests of a batch in order and independently, up to its maximum size", async () => {
     const requests = [
       { service_id: 1, request: '{"user":"batch"}', cost: 10 },
       { service_id: 1, request: "nothing" },
@@ -250,7 +247,7 @@ describe("the door of gRPC", () => {
   })
 })
 
-describe("the door of HTTP", () => {
+describe("the HTTP endpoint", () => {
   let started: Started
   beforeAll(async () => {
     const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }
@@ -280,24 +277,24 @@ describe("the door of HTTP", () => {
   })
 
   it.each([
-    ["what is no JSON", "{", {}, PATH, 400, "invalid_argument"],
-    ["a field that there is not", { servise: "a" }, {}, PATH, 400, "invalid_argument"],
+    ["a body that is not JSON", "{", {}, PATH, 400, "invalid_argument"],
+    ["an unknown field", { servise: "a" }, {}, PATH, 400, "invalid_argument"],
     ["a value of another type", { serviceId: "one" }, {}, PATH, 400, "invalid_argument"],
     ["a body of another type", "a=1", { "content-type": "text/plain" }, PATH, 415, "invalid_argument"],
     ["a compressed body", "{}", { "content-encoding": "gzip" }, PATH, 501, "unimplemented"],
     ["a body that is too long", { request: "x".repeat(100_001) }, {}, PATH, 413, "resource_exhausted"],
     ["an unknown method", {}, {}, "/sluice.v1.RateLimiter/Nothing", 501, "unimplemented"],
-    ["a path that is no URL", {}, {}, "/%zz", 501, "unimplemented"],
+    ["a path that is not a valid URL", {}, {}, "/%zz", 501, "unimplemented"],
     ["a batch whose requests are not a list", { requests: 5 }, {}, `${PATH}s`, 400, "invalid_argument"],
     ["a wrong time to wait", asked(1, "a"), { "connect-timeout-ms": "soon" }, PATH, 400, "invalid_argument"],
-  ])("answers %s", async (_what, body, headers, path, code, name) => {
+  ])("rejects %s", async (_what, body, headers, path, code, name) => {
     expect(await post(body, headers as Record<string, string>, path)).toMatchObject({
       status: code,
       body: { code: name, message: expect.any(String) },
     })
   })
 
-  it("takes a batch without a body for an empty one, and refuses a body without a type", async () => {
+  it("treats a batch without a body as empty, and refuses a body without a type", async () => {
     const send = async (init: RequestInit) => {
       const response = await fetch(`${started.http}${PATH}s`, { method: "POST", ...init })
       return [response.status, await response.json()]
@@ -314,8 +311,8 @@ describe("the door of HTTP", () => {
 
   it.each([
     ["requests that are numbers", [0x08, 0x01]],
-    ["a request that goes beyond its end", [0x0a, 0x7f, 0x08]],
-  ])("answers a binary batch with %s", async (_what, bytes) => {
+    ["a request that extends past its end", [0x0a, 0x7f, 0x08]],
+  ])("rejects a binary batch with %s", async (_what, bytes) => {
     const response = await fetch(`${started.http}${PATH}s`, {
       method: "POST",
       headers: { "content-type": "application/proto" },
@@ -324,7 +321,7 @@ describe("the door of HTTP", () => {
     expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_argument" }])
   })
 
-  it("answers a chunked body as soon as it is too long, and reads the rest of it", async () => {
+  it("answers a chunked body as soon as it is too long, and reads the rest", async () => {
     const { hostname, port } = new URL(started.http)
     const socket = connectTcp(Number(port), hostname)
     let answered = ""
@@ -343,7 +340,7 @@ describe("the door of HTTP", () => {
     expect(answered.match(/HTTP\/1\.1/g)).toHaveLength(1)
   })
 
-  it("forgets a call whose caller goes in the middle of its body", async () => {
+  it("discards a call whose caller hangs up in the middle of its body", async () => {
     const { hostname, port } = new URL(started.http)
     for (let gone = 0; gone < 6; gone++) {
       const socket = connectTcp(Number(port), hostname)
@@ -356,7 +353,7 @@ describe("the door of HTTP", () => {
     expect(await post(asked(9, "after"))).toMatchObject({ status: 200 })
   })
 
-  it("says what it would have read", async () => {
+  it("lists the supported types when it refuses a body", async () => {
     const message = async (body: unknown, headers: Record<string, string>) =>
       (await post(body as object, headers, PATH)).body.message
     const types = "application/json or application/proto"
@@ -400,7 +397,7 @@ describe("the door of HTTP", () => {
     })
   })
 
-  it("tells what is false and what is 0", async () => {
+  it("includes fields that are false or 0 in its answer", async () => {
     await post(asked(2, "told"))
     expect((await post(asked(2, "told", { peek: true }))).body).toMatchObject({
       shouldForward: false,
@@ -408,7 +405,7 @@ describe("the door of HTTP", () => {
     })
   })
 
-  it("waits as long as the caller says, and no call stays in line", async () => {
+  it("waits until the caller's timeout, and then removes the call from the queue", async () => {
     await post(asked(3, "late"))
     const late = () => post(asked(3, "late"), { "connect-timeout-ms": "50" })
     // If a late call were still in line, the next one would find no room and be refused.
@@ -417,7 +414,7 @@ describe("the door of HTTP", () => {
     }
   })
 
-  it("lets a caller out of the line that hangs up", async () => {
+  it("removes a call from the queue when its caller hangs up", async () => {
     await post(asked(3, "gone"))
     await expect(
       fetch(started.http + PATH, {
@@ -430,7 +427,7 @@ describe("the door of HTTP", () => {
     await until(async () => (await post(asked(3, "gone"), { "connect-timeout-ms": "1000" })).status === 504)
   })
 
-  it("refuses more held calls than there is room for", async () => {
+  it("refuses held calls beyond its limit", async () => {
     await post(asked(2, "many"))
     const held = [1, 2, 3].map(() => post(asked(2, "many"), { "connect-timeout-ms": "5000" }))
     const statuses = (await Promise.all(held)).map(({ status }) => status)
@@ -438,7 +435,7 @@ describe("the door of HTTP", () => {
     expect((await post(asked(1, "many"))).status).toBe(200)
   })
 
-  it("counts as in flight what the store still works for, though its caller waits no more", async () => {
+  it("counts a call as in flight while the store works, even after its caller timed out", async () => {
     const memory = memoryStore()
     let isOpen = (): void => undefined
     const opened = new Promise<void>((resolve) => {
@@ -471,7 +468,7 @@ describe("the door of HTTP", () => {
     await memory.close()
   })
 
-  it("may be asked by one caller about many requests that are held", async () => {
+  it("accepts a batch of many held requests from one caller", async () => {
     const warnings: string[] = []
     const listen = ({ name }: Error) => void warnings.push(name)
     process.on("warning", listen)
@@ -495,7 +492,7 @@ describe("the door of HTTP", () => {
     expect(warnings.filter((name) => name === "MaxListenersExceededWarning")).toEqual([])
   })
 
-  it("ends a request of which only the beginning comes", async () => {
+  it("ends a request that never arrives completely", async () => {
     const port = Number(new URL(started.http).port)
     const socket = connectTcp(port, "127.0.0.1")
     socket.write(
@@ -516,7 +513,7 @@ describe("the door of HTTP", () => {
     ["JSON", false],
     ["messages in their binary form", true],
   ])(
-    "is what Connect calls unary, so that its clients can call it with %s",
+    "supports Connect's unary protocol, so that its clients can call with %s",
     async (form, useBinaryFormat) => {
       const transport = createConnectTransport({ baseUrl: started.http, httpVersion: "1.1", useBinaryFormat })
       const client = createClient(RateLimiter, transport)
@@ -534,7 +531,7 @@ describe("the door of HTTP", () => {
 })
 
 describe("a fault of the service itself", () => {
-  it("is told to whoever runs it, and not to the caller", async () => {
+  it("is reported to the operator, not to the caller", async () => {
     const fault = new Error("a secret of the house")
     const started = await startService(WAITING, {
       onUnknownService() {

@@ -9,8 +9,8 @@ rules:
 `
 const ADA = [{ user_id: "ada" }]
 
-describe("what a client is answered", () => {
-  it("has the headers of the rule that binds, and when refused Retry-After and the problem as its body", async () => {
+describe("the answer to a client", () => {
+  it("has the headers of the strictest rule, and when refused Retry-After and a problem body", async () => {
     const { envoy } = await startEnvoy(`
 service_id: shop
 rules:
@@ -44,7 +44,7 @@ rules:
     expect(refused.metadata).toEqual({ policy: "per-user" })
   })
 
-  it("tells of the longest wait where several descriptors are refused", async () => {
+  it("contains the longest wait if several descriptors are refused", async () => {
     const { envoy } = await startEnvoy(`
 service_id: shop
 rules:
@@ -72,24 +72,24 @@ describe("the limit of a status", () => {
     ["30 days", "MONTH"],
     ["365 days", "YEAR"],
     ["2 minutes", "UNKNOWN"],
-  ])("of a window of %s is per %s", async (window, unit) => {
+  ])("for a window of %s is per %s", async (window, unit) => {
     const { envoy } = await startEnvoy(rule(`limit: 7, window: ${window}`))
     expect((await envoy.ask("shop", ADA)).statuses[0]).toMatch(new RegExp(`^OK r 7/${unit} 6 left \\d+ s$`))
   })
 
-  it("and what is left of it are bounded by what the protocol can say", async () => {
+  it("is capped at the maximum of the protocol, and so are the remaining units", async () => {
     const { envoy } = await startEnvoy(rule("limit: 6000000000, window: 1 hour"))
     expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 4294967295/HOUR 4294967295 left 3600 s"])
   })
 
-  it("has a time that is rounded up, as Envoy drops what is less than a second", async () => {
+  it("has a reset time rounded up to seconds, because Envoy drops fractions", async () => {
     const { envoy } = await startEnvoy(rule("limit: 1, window: 1500 ms"))
     expect((await envoy.ask("shop", ADA)).statuses).toEqual(["OK r 1/UNKNOWN 0 left 2 s"])
   })
 })
 
-describe("what the protocol has no word for is told as metadata", () => {
-  it("of rules on trial, which refuse nobody", async () => {
+describe("metadata contains what the protocol has no field for:", () => {
+  it("shadow rules that would have refused", async () => {
     const { envoy } = await startEnvoy(rule("limit: 1, window: 1 hour, shadow: true"))
     expect(await envoy.ask("shop", ADA)).toMatchObject({ overall: "OK", statuses: ["OK"], metadata: {} })
     expect(await envoy.ask("shop", ADA)).toMatchObject({
@@ -100,7 +100,7 @@ describe("what the protocol has no word for is told as metadata", () => {
     })
   })
 
-  it("of who is admitted above the limit", async () => {
+  it("requests admitted above the limit", async () => {
     const { envoy } = await startEnvoy(
       rule("limit: 2, window: 1 hour, throttle: { kind: soft, percent: 50 }"),
     )
@@ -112,7 +112,7 @@ describe("what the protocol has no word for is told as metadata", () => {
     expect(await envoy.ask("shop", ADA)).toMatchObject({ overall: "OVER_LIMIT", metadata: { policy: "r" } })
   })
 
-  it("of requests that are to be held, which Envoy does not do", async () => {
+  it("the delay of requests to hold, which Envoy ignores", async () => {
     const { envoy } = await startEnvoy(`
 service_id: shop
 rules: [{ name: r, field: user_id, algorithm: leaky-bucket, throttle: hard, limit: 60, window: 1 minute, burst: 10 }]
@@ -122,8 +122,8 @@ rules: [{ name: r, field: user_id, algorithm: leaky-bucket, throttle: hard, limi
   })
 })
 
-describe("who listens to decisions", () => {
-  it("is told one for each descriptor, and one for the rules without a field where those are asked apart", async () => {
+describe("a listener to decisions", () => {
+  it("receives one per descriptor, and one for the rules without a field if they are checked separately", async () => {
     const told: string[] = []
     const { envoy } = await startEnvoy(
       `${rule("limit: 9, window: 1 hour")}---
@@ -159,7 +159,7 @@ describe("a domain without rules", () => {
     expect(unknown).toBe(1)
   })
 
-  it("is refused where those are", async () => {
+  it("is refused if unknown services are refused", async () => {
     const { envoy } = await startEnvoy(TWO_SERVICES, { unknownServices: "refuse" })
     const refused = await envoy.ask("other", [...ADA, ...ADA])
     expect(refused).toMatchObject({

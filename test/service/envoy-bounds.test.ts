@@ -24,11 +24,11 @@ const failure = async (request: object): Promise<string> => {
   return "error" in called ? `${called.error.code} ${called.error.details}` : "answered"
 }
 
-describe("a request that is no good", () => {
+describe("an invalid request", () => {
   it.each([
     ["without a domain", { descriptors: [{ entries: [entry] }] }, "3 domain: is missing"],
     [
-      "with a domain that no service may have",
+      "with a domain that is too long",
       { domain: "x".repeat(257), descriptors: [{ entries: [entry] }] },
       "3 domain: is longer than 256 characters",
     ],
@@ -44,32 +44,32 @@ describe("a request that is no good", () => {
       "3 descriptors[1].entries: has 33; at most 32 are accepted",
     ],
     [
-      "with a key that no rule may name",
+      "with a key that is too long",
       { domain: "1", descriptors: [{ entries: [entry, { key: "k".repeat(257), value: "v" }] }] },
       "3 descriptors[0].entries[1].key: is longer than 256 characters",
     ],
     [
-      "that gives units back",
+      "that refunds units",
       { domain: "1", descriptors: [{ entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }] },
       "12 descriptors[0].is_negative_hits: a descriptor cannot refund units.",
     ],
-  ])("%s is told what is wrong", async (_what, request, told) => {
+  ])("%s is refused with the reason", async (_what, request, told) => {
     expect(await failure(request)).toBe(told)
   })
 
-  it("longer than a message may be is refused before it is read", async () => {
+  it("longer than the maximum message is refused before it is read", async () => {
     const long = { domain: "1", descriptors: [{ entries: [{ key: "user_id", value: "x".repeat(200_000) }] }] }
     expect(await failure(long)).toMatch(/^8 /)
   })
 
-  it("has taken nothing", async () => {
+  it("takes nothing", async () => {
     const wrong = { entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }
     for (let time = 0; time < 10; time++)
       await failure({ domain: "1", descriptors: [{ entries: [entry] }, wrong] })
     expect((await envoy.ask("1", [{ user_id: "ada" }])).statuses[0]).toContain("4 left")
   })
 
-  it("is answered where it is at a bound", async () => {
+  it("does not include a request that is exactly at a bound", async () => {
     const descriptors = many(64, { entries: many(32, { key: "k".repeat(256), value: "v" }) })
     expect(await failure({ domain: "x".repeat(256), descriptors: descriptors.slice(0, 20) })).toBe("answered")
     expect(
@@ -79,7 +79,7 @@ describe("a request that is no good", () => {
   })
 })
 
-describe("what is no message", () => {
+describe("a malformed message", () => {
   /** Resolves with the gRPC status of a frame with this payload. */
   const statusOf = (payload: Buffer): Promise<string | undefined> =>
     new Promise((resolve, reject) => {
@@ -109,16 +109,16 @@ describe("what is no message", () => {
     })
 
   it.each([
-    ["bytes of no field", Buffer.from("ffffffffffffffff", "hex")],
+    ["bytes of an invalid field", Buffer.from("ffffffffffffffff", "hex")],
     ["a length beyond the end", Buffer.from("0a7f31", "hex")],
-    ["text that is no UTF-8 in the domain", Buffer.from("0a02c328", "hex")],
+    ["text in the domain that is not UTF-8", Buffer.from("0a02c328", "hex")],
     ["a descriptor cut off", Buffer.from("0a013112050a030a", "hex")],
     ["nothing at all", Buffer.alloc(0)],
   ])("%s is INVALID_ARGUMENT", async (_what, payload) => {
     expect(await statusOf(payload)).toBe("3")
   })
 
-  it("is read where a value is no UTF-8, which a client may choose, and counted by what can be read of it", async () => {
+  it("is accepted if a client-supplied value is not UTF-8, and counted by its readable part", async () => {
     // The bytes are domain "1" and a descriptor whose user_id is "a" and one more byte.
     for (const byte of ["ff", "fe"]) {
       const payload = Buffer.from(`0a0131120f0a0d0a07757365725f6964120261${byte}`, "hex")
@@ -127,7 +127,7 @@ describe("what is no message", () => {
     expect((await envoy.ask("1", [{ user_id: "a\ufffd" }])).statuses[0]).toContain("2 left")
   })
 
-  it("is read where it has more than is known here", async () => {
+  it("is not assumed for a message with unknown fields", async () => {
     // The bytes are domain "1", a descriptor with user_id "eve" and an unknown field 15, and an unknown request field
     // 14.
     const payload = Buffer.from("0a013112130a0e0a07757365725f69641203657665780a7201ff", "hex")
@@ -135,8 +135,8 @@ describe("what is no message", () => {
   })
 })
 
-describe("the door of HTTP", () => {
-  it("answers the same as JSON", async () => {
+describe("the HTTP endpoint", () => {
+  it("gives the same answers in JSON", async () => {
     const response = await fetch(
       `${started.http}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`,
       {

@@ -86,7 +86,7 @@ describe("the configuration of the guide", () => {
     return "all"
   }
 
-  it("holds each client to the rules beside it", async () => {
+  it("limits each client by the rules shown next to it", async () => {
     const get = { ":method": "GET", ":path": "/" }
     expect(await admitted("192.0.2.1", { ...get, "x-user-id": "ada" })).toBe("5, then per-user")
     expect(await admitted("192.0.2.2", get)).toBe("100, then per-ip")
@@ -98,7 +98,7 @@ describe("the configuration of the guide", () => {
     )
   })
 
-  it("asks the port of gRPC, over HTTP/2, longer than Redis may take", () => {
+  it("calls the gRPC port over HTTP/2, with a timeout longer than that of Redis", () => {
     expect(found(envoyConfig, "timeout")).toBe("0.2s")
     expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain("http2_protocol_options")
     expect(JSON.stringify(found(envoyConfig, "clusters"))).toContain('"port_value":50051')

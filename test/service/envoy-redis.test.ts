@@ -37,7 +37,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-describe("asked by Envoys over a Redis that two instances share", () => {
+describe("called by Envoys over a Redis that two instances share", () => {
   const clients: Redis[] = []
   const instances: Started[] = []
   const envoys: EnvoyAsking[] = []
@@ -70,18 +70,18 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     return answers.filter(({ overall }) => overall === "OK").length
   }
 
-  it("exactly as many are admitted at once as the limit says", async () => {
+  it("concurrent requests are admitted exactly up to the limit", async () => {
     expect(await admitted(60, "shop", [{ user_id: "ada" }])).toBe(7)
     expect(await admitted(60, "2", [{ generic_key: "x" }])).toBe(10)
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(20)
   })
 
-  it("exactly as many too where one descriptor is counted by all and by itself, and refusals take nothing", async () => {
+  it("a descriptor under two rules is admitted exactly up to both limits, and refusals take nothing", async () => {
     expect(await admitted(60, "two", [{ user_id: "ada", plan: "free" }])).toBe(7)
     expect(await admitted(60, "two", [{ user_id: "ada" }])).toBe(13)
   })
 
-  it("never more than the smallest limit of several descriptors, and refusals take nothing", async () => {
+  it("several descriptors are never admitted above their smallest limit, and refusals take nothing", async () => {
     const both = [{ user_id: "ada" }, { remote_address: "192.0.2.1" }]
     expect(await admitted(60, "shop", both)).toBeLessThanOrEqual(7)
     // Some requests may have been refused only because of units that were later given back. Those units are available
@@ -91,7 +91,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     expect(await admitted(60, "shop", [{ remote_address: "192.0.2.1" }])).toBe(13)
   })
 
-  it("a client that is refused costs Redis nothing, where it is all in one descriptor", async () => {
+  it("a refused client costs no Redis command if it sends a single descriptor", async () => {
     const asked = [{ user_id: "ada", remote_address: "192.0.2.1" }]
     expect(await admitted(20, "shop", asked)).toBe(7)
     for (const envoy of envoys) await envoy.ask("shop", asked)
@@ -100,7 +100,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     expect(callsBetween(before, await callsOf(server))).toEqual({})
   })
 
-  it("who has gone gets its units back", async () => {
+  it("a caller that has gone gets its units back", async () => {
     const [envoy] = envoys
     server.freeze()
     const late = await envoy?.call(
@@ -117,7 +117,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
     )
   })
 
-  it("who is held by a rule that queues, and hangs up, gets back what its other descriptors took", async () => {
+  it("a held caller that hangs up gets back the units of its other descriptors", async () => {
     const [envoy] = envoys
     expect((await envoy?.ask("held", [{ user_id: "ada" }]))?.overall).toBe("OK")
     const held = { entries: [{ key: "user_id", value: "ada" }] }
@@ -138,7 +138,7 @@ describe("asked by Envoys over a Redis that two instances share", () => {
 })
 
 describe("without its Redis", () => {
-  it("decides by itself, says so, and claims no quota", async () => {
+  it("decides locally, reports degraded decisions, and sends no quota", async () => {
     const gone = await startRedis()
     const client = new Redis(gone.port, gone.host)
     client.on("error", () => {})

@@ -10,7 +10,7 @@ const overalls = async (envoy: EnvoyAsking, times: number, ...asked: Parameters<
   return answers.join(" ")
 }
 
-describe("the contract's two items, asked by Envoy", () => {
+describe("the contract's two items, over Envoy's protocol", () => {
   it("are counted together with ShouldForwardRequest", async () => {
     const { envoy, started } = await startEnvoy(TWO_SERVICES)
     const gateway = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
@@ -53,7 +53,7 @@ rules:
 `
 
 describe("descriptors", () => {
-  it("are decided each by itself, and answered in order", async () => {
+  it("are decided independently, and answered in order", async () => {
     const { envoy } = await startEnvoy(SHOP)
     const asked = [{ user_id: "ada" }, { unknown: "x" }, { remote_address: "192.0.2.1" }]
     expect((await envoy.ask("shop", asked)).statuses).toEqual([
@@ -74,7 +74,7 @@ describe("descriptors", () => {
     ])
   })
 
-  it("meet a rule only when all of its fields are in them", async () => {
+  it("match a rule only if they contain all of its fields", async () => {
     const { envoy } = await startEnvoy(SHOP)
     const order = { tenant: "t1", method: "POST", path: "/orders/7" }
     expect((await envoy.ask("shop", [order])).statuses).toEqual(["OK writes 1/HOUR 0 left 3601 s"])
@@ -87,7 +87,7 @@ describe("descriptors", () => {
     expect(await overalls(envoy, 1, "shop", [order])).toBe("OVER_LIMIT")
   })
 
-  it("name fields by their keys: generic_key, header:x-api-key and any other", async () => {
+  it("name fields by their keys, such as generic_key, header:x-api-key or any other", async () => {
     const { envoy } = await startEnvoy(SHOP)
     expect(await overalls(envoy, 2, "shop", [{ generic_key: "browse" }])).toBe("OK OK")
     expect(await overalls(envoy, 2, "shop", [{ generic_key: "checkout" }])).toBe("OK OVER_LIMIT")
@@ -98,7 +98,7 @@ describe("descriptors", () => {
     ).toBe("OK OK OK OK OK")
   })
 
-  it("count by the first of entries with the same key", async () => {
+  it("use the first of several entries with the same key", async () => {
     const { envoy } = await startEnvoy(SHOP)
     const twice = (first: string, second: string) => ({
       entries: [
@@ -111,12 +111,12 @@ describe("descriptors", () => {
     expect(await overalls(envoy, 1, "shop", [{ user_id: "bob" }])).toBe("OK")
   })
 
-  it("with an empty value lack the field, which no client may use to get by", async () => {
+  it("with an empty value lack the field, which does not let a client bypass a rule", async () => {
     const { envoy } = await startEnvoy(SHOP)
     expect(await overalls(envoy, 4, "shop", [{ user_id: "" }])).toBe("OK OK OK OVER_LIMIT")
   })
 
-  it("with the longest value are counted by it", async () => {
+  it("with the longest possible value are counted by the whole value", async () => {
     const { envoy } = await startEnvoy(SHOP)
     const long = "x".repeat(1_000_000)
     expect(await overalls(envoy, 4, "shop", [{ user_id: `${long}1` }])).toBe("OK OK OK OVER_LIMIT")
@@ -125,7 +125,7 @@ describe("descriptors", () => {
 })
 
 describe("a request that is refused", () => {
-  it("takes nothing: what the other descriptors took is given back", async () => {
+  it("takes nothing, because the units of its other descriptors are refunded", async () => {
     const { envoy, clock } = await startEnvoy(SHOP)
     const both = [{ user_id: "ada" }, { remote_address: "192.0.2.1" }]
     expect(await overalls(envoy, 20, "shop", both)).toBe(`OK OK${" OVER_LIMIT".repeat(18)}`)
@@ -136,7 +136,7 @@ describe("a request that is refused", () => {
     expect(await overalls(envoy, 1, "shop", [{ remote_address: "192.0.2.1" }])).toBe("OK")
   })
 
-  it("takes nothing of the rules without a field either, and those refuse for all descriptors", async () => {
+  it("takes nothing from rules without a field either, whose refusal applies to all descriptors", async () => {
     const { envoy } = await startEnvoy(`
 service_id: whole
 rules:
@@ -164,7 +164,7 @@ rules:
 })
 
 describe("rules without a field", () => {
-  it("count a request once, and match on what any of its descriptors says", async () => {
+  it("count a request once, and match on the entries of any of its descriptors", async () => {
     const { envoy } = await startEnvoy(`
 service_id: whole
 rules:
@@ -176,7 +176,7 @@ rules:
     expect(await overalls(envoy, 3, "whole", [{ plan: "paid" }])).toBe("OK OK OVER_LIMIT")
   })
 
-  it("count it once whatever the keys are called", async () => {
+  it("count a request once for any names of its keys", async () => {
     const { envoy } = await startEnvoy(
       "{ service_id: whole, rules: [{ name: all, rate: { requests_per_unit: 3, unit: day } }] }",
     )
@@ -184,7 +184,7 @@ rules:
     expect(await overalls(envoy, 2, "whole", [{ service: "a" }])).toBe("OK OVER_LIMIT")
   })
 
-  it("take the request's hits, whatever its descriptors take", async () => {
+  it("take the request's hits, even if its descriptors have their own", async () => {
     const { envoy } = await startEnvoy(`
 service_id: whole
 rules:
@@ -198,7 +198,7 @@ rules:
     ])
   })
 
-  it("are decided together with those of the only descriptor", async () => {
+  it("are decided together with the rules of a single descriptor", async () => {
     const { envoy } = await startEnvoy(`
 service_id: whole
 rules:

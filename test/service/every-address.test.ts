@@ -21,7 +21,7 @@ function setLookup(to: unknown): void {
   syncBuiltinESMExports()
 }
 
-it("the port of HTTP is on every address of its host, bounded together, and answers what came by any before it ends", async () => {
+it("the HTTP port listens on every address, with one limit, and answers all calls before it closes", async () => {
   let refused = 0
   const answers: (() => void)[] = []
   const call = {
@@ -70,7 +70,7 @@ it("the port of HTTP is on every address of its host, bounded together, and answ
   for (const socket of more) socket.destroy()
 })
 
-it("a port that another program has on one of the addresses is not taken on the others", async () => {
+it("a port that another program uses on one address is not opened on the others", async () => {
   const [free, taken] = ADDRESSES as [string, string]
   const port = await freePort()
   const other = createServer().listen(port, taken)

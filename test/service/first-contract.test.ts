@@ -6,7 +6,7 @@ import { openStranger } from "./stranger.ts"
 
 const FIRST = fileURLToPath(new URL("../fixtures/first-contract.proto", import.meta.url))
 
-it("a client that was made of the first contract registers a rule, and is answered by it", async () => {
+it("a client generated from the first contract can register a rule and get decisions", async () => {
   const started = await startService(rulesInMemory())
   const client = openStranger(started.grpc, FIRST, "sluice.v1.RateLimiter")
   onTestFinished(async () => {

@@ -58,7 +58,7 @@ function stranger(address: string): Stranger {
 const isForwarded = (called: Called): boolean => "value" in called && called.value.should_forward === true
 
 describe("three instances on one Redis", { timeout: 300_000 }, () => {
-  it("admit exactly the limit between them, also when one is killed in the middle", async () => {
+  it("admit exactly the limit together, even if one is killed in the middle", async () => {
     const instances = await Promise.all([start("killed:"), start("killed:"), start("killed:")])
     const clients = instances.map(({ grpc }) => stranger(grpc))
     let answered = 0
@@ -82,7 +82,7 @@ describe("three instances on one Redis", { timeout: 300_000 }, () => {
     expect(await unitsIn(server, "killed:")).toBe(LIMIT)
   })
 
-  it("are restarted one after another without a decision that fails", async () => {
+  it("can be restarted one after another without a failed decision", async () => {
     const ports = [await freePort(), await freePort(), await freePort()]
     const startOn = (port: number): Promise<Program> =>
       start("rolled:", ["--grpc", `127.0.0.1:${port}`, "--drain-pause", "1s"])

@@ -63,7 +63,7 @@ describe("the gateway of the examples", () => {
     expect(forwarded).toEqual(["GET /items?page=2"])
   })
 
-  it("answers whoever is over the limit with all that it needs, and forwards nothing of it", async () => {
+  it("answers a client over the limit with a complete refusal, and forwards nothing", async () => {
     const address = await open("closed")
     for (let asked = 0; asked < 5; asked++) expect((await ask(address, "bob")).status).toBe(200)
     const refused = await ask(address, "bob")
@@ -77,11 +77,11 @@ describe("the gateway of the examples", () => {
   it.each([
     ["a form", "POST", "application/x-www-form-urlencoded", "a=1&b=2"],
     ["JSON, byte by byte", "PUT", "application/json", '{ "amount" : 1.0, "__proto__": {} }'],
-    ["what only says that it is JSON", "POST", "application/json", "{"],
-    ["nothing, said to be JSON", "DELETE", "application/json", ""],
-    ["of no type", "PATCH", "", "text"],
+    ["a body that is JSON only by its type", "POST", "application/json", "{"],
+    ["an empty body with the JSON type", "DELETE", "application/json", ""],
+    ["a body without a type", "PATCH", "", "text"],
     ["more than a mebibyte", "POST", "application/octet-stream", "x".repeat(1_100_000)],
-  ])("forwards a body as it comes: %s", async (_what, method, type, body) => {
+  ])("forwards a body unchanged: %s", async (_what, method, type, body) => {
     const echo = createServer((request, response) => {
       response
         .setHeader("x-method", request.method ?? "")
@@ -111,7 +111,7 @@ describe("the gateway of the examples", () => {
     echo.close()
   })
 
-  it("answers 502 where the upstream is gone, and says nothing of where that is", async () => {
+  it("answers 502 when the upstream is gone, without revealing its address", async () => {
     const gateway = createGateway({
       upstream: "http://127.0.0.1:1",
       serviceId: 9,
@@ -123,7 +123,7 @@ describe("the gateway of the examples", () => {
     expect([response.status, await response.text()]).toEqual([502, "Please try again later.\n"])
   })
 
-  it("holds what is to be held, and nothing else meanwhile", async () => {
+  it("holds a delayed request without holding others", async () => {
     const shaped = await startService(
       "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 3 seconds }\n",
     )
@@ -138,7 +138,7 @@ describe("the gateway of the examples", () => {
     await shaped.stop()
   })
 
-  it("is not taken for gone where one request is held, and others are answered", async () => {
+  it("is not considered gone while one request is held and others are answered", async () => {
     const held = await startService(
       "service_id: 1\nrules: { name: slow, field: user_id, limit: 1, window: 1 day, throttle: { kind: queue, max_wait_ms: 86400000 } }\n",
     )
@@ -156,7 +156,7 @@ describe("the gateway of the examples", () => {
     await held.stop()
   })
 
-  it("decides alone while the service hangs or is gone, and asks it again when it is back", async () => {
+  it("decides alone while the service hangs or is gone, and uses it again afterwards", async () => {
     const [host, port] = started.grpc.split(":") as [string, string]
     const proxy = await startProxy({ host, port: Number(port) })
     const said: string[] = []
@@ -192,18 +192,18 @@ describe("the gateway of the examples", () => {
     })
     afterAll(() => gone.close())
 
-    it("forwards everything, where that was chosen", async () => {
+    it("forwards everything if set to open", async () => {
       const address = await open("open", gone)
       for (let asked = 0; asked < 7; asked++) expect((await ask(address, "eve")).status).toBe(200)
     })
 
-    it("forwards nothing, where that was chosen", async () => {
+    it("forwards nothing if set to closed", async () => {
       const refused = await ask(await open("closed", gone), "eve")
       expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"])
       expect(forwarded).toEqual([])
     })
 
-    it("goes by a limiter of its own, where that was chosen", async () => {
+    it("uses its own limiter if set to local", async () => {
       const clock = manualClock()
       const limiter = createLimiter<FastifyRequest>({ limit: 2, window: "1 minute", field: "service", clock })
       const address = await open(limiter, gone)

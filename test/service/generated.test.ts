@@ -20,7 +20,7 @@ function filesIn(root: string): Record<string, string> {
   )
 }
 
-it("what is made from the proto files is what they would make now", () => {
+it("the generated code matches the proto files", () => {
   for (const name of ["proto", "buf.yaml", "buf.gen.yaml"]) {
     cpSync(join(SERVICE, name), join(folder, name), { recursive: true })
   }

@@ -42,7 +42,7 @@ async function post(started: Started, body: unknown, path = PATH): Promise<{ sta
   return { status: response.status, body: (await response.json()) as Body }
 }
 
-describe("what is known of a request", () => {
+describe("the request object of a call", () => {
   let started: Started
   beforeAll(async () => {
     started = await startService(RULES)
@@ -82,13 +82,16 @@ describe("what is known of a request", () => {
       { method: "HEAD", route: "/a" },
       { method: "POST", route: "/a" },
     ],
-  ])("of service %s: %j and %j are one client, and %j is another", async (service, one, same, other) => {
-    expect([await take(service, one), await take(service, same), await take(service, other)]).toEqual([
-      true,
-      false,
-      true,
-    ])
-  })
+  ])(
+    "for service %s identifies one client by %j and %j, and another by %j",
+    async (service, one, same, other) => {
+      expect([await take(service, one), await take(service, same), await take(service, other)]).toEqual([
+        true,
+        false,
+        true,
+      ])
+    },
+  )
 
   it.each([
     ["dotted", { user: 7 }],
@@ -105,22 +108,25 @@ describe("what is known of a request", () => {
     ["cookie", { cookies: 7 }],
     ["query", { url: 7 }],
     ["route", { method: 7, route: [] }],
-  ])("of service %s: %j lacks the field", async (service, known) => {
+  ])("for service %s lacks the field in %j", async (service, known) => {
     expect(await policyOf(service, known)).toBe("")
   })
 
-  it("says which requests a rule matches", async () => {
+  it("determines which rules match", async () => {
     expect(await policyOf("matched", { method: "POST", url: "/orders/7?full=1" })).toBe("r")
     expect(await policyOf("matched", { method: "GET", url: "/orders/7" })).toBe("")
     expect(await policyOf("matched", { method: "POST", url: "/" })).toBe("")
   })
 
-  it.each(['"text"', "[1]", "null", "7", "", "{", '{"a":'])("is no JSON object: %s", async (request) => {
-    expect(await post(started, { service: "dotted", request })).toMatchObject({
-      status: 400,
-      body: { message: "request: is not the text of a JSON object" },
-    })
-  })
+  it.each(['"text"', "[1]", "null", "7", "", "{", '{"a":'])(
+    "is refused if not a JSON object: %s",
+    async (request) => {
+      expect(await post(started, { service: "dotted", request })).toMatchObject({
+        status: 400,
+        body: { message: "request: is not the text of a JSON object" },
+      })
+    },
+  )
 
   it("has at most 64 KiB, as UTF-8", async () => {
     const sized = (bytes: number): string =>
@@ -133,14 +139,14 @@ describe("what is known of a request", () => {
     })
   })
 
-  it("may lack what a rule insists on, and then its client is told 400", async () => {
+  it("may lack a required field, which makes the status 400", async () => {
     const { body } = await post(started, { service: "insists", request: "{}" })
     expect(body).toMatchObject({ shouldForward: false, statusCode: 400, policy: "r" })
     expect(body.body).toContain('\\"user\\"')
     expect(body).not.toHaveProperty("retryAfterMs")
   })
 
-  it("is answered with delays, rules on trial, and what is over the limit", async () => {
+  it("gets an answer with delays, shadow rules and requests above the limit", async () => {
     const ask = async (service: string, more: object = {}) =>
       (await post(started, { service, request: '{"user":1}', ...more })).body
     expect(await ask("shapes")).toMatchObject({ shouldForward: true, delayMs: "0", shadowed: [] })
@@ -151,7 +157,7 @@ describe("what is known of a request", () => {
     expect(await ask("soft", { cost: 0 })).toMatchObject({ shouldForward: true })
   })
 
-  it("costs a number that can be counted", async () => {
+  it("has a cost of at most the largest exact number", async () => {
     const cost = "9007199254740992"
     expect(await post(started, { service: "soft", request: "{}", cost })).toMatchObject({
       status: 400,
@@ -159,7 +165,7 @@ describe("what is known of a request", () => {
     })
   })
 
-  it("is nothing where a body is null", async () => {
+  it("is missing if the body is null", async () => {
     expect(await post(started, null)).toMatchObject({
       status: 400,
       body: { message: "service_id: is missing; give service_id or service" },
@@ -167,8 +173,8 @@ describe("what is known of a request", () => {
   })
 })
 
-describe("a service that nobody has registered", () => {
-  it("is refused with 403, where that was chosen", async () => {
+describe("an unregistered service", () => {
+  it("is refused with 403 if unknown services are refused", async () => {
     const started = await startService(RULES, { unknownServices: "refuse" })
     const { body } = await post(started, { serviceId: 9, request: "" })
     expect(body).toMatchObject({
@@ -180,7 +186,7 @@ describe("a service that nobody has registered", () => {
     await started.stop()
   })
 
-  it("that is a fault in one of many requests is a fault of all", async () => {
+  it("that fails one request of a batch fails the whole batch", async () => {
     const fault = new Error("of the house")
     const started = await startService(RULES, {
       onUnknownService() {
@@ -194,10 +200,10 @@ describe("a service that nobody has registered", () => {
   })
 })
 
-describe("the server of operations", () => {
+describe("the operations server", () => {
   const ready = { status: "ready", rules: "loaded", store: { kind: "memory", status: "reachable" } } as const
 
-  it("answers GET and HEAD of what there is, and fails alone", async () => {
+  it("answers GET and HEAD for its paths, and keeps serving after a failure", async () => {
     let status: "ready" | "draining" = "ready"
     const server = createOperationsServer(() => Promise.resolve({ ...ready, status }), {
       read: () => Promise.reject(new Error("a secret")),

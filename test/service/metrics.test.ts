@@ -13,7 +13,7 @@ afterEach(() => {
   diag.disable()
 })
 
-it("metrics are read as text, and sent nowhere where nobody said to", async () => {
+it("metrics are served as text, and not sent unless configured", async () => {
   const metrics = createMetrics({ OTEL_EXPORTER_OTLP_ENDPOINT: "" })
   const limiter = createLimiter<AskedRequest>({ limit: 1, window: "1 day", field: "service" })
   metrics.onLimiter(limiter, "orders")
@@ -41,7 +41,7 @@ it("metrics are read as text, and sent nowhere where nobody said to", async () =
   await metrics.close()
 })
 
-it("durations of calls are read as OpenTelemetry's conventions name them", async () => {
+it("durations of calls follow the naming conventions of OpenTelemetry", async () => {
   const metrics = createMetrics({})
   const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"
   metrics.onAnswered("grpc", path, 0, 0.1)
@@ -82,7 +82,7 @@ it("durations of calls are read as OpenTelemetry's conventions name them", async
   await metrics.close()
 })
 
-it("the shortest and the longest call of a method are kept, and a code without a name is a number", async () => {
+it("the shortest and longest call of a method are kept, and an unnamed code is a number", async () => {
   const durations = new CallDurations()
   for (const ms of [20, 30, 10]) durations.record("grpc", "/a.B/C", 99, ms)
   const { resourceMetrics } = await durations.collect()
@@ -91,7 +91,7 @@ it("the shortest and the longest call of a method are kept, and a code without a
   ])
 })
 
-it("metrics are sent where a variable of OpenTelemetry says", async () => {
+it("metrics are sent to the endpoint of the OpenTelemetry variable", async () => {
   const received: (string | undefined)[] = []
   let body = ""
   const collector = createServer((request, response) => {
@@ -123,7 +123,7 @@ function keptLog() {
   return { lines, log: { warn: (message: string) => void lines.push(message) } }
 }
 
-it("a collector that takes no metrics, and a variable that is wrong, are told in the log", async () => {
+it("a collector that refuses metrics and an invalid variable are logged", async () => {
   const collector = createServer((request, response) => {
     request.resume()
     response.writeHead(401).end("{}")
@@ -145,7 +145,7 @@ it("a collector that takes no metrics, and a variable that is wrong, are told in
   collector.close()
 })
 
-it("a collector that does not answer keeps nobody for long from ending, and the log says what is lost", async () => {
+it("an unresponsive collector delays shutdown only briefly, and the loss is logged", async () => {
   const collector = createServer(() => undefined)
   await new Promise<void>((resolve) => {
     collector.listen(0, "127.0.0.1", resolve)

@@ -9,7 +9,7 @@ function guardsOf(source: RuleSource) {
   return { book, guards: new ServiceGuards(book, {}, () => {}) }
 }
 
-it("a service whose rules could not be loaded yet is asked about in vain, and not forwarded", async () => {
+it("a request for a service whose rules are not loaded yet fails and is not forwarded", async () => {
   const { book, guards } = guardsOf({
     load: async () => {
       throw new RuleSourceError("the table is gone")
@@ -20,14 +20,14 @@ it("a service whose rules could not be loaded yet is asked about in vain, and no
   book.close()
 })
 
-it("a book that is closed is a fault", async () => {
+it("a closed rule book is reported as a fault", async () => {
   const { book, guards } = guardsOf({ load: async () => ({ rules: [], problems: [] }) })
   book.close()
   await expect(guards.of("orders")).rejects.toMatchObject({ code: "SLUICE_CLOSED" })
   await guards.close()
 })
 
-it("a guard is made once, however many ask first, and ends with its rules", async () => {
+it("a guard is created once for concurrent first requests, and ends with its rules", async () => {
   let limits: readonly number[] = [5]
   const rulesNow = () => limits.map((limit) => ({ name: "all", field: "service", limit, window: "1 day" }))
   const made: string[] = []

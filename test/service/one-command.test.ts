@@ -40,7 +40,7 @@ async function shell(line = ""): Promise<Readonly<Record<string, unknown>>> {
 }
 
 describe("the service that one command starts", () => {
-  it("prints two lines that work as they are: the contract's two services", async () => {
+  it("prints two working lines, one for each service of the contract", async () => {
     const code = await run([], async ([perUser, daily, ...others]) => {
       expect(others).toEqual([])
       expect(await shell(perUser)).toMatchObject({ shouldForward: true, remaining: "4" })
@@ -55,7 +55,7 @@ describe("the service that one command starts", () => {
     expect(code).toBe(0)
   })
 
-  it("with a table prints how to register a rule, and how to ask", async () => {
+  it("prints how to register a rule and request a decision when it uses a table", async () => {
     const server = await startDynamoDB()
     const args = ["--table", "rules", "--endpoint", server.endpoint, "--create-table"]
     await run(args, async ([register, ask, ...others]) => {

@@ -7,8 +7,8 @@ import { bytesOf, FORWARD, WAYS } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
 import { startService, WAITING } from "./started.ts"
 
-describe.each(WAYS)("who calls, as it is read by $way", ({ headers, plainCalls }) => {
-  it("is known by its token, and by its address in the audit", async () => {
+describe.each(WAYS)("a caller whose calls are read by $way", ({ headers, plainCalls }) => {
+  it("is identified by its token, and by its address in the audit log", async () => {
     const peers: string[] = []
     const started = await startService(rulesInMemory(), {
       plainCalls,
@@ -37,7 +37,7 @@ describe.each(WAYS)("who calls, as it is read by $way", ({ headers, plainCalls }
     expect(started.faults).toEqual([])
   })
 
-  it("may learn of words of its own that no header field can hold", async () => {
+  it("can receive its own text that no header field can hold", async () => {
     const started = await startService(rulesInMemory(), { plainCalls })
     const session = openRaw(started.grpc)
     const message = create(RegisterServiceRequestSchema, {
@@ -55,7 +55,7 @@ describe.each(WAYS)("who calls, as it is read by $way", ({ headers, plainCalls }
     await started.stop()
   })
 
-  it("learns of a fault of the service no more than that it is one", async () => {
+  it("receives no details about a fault of the service", async () => {
     const fault = new Error("a secret of the house")
     const started = await startService(WAITING, {
       plainCalls,

@@ -160,7 +160,7 @@ it("a client of grpc-js gets the same answer to too many calls", async () => {
   expect(rounded(seenOff)).toEqual(rounded(seen))
 })
 
-it("nothing but grpc-js reads calls when plain calls are off", () => {
+it("all calls are read by grpc-js when plain calls are off", () => {
   expect([...on.readers.keys()]).toEqual(["plain"])
   expect([...off.readers.keys()]).toEqual(["grpc-js"])
 })

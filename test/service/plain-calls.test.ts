@@ -60,7 +60,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(told.slice(before).map(([each]) => each)).toEqual([code])
   }
 
-  it("is read by it", async () => {
+  it("gets the answer of that reader", async () => {
     const answer = await ask(question("which"))
     expect(answer).toMatchObject({ status: status.OK, details: undefined })
     expect(answer.headers).toMatchObject({ ":status": 200, "content-type": "application/grpc+proto" })
@@ -71,7 +71,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(decisionOf(answer)).toMatchObject({ shouldForward: true, policy: "units", limit: 1_000_000n })
   })
 
-  it("is answered with the errors of its fields", async () => {
+  it("receives the errors of its fields", async () => {
     const { details, ...answer } = await ask(bytesOf({ request: "{}" }))
     expect(answer).toMatchObject({ status: status.INVALID_ARGUMENT, bytes: Buffer.alloc(0) })
     expect(decodeURIComponent(answer.message as string)).toBe(
@@ -87,9 +87,9 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
   it.each([
     ["byte by byte", 1],
     ["with its prefix in two pieces", 3],
-    ["with its prefix by itself", 5],
+    ["with its prefix separate", 5],
     ["in pieces", 100],
-  ])("may come %s", async (_how, size) => {
+  ])("may arrive %s", async (_how, size) => {
     const stream = begin()
     const answer = answerTo(stream)
     const bytes = framed(questionOf(300))
@@ -100,14 +100,14 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(decisionOf(await answer)).toMatchObject({ shouldForward: true, policy: "units" })
   })
 
-  it("may have as many bytes as are accepted, and not one more", async () => {
+  it("may have the maximum number of bytes, but not one more", async () => {
     expect(await ask(questionOf(MOST_BYTES))).toMatchObject({ status: status.OK })
     const longer = await ask(questionOf(MOST_BYTES + 1))
     expect(longer.status).toBe(status.RESOURCE_EXHAUSTED)
     expect(decodeURIComponent(longer.message as string)).toMatch(/1001.*1000/)
   })
 
-  it("is refused when it says that it is too long, and not when all of that has come", async () => {
+  it("is refused as soon as its prefix announces too many bytes", async () => {
     const stream = begin()
     const answer = answerTo(stream)
     stream.write(framed(Buffer.alloc(0), { length: 2 ** 32 - 1 }))
@@ -119,7 +119,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
   })
 
   it.each([
-    ["no message", Buffer.alloc(0)],
+    ["a body without a message", Buffer.alloc(0)],
     ["a part of its prefix", Buffer.from([0, 0, 0])],
     ["a part of its message", framed(Buffer.from("\x08"), { length: 9 })],
     ["two messages", Buffer.concat([framed(question("two")), framed(question("two"))])],
@@ -128,7 +128,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(decisionOf(await ask(question("two", 1, { peek: true })))).toMatchObject({ remaining: 1_000_000n })
   })
 
-  it("is refused where it has no body at all", async () => {
+  it("is refused if it has no body at all", async () => {
     const stream = session.request(
       { ":method": "POST", ":path": FORWARD, "content-type": "application/grpc", ...headers },
       { endStream: true },
@@ -140,14 +140,14 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(await ask(Buffer.alloc(0))).toMatchObject({ status: status.INVALID_ARGUMENT })
   })
 
-  it("is told of once, with how long it took", async () => {
+  it("is reported once, with its duration", async () => {
     const [ok] = await Promise.all([ask(question("told")), answeredWith(status.OK)])
     expect(ok.status).toBe(status.OK)
     await Promise.all([ask(Buffer.from("nonsense")), answeredWith(status.INVALID_ARGUMENT)])
     for (const [, durationMs] of told) expect(durationMs).toBeGreaterThanOrEqual(0)
   })
 
-  it("ends at its deadline, and whoever was in line is not any more", async () => {
+  it("ends at its deadline, and leaves the queue", async () => {
     const user = `late-${way}`
     await ask(question(user, 3))
     for (let turn = 0; turn < 2; turn++) {
@@ -158,7 +158,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     }
   })
 
-  it("leaves nothing behind that waits for a deadline when it has been answered", async () => {
+  it("leaves no deadline timer behind once answered", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
     const before = timers()
     for (let calls = 0; calls < 50; calls++) {
@@ -168,7 +168,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(timers() - before).toBeLessThan(25)
   })
 
-  it("is out of the line when its caller hangs up", async () => {
+  it("leaves the queue when its caller hangs up", async () => {
     const user = `gone-${way}`
     await ask(question(user, 3))
     const stream = begin()
@@ -185,7 +185,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     await until("there is room again", async () => !(await inLine()))
   })
 
-  it("may be about many requests that are held", async () => {
+  it("may contain many requests that are held", async () => {
     const user = `crowd-${way}`
     await ask(question(user, 2))
     const warnings: string[] = []
@@ -201,7 +201,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(warnings.filter((name) => name === "MaxListenersExceededWarning")).toEqual([])
   })
 
-  it("has no more than a bound held, however they come", async () => {
+  it("shares one bound on held calls with the other readers", async () => {
     const user = `many-${way}`
     const other = WAYS.find((each) => each.way !== way)?.headers ?? {}
     await ask(question(user, 3))
@@ -232,7 +232,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     )
   })
 
-  it("has no more than a bound on their way, and for no longer than they may take", async () => {
+  it("is subject to a bound on arriving calls and to the arrival timeout", async () => {
     const half = [1, 2, 3].map(() => {
       const stream = begin()
       stream.write(Buffer.from([0, 0, 0, 0, 9, 8]))
@@ -256,7 +256,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(await ask(question("whole"))).toMatchObject({ status: status.OK })
   })
 
-  it("leaves room when its caller goes before all of it has come", async () => {
+  it("frees its room when its caller goes before the call has arrived", async () => {
     for (let round = 0; round < 10; round++) {
       const stream = begin()
       stream.write(Buffer.from([0, 0]))

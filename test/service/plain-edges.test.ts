@@ -9,7 +9,7 @@ import { type Started, startService, WAITING } from "./started.ts"
 
 const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_NO_ERROR: NO_ERROR } = constants
 
-describe("what the door leaves to @grpc/grpc-js", () => {
+describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
   let started: Started
   let session: ClientHttp2Session
   beforeAll(async () => {
@@ -29,22 +29,22 @@ describe("what the door leaves to @grpc/grpc-js", () => {
   }
 
   it.each([
-    ["a type that begins as gRPC's", { "content-type": "application/grpc;charset=utf-8" }, status.OK],
-    ["a time that is none", { "grpc-timeout": "soon" }, status.INTERNAL],
-    ["a time of nine digits", { "grpc-timeout": "123456789m" }, status.OK],
-    ["a request that is no POST", { ":method": "PUT" }, status.OK],
-    ["a method that there is not", { ":path": "/sluice.v1.RateLimiter/Nothing" }, status.UNIMPLEMENTED],
+    ["a type that begins like gRPC's", { "content-type": "application/grpc;charset=utf-8" }, status.OK],
+    ["an invalid timeout", { "grpc-timeout": "soon" }, status.INTERNAL],
+    ["a timeout of nine digits", { "grpc-timeout": "123456789m" }, status.OK],
+    ["a request that is not a POST", { ":method": "PUT" }, status.OK],
+    ["an unknown method", { ":path": "/sluice.v1.RateLimiter/Nothing" }, status.UNIMPLEMENTED],
   ])("%s", async (_what, headers, code) => {
     const answer = await ask(headers as Record<string, string>)
     expect(answer.status).toBe(code)
     expect(answer.headers).toHaveProperty("date")
   })
 
-  it("what is no gRPC", async () => {
+  it("a request that is not gRPC", async () => {
     expect((await ask({ "content-type": "text/plain" })).headers[":status"]).toBe(415)
   })
 
-  it("and what it does not", async () => {
+  it("no ordinary call", async () => {
     for (const headers of [
       { "content-type": "application/grpc+proto" },
       { "grpc-encoding": "identity" },
@@ -57,7 +57,7 @@ describe("what the door leaves to @grpc/grpc-js", () => {
     }
   })
 
-  it("a call that would wait longer than a timer of Node can, and which is not late before another", async () => {
+  it("no call with a timeout above Node's timers, which does not expire before others", async () => {
     const held = (headers: Readonly<Record<string, string>>) => {
       const stream = beginCall(session, FORWARD, headers)
       const answer = answerTo(stream)
@@ -81,7 +81,7 @@ describe("what the door leaves to @grpc/grpc-js", () => {
     await patient.answer
   })
 
-  it("a message that says it is compressed, where the call does not say how, is refused by neither's guess", async () => {
+  it("the refusal of a compressed message whose call names no encoding", async () => {
     const stream = beginCall(session, FORWARD)
     const answer = answerTo(stream)
     stream.end(framed(question("left"), { flag: 1 }))
@@ -89,7 +89,7 @@ describe("what the door leaves to @grpc/grpc-js", () => {
   })
 })
 
-it("a call whose caller goes when its message has come, and not the end of its request, takes nothing", async () => {
+it("a call takes nothing if its caller goes after the message but before the end of the request", async () => {
   const started = await startService(WAITING)
   const caller = openFrames(started.grpc)
   const begin = (stream: number) => {
@@ -122,25 +122,22 @@ it("a call whose caller goes when its message has come, and not the end of its r
 })
 
 it.each([
-  ["longer than is accepted", framed(Buffer.alloc(0), { length: 2 ** 32 - 1 }), status.RESOURCE_EXHAUSTED],
+  ["longer than the maximum", framed(Buffer.alloc(0), { length: 2 ** 32 - 1 }), status.RESOURCE_EXHAUSTED],
   ["two messages", Buffer.concat([framed(question("two")), framed(question("two"))]), status.UNIMPLEMENTED],
   ["late", Buffer.from([0]), status.DEADLINE_EXCEEDED],
-])(
-  "a call that is %s is over when that is said: nobody waits for the rest of it",
-  async (_what, bytes, code) => {
-    const started = await startService(WAITING, {
-      bounds: { maxMessageBytes: 1_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 100 },
-    })
-    const session = openRaw(started.grpc)
-    const stream = beginCall(session, FORWARD)
-    const answer = answerTo(stream)
-    // Send no more of the body and no end, as clients do during an upload, for example Connect's.
-    stream.write(bytes)
-    expect(await answer).toMatchObject({ status: code })
-    expect(stream.rstCode).toBe(NO_ERROR)
-    // The service can then drain while its client stays connected.
-    expect(await started.end(5_000)).toBe(true)
-    session.destroy()
-    expect(started.faults).toEqual([])
-  },
-)
+])("a call that is %s ends with the refusal, without waiting for the rest", async (_what, bytes, code) => {
+  const started = await startService(WAITING, {
+    bounds: { maxMessageBytes: 1_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 100 },
+  })
+  const session = openRaw(started.grpc)
+  const stream = beginCall(session, FORWARD)
+  const answer = answerTo(stream)
+  // Send no more of the body and no end, as clients do during an upload, for example Connect's.
+  stream.write(bytes)
+  expect(await answer).toMatchObject({ status: code })
+  expect(stream.rstCode).toBe(NO_ERROR)
+  // The service can then drain while its client stays connected.
+  expect(await started.end(5_000)).toBe(true)
+  session.destroy()
+  expect(started.faults).toEqual([])
+})

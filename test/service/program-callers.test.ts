@@ -68,7 +68,7 @@ function told(message: string): object[] {
   return lines.map(({ time: _time, level: _level, msg: _msg, ...rest }) => rest)
 }
 
-describe("callers that are refused are logged once a minute and counted", () => {
+describe("refused callers are logged once a minute and counted", () => {
   it("with a wrong token, in single calls and in batches", async () => {
     const post = async (path: string, token: string, body: object): Promise<number> => {
       const headers = { "content-type": "application/json", authorization: `Bearer ${token}` }
@@ -107,7 +107,7 @@ describe("callers that are refused are logged once a minute and counted", () => 
     expect(told(message)).toEqual([{ peer: "127.0.0.3", count: 1 }])
   })
 
-  it("when there is no room", async () => {
+  it("when the service is overloaded", async () => {
     const socket = await connectFrom("127.0.0.4")
     const session = connectHttp2(`http://${program.grpc}`, { createConnection: () => socket })
     session.on("error", () => undefined)

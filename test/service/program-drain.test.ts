@@ -69,7 +69,7 @@ function post(
 }
 
 describe("readiness and health", () => {
-  it("come with the rules, and calls before that say UNAVAILABLE", async () => {
+  it("are positive once the rules are loaded, and earlier calls return UNAVAILABLE", async () => {
     const server = await startDynamoDB()
     opened.push({ close: () => server.stop() })
     const where = ["--table", "rules", "--endpoint"]
@@ -99,7 +99,7 @@ describe("readiness and health", () => {
     expect(watched.said).toEqual(["NOT_SERVING", "SERVING"])
   })
 
-  it("go first when it is to end, while calls are still answered; a second signal ends it at once", async () => {
+  it("turn negative first on shutdown, while calls are still answered; a second signal ends the program", async () => {
     const program = await start(["--rules", rules, "--drain-pause", "10m"])
     await program.said("The service is ready.")
     const asked = health(program.grpc)
@@ -123,8 +123,8 @@ describe("readiness and health", () => {
   })
 })
 
-describe("the end", () => {
-  it("is no hindrance for who watches its health", async () => {
+describe("shutdown", () => {
+  it("is not delayed by a client that watches its health", async () => {
     const program = await start(["--rules", rules])
     await program.said("The service is ready.")
     const watched = health(program.grpc).watch("")
@@ -136,7 +136,7 @@ describe("the end", () => {
     expect(await program.said("The service has ended.")).toMatchObject({ level: "info" })
   })
 
-  it("loses no decision under load, over gRPC and HTTP, while another instance is there", async () => {
+  it("loses no decision under load while another instance runs, over gRPC and HTTP", async () => {
     const args = ["--rules", rules, "--drain-pause", "2s"]
     const [leaving, staying] = (await Promise.all([start(args), start(args)])) as [Program, Program]
     await Promise.all([leaving, staying].map((each) => each.said("The service is ready.")))
@@ -208,7 +208,7 @@ describe("the end", () => {
       return { program, overGrpc, overHttp }
     }
 
-    it("comes when they have been answered, longer as that may take than a request to arrive", async () => {
+    it("waits until they have been answered, even longer than the arrival timeout", async () => {
       const { program, overGrpc, overHttp } = await startBusy(["--arrival-time", "1s"])
       const { hostname, port } = new URL(program.http)
       const half = connect(Number(port), hostname)
@@ -226,7 +226,7 @@ describe("the end", () => {
       expect(await program.ended).toEqual({ code: 0, signal: null })
     })
 
-    it("cuts them off after the drain time, says so, and ends with 1", async () => {
+    it("cuts them off after the drain time, logs it, and exits with code 1", async () => {
       const { program, overGrpc, overHttp } = await startBusy(["--drain-time", "300ms"])
       program.signal("SIGTERM")
       expect(await overGrpc).toMatchObject({ error: { code: 14 } })

@@ -38,7 +38,7 @@ describe("the metrics of the program", () => {
     await response.text()
   }
 
-  it("tell what was decided, by service and rule, and never about whom", async () => {
+  it("count decisions by service and rule, without identifying clients", async () => {
     program = await startProgram(["--rules", rules])
     await program.said("The service is ready.")
     for (const serviceId of [1, 1, 1, 2, 3]) await ask(program, serviceId)
@@ -67,7 +67,7 @@ describe("the metrics of the program", () => {
     expect((await fetch(`${program.http}/metrics`)).status).not.toBe(200)
   })
 
-  it("are sent to where OpenTelemetry's own variable says, at the latest when it ends", async () => {
+  it("are sent to the endpoint of the OpenTelemetry variable, at the latest on shutdown", async () => {
     const received: string[] = []
     const collector = createServer((request, response) => {
       received.push(`${request.method} ${request.url}`)

@@ -35,7 +35,7 @@ const ask = async ({ http }: Program, body: object): Promise<Readonly<Record<str
 }
 
 describe("the program", () => {
-  it("counts in memory by the rules of a file, and says at the start what it was told", async () => {
+  it("counts in memory by the rules of a file, and logs its settings at the start", async () => {
     program = await startProgram(["--max-requests", "7"], {
       SLUICE_RULES: rules,
       SLUICE_MAX_REQUESTS: "8",
@@ -82,7 +82,7 @@ describe("the program", () => {
     })
   })
 
-  it("has V8 take no call for long-lived, however many are under way at once", async () => {
+  it("prevents V8 from pretenuring the objects of calls, even under high concurrency", async () => {
     program = await startProgram(["--rules", rules], {}, ["--trace-pretenuring-statistics"])
     await program.said("The service is ready.")
     const asked = program
@@ -94,7 +94,7 @@ describe("the program", () => {
     expect(asked.output().slice(before)).not.toMatch("pretenuring: AllocationSite")
   })
 
-  it("prints no secret, whatever it does with it", async () => {
+  it("never prints a secret", async () => {
     const secrets = ["token-of-one-service", "token-of-all-services", "hidden-pass", "hidden-param"]
     const env = {
       SLUICE_TOKENS: JSON.stringify({ 1: secrets[0], "*": secrets[1] }),
@@ -120,7 +120,7 @@ describe("the program", () => {
     for (const secret of [...secrets, "hidden-user"]) expect(program.output()).not.toContain(secret)
   })
 
-  it("names everything that is wrong with its settings, each on a line of its own, and ends with 2", async () => {
+  it("prints each problem of its settings on its own line, and exits with code 2", async () => {
     const { code, out, err } = await runProgram(
       ["--http", "8080", "--poll", "30", "--on-store-failure", "wait"],
       {
@@ -141,7 +141,7 @@ describe("the program", () => {
     ])
   })
 
-  it("says in one line what an option is that it does not know, and ends with 2", async () => {
+  it("reports an unknown option in one line, and exits with code 2", async () => {
     expect(await runProgram(["--rule", rules])).toMatchObject({
       code: 2,
       out: "",
@@ -150,7 +150,7 @@ describe("the program", () => {
     expect((await runProgram(["rules.yaml"])).err).toMatch(/^error: too many arguments.*\n$/)
   })
 
-  it("says in one line that a port is in use, whose it is, and ends with 1", async () => {
+  it("reports in one line that a port is in use and its purpose, and exits with code 1", async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve))
     const taken = `127.0.0.1:${(other.address() as { readonly port: number }).port}`
@@ -164,7 +164,7 @@ describe("the program", () => {
     other.close()
   })
 
-  it("ends with 1 and the reason where the rules file cannot be used", async () => {
+  it("exits with code 1 and the reason if the rules file cannot be used", async () => {
     const missing = join(folder, "missing.yaml")
     expect(await runProgram(["--rules", missing])).toMatchObject({
       code: 1,
@@ -173,7 +173,7 @@ describe("the program", () => {
     })
   })
 
-  it("ends with 1 where rules of the file are invalid, and says which and how to start all the same", async () => {
+  it("exits with code 1 if rules are invalid, and reports which and how to start anyway", async () => {
     const file = join(folder, "wrong.yaml")
     writeFileSync(
       file,
@@ -189,7 +189,7 @@ describe("the program", () => {
     await program.said("The service is ready.")
   })
 
-  it("shows help with every flag, its variable and its default", async () => {
+  it("shows help with every flag, variable and default", async () => {
     const { code, out, err } = await runProgram(["--help"])
     expect({ code, err }).toEqual({ code: 0, err: "" })
     expect(out).toMatch(
@@ -199,7 +199,7 @@ describe("the program", () => {
     expect(out).toMatch(/--operations <host:port>\s+address of \/livez, \/readyz and \/metrics/)
   })
 
-  it("says nothing of it when nobody reads the help to its end", async () => {
+  it("prints no error if the reader of the help stops early", async () => {
     expect(await runUnread(["--help"])).toEqual({ code: 0, signal: null, err: "" })
   })
 })

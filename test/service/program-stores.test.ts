@@ -77,7 +77,7 @@ describe("the program with Redis", () => {
   afterEach(() => proxy.close())
   afterAll(() => redis.stop())
 
-  it("counts together with other processes, behind the prefix that it was given", async () => {
+  it("counts together with other processes, under its configured prefix", async () => {
     const args = ["--rules", rules, "--redis-prefix", "shop:", ...PATIENT]
     const two = [await startProgram(args, env), await start(args, env)] as const
     programs.push(two[0])
@@ -88,7 +88,7 @@ describe("the program with Redis", () => {
     expect(String(await redis.command("KEYS", "*"))).toMatch(/^shop:sl2:/)
   })
 
-  it("is ready without Redis, says so, and counts there once it is back", async () => {
+  it("is ready without Redis, logs the outage, and counts in Redis once it is back", async () => {
     proxy.refuse()
     const program = await start(["--rules", rules, "--store-timeout", "500ms"], env)
     await program.said("The service is ready.")
@@ -114,7 +114,7 @@ describe("the program with Redis", () => {
     expect(await ask(program, "ada")).toMatchObject({ degraded: false, remaining: "2" })
   })
 
-  it("goes on when Redis goes, and says when it goes and when it is back", async () => {
+  it("keeps deciding when Redis goes, and logs the outage and the recovery", async () => {
     writeFileSync(rules, `${RULES}---\nservice_id: 2\nrules: { name: all, limit: 100, window: 1 day }\n`)
     const program = await start(["--rules", rules], env)
     await program.said("The service is ready.")
@@ -141,7 +141,7 @@ describe("the program with Redis", () => {
     expect(await storeOf(program)).toBe("reachable")
   })
 
-  it("says that Redis refuses the database that the URL names, and where it counts instead", async () => {
+  it("logs that Redis refuses the database of the URL, and which one it uses instead", async () => {
     const program = await start(["--rules", rules, ...PATIENT], { REDIS_URL: `${env.REDIS_URL}/99` })
     const { err } = await program.said(/refuses the database of REDIS_URL, so .* in database 0/)
     expect(err).toMatchObject({ message: "ERR DB index is out of range" })
@@ -149,7 +149,7 @@ describe("the program with Redis", () => {
     expect(program.output()).not.toMatch(/no connection to Redis|Connected to Redis again/)
   })
 
-  it("logs nothing of what it says to Redis, of which the password is a part", async () => {
+  it("logs none of its Redis commands, which contain the password", async () => {
     await redis.command("CONFIG", "SET", "requirepass", "the-right-one")
     try {
       const program = await start(["--rules", rules, "--log-level", "trace"], {
@@ -174,7 +174,7 @@ describe("the program with a table", () => {
   })
   afterAll(() => server.stop())
 
-  it("creates it where it may, registers rules for who has the token, and logs each change once", async () => {
+  it("creates the table if allowed, registers rules for token holders, and logs each change once", async () => {
     const where = ["--table", "rules", "--endpoint", server.endpoint]
     const program = await start([...where, "--create-table"], {
       SLUICE_TOKENS: JSON.stringify({ "*": TOKEN }),
@@ -195,7 +195,7 @@ describe("the program with a table", () => {
     expect(program.lines().filter(({ msg }) => /rules/i.test(msg))).toHaveLength(2)
   })
 
-  it("tries again by another connection where nothing comes by the first, and loads the rules", async () => {
+  it("retries over another connection if the first one hangs, and loads the rules", async () => {
     await dynamoDBRegistry({ client: server.client(), tableName: "slow" }).createTable()
     const proxy = await startFaultProxy(server)
     try {
@@ -210,7 +210,7 @@ describe("the program with a table", () => {
     }
   })
 
-  it("hears of what was registered elsewhere by its polls", async () => {
+  it("loads rules that were registered elsewhere by polling", async () => {
     const where = ["--table", "polled", "--endpoint", server.endpoint, "--create-table", "--poll", "100ms"]
     const first = await start(where)
     const second = await start(where)
@@ -222,7 +222,7 @@ describe("the program with a table", () => {
     await until("the other one knows", limited)
   })
 
-  it("starts where all that is stored is wrong, says of how many services in one line, and takes what mends it", async () => {
+  it("starts with only invalid stored rules, logs the number of services, and accepts corrections", async () => {
     const client = server.client()
     await dynamoDBRegistry({ client, tableName: "wrong" }).createTable()
     const put = (service: string, limit: number) =>
@@ -268,7 +268,7 @@ describe("the program with a table", () => {
 })
 
 describe("the program with a rules file", () => {
-  it("takes changes of it, keeps the last good rules, and says both", async () => {
+  it("applies changes of the file, keeps the last good rules, and logs both", async () => {
     const program = await start(["--rules", rules])
     await program.said("The service is ready.")
     expect(await ask(program, "ada")).toMatchObject({ limit: "3" })

@@ -64,7 +64,7 @@ function overGrpc({ grpc }: RunningHere, who?: string): Promise<number> {
 }
 
 describe("TLS", () => {
-  it("is spoken on both doors with the certificate that was given", async () => {
+  it("is used for gRPC and HTTP with the given certificate", async () => {
     program = await startHere(["--rules", rules, ...SERVER])
     await program.said("The service is ready.")
     expect(await overHttp(program)).toBe(200)
@@ -74,7 +74,7 @@ describe("TLS", () => {
     expect((await program.readyz()).status).toBe(200)
   })
 
-  it("may ask callers for a certificate, and answers none without a right one", async () => {
+  it("can require a certificate from callers, and refuses those without a valid one", async () => {
     program = await startHere(["--rules", rules, ...SERVER, ...CLIENTS])
     await program.said("The service is ready.")
     expect(await overHttp(program, "client")).toBe(200)

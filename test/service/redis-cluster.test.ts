@@ -76,7 +76,7 @@ describe("the program on a Redis Cluster", () => {
     return one
   }
 
-  it("finds every node by one, signs in to all of them, and counts together with other processes", async () => {
+  it("finds every node through one, logs in to each, and counts together with other processes", async () => {
     const [node] = cluster.nodes
     const url = `redis://app:p%40ss%2Cword@${node?.host}:${node?.port}`
     const two = await Promise.all([run(url, "20s"), run(url, "20s")])
@@ -96,7 +96,7 @@ describe("the program on a Redis Cluster", () => {
     })
   })
 
-  it("begins with whichever of the nodes that it was given answers, and says when a part of the counters is gone", async () => {
+  it("starts with any given node that answers, and logs when part of the counters is gone", async () => {
     const [first, second] = cluster.nodes
     const gone = "redis://127.0.0.1:1"
     const one = await run(`${gone}, redis://${first?.host}:${first?.port}`, "500ms")
@@ -113,7 +113,7 @@ describe("the program on a Redis Cluster", () => {
     await until("the cluster is reachable", async () => (await one.store()) === "reachable")
   })
 
-  it("says so still once the cluster has given up a node that has no replica", async () => {
+  it("still logs it after the cluster has given up a node without a replica", async () => {
     const [first, , third] = cluster.nodes
     const one = await run(`redis://${first?.host}:${first?.port}`, "500ms")
     await third?.kill()

@@ -14,7 +14,7 @@ const rule = (limit: number) => ({ name: "rule", rate: { requests_per_unit: limi
 const document = (service_id: number, limit: number) => ({ service_id, rules: [rule(limit)] })
 
 it.each(DOORS)(
-  "a service of the file is changed there, and all others over %s",
+  "a service of the file can only be changed there, and all others over %s",
   async (_, open) => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-"))
     const path = join(folder, "rules.yaml")

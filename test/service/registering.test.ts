@@ -39,7 +39,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
   const ask = async (request: object = {}) =>
     (await door.call("ShouldForwardRequest", { service_id: 1, request: JSON.stringify(request) })).value
 
-  it("serves a client of the first contract, which knows one rule and no versions", async () => {
+  it("supports a client of the first contract, which sends one rule and no versions", async () => {
     const old = (requests_per_unit: number) =>
       register({
         rule: { field: "user_id", rate: { requests_per_unit, unit: "day" }, error_message: "enough" },
@@ -59,14 +59,14 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await ask({ user_id: "ada" })).toMatchObject({ should_forward: true, limit: 3, remaining: 0 })
   })
 
-  it("does not let such a client replace a list that it cannot have written", async () => {
+  it("does not let such a client replace a list that it cannot have registered", async () => {
     await register({ rules: [rule(5), rule(9, { name: "second" })] })
     expect(await register({ rule: rule(7) })).toMatchObject({ code: ABORTED })
     expect((await get()).value).toMatchObject({ version: 1, rules: [{ name: "rule" }, { name: "second" }] })
     expect((await register({ rule: rule(7), overwrite: true })).value).toMatchObject({ version: 2 })
   })
 
-  it("replaces what was seen, and tells who has not seen it that there is another version", async () => {
+  it("replaces the given version, and aborts if another version is stored", async () => {
     const ledger: [request: object, code: number, version: number][] = [
       [{ rules: [rule(5)], version: 1 }, ABORTED, 0],
       [{ rules: [rule(5)] }, OK, 1],
@@ -88,7 +88,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     }
   })
 
-  it("names the version that is there to who has another", async () => {
+  it("reports the stored version when another one was sent", async () => {
     await register({ rules: [rule(5)] })
     expect((await register({ rules: [rule(6)] })).message).toBe(
       'Service "1" has version 1: read it and send that version, or set overwrite.',
@@ -98,7 +98,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     )
   })
 
-  it("has the rules in force when it answers: registered, changed, removed, each at once", async () => {
+  it("puts registered, changed and removed rules in force before it answers", async () => {
     expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
     for (let limit = 1; limit <= 5; limit++) {
       await register({ rules: [rule(limit)], overwrite: true })
@@ -109,7 +109,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
   })
 
-  it("registers no rules, which is a service that is known and has no limits", async () => {
+  it("accepts an empty list of rules for a known service without limits", async () => {
     expect((await register({})).value).toMatchObject({ version: 1 })
     expect(await get()).toMatchObject({ code: OK, value: { version: 1, rules: [] } })
     expect(await ask()).toMatchObject({ should_forward: true, policy: "" })
@@ -117,7 +117,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect((await register({ rule: rule(5) })).value).toMatchObject({ version: 2 })
   })
 
-  it("removes the version that was seen, and tells whether there was one", async () => {
+  it("removes the given version, and returns whether it existed", async () => {
     await register({ rules: [rule(5)] })
     expect((await remove({})).violations).toEqual({ version: "is missing; give version or overwrite" })
     expect(await remove({ version: 7 })).toMatchObject({ code: ABORTED })
@@ -127,7 +127,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await get()).toMatchObject({ code: NOT_FOUND, message: 'Service "1" has no rules.' })
   })
 
-  it("keeps services apart, whether they have a number or a name", async () => {
+  it("keeps services with numbers and names separate", async () => {
     await register({ rules: [rule(5)] })
     await door.call("RegisterService", { service: "checkout", rules: [rule(9)] })
     await door.call("RegisterService", { service: "__proto__", rules: [rule(7)] })
@@ -139,7 +139,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(limits).toEqual([5, 9, 7])
   })
 
-  it("has every member of a rule there and back", async () => {
+  it("preserves every member of a rule", async () => {
     const rules = [
       {
         name: "every",
@@ -320,7 +320,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
       /10\.0\.0\.0\/99/,
     ],
     ["a name twice", { rules: [rule(5), rule(6)] }, "rules[1].name", /rule/],
-  ])("names what is wrong by its field: %s", async (_about, request, field, description) => {
+  ])("reports a problem under its field: %s", async (_about, request, field, description) => {
     const answered = await register(request)
     expect(answered.code).toBe(INVALID_ARGUMENT)
     expect(answered.violations).toMatchObject({
@@ -330,7 +330,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect((await get()).code).toBe(NOT_FOUND)
   })
 
-  it("refuses text that is no UTF-8, wherever it is", async () => {
+  it("refuses text that is not UTF-8 in any field", async () => {
     const half = "a\ud800"
     for (const request of [
       { service_id: 0, service: half, rules: [rule(5)] },
@@ -341,14 +341,14 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect((await get()).code).toBe(NOT_FOUND)
   })
 
-  it("locates each rule by its own names", async () => {
+  it("reports each problem under the field names that the rule uses", async () => {
     const { violations } = await register({
       rules: [rule(5, { field: "header:" }), rule(5, { name: "b", fields: ["header:", "ip"] })],
     })
     expect(Object.keys(violations)).toEqual(["rules[0].field", "rules[1].fields[0]"])
   })
 
-  it("refuses more rules than a decision can look at", async () => {
+  it("refuses more rules than a decision can check", async () => {
     const rules = (count: number) => Array.from({ length: count }, (_each, i) => rule(5, { name: `${i}` }))
     expect((await register({ rules: rules(1_001) })).violations).toEqual({
       rules: "has 1001 rules; at most 1000 are accepted",
@@ -356,7 +356,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await register({ rules: rules(1_000) })).toMatchObject({ code: OK })
   })
 
-  it("refuses a service that is no number from 1 up, whatever is asked", async () => {
+  it("refuses a service_id below 1 in every method", async () => {
     for (const method of ["ShouldForwardRequest", "RegisterService", "GetService", "RemoveService"]) {
       for (const [service_id, what] of [
         [0, "is missing; give service_id or service"],
@@ -370,7 +370,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await register({ service_id: 2_147_483_647, rules: [rule(5)] })).toMatchObject({ code: OK })
   })
 
-  it("names all that is wrong at once", async () => {
+  it("reports all problems at once", async () => {
     const { violations, message } = await register({
       rules: [
         rule(0),
@@ -385,7 +385,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(message).toMatch(/ \(and 2 more\)$/)
   })
 
-  it("answers whatever is wrong, however much that is", async () => {
+  it("answers even if there are very many problems", async () => {
     const rules = Array.from({ length: 1_000 }, (_, index) => ({
       window: "x".repeat(index),
       limit: 0,
@@ -401,7 +401,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await door.call("GetService", { service })).toMatchObject({ code: 3 })
   })
 
-  it("registers while requests are decided, and each is decided by one version or the other", async () => {
+  it("registers while requests are decided, each by the old or the new version", async () => {
     await register({ rules: [rule(1_000)] })
     const asked: Promise<Readonly<Record<string, unknown>>>[] = []
     for (let change = 1; change <= 10; change++) {
@@ -419,7 +419,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await ask()).toMatchObject({ remaining: 1_010 - 311 })
   })
 
-  it("lets one of many who write at once win, and none without having seen what it replaces", async () => {
+  it("lets exactly one of many concurrent writers without a version succeed", async () => {
     const writers = Array.from({ length: 20 }, (_each, i) => register({ rules: [rule(i + 1)] }))
     const codes = (await Promise.all(writers)).map(({ code }) => code)
     expect(codes.filter((code) => code === OK)).toHaveLength(1)
@@ -429,7 +429,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
   })
 })
 
-describe.each(DOORS)("who may register over %s", (_, open) => {
+describe.each(DOORS)("the right to register over %s", (_, open) => {
   const closing: (() => Promise<void> | void)[] = []
   afterEach(async () => {
     for (const close of closing.splice(0).reverse()) await close()
@@ -473,13 +473,13 @@ describe.each(DOORS)("who may register over %s", (_, open) => {
     expect(asked).toMatchObject({ code: OK, value: { should_forward: true } })
   })
 
-  it("is nobody where there are no tokens and it is not open", async () => {
+  it("is denied to all callers if there are no tokens and registration is not open", async () => {
     const door = await start({ isRegistrationOpen: false })
     for (const token of [undefined, "any"])
       for (const answered of await calls(door, "1", token)) expect(answered.code).toBe(PERMISSION_DENIED)
   })
 
-  it("is nobody where rules are registered elsewhere", async () => {
+  it("is denied to all callers if rules are registered elsewhere", async () => {
     const door = await start({ registry: undefined })
     for (const answered of await calls(door, "1"))
       expect(answered).toMatchObject({
@@ -489,7 +489,7 @@ describe.each(DOORS)("who may register over %s", (_, open) => {
       })
   })
 
-  it("is told nothing of what is registered without a token", async () => {
+  it("includes reading: callers without a token learn nothing about registered rules", async () => {
     const door = await start({ tokens: tokens({ 1: "secret-1" }) })
     await door.call("RegisterService", { service_id: 1, rules: [rule(5)] }, "secret-1")
     const [there, not] = await Promise.all(
@@ -500,7 +500,7 @@ describe.each(DOORS)("who may register over %s", (_, open) => {
   })
 })
 
-describe("an answer over HTTP to a call that has failed", () => {
+describe("an answer over HTTP to a failed call", () => {
   let started: Started
   beforeAll(async () => {
     started = await startService(rulesInMemory())
@@ -516,7 +516,7 @@ describe("an answer over HTTP to a call that has failed", () => {
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
 
-  it("has the fields of the contract beside Connect's, where the contract has them", async () => {
+  it("has the fields of the contract next to Connect's if the contract defines them", async () => {
     const { status, body } = await post("RegisterService", '{ "serviceId": 1, "rules": [{}] }')
     expect(status).toBe(400)
     expect(body).toMatchObject({
@@ -538,7 +538,7 @@ describe("an answer over HTTP to a call that has failed", () => {
     ["a fraction", '{ "serviceId": 1, "rule": { "rate": { "requestsPerUnit": 1.5 } } }', "application/json"],
     ["a negative number", '{ "serviceId": 1, "rule": { "limit": -1 } }', "application/json"],
     ["more than 64 bits", '{ "serviceId": 1, "version": "18446744073709551616" }', "application/json"],
-  ])("has them also where the body is %s", async (_, text, type) => {
+  ])("has these fields even if the body is %s", async (_, text, type) => {
     const { status, body } = await post("RegisterService", text, type)
     expect([400, 415]).toContain(status)
     expect(body).toMatchObject({

@@ -48,7 +48,7 @@ it.each([
   { how: "without TLS", tls: undefined },
   { how: "with TLS", tls: { cert: file("server.pem"), key: file("server.key"), clientCa: undefined } },
 ])(
-  "the open streams of a connection $how come to a new list now and then, and nobody notices",
+  "the open streams of a connection $how move to a new list periodically, without an effect on calls",
   async ({ tls }) => {
     const sessions = sessionsFromNow()
     const started = await startService(TWO_SERVICES, { tls })

@@ -34,7 +34,7 @@ const asked = (request: unknown): object => ({ service: "shop", request })
 const fieldsOf = ({ details }: Body): readonly string[] =>
   (details ?? []).flatMap(({ debug }) => debug.fieldViolations.map(({ field }) => field))
 
-it("a request may be an object, which counts as the same client as its text", async () => {
+it("a request may be an object, which identifies the same client as its text", async () => {
   const user = { id: "ada" }
   expect((await post(PATH, asked({ user }))).body.remaining).toBe("9")
   expect((await post(PATH, asked(JSON.stringify({ user })))).body.remaining).toBe("8")
@@ -46,7 +46,7 @@ it.each([
   ["a number", 5],
   ["a boolean", true],
   ["an array", [{ user: { id: "ada" } }]],
-])("a request that is %s is refused with the name of the field", async (what, request) => {
+])("a request that is %s is refused with the field's name", async (what, request) => {
   const single = await post(PATH, asked(request))
   expect(single.status).toBe(400)
   expect(single.body.message).toContain(`request: is ${what}`)

@@ -35,7 +35,7 @@ const meaningOf = (rules: readonly StorableRule[]) => {
   return { rules: parsed.map(({ lacksUnit: _, ...rule }) => rule), problems }
 }
 
-test("rules are the same after they were messages, whatever their members and whichever way they came", async () => {
+test("rules are unchanged after conversion to messages and back, with any members, over gRPC and HTTP", async () => {
   const seen = new Set<string>()
   await fc.assert(
     fc.asyncProperty(goodRules, async (rules) => {
@@ -65,14 +65,14 @@ test("an empty list of clients means the same as none", () => {
   expect(empty).toMatchObject({ ...none, allow: [], deny: [] })
 })
 
-test("a rule with a field and several fields is refused at its place, be it alone or in a list", async () => {
+test("a rule with both field and fields is refused with its position, alone or in a list", async () => {
   const message = create(RuleSchema, { field: "ip", fields: ["a", "b"], limit: 5n, window: "1 minute" })
   const problem = "fields: is given together with field; give only one of them"
   await expect(rulesOf([message], "rule")).rejects.toThrow(`rule.${problem}`)
   await expect(rulesOf([message], "rules")).rejects.toThrow(`rules[0].${problem}`)
 })
 
-test("fields that are called like a number of a rule, or like a member of every object, are fields like any other", async () => {
+test("fields named like a rule's number or like a member of Object are treated normally", async () => {
   const fields = { limit: ["5"], cost: ["1", "2"], constructor: ["x"], values: ["y"] }
   const rules: StorableRule[] = [{ field: "service", limit: 5, window: "1 minute", match: { fields } }]
   for (const way of [overGrpc, overHttp]) {
@@ -81,7 +81,7 @@ test("fields that are called like a number of a rule, or like a member of every 
   }
 })
 
-test("other rules do not say the same, nor the same ones in another order", async () => {
+test("different rules, or the same rules in another order, do not compare as equal", async () => {
   const [one, other]: [Rule, Rule] = [
     { name: "a", field: "ip", limit: 5, window: "1 minute", match: { fields: { x: ["1"], y: ["2"] } } },
     { name: "b", field: "service", limit: 5, window: "1 minute" },

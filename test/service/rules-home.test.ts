@@ -153,7 +153,7 @@ describe("a file before a registry", () => {
     )
   }
 
-  it("has the services of both, and refuses changes of those of the file", async () => {
+  it("has the services of both, and refuses changes to services of the file", async () => {
     await home.registry.register("2", rules)
     expect(await listed()).toEqual([
       ["1", 5],
@@ -170,7 +170,7 @@ describe("a file before a registry", () => {
     expect([await limitOf("1"), await limitOf("2")]).toEqual([5, 9])
   })
 
-  it("gives the file a service that it gets later, and the registry what the file has no longer", async () => {
+  it("moves a service to the file when added there, and back to the registry when removed", async () => {
     await home.registry.register("2", rules)
     await file.write([document("1", 5), document("2", 7)])
     expect([await limitOf("2"), await listed()]).toEqual([
@@ -188,14 +188,14 @@ describe("a file before a registry", () => {
     expect([await limitOf("2"), (await home.registry.get("2"))?.version]).toEqual([9, 1])
   })
 
-  it("has nothing for a service that neither has, also where the file has one document alone", async () => {
+  it("has nothing for a service in neither, even if the file has a single document", async () => {
     expect(await home.source.load("3")).toEqual({ rules: [], problems: [] })
     // A service that is registered without rules differs from an unregistered one.
     await home.registry.register("3", [])
     expect(await home.source.load("3")).toMatchObject({ rules: [], version: 1 })
   })
 
-  it("has a document for every service of which no other says anything", async () => {
+  it("applies a document for every service if no other document names the service", async () => {
     const { rules: common } = document("", 3)
     await file.write([{ rules: common }, document("1", 5)])
     await home.registry.register("2", rules)
@@ -208,7 +208,7 @@ describe("a file before a registry", () => {
     ["no YAML", "["],
     ["of no service", '[{"service_id": [], "rules": []}]'],
     ["of no service, and the only one", '{"service_id": [], "rules": []}'],
-  ])("changes nothing while the file is %s, and reads nothing of it", async (_, text) => {
+  ])("makes no change while the file is %s, and ignores its content", async (_, text) => {
     await home.registry.register("2", rules)
     await file.replace(text)
     await expect(home.registry.register("3", rules)).rejects.toThrow(RuleSourceError)
@@ -221,7 +221,7 @@ describe("a file before a registry", () => {
     await home.registry.register("3", rules)
   })
 
-  it("tells a rule book of what changes in either", async () => {
+  it("notifies a rule book of changes in either", async () => {
     const book = createRuleBook({ source: home.source, services: "all" })
     await book.ready()
     const limitIs = (service: string, limit: number | undefined) =>
@@ -245,7 +245,7 @@ describe("a file before a registry", () => {
     }
   })
 
-  it("is polled as often as the other source, and lists the file alone if the other cannot be listed", async () => {
+  it("is polled as often as the registry, and lists only the file if the registry cannot list", async () => {
     const { registry } = rulesInMemory()
     const other = { load: async () => ({ rules: [], problems: [] }), pollMs: 5_000 }
     const { source } = fileFirst(file.path, { source: other, registry })
@@ -256,13 +256,13 @@ describe("a file before a registry", () => {
     await source.close?.()
   })
 
-  it("is called by the names of both", () => {
+  it("is named after both", () => {
     expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} and the registry in memory`)
   })
 })
 
 describe("the registry in memory", () => {
-  it("has another stamp after every write, also where rules and version come again", async () => {
+  it("has a new stamp after every write, even if rules and version repeat", async () => {
     const { registry, source } = rulesInMemory()
     const stamps = new Set<string | undefined>()
     for (let round = 0; round < 3; round++) {
@@ -273,7 +273,7 @@ describe("the registry in memory", () => {
     expect(stamps.size).toBe(3)
   })
 
-  it("keeps no object of who registered", async () => {
+  it("keeps no reference to the caller's objects", async () => {
     const { registry } = rulesInMemory()
     const given = { limit: 5, window: "1 minute" }
     await registry.register("1", [given])

@@ -81,7 +81,7 @@ function ask({ http }: Places, service: string): Promise<Response> {
 }
 
 describe("a service that runs", () => {
-  it("gives every limiter, and every request to a service without rules, to its metrics, whose text is at /metrics", async () => {
+  it("includes every limiter and every request without rules in its metrics at /metrics", async () => {
     const seen: string[] = []
     const places = await run(["--rules", rules], {
       onLimiter: (limiter, service) => {
@@ -107,7 +107,7 @@ describe("a service that runs", () => {
     ])
   })
 
-  it("answers what operators ask, and nothing else, on their port alone", async () => {
+  it("answers operators' requests, and no others, only on the operations port", async () => {
     const { operations, http } = await run(["--rules", rules])
     await ready()
     const statusOf = async (url: string, method = "GET") => (await fetch(url, { method })).status
@@ -120,7 +120,7 @@ describe("a service that runs", () => {
     expect(await statusOf(`${http}/readyz`)).toBe(501)
   })
 
-  it("counts connections that are too many, and says so once", async () => {
+  it("counts connections above the limit, and logs them once", async () => {
     let refused = 0
     const metrics = { ...NO_METRICS, onRefusedConnection: () => void refused++ }
     const { http } = await run(["--rules", rules, "--max-connections", "1"], metrics)
@@ -186,13 +186,13 @@ describe("a service that runs", () => {
     expect(JSON.stringify(lines)).not.toContain("another-token")
   })
 
-  it("answers 500 where metrics cannot be read", async () => {
+  it("answers 500 if metrics cannot be read", async () => {
     const read = () => Promise.reject(new Error("no metrics"))
     const { operations } = await run(["--rules", rules], { ...NO_METRICS, read })
     expect((await fetch(`${operations}/metrics`)).status).toBe(500)
   })
 
-  it("says which rules of its file are invalid, and starts without them if that is allowed", async () => {
+  it("reports which rules of its file are invalid, and starts without them if allowed", async () => {
     const file = join(folder, "invalid.yaml")
     const invalid = "rules: { name: none, limit: 0, window: 1m }\n"
     const valid = "service_id: 2\nrules: { name: all, limit: 100, window: 1 day }\n"
@@ -213,7 +213,7 @@ describe("a service that runs", () => {
     ])
   })
 
-  it("says that the valid rules of its file are in force, and nothing if all of them are valid", async () => {
+  it("logs that the valid rules are in force if others are invalid, and nothing otherwise", async () => {
     const file = join(folder, "partly.yaml")
     const rule = (name: string, limit: number) => `{ name: ${name}, limit: ${limit}, window: 1m }`
     writeFileSync(file, `rules: [${rule("none", 0)}, ${rule("all", 5)}]\n`)
@@ -249,7 +249,7 @@ describe("a service that runs", () => {
     await expect(run(["--rules", file])).rejects.toThrow(told)
   })
 
-  it("says which rule of a service is left out if that is allowed", async () => {
+  it("logs which rule of a service is left out if allowed", async () => {
     const file = join(folder, "one-wrong.yaml")
     const partly =
       "service_id: 2\nrules:\n  - { name: good, limit: 5, window: 1m }\n  - { name: bad, limit: 5, window: 1 mni }\n"
@@ -275,7 +275,7 @@ describe("a service that runs", () => {
     await ready()
   })
 
-  it("leaves nothing open where it cannot start", async () => {
+  it("leaves nothing open if it cannot start", async () => {
     const first = await run(["--rules", rules])
     const here = running
     const taken = first.http.replace("http://", "")
@@ -307,7 +307,7 @@ describe("a service that runs", () => {
     expect((await ask(first, "1")).status).toBe(200)
   })
 
-  it("speaks TLS, and asks callers for their certificate", async () => {
+  it("uses TLS, and requires a certificate from callers", async () => {
     const { http } = await run(["--rules", rules, ...TLS, "--tls-client-ca", pem("ca.pem")])
     const status = await new Promise((resolve, reject) => {
       const own = { ca: readFileSync(pem("ca.pem")), cert: readFileSync(pem("client.pem")) }
@@ -324,7 +324,7 @@ describe("a service that runs", () => {
     expect(status).toBe(501)
   })
 
-  it("says why callers do not come to speak TLS, once for each reason", async () => {
+  it("logs why TLS handshakes fail, once for each reason", async () => {
     const { http } = await run(["--rules", rules, ...TLS])
     for (const _ of [1, 2]) await fetch(http).catch(() => undefined)
     await until("it says so", () => said("A TLS handshake failed. Check the TLS settings of the caller."))
@@ -334,7 +334,7 @@ describe("a service that runs", () => {
     expect(told).toMatchObject([{ level: "warn", reason: "ERR_SSL_HTTP_REQUEST", peer: "127.0.0.1" }])
   })
 
-  it("says over gRPC what /readyz says, and ends those who watch", async () => {
+  it("reports the state of /readyz over gRPC, and ends watching calls on shutdown", async () => {
     const { grpc } = await run(["--rules", rules, "--drain-pause", "0"])
     const health = openHealth(grpc)
     opened.push(() => health.close())
@@ -352,7 +352,7 @@ describe("a service that runs", () => {
     expect(watched.said.slice(0, 2)).toEqual(["SERVING", "NOT_SERVING"])
   })
 
-  it("looks at Redis once for all who ask at the same time, and knows one that hangs", async () => {
+  it("checks Redis once for concurrent readiness requests, and detects a server that hangs", async () => {
     const redis = await startRedis()
     opened.push(() => redis.stop())
     const proxy = await startProxy(redis)
@@ -393,7 +393,7 @@ describe("a service that runs", () => {
     expect((await looksUntilReachable()) - ((await pings()) - whenGone)).toBeGreaterThanOrEqual(0)
   })
 
-  it("leaves no connection to Redis where it cannot start", async () => {
+  it("leaves no connection to Redis if it cannot start", async () => {
     const redis = await startRedis()
     opened.push(() => redis.stop())
     const proxy = await startProxy(redis)
@@ -407,7 +407,7 @@ describe("a service that runs", () => {
     await until("nothing is connected", () => proxy.connections === 0)
   })
 
-  it("registers services that the file does not have, in memory, where it counts by itself", async () => {
+  it("registers services that are not in the file in memory, if it counts in memory", async () => {
     const file = join(folder, "one.yaml")
     writeFileSync(file, "service_id: 1\nrules: { name: all, limit: 100, window: 1 day }\n")
     const register = async (env: Readonly<Record<string, string>>, service: string) => {
@@ -437,7 +437,7 @@ describe("a service that runs", () => {
     })
   })
 
-  it("has the rules of a table, of a region and with credentials that are given or none", async () => {
+  it("loads the rules of a table in a region, with or without explicit credentials", async () => {
     const server = await startDynamoDB()
     opened.push(() => server.stop())
     const table = ["--table", "rules", "--endpoint", server.endpoint]

@@ -49,7 +49,7 @@ describe("instances of the service on one Redis", () => {
     return called.value.should_forward === true
   }
 
-  it("admit exactly the limit between them", async () => {
+  it("admit exactly the limit together", async () => {
     const asked = Array.from({ length: 300 }, (_, index) =>
       forwards(instances[index % instances.length] as Instance, "shared"),
     )
@@ -68,7 +68,7 @@ describe("instances of the service on one Redis", () => {
     expect(forwarded.filter(({ should_forward }) => should_forward)).toHaveLength(50)
   })
 
-  it("give back what was taken for a caller that had gone when the answer came", async () => {
+  it("refund the units of a caller that had gone before the answer", async () => {
     const [instance] = instances as [Instance]
     await ask(instance, "gone")
     server.freeze()
@@ -87,38 +87,35 @@ describe("instances of the service on one Redis", () => {
 
   it.each([
     ["has hung up", {}, { signal: () => AbortSignal.timeout(150) }],
-    ["has waited as long as it said", { "connect-timeout-ms": "150" }, {}],
-  ])(
-    "give back what was taken for a caller over HTTP that %s when the answer came",
-    async (what, headers, more) => {
-      const [instance] = instances as [Instance]
-      const user = `gone over HTTP: ${what}`
-      await ask(instance, user)
-      server.freeze()
-      const signal = "signal" in more ? more.signal() : null
-      const status = await fetch(`${instance.started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
-        method: "POST",
-        headers: { "content-type": "application/json", ...headers },
-        body: JSON.stringify({ serviceId: 1, request: JSON.stringify({ user }) }),
-        signal,
-      }).then(
-        (response) => response.status,
-        (error: Error) => error.name,
-      )
-      // The service notices a closed connection slightly later.
-      await sleep(500)
-      server.thaw()
-      expect(status).toBe(signal === null ? 504 : "TimeoutError")
-      const remaining = async (): Promise<unknown> => {
-        const looked = await ask(instance, user, { peek: true })
-        return "value" in looked && looked.value.remaining
-      }
-      // Both requests have taken a unit before this peek. Without the refund, 48 would remain.
-      await until("the units are back", async () => (await remaining()) === 49)
-    },
-  )
+    ["has reached its timeout", { "connect-timeout-ms": "150" }, {}],
+  ])("refund the units of a caller over HTTP that %s before the answer", async (what, headers, more) => {
+    const [instance] = instances as [Instance]
+    const user = `gone over HTTP: ${what}`
+    await ask(instance, user)
+    server.freeze()
+    const signal = "signal" in more ? more.signal() : null
+    const status = await fetch(`${instance.started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify({ serviceId: 1, request: JSON.stringify({ user }) }),
+      signal,
+    }).then(
+      (response) => response.status,
+      (error: Error) => error.name,
+    )
+    // The service notices a closed connection slightly later.
+    await sleep(500)
+    server.thaw()
+    expect(status).toBe(signal === null ? 504 : "TimeoutError")
+    const remaining = async (): Promise<unknown> => {
+      const looked = await ask(instance, user, { peek: true })
+      return "value" in looked && looked.value.remaining
+    }
+    // Both requests have taken a unit before this peek. Without the refund, 48 would remain.
+    await until("the units are back", async () => (await remaining()) === 49)
+  })
 
-  it("never swap the answers of requests that are decided at the same time, by whatever door", async () => {
+  it("never swap the answers of concurrent requests, over any protocol", async () => {
     const round = async ({ started, stranger }: Instance, from: number): Promise<void> => {
       // Each request has its own user and a different cost, so what remains identifies its answer.
       const costs = Array.from({ length: 40 }, (_, index) => index + 1)
@@ -157,7 +154,7 @@ describe("instances of the service on one Redis", () => {
       await Promise.all(instances.map((each, index) => round(each, from * 3 + index)))
   })
 
-  it("ask Redis nothing about a client that it has refused", async () => {
+  it("send no command to Redis about a client that was refused", async () => {
     const [instance] = instances as [Instance]
     while (await forwards(instance, "denied"));
     const calls = async (): Promise<number> => {
@@ -170,7 +167,7 @@ describe("instances of the service on one Redis", () => {
     expect(await calls()).toBe(before)
   })
 
-  it("say that they decide without Redis while it is gone, and go on with it when it is back", async () => {
+  it("mark decisions as degraded while Redis is gone, and use it again when it is back", async () => {
     const other = await startRedis()
     const instance = await startInstance(other, { storeTimeoutMs: 200 })
     const isDegraded = async (): Promise<boolean> => {
@@ -191,7 +188,7 @@ describe("instances of the service on one Redis", () => {
 })
 
 describe("the contract's two items through Redis", () => {
-  it("are kept by both doors together", async () => {
+  it("hold across gRPC and HTTP together", async () => {
     const server = await startRedis()
     const { started, stranger, client } = await startInstance(server, {}, TWO_SERVICES)
     const verdicts: unknown[] = []

@@ -111,7 +111,7 @@ async function ask(to: Started, door: DoorName, tls: boolean): Promise<string> {
 const ANSWERED: Readonly<Record<DoorName, string>> = { grpc: "0", http: "200" }
 
 describe.each(["grpc", "http"] as const)("over %s", (door) => {
-  it("handshakes that stop after five bytes are closed in time, logged with their peer, and replaced by innocents", async () => {
+  it("handshakes that stop after five bytes are closed in time, logged, and free their places", async () => {
     const failed: string[] = []
     started = await startService(TWO_SERVICES, {
       bounds: BOUNDS,
@@ -124,7 +124,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(await ask(started, door, true)).toBe(ANSWERED[door])
   })
 
-  it("a connection that says nothing after its handshake has no time of its own for that", async () => {
+  it("a connection that stays silent after its handshake gets no additional time", async () => {
     started = await startService(TWO_SERVICES, { bounds: BOUNDS, tls: TLS })
     const socket = connectTls({
       port: portOf(started, door),
@@ -140,7 +140,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
   })
 
   it.each([
-    ["says nothing", ""],
+    ["sends nothing", ""],
     ...(door === "grpc"
       ? [
           ["sends half a preface", HALF_PREFACE],
@@ -155,7 +155,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(await ask(started, door, false)).toBe(ANSWERED[door])
   })
 
-  it("gains nothing by sending byte after byte", async () => {
+  it("a connection gains no time by sending single bytes", async () => {
     started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const slow = await attack(started, door, "")
     const bytes = door === "grpc" ? PREFACE + EMPTY_SETTINGS + HALF_HEADER_BLOCK : HALF_HEAD.repeat(2)
@@ -168,7 +168,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     clearInterval(drip)
   })
 
-  it("leaves room for others when one address opens all that it can; loopback is no exception", async () => {
+  it("one address that opens all its connections leaves room for others, even on loopback", async () => {
     const refused: unknown[] = []
     const bounds = { ...BOUNDS, arrivalMs: 60_000, maxConnectionsPerPeer: undefined }
     started = await startService(TWO_SERVICES, {
@@ -189,7 +189,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     await until("it may connect again", ofAttacker)
   })
 
-  it("ends a connection by which nothing was asked for long, and none by which something is", async () => {
+  it("a connection that is idle for long is ended, and one in use is not", async () => {
     const idleMs = 600
     started = await startService(TWO_SERVICES, { bounds: { ...BOUNDS, idleMs } })
     if (door === "http") {
@@ -229,12 +229,12 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
   })
 })
 
-describe("a connection of HTTP/2 that has been used", () => {
+describe("an HTTP/2 connection that has been used", () => {
   beforeEach(async () => {
     started = await startService(TWO_SERVICES, { bounds: BOUNDS })
   })
 
-  it("has the time of arrival for each later block of headers too", async () => {
+  it("is subject to the arrival timeout for each later block of headers", async () => {
     const { grpc } = started as Started
     const peer = openFrames(grpc)
     peer.headers(1, { ":path": FORWARD, "content-type": "application/grpc" })

@@ -134,7 +134,7 @@ describe("the memory of the program", () => {
     ["held batches over gRPC", { ...GRPC_BATCHES, held: true }],
     ["held single calls over HTTP", HTTP_HELD],
     ["held batches over HTTP", { ...HTTP_BATCHES, held: true }],
-  ])("is bounded while %s never end, and given back", async (_what, attacking) => {
+  ])("is bounded while %s never end, and freed afterwards", async (_what, attacking) => {
     const before = await memoryOf(program)
     const asked: string[] = []
     let isOver = false

@@ -29,7 +29,7 @@ async function ask(session: ClientHttp2Session, bytes: Buffer): Promise<string> 
   }
 }
 
-it("answers that nobody reads are kept up to a bound for each connection, which ends when its peer asks on", async () => {
+it("unread answers are buffered up to a bound per connection, which ends if its peer continues", async () => {
   const started = await startService(TWO_SERVICES)
   // With this window, the server may not send any byte of an answer.
   const session = connect(`http://${started.grpc}`, { settings: { initialWindowSize: 0 } })

@@ -9,7 +9,7 @@ const RULES = `
   rules: { name: per-ip, field: ip, limit: 9, window: 1 day }
 `
 
-it("a warning of a service's limiter says whose it is, and what who asks should send", async () => {
+it("a warning of a service's limiter names the service and what the caller should send", async () => {
   const said: unknown[] = []
   const say = (fields: object, message: string): void => void said.push({ ...fields, message })
   const started = await startService(RULES, { shared: { logger: { warn: say, error: say } } })
