@@ -104,7 +104,7 @@ const KNOWN: Readonly<Record<string, readonly unknown[]>> = {
 }
 
 describe("attributes", () => {
-  it("have known names and known values, none of which tells whom a rule counts", async () => {
+  it("have known names and values that do not identify clients", async () => {
     const { attributes } = await attributesIn(await useAll(5))
     const unknown = attributes.filter(({ name, value }) => !KNOWN[name]?.includes(value))
     expect(unknown).toEqual([])
@@ -113,14 +113,14 @@ describe("attributes", () => {
     expect(new Set(attributes.map(({ value }) => value)).size).toBeGreaterThan(20)
   })
 
-  it("say nothing of a client anywhere in what is exported", async () => {
+  it("expose nothing about a client in the exported data", async () => {
     const metering = await useAll(5)
     const exported = JSON.stringify([...(await metering.collect()).values()])
     expect(exported).toContain("sluice.policy.decisions")
     expect(exported).not.toMatch(/secret|192\.0\.2|example\.com/)
   })
 
-  it("make no more series for many clients than for a few", async () => {
+  it("create no more series for many clients than for a few", async () => {
     const few = await attributesIn(await useAll(4))
     const many = await attributesIn(await useAll(120))
     expect(many.series).toBe(few.series)

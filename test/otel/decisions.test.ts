@@ -42,7 +42,7 @@ function setUp(options: LimiterOptions<RequestFacts>, metering: Metering = start
 }
 
 describe("sluice.policy.decisions", () => {
-  it("counts what each rule says by itself: admitted, over the limit, refused, shadowed", async () => {
+  it("counts the result of each rule separately: admitted, over the limit, refused, shadowed", async () => {
     const { decide, byPolicy } = setUp({
       rules: [
         { name: "hard", field: "ip", limit: 6, window: "1 minute" },
@@ -68,7 +68,7 @@ describe("sluice.policy.decisions", () => {
     })
   })
 
-  it("tells why a rule refused, and counts only rules that were asked", async () => {
+  it("includes the reason of a refusal, and counts only rules that were checked", async () => {
     const { limiter, decide, byPolicy } = setUp({
       rules: [
         { name: "keyed", field: "header:x-key", limit: 5, window: "1 minute", onMissing: "deny" },
@@ -86,7 +86,7 @@ describe("sluice.policy.decisions", () => {
     })
   })
 
-  it("goes on adding up from one collection to the next", async () => {
+  it("accumulates from one collection to the next", async () => {
     const { decide, byPolicy } = setUp({ name: "all", limit: 3, window: "1 minute" })
     await decide(2)
     expect(await byPolicy()).toEqual({ "all admitted": 2 })
@@ -95,7 +95,7 @@ describe("sluice.policy.decisions", () => {
     expect(await byPolicy()).toEqual({ "all admitted": 3, "all refused quota": 1 })
   })
 
-  it("adds up under a view that leaves attributes out", async () => {
+  it("adds up correctly under a view that drops attributes", async () => {
     const view = {
       instrumentName: "sluice.policy.decisions",
       attributesProcessors: [createAllowListAttributesProcessor([RESULT])],
@@ -113,7 +113,7 @@ describe("sluice.policy.decisions", () => {
     expect(await metering.values("sluice.policy.decisions", RESULT)).toEqual({ admitted: 6 })
   })
 
-  it("tells decisions apart that were made without the store", async () => {
+  it("distinguishes decisions that were made without the store", async () => {
     const inner = memoryStore()
     let isGone = false
     const { decide, metering } = setUp({
@@ -137,7 +137,7 @@ describe("sluice.policy.decisions", () => {
 })
 
 describe("sluice.decision.duration", () => {
-  it("counts each decision once, however many rules it has, by what was called", async () => {
+  it("counts each decision once by its operation, for any number of rules", async () => {
     const { clock, limiter, metering } = setUp({
       rules: [
         { name: "one", field: "ip", limit: 9, window: "1 minute", throttle: { kind: "soft", percent: 12 } },
@@ -162,14 +162,14 @@ describe("sluice.decision.duration", () => {
     })
   })
 
-  it("counts a request that no rule is for", async () => {
+  it("counts a request that no rule applies to", async () => {
     const { decide, metering, byPolicy } = setUp({ rules: [] })
     await decide(2)
     expect(await metering.values("sluice.decision.duration", RESULT)).toEqual({ admitted: 2 })
     expect(await byPolicy()).toEqual({})
   })
 
-  it("is in seconds, in buckets that tell 50 ms from more", async () => {
+  it("is in seconds, with a bucket boundary at 50 ms", async () => {
     let nowMs = 0
     vi.spyOn(performance, "now").mockImplementation(() => nowMs)
     const { limiter, metering } = setUp({
@@ -191,7 +191,7 @@ describe("sluice.decision.duration", () => {
 })
 
 describe("instrument", () => {
-  it("counts what adapters ask, and the limiters of their routes, as what the limiter decides", async () => {
+  it("counts decisions of adapters and of their route limiters as the limiter's decisions", async () => {
     const { limiter, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     const guard = createGuard({ limiter })
     const route = guard.forRoute({ limit: 1, window: "1 minute" }, { label: "route" })
@@ -202,7 +202,7 @@ describe("instrument", () => {
     expect(await byPolicy()).toEqual({ "all admitted": 1, "route admitted": 1, "route refused quota": 1 })
   })
 
-  it("names the limiter by its service, or as it is told", async () => {
+  it("names the limiter by its service or by a given name", async () => {
     const metering = startMetering()
     const { meterProvider } = metering
     const shop = createLimiter({ limit: 1, window: "1 minute", service: "shop" })
@@ -219,7 +219,7 @@ describe("instrument", () => {
     })
   })
 
-  it("uses the global provider where it is given none", async () => {
+  it("uses the global provider if none is given", async () => {
     const metering = startMetering()
     metrics.setGlobalMeterProvider(metering.meterProvider)
     const limiter = createLimiter({ limit: 1, window: "1 minute" })
@@ -228,7 +228,7 @@ describe("instrument", () => {
     expect(await metering.values("sluice.decision.duration", RESULT)).toEqual({ admitted: 1 })
   })
 
-  it("hurts no decision where OpenTelemetry has not been set up", async () => {
+  it("does not affect decisions if OpenTelemetry is not set up", async () => {
     const limiter = createLimiter({ limit: 1, window: "1 minute" })
     const end = instrument(limiter)
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
@@ -242,7 +242,7 @@ describe("instrument", () => {
     expect(getMeter).toHaveBeenCalledWith("@sluice/core", expect.stringMatching(/^\d+\.\d+\.\d+/))
   })
 
-  it("counts no more once it has been ended, and keeps what it has counted", async () => {
+  it("stops counting once it has been ended, and keeps its counts", async () => {
     const { limiter, end, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     await decide(2)
     end()
@@ -253,7 +253,7 @@ describe("instrument", () => {
     await limiter.close()
   })
 
-  it("counts once what two modules of an app both measure, until both have ended it", async () => {
+  it("counts each decision once if two modules measure a limiter, until both have ended", async () => {
     const { limiter, end, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     const { meterProvider } = metering
     const endOther = instrument(limiter, { meterProvider, name: "default" })
@@ -272,7 +272,7 @@ describe("instrument", () => {
     expect(await byPolicy()).toEqual({ "all admitted": 4 })
   })
 
-  it("counts for each provider, and under each name", async () => {
+  it("counts separately for each provider and each name", async () => {
     const { limiter, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     const other = startMetering()
     instrument(limiter, { meterProvider: other.meterProvider })
@@ -285,7 +285,7 @@ describe("instrument", () => {
     expect(await byPolicy()).toEqual({ "all admitted": 2 })
   })
 
-  it("ends when the limiter is closed, and lets go of it", async () => {
+  it("ends when the limiter is closed, and releases the limiter", async () => {
     const { limiter, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     await decide(2)
     const read = vi.spyOn(limiter, "status", "get")
@@ -298,7 +298,7 @@ describe("instrument", () => {
     expect(read).not.toHaveBeenCalled()
   })
 
-  it("says everything that is wrong with what it is given", () => {
+  it("reports all problems of its arguments", () => {
     const wrong = { nam: "x", name: "", meterProvider: {} }
     const call = () => instrument(undefined as never, wrong as never)
     expect(call).toThrow(

@@ -23,7 +23,7 @@ const [onExpress, shown, onKoa, onFastify, queries] = blocksTestedBy(
 ) as [Block, Block, Block, Block, Block]
 
 describe("the guide to metrics", () => {
-  it("counts on Express what Prometheus is shown, on a port of this machine alone", async () => {
+  it("shows the metrics that Express exports to Prometheus on a local port", async () => {
     const port = await freePort()
     const app = express()
     // Creating the exporter starts its server. When this call's promise resolves, the port accepts connections.
@@ -40,7 +40,7 @@ describe("the guide to metrics", () => {
     for (const line of shown.text.trim().split("\n")) expect(told.split("\n")).toContain(line)
   })
 
-  it("needs no provider on Koa where there is a global one", async () => {
+  it("needs no provider on Koa if there is a global provider", async () => {
     const { reader, collect } = startMetering("reader")
     onTestFinished(() => metrics.disable())
     const { limits } = await runTypeScript(onKoa, { reader })
@@ -48,7 +48,7 @@ describe("the guide to metrics", () => {
     expect((await collect()).has("sluice.policy.decisions")).toBe(true)
   })
 
-  it("counts on Fastify what the limiter decides", async () => {
+  it("counts the limiter's decisions on Fastify", async () => {
     const app = fastify()
     const metering = startMetering()
     const meterProvider: MeterProvider = metering.meterProvider
@@ -59,7 +59,7 @@ describe("the guide to metrics", () => {
     expect(await metering.values("sluice.policy.decisions", "sluice.limiter.name")).toEqual({ api: 1 })
   })
 
-  it("names every instrument with its kind and unit, and no other", () => {
+  it("lists exactly the existing instruments, with kind and unit", () => {
     const { meterProvider } = startMetering()
     const meter = meterProvider.getMeter("test")
     vi.spyOn(meterProvider, "getMeter").mockReturnValue(meter)
@@ -79,7 +79,7 @@ describe("the guide to metrics", () => {
     expect(told.sort()).toEqual(made.sort())
   })
 
-  it("asks Prometheus for names that there are", () => {
+  it("queries Prometheus only for existing names", () => {
     const told = new Set([...guide.matchAll(/`((?:sluice|error)\.[\w.]+)`/g)].map(([, name]) => name))
     const asked = queries.text.match(/sluice_\w+/g) ?? []
     expect(asked.length).toBeGreaterThan(8)

@@ -44,7 +44,7 @@ async function setUp() {
   return { server, metering, counts, decide, openBreakers, errors }
 }
 
-it("an outage of Redis is seen in decisions, errors and the breaker, and so is its end", async () => {
+it("an outage of Redis and its end are visible in decisions, errors and the circuit breaker", async () => {
   const { server, metering, counts, decide, openBreakers, errors } = await setUp()
   expect(await openBreakers()).toBe(0)
   await server.kill()
@@ -65,7 +65,7 @@ it("an outage of Redis is seen in decisions, errors and the breaker, and so is i
   expect(await decisions).toEqual(counts)
 })
 
-it("a Redis that stays silent is told from one that is gone", async () => {
+it("a Redis that stays silent is counted as a timeout, not as unavailable", async () => {
   const { server, decide, errors } = await setUp()
   const { timeout: before = 0 } = await errors()
   server.freeze()
@@ -77,7 +77,7 @@ it("a Redis that stays silent is told from one that is gone", async () => {
   expect(await errors()).toMatchObject({ timeout: before + 1 })
 })
 
-it("what is no answer is told from an outage", async () => {
+it("an invalid answer is counted separately from an outage", async () => {
   const { server, decide, errors } = await setUp()
   const [key] = (await server.command("KEYS", "sl2:*")) as string[]
   await server.command("SET", key ?? "", "rubbish")

@@ -40,7 +40,7 @@ function followSource(first: LoadedRules | Error) {
 }
 
 describe("the rules of a source", () => {
-  it("are told by their age, version and problems", async () => {
+  it("are described by their age, version and problems", async () => {
     const { clock, source, limiter, value } = followSource({ rules: [RULE], problems: [], version: 7 })
     await limiter.ready()
     clock.advance(12_500)
@@ -60,7 +60,7 @@ describe("the rules of a source", () => {
     expect(await value("sluice.rule_set.rejected")).toBe(0)
   })
 
-  it("count what is wrong with rules that were left out of the first edition", async () => {
+  it("include the problems of rules that were left out of the first edition", async () => {
     const bad = { ...RULE, name: "bad", limit: -1 }
     const { limiter, value } = followSource({ rules: [RULE, bad], problems: [], version: 7 })
     await limiter.ready()
@@ -68,7 +68,7 @@ describe("the rules of a source", () => {
     expect(await value("sluice.rule_set.rejected")).toBe(0)
   })
 
-  it("have no age before they are there, and errors by their codes", async () => {
+  it("have no age before they are loaded, and count errors by their codes", async () => {
     const { source, limiter, metering, value } = followSource(new RuleSourceError("no table"))
     await expect(limiter.ready()).rejects.toThrow("no table")
     expect(await value("sluice.rule_set.age")).toBeUndefined()
@@ -82,7 +82,7 @@ describe("the rules of a source", () => {
     })
   })
 
-  it("are stale when they could not be loaded for long", async () => {
+  it("are stale when they could not be loaded for a long time", async () => {
     const { clock, source, limiter, value } = followSource({ rules: [RULE], problems: [] })
     await limiter.ready()
     source.stored = new RuleSourceError("gone")
@@ -94,7 +94,7 @@ describe("the rules of a source", () => {
 })
 
 describe("rules in code", () => {
-  it("have no age, no version and nothing else that changes", async () => {
+  it("have no age, no version and no other rule set metrics", async () => {
     const metering = startMetering()
     const limiter = createLimiter({ rules: [RULE] })
     instrument(limiter, { meterProvider: metering.meterProvider })
@@ -107,7 +107,7 @@ describe("rules in code", () => {
   })
 })
 
-describe("who waits", () => {
+describe("a waiting request", () => {
   it("is counted until the decision is made", async () => {
     const clock = manualClock()
     const metering = startMetering()
@@ -126,8 +126,8 @@ describe("who waits", () => {
   })
 })
 
-describe("a refund that nobody waits for", () => {
-  it("is counted when it is lost, by how the store failed", async () => {
+describe("a refund that no code awaits", () => {
+  it("is counted when it is lost, by the store's failure", async () => {
     const metering = startMetering()
     const inner = memoryStore()
     const store: Store = {
@@ -156,7 +156,7 @@ describe("a refund that nobody waits for", () => {
 })
 
 describe("a full memory store", () => {
-  it("is counted by those that it forgets while they are refused", async () => {
+  it("is visible in the number of refused clients that it evicts", async () => {
     const clock = manualClock()
     const metering = startMetering()
     const store = memoryStore({ maxKeys: 1, clock })
