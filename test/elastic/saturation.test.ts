@@ -6,7 +6,7 @@ import type { Turn } from "./saturated-process.ts"
 
 const PROCESS = fileURLToPath(new URL("./saturated-process.ts", import.meta.url))
 
-it("a process is elastic when it was calm, hard within a second of saturation, and elastic again afterwards", {
+it("a process is elastic while calm, hard within a second of saturation, and elastic again afterwards", {
   // The process waits for a calm second three times, which is rare on a busy machine.
   timeout: 600_000,
 }, async () => {
