@@ -6,13 +6,13 @@ const ROOT = new URL("../../../", import.meta.url)
 const SCRIPTS = new URL("packages/core/src/stores/redis/scripts/", ROOT)
 
 describe("the mutants of the scripts", () => {
-  it.each(MUTANTS)("$script.lua has once: $text", ({ script, text, replacement }) => {
+  it.each(MUTANTS)("change text that occurs once in $script.lua: $text", ({ script, text, replacement }) => {
     const lua = readFileSync(new URL(`${script}.lua`, SCRIPTS), "utf8")
     expect(lua.split(text)).toHaveLength(2)
     expect(replacement).not.toBe(text)
   })
 
-  it("name suites that there are", () => {
+  it("name only existing suites", () => {
     const suites = [...new Set(MUTANTS.map(({ suite }) => suite))]
     expect(suites.filter((suite) => !existsSync(new URL(suite, ROOT)))).toEqual([])
   })
