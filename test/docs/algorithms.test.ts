@@ -23,7 +23,7 @@ it("docs/reference/algorithms.md has a row for each algorithm, in order, with it
   }
 })
 
-it("docs/guides/rules.md names the algorithms, and those that read each member", () => {
+it("docs/guides/rules.md lists the algorithms, and the algorithms that use each member", () => {
   const text = readFileSync(`${ROOT}docs/guides/rules.md`, "utf8")
   const cellOf = (member: string): string =>
     new RegExp(`^\\| \`${member}\` \\| ([^|]*) \\|`, "m").exec(text)?.[1] ?? ""

@@ -34,7 +34,7 @@ function answerOf(url: string): Promise<Answer> {
   })
 }
 
-it("the README shows what a client over its limit gets", async () => {
+it("the README shows the response to a client over its limit", async () => {
   const [block] = blocksTestedBy("test/docs/answers.test.ts", "README.md", 1)
   const [head = "", shown = ""] = block?.text.split("\n\n") ?? []
   const [first, ...lines] = head.split("\n")

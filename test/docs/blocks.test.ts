@@ -18,7 +18,7 @@ const block = (text: string, run?: string): Block => ({
   ...(run !== undefined && { run }),
 })
 
-it("what the documents show in TypeScript has the right types, and what is wrong is told", {
+it("the TypeScript blocks of the documents type-check, and wrong ones are reported", {
   timeout: 600_000,
 }, async () => {
   // Check all in one program, because each program takes seconds.

@@ -81,13 +81,13 @@ it("runs the commands one after the other, once the table has version 7", async 
   expect(codes).toEqual({ "create-table": 0, check: 0, diff: 1, push: 0, list: 0, pull: 0, remove: 0 })
 })
 
-it("shows how a mistake is told", async () => {
+it("shows the message for a mistake", async () => {
   await writeRules(5, "minit")
   const { shown, printed } = await runShown(check)
   expectShown(shown, printed)
 })
 
-it("shows how a conflict is told", async () => {
+it("shows the message for a conflict", async () => {
   await registerUntil(8, 20)
   await writeRules(10, "minute")
   const { shown, printed } = await runShown(push)

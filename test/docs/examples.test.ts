@@ -64,11 +64,11 @@ afterEach(async () => {
 })
 
 describe.each(rows)("examples/README.md: $file", ({ file, script, curl }) => {
-  it("is started by the script that is named", () => {
+  it("is started by the script in its row", () => {
     expect(scripts[script]).toBe(`tsx ${file}`)
   })
 
-  it("answers its curl line with admissions, and then a refusal", async () => {
+  it("admits the first requests of its curl line, and then refuses one", async () => {
     vi.spyOn(console, "log").mockImplementation(() => undefined)
     const example = EXAMPLES[file]
     if (example === undefined) throw new Error(`${file} is in the README and in no row of this test.`)
@@ -89,11 +89,11 @@ describe("examples/README.md", () => {
     expect(rows.map(({ script }) => script)).toEqual(Object.keys(scripts))
   })
 
-  it("names every example there is", async () => {
+  it("lists every example", async () => {
     for (const file of await presets()) expect(readme).toContain(`](src/presets/${file})`)
   })
 
-  it("leads to examples of 15 to 30 lines, comments left out", async () => {
+  it("links to examples of 15 to 30 lines, without comments", async () => {
     const files = [
       ...new Set([...Object.keys(EXAMPLES), ...(await presets()).map((file) => `src/presets/${file}`)]),
     ]

@@ -10,7 +10,7 @@ const guide = readFileSync(`${ROOT}docs/guides/failure-modes.md`, "utf8")
 describe("a Redis that", () => {
   const rows = rowsOf(guide, "Redis")
 
-  it("fails in each way of the guide is tried", () => {
+  it("fails in any way of the guide is covered by a case", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(REDIS_FAILURES))
   })
 
@@ -34,10 +34,10 @@ describe("a Redis that", () => {
   })
 })
 
-describe("rules where", () => {
+describe("rules when", () => {
   const rows = rowsOf(guide, "what is wrong")
 
-  it("something is wrong in each way of the guide are tried", () => {
+  it("any failure of the guide occurs are covered by a case", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(RULE_FAILURES))
   })
 

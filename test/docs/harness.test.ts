@@ -17,7 +17,7 @@ const block = (language: string, text: string, more: Partial<Block> = {}): Block
 })
 
 describe("a document", () => {
-  it("has its blocks with place, language and what the comments before them say", () => {
+  it("is split into blocks with their line, language and the comments before them", () => {
     const page = [
       "# Page",
       "<!-- run: koa, / 200 -->",
@@ -47,8 +47,8 @@ describe("a document", () => {
 
   it.each([
     ["a fence that is not closed", "```ts\nawait", /docs\/page\.md:1: the block is not closed/],
-    ["a comment that is before no block", "<!-- run: koa -->\nText", /docs\/page\.md:2: the comment/],
-    ["a comment at its end", "Text\n<!-- tested by: a.test.ts -->\n", /its last comment/],
+    ["a comment that is not before a block", "<!-- run: koa -->\nText", /docs\/page\.md:2: the comment/],
+    ["a comment at the end of the document", "Text\n<!-- tested by: a.test.ts -->\n", /its last comment/],
   ])("fails with %s", (_, page, message) => {
     expect(() => readBlocks("docs/page.md", page)).toThrow(message)
   })
@@ -57,10 +57,10 @@ describe("a document", () => {
 describe("a block", () => {
   it.each([
     ["no language", block("", "text"), /page\.md:7: no test knows the language ""/],
-    ["a language that nobody knows", block("rust", "fn main() {}"), /no test knows the language "rust"/],
+    ["an unknown language", block("rust", "fn main() {}"), /no test knows the language "rust"/],
     ["output that no test compares", block("text", "done"), /page\.md:7: no test is named/],
     [
-      "a test that there is not",
+      "a test that does not exist",
       block("text", "done", { testedBy: "test/docs/nobody.test.ts" }),
       /page\.md:7: test\/docs\/nobody\.test\.ts is no test/,
     ],
@@ -69,23 +69,31 @@ describe("a block", () => {
       block("text", "done", { testedBy: "test/refunds.test.ts" }),
       /page\.md:7: test\/refunds\.test\.ts says nothing of docs\/page\.md/,
     ],
-    ["JSON that is none", block("json", '{ "a": 1, }'), /page\.md:7: /],
-    ["YAML that is none", block("yaml", "a: 1\nb: ]"), /page\.md:8: /],
+    ["invalid JSON", block("json", '{ "a": 1, }'), /page\.md:7: /],
+    ["invalid YAML", block("yaml", "a: 1\nb: ]"), /page\.md:8: /],
     [
-      "rules that are wrong",
+      "invalid rules",
       block("yaml", "service_id: shop\nrules:\n  - { limit: 5, windw: 1 minute }"),
       /page\.md:9: "windw" is not a member/,
     ],
-    ["a program that nobody knows", block("sh", "cd docs\nwget http://localhost"), /page\.md:8: wget/],
-    ["a script that there is not", block("sh", "npx -y pnpm@10.34.9 tset"), /no script "tset"/],
-    ["another pnpm", block("sh", "npx -y pnpm@9.0.0 test"), /pnpm@9\.0\.0 is not pnpm@/],
-    ["a folder that there is not", block("sh", "cd exampels && npx -y pnpm@10.34.9 koa"), /exampels is not/],
-    ["a package that nobody uses", block("sh", "npm install @sluice/expres"), /@sluice\/expres/],
-    ["a flag that there is not", block("sh", "sluice rules list --tabel rules"), /no flag --tabel/],
-    ["a command that there is not", block("sh", "sluice rules pish a.yaml"), /no command "pish"/],
-    ["a flag of the service that there is not", block("sh", "sluice-service --rule a"), /no flag --rule/],
-    ["a variable that nobody reads", block("sh", "UP=1 npx tsx examples/src/gateway/main.ts"), /reads no UP/],
-    ["curl that asks elsewhere", block("sh", "curl http://example.com/"), /curl's http:\/\/example\.com/],
+    ["an unknown program", block("sh", "cd docs\nwget http://localhost"), /page\.md:8: wget/],
+    ["an unknown script", block("sh", "npx -y pnpm@10.34.9 tset"), /no script "tset"/],
+    ["another version of pnpm", block("sh", "npx -y pnpm@9.0.0 test"), /pnpm@9\.0\.0 is not pnpm@/],
+    [
+      "a folder that does not exist",
+      block("sh", "cd exampels && npx -y pnpm@10.34.9 koa"),
+      /exampels is not/,
+    ],
+    ["an unknown package", block("sh", "npm install @sluice/expres"), /@sluice\/expres/],
+    ["an unknown flag", block("sh", "sluice rules list --tabel rules"), /no flag --tabel/],
+    ["an unknown command", block("sh", "sluice rules pish a.yaml"), /no command "pish"/],
+    ["an unknown flag of the service", block("sh", "sluice-service --rule a"), /no flag --rule/],
+    [
+      "a variable that the program does not read",
+      block("sh", "UP=1 npx tsx examples/src/gateway/main.ts"),
+      /reads no UP/,
+    ],
+    ["curl with another host", block("sh", "curl http://example.com/"), /curl's http:\/\/example\.com/],
     ["a port of its own", block("ts", "app.listen(3000)"), /listens on a port/],
     [
       "a Redis of its own",
@@ -115,26 +123,22 @@ describe("a block", () => {
   })
 
   it.each([
-    ["a promise that is not kept", "const sum = 1 + 1 // => 3", /page\.md:7/],
+    ["a wrong expected value", "const sum = 1 + 1 // => 3", /page\.md:7/],
     [
-      "a promise about a member",
+      "a wrong expected member",
       'const limiter = createLimiter({ limit: 5, window: "1 minute" })\nlimiter.status // => { service: "other" }',
       /page\.md:8/,
     ],
-    ["a promise of nothing", "if (true) { // => 3\n}", /stands behind an expression/],
-    [
-      "an option that there is not",
-      'rateLimit({ limit: 5, windw: "1 minute" } as never)',
-      /page\.md:7: .*windw/s,
-    ],
-    ["a name that nobody gives", "ap.use(handler)", /page\.md:7: ap is not defined/],
-    ["a prelude that there is not", "app.use(handler)", /no prelude "hono"/, { run: "hono" }],
+    ["an expected value without an expression", "if (true) { // => 3\n}", /stands behind an expression/],
+    ["an unknown option", 'rateLimit({ limit: 5, windw: "1 minute" } as never)', /page\.md:7: .*windw/s],
+    ["an undefined name", "ap.use(handler)", /page\.md:7: ap is not defined/],
+    ["an unknown prelude", "app.use(handler)", /no prelude "hono"/, { run: "hono" }],
     ["requests that cannot be read", "app.use(handler)", /is not like/, { run: "express, GET 200" }],
   ])("throws with %s", async (_, text, message, more: Partial<Block> = {}) => {
     await expect(cover(block("ts", text, more))).rejects.toThrow(message)
   })
 
-  it("keeps what it promises", async () => {
+  it("passes if all expected values are right", async () => {
     const text = [
       'const limiter = createLimiter({ limit: 5, window: "1 minute", field: "service" })',
       "const decision = await limiter.decide({}, { cost: 2 }) // => { allowed: true, remaining: 3 }",
@@ -146,7 +150,7 @@ describe("a block", () => {
 })
 
 describe("command lines", () => {
-  it("are told apart as a shell does", () => {
+  it("are split as a shell splits them", () => {
     const text = [
       "# first",
       "cd docs && npx a   # then",
@@ -164,7 +168,7 @@ describe("command lines", () => {
     ])
   })
 
-  it("are not understood where a quote is not closed", () => {
+  it("are rejected if a quote is not closed", () => {
     expect(() => commandLines('echo "a')).toThrow('line 1: " is not understood')
   })
 })

@@ -15,7 +15,7 @@ function namesBelow(folder: string): string[] {
   })
 }
 
-it("ARCHITECTURE.md names folders and files that there are", () => {
+it("ARCHITECTURE.md names only folders and files that exist", () => {
   const there = new Set(
     ["packages", "examples", "test", "bench", "docs"].flatMap((folder) => [
       `${folder}/`,
@@ -28,7 +28,7 @@ it("ARCHITECTURE.md names folders and files that there are", () => {
   expect(missing).toEqual([])
 })
 
-it("ARCHITECTURE.md has every package and every room of the core", () => {
+it("ARCHITECTURE.md lists every package and every folder of the core", () => {
   for (const name of packages) expect(house.text, name).toMatch(new RegExp(`\\b${name}/`))
   const rooms = readdirSync(`${ROOT}packages/core/src`, { withFileTypes: true }).filter((entry) =>
     entry.isDirectory(),
@@ -37,13 +37,13 @@ it("ARCHITECTURE.md has every package and every room of the core", () => {
   for (const { name } of rooms) expect(house.text, name).toContain(`${name}/`)
 })
 
-it("ARCHITECTURE.md has every entry point of the core", () => {
+it("ARCHITECTURE.md lists every entry point of the core", () => {
   const files = readdirSync(`${ROOT}packages/core/src`).filter((name) => /^\w+\.ts$/.test(name))
   expect(files.length).toBeGreaterThan(1)
   for (const name of files) expect(house.text, name).toContain(name)
 })
 
-it("ARCHITECTURE.md draws arrows between rooms that there are", () => {
+it("ARCHITECTURE.md draws arrows only between folders that exist", () => {
   const rooms =
     arrows.text.match(/[a-z]+/g)?.filter((word) => !["core", "door", "adapters"].includes(word)) ?? []
   expect(rooms.length).toBeGreaterThan(5)
@@ -53,7 +53,7 @@ it("ARCHITECTURE.md draws arrows between rooms that there are", () => {
   }
 })
 
-describe("CONTRIBUTING.md counts what it takes to add", () => {
+describe("CONTRIBUTING.md lists the files and lines needed to add", () => {
   const contributing = readFileSync(`${ROOT}CONTRIBUTING.md`, "utf8")
   const [table = ""] = /\n\| to add (?:.*\n)+?(?=\n)/.exec(contributing) ?? []
   const rows = table.trim().split("\n").slice(2)

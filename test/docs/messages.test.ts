@@ -8,7 +8,7 @@ import { blocksTestedBy, expectShown } from "./shown.ts"
 const shownIn = (document: string): string =>
   blocksTestedBy("test/docs/messages.test.ts", document, 1)[0]?.text ?? ""
 
-it("packages/core/errors.md shows what wrong options are told", () => {
+it("packages/core/errors.md shows the message for invalid options", () => {
   const options = { windw: "1 minute", limit: 0 } as never
   let thrown: unknown
   try {
@@ -20,7 +20,7 @@ it("packages/core/errors.md shows what wrong options are told", () => {
   expectShown(shownIn("packages/core/errors.md"), String(thrown))
 })
 
-it("docs/guides/behind-a-proxy.md shows what the first forwarded request says", async () => {
+it("docs/guides/behind-a-proxy.md shows the warning for the first forwarded request", async () => {
   const warnings: string[] = []
   const listen = (warning: Error & { code?: string }): void => {
     warnings.push(`[${warning.code}] ${warning.name}: ${warning.message}`)

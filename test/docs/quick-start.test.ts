@@ -54,7 +54,7 @@ describe("the quick start", () => {
     ["Express", express],
     ["Fastify", fastify],
     ["Koa", koa],
-  ])("is told by %s what it says", async (_, app) => {
+  ])("gets the shown responses from %s", async (_, app) => {
     const program = await startApp(makeFolder({ "app.js": app.text }))
     const responses = await sendCurls(startIt, { 3000: program })
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 429])
@@ -79,7 +79,7 @@ describe("the quick start", () => {
     })
     afterAll(() => server?.stop())
 
-    it("counts together in two processes, and goes on without it", async () => {
+    it("counts together in two processes, and keeps limiting without Redis", async () => {
       const env = { REDIS_URL: `redis://${server.host}:${server.port}` }
       const folder = makeFolder({ "app.js": withRedis.text })
       const programs = { 3000: await startApp(folder, env), 3001: await startApp(folder, env) }
@@ -106,7 +106,7 @@ describe("the quick start", () => {
     })
   })
 
-  it("takes rules from a file, and changes of it", async () => {
+  it("loads rules from a file, and applies its changes", async () => {
     const rules = blocksOf(DOCUMENT).find(({ language }) => language === "yaml")?.text ?? ""
     const folder = makeFolder({ "app.js": withRules.text, "rules.yaml": rules })
     const program = await startApp(folder)
@@ -127,7 +127,7 @@ describe("the quick start", () => {
     expect(await policy()).toContain('"burst";q=50')
   })
 
-  it("names tarballs by the names and versions that packing gives them", () => {
+  it("uses the file names that packing gives the tarballs", () => {
     const guide = readFileSync(new URL(`../../${DOCUMENT}`, import.meta.url), "utf8")
     const named = new Set(guide.match(/sluice-[\w.-]+\.tgz/g))
     const packed = ["core", "express", "fastify", "koa"].map((name) => {

@@ -26,21 +26,21 @@ async function start(...args: Parameters<typeof startService>): Promise<Started>
   return started
 }
 
-it("docs/guides/service.md asks whether a request may be forwarded", async () => {
+it("the request of docs/guides/service.md gets a decision", async () => {
   const [block] = blocksTestedBy(SELF, "docs/guides/service.md", 1) as [Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)
   expect(body).toMatchObject({ shouldForward: true, policy: "per-user", limit: "5", remaining: "4" })
 })
 
-it("packages/service/README.md asks as it says", async () => {
+it("the request of packages/service/README.md gets a decision", async () => {
   const [block] = blocksTestedBy(SELF, "packages/service/README.md", 1) as [Block]
   const { status, body } = await sendCurl(block, await start(TWO_SERVICES))
   expect(status).toBe(200)
   expect(body).toMatchObject({ shouldForward: true, policy: "per-user", remaining: "4" })
 })
 
-it("docs/guides/service-registering.md registers rules, and shows what is answered to right and wrong ones", async () => {
+it("docs/guides/service-registering.md registers rules, and shows the answers to valid and invalid ones", async () => {
   const [curl, registered, refused] = blocksTestedBy(SELF, "docs/guides/service-registering.md", 3) as [
     Block,
     Block,

@@ -9,7 +9,7 @@ const tableName = "rules"
 const [item, message] = blocksTestedBy("test/docs/table.test.ts", "docs/guides/dynamodb.md", 2)
 type Item = NonNullable<PutItemCommandInput["Item"]>
 
-it("docs/guides/dynamodb.md shows an item of rules, and what is told of a wrong one", async () => {
+it("docs/guides/dynamodb.md shows an item with rules, and the message for an invalid one", async () => {
   const server = await startDynamoDB()
   onTestFinished(() => server.stop())
   const client = server.client()

@@ -18,7 +18,7 @@ function messageFor(name: string): string {
 }
 
 it.each(["express-rate-limit.md", "fastify-rate-limit.md", "koa-ratelimit.md", "rate-limiter-flexible.md"])(
-  "%s: an option that is left in place throws, and the message has what it is here",
+  "%s: an old option name throws, and the message names the replacement",
   (file) => {
     const left = namesWithCounterpart(readGuide(file).rows("Options"))
       .filter((name) => !SAME_NAME.includes(name) && !NOT_OPTIONS.includes(name))

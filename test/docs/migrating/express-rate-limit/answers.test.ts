@@ -17,8 +17,8 @@ const redis = withRedis()
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
-describe("what the guide says of the answer", () => {
-  it("is a text before, a problem after, and other headers", async () => {
+describe("the guide on responses", () => {
+  it("the old library sends text, and Sluice sends a problem document with other headers", async () => {
     const seen = async (limiter: RequestHandler) => {
       const [, { status, headers, body } = { status: 0, headers: {}, body: "" }] = await answers(
         appOf(limiter),
@@ -40,14 +40,14 @@ describe("what the guide says of the answer", () => {
     expect(ours.names).toEqual(["cache-control", "ratelimit", "ratelimit-policy", "retry-after"])
   })
 
-  it("is that draft 8 tells a hash of the client, and draft 11 here does not", async () => {
+  it("draft 8 exposes a hash of the client, and draft 11 of Sluice does not", async () => {
     const policyOf = async (limiter: RequestHandler) =>
       (await answers(appOf(limiter), commonClock(), ["/"]))[0]?.headers["ratelimit-policy"]
     expect(await policyOf(peer({ ...once, standardHeaders: "draft-8" }))).toContain("pk=:")
     expect(await policyOf(sluice(minutely))).toBe('"ip-1m";q=1;w=60')
   })
 
-  it("is a second header family on admitted and on refused requests", async () => {
+  it("a second header family can be added to admitted and refused requests", async () => {
     const document = "docs/guides/migrating/express-rate-limit.md"
     const [block] = blocksTestedBy(import.meta.url.slice(import.meta.url.indexOf("test/docs/")), document, 1)
     const app = express()
@@ -64,7 +64,7 @@ describe("what the guide says of the answer", () => {
     }
   })
 
-  it("is that a wrong option is logged before, and throws after with the name that it has here", () => {
+  it("the old library logs a wrong option, and Sluice throws and names its own option", () => {
     const logged: unknown[] = []
     const logger = { warn: () => undefined, error: (error: unknown) => void logged.push(error) }
     peer({ ...once, windowsMs: 1, logger } as Parameters<typeof peer>[0])
@@ -75,8 +75,8 @@ describe("what the guide says of the answer", () => {
   })
 })
 
-describe("what the guide says of an outage", () => {
-  it("is 500 for everybody while Redis fails, and a limit in the process", async () => {
+describe("the guide on outages", () => {
+  it("the old library answers 500 while Redis fails, and Sluice limits in the process", async () => {
     const failing = {
       store: new RedisStore({ sendCommand: callOf(await closedClient(redis)) }),
       logger: quiet,
@@ -93,7 +93,7 @@ describe("what the guide says of an outage", () => {
     expect(await statuses(appOf(ours), ["/", "/"])).toEqual([200, 429])
   })
 
-  it("is no answer while Redis is frozen, and one after the deadline", async () => {
+  it("the old library hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
     const before = await serve(
       appOf(
         peer({ ...once, store: new RedisStore({ sendCommand: callOf(redis.client), prefix: "frozen:" }) }),
@@ -118,7 +118,7 @@ describe("what the guide says of an outage", () => {
     expect((await waiting).status).toBe(429)
   })
 
-  it("is a memory that grows with each client, and one with a bound", async () => {
+  it("the old memory store grows with each client, and the memory of Sluice is bounded", async () => {
     const store = new MemoryStore()
     const many = Array.from({ length: 50 }, (_, n) => as("X-Forwarded-For", `192.0.2.${n}`))
     await statuses(appOf(peer({ ...once, store })), many)

@@ -13,15 +13,15 @@ import { appOf } from "./app.ts"
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
-describe("what the guide says of who is counted", () => {
-  it("is that `trust proxy` is not read", async () => {
+describe("the guide on clients", () => {
+  it("Sluice does not read `trust proxy`", async () => {
     const steps = [as("X-Forwarded-For", "192.0.2.1"), as("X-Forwarded-For", "192.0.2.2")]
     expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 200])
     expect(await statuses(appOf(sluice({ ...minutely, logger: quiet })), steps)).toEqual([200, 429])
     expect(await statuses(appOf(sluice({ ...minutely, trustedProxies: 1 })), steps)).toEqual([200, 200])
   })
 
-  it("is that a client is a /56 of IPv6, and a /64", async () => {
+  it("the old library counts IPv6 by /56, and Sluice by /64", async () => {
     const steps = ["2001:db8:0:100::1", "2001:db8:0:101::1"].map((ip) => as("X-Forwarded-For", ip))
     expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 429])
     expect(await statuses(appOf(sluice({ ...minutely, trustedProxies: 1 })), steps)).toEqual([200, 200])
@@ -29,7 +29,7 @@ describe("what the guide says of who is counted", () => {
     expect(await statuses(appOf(wide), steps)).toEqual([200, 429])
   })
 
-  it("is that preflights are counted, and here are not", async () => {
+  it("the old library counts preflights, and Sluice does not", async () => {
     const headers = { Origin: "https://example.com", "Access-Control-Request-Method": "GET" }
     const preflight = { path: "/", method: "OPTIONS", headers }
     const steps = [preflight, preflight, "/"]
@@ -39,7 +39,7 @@ describe("what the guide says of who is counted", () => {
     expect(await statuses(appOf(all), steps)).toEqual([200, 429, 429])
   })
 
-  it("is that a user named like an address is that address, and here is not", async () => {
+  it("a user named like an address shares its counter in the old library, but not in Sluice", async () => {
     const steps = ["/", as("X-User", "127.0.0.1")]
     const keyGenerator = (req: Request): string => req.get("x-user") ?? ipKeyGenerator(req.ip ?? "")
     expect(await statuses(appOf(peer({ ...once, keyGenerator })), steps)).toEqual([200, 429])
@@ -50,7 +50,7 @@ describe("what the guide says of who is counted", () => {
     ])
   })
 
-  it("is that an asynchronous callback of each kind is not waited for here", async () => {
+  it("Sluice does not await asynchronous callbacks of any kind", async () => {
     const codes: string[] = []
     const logger = { warn: ({ code }: { code: string }) => void codes.push(code), error: () => undefined }
     const wrong = {
@@ -64,7 +64,7 @@ describe("what the guide says of who is counted", () => {
     expect(() => sluice(async)).toThrow(/skip: is an async function/)
   })
 
-  it("is that who hangs up on a request that it would not count keeps it taken here", async () => {
+  it("Sluice keeps the unit of a request that would be refunded if the client hangs up", async () => {
     for (const [limiter, then] of [
       [peer({ ...once, skipFailedRequests: true }), 200],
       [sluice({ ...minutely, refundWhen: (_req, status) => status >= 400 }), 429],

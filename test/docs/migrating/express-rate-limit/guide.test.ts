@@ -27,12 +27,12 @@ describe("the guide for express-rate-limit", () => {
     expect(namesIn(ofRedis)).toEqual(membersOf(redisTypes, "Options"))
   })
 
-  it("has a row for every method of the middleware, and for all else that is exported", () => {
+  it("has a row for every method of the middleware and for every other export", () => {
     const exported = exportedValuesOf(types).filter((name) => name !== "rateLimit")
     expect(namesIn(methods)).toEqual([...membersOf(types, "RateLimitRequestHandler"), ...exported].sort())
   })
 
-  it("names no counterpart that has not been tried", () => {
+  it("names only counterparts that have been tested", () => {
     const named = namesWithCounterpart([...options, ...ofRedis, ...methods])
     expect(named).toEqual([...Object.keys(pairs), ...Object.keys(SHOWN_BY)].sort())
     expect(notShown(SHOWN_BY)).toEqual([])

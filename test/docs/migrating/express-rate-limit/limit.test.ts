@@ -9,8 +9,8 @@ import { appOf } from "./app.ts"
 const once = { windowMs: 60_000, limit: 1 }
 const minutely = { limit: 1, window: "1 minute" } as const
 
-describe("what the guide says of the limit", () => {
-  it("is that of a limit of 10 come 19 within 200 ms, and 10, or 9 with a strict window", async () => {
+describe("the guide on limits", () => {
+  it("a limit of 10 admits 19 within 200 ms, and in Sluice 10, or 9 with a strict window", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     const burst = async (app: App, clock = commonClock()): Promise<number> =>
       admitted(await statuses(app, steps, clock)) - 1
@@ -23,7 +23,7 @@ describe("what the guide says of the limit", () => {
     expect(await burst(appOf(sluice(strict)), again)).toBe(9)
   })
 
-  it("is that a window that starts with the first request is there too", async () => {
+  it("Sluice also has a window that starts with the first request", async () => {
     const clock = commonClock()
     clock.advance(30_000)
     const steps = ["/", "/", 59_999, "/", 2, "/"]
@@ -38,7 +38,7 @@ describe("what the guide says of the limit", () => {
     expect(await statuses(appOf(peer(once)), steps)).toEqual([200, 429, 429, 200])
   })
 
-  it("is that the first of two limiters is charged for what the second refuses", async () => {
+  it("the first of two old limiters counts requests that the second refuses", async () => {
     const steps = [...times(4, "/"), 61_000, "/"]
     const day = peer({ windowMs: 86_400_000, limit: 3 })
     const minute = peer({ windowMs: 60_000, limit: 2 })
@@ -51,7 +51,7 @@ describe("what the guide says of the limit", () => {
     expect(await statuses(appOf(sluice({ rules, clock })), steps, clock)).toEqual([200, 200, 429, 429, 200])
   })
 
-  it("is that a client that waits as long as it is told is admitted by both", async () => {
+  it("both libraries admit a client after the wait in Retry-After", async () => {
     for (const make of [
       () => peer(once),
       (clock: ReturnType<typeof commonClock>) => sluice({ ...minutely, clock }),
@@ -66,7 +66,7 @@ describe("what the guide says of the limit", () => {
     }
   })
 
-  it("is that windows beyond 24.8 days are forgotten at once by its memory store", async () => {
+  it("the old memory store forgets windows above 24.8 days at once", async () => {
     const month = 30 * 86_400_000
     const send = await serve(appOf(peer({ windowMs: month, limit: 1, validate: false })))
     await send("/")
@@ -74,7 +74,7 @@ describe("what the guide says of the limit", () => {
     expect(await statuses(appOf(sluice({ limit: 1, window: month })), ["/", "/"])).toEqual([200, 429])
   })
 
-  it("is that 0 refuses everybody, and is no limit here but of a function", async () => {
+  it("a limit of 0 refuses all requests, and Sluice accepts 0 only from a function", async () => {
     expect(await statuses(appOf(peer({ limit: 0, logger: quiet })), ["/"])).toEqual([429])
     expect(() => sluice({ limit: 0, window: "1 minute" })).toThrow(/0 is not a limit/)
     expect(await statuses(appOf(sluice({ limit: () => 0, window: "1 minute" })), ["/"])).toEqual([429])

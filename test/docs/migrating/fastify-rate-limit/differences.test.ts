@@ -22,8 +22,8 @@ async function theirs(...args: Parameters<typeof before>) {
   return (steps: Parameters<typeof statuses>[1]) => statuses(app, steps, clock)
 }
 
-describe("what the guide says of the limit", () => {
-  it("is that of a limit of 10 come 19 within 200 ms, and 10", async () => {
+describe("the guide on limits", () => {
+  it("a limit of 10 admits 19 within 200 ms, and in Sluice 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     expect(admitted(await (await theirs({ max: 10 }))(steps)) - 1).toBe(19)
     expect(admitted(await (await ours({ limit: 10 }))(steps)) - 1).toBe(10)
@@ -31,7 +31,7 @@ describe("what the guide says of the limit", () => {
     expect(admitted(await (await ours({ limit: 10, ...firstHit }))(steps)) - 1).toBe(19)
   })
 
-  it("is that routes of one `groupId` have a counter each, in memory and in Redis, and those of a `group` one", async () => {
+  it("routes of one `groupId` have separate counters, and routes of one `group` share a counter", async () => {
     const steps = ["/send", "/resend"]
     const grouped = (limit: object) => (app: FastifyInstance) => {
       for (const path of steps) app.get(path, { config: { rateLimit: limit as never } }, async () => "ok")
@@ -43,7 +43,7 @@ describe("what the guide says of the limit", () => {
     expect(await (await ours({}, group))(steps)).toEqual([200, 429])
   })
 
-  it("is that HEAD has a second quota on a route with a limit of its own, and here has not", async () => {
+  it("HEAD has a second quota on a route with its own limit, but not in Sluice", async () => {
     const steps = ["/own", { path: "/own", method: "HEAD" }]
     const own = (limit: object) => (app: FastifyInstance) =>
       void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
@@ -51,7 +51,7 @@ describe("what the guide says of the limit", () => {
     expect(await (await ours({}, own({ limit: 1, window: "1 minute" })))(steps)).toEqual([200, 429])
   })
 
-  it("is that paths that are not there are not counted, and here are", async () => {
+  it("the old plugin does not count unknown paths, and Sluice does", async () => {
     const steps = ["/nowhere", "/nowhere"]
     expect(await (await theirs({}))(steps)).toEqual([404, 404])
     expect(await (await ours({}))(steps)).toEqual([404, 429])
@@ -63,7 +63,7 @@ describe("what the guide says of the limit", () => {
     expect(await (await theirs({}, limitless))(steps)).toEqual([404, 429])
   })
 
-  it("is that as many junk clients as its memory has room for set a refused one free, and here do not", async () => {
+  it("junk clients that fill the old memory free a refused client, but not in Sluice", async () => {
     const junk = Array.from({ length: 20 }, (_, n) => as("X-User", `junk ${n}`))
     const blocked = as("X-User", "blocked")
     const steps = [blocked, blocked, ...junk, blocked]
@@ -74,7 +74,7 @@ describe("what the guide says of the limit", () => {
     expect((await now(steps)).at(-1)).toBe(429)
   })
 
-  it("is that a route takes over what it does not say, and here says limit and window", async () => {
+  it("a route inherits missing options, and in Sluice must have limit and window", async () => {
     const partly = (app: FastifyInstance) => {
       app.get("/own", { config: { rateLimit: { max: 2 } as never } }, async () => "ok")
     }
@@ -86,7 +86,7 @@ describe("what the guide says of the limit", () => {
     await expect(after({}, wrong)(commonClock())).rejects.toThrow(/config.rateLimit.window: is missing/)
   })
 
-  it("is that its memory does not keep the waits that exponentialBackoff tells", async () => {
+  it("the old memory store does not enforce the waits of exponentialBackoff", async () => {
     const clock = commonClock()
     const app = await before({ exponentialBackoff: true })()
     const told = await answers(app, clock, times(4, "/"))
@@ -96,8 +96,8 @@ describe("what the guide says of the limit", () => {
   })
 })
 
-describe("what the guide says of options", () => {
-  it("is that a wrong one is taken for the default, and here throws with its name here", async () => {
+describe("the guide on options", () => {
+  it("the old plugin replaces a wrong option by the default, and Sluice throws and names its own", async () => {
     const limit = (await answers(await before({ max: "1" as never })(), commonClock(), ["/"]))[0]?.headers
     expect(limit?.["x-ratelimit-limit"]).toBe("1000")
     await expect(after({ limit: "1" as never })(commonClock())).rejects.toThrow(/limit: "1" is not a limit/)
@@ -106,7 +106,7 @@ describe("what the guide says of options", () => {
     await expect(after(old)(commonClock())).rejects.toThrow(/"timeWindow" is not a member.*"window"/)
   })
 
-  it("is that `trustProxy` is not read", async () => {
+  it("Sluice does not read `trustProxy`", async () => {
     const steps = [as("X-Forwarded-For", "192.0.2.1"), as("X-Forwarded-For", "192.0.2.2")]
     expect(await (await theirs({}, undefined, { trustProxy: ["127.0.0.1"] }))(steps)).toEqual([200, 200])
     expect(await (await ours({}))(steps)).toEqual([200, 429])
@@ -114,14 +114,14 @@ describe("what the guide says of options", () => {
   })
 })
 
-it("counts IPv6 by its /64, as the old one does", async () => {
+it("counts IPv6 by /64, like the old plugin", async () => {
   const steps = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map((ip) => as("X-Forwarded-For", ip))
   expect(await (await theirs({}, undefined, { trustProxy: ["127.0.0.1"] }))(steps)).toEqual([200, 429, 200])
   expect(await (await ours({ trustedProxies: 1 }))(steps)).toEqual([200, 429, 200])
 })
 
-describe("what the guide says of the answer", () => {
-  it("is that X-RateLimit-Reset was seconds from now, and is an instant with `legacy`", async () => {
+describe("the guide on responses", () => {
+  it("X-RateLimit-Reset was seconds from now, and is a timestamp with `legacy`", async () => {
     const [old] = await answers(await before({})(), commonClock(), ["/"])
     expect(old?.headers["x-ratelimit-reset"]).toBe("60")
     const clock = commonClock()
@@ -131,7 +131,7 @@ describe("what the guide says of the answer", () => {
     expect(epochSeconds).toBeLessThan(clock.now() / 1000 + 120)
   })
 
-  it("is that a refusal was an error, which the app's handler got, and is an answer", async () => {
+  it("the old plugin passes a refusal to the app's error handler, and Sluice responds itself", async () => {
     const handled = (app: FastifyInstance) => {
       app.setErrorHandler((_error, _request, reply) => reply.code(418).send("handled"))
     }
@@ -149,14 +149,14 @@ describe("what the guide says of the answer", () => {
   })
 })
 
-describe("what the guide says of an outage", () => {
-  it("is 500 for everybody while Redis fails, and a limit in the process", async () => {
+describe("the guide on outages", () => {
+  it("the old plugin answers 500 while Redis fails, and Sluice limits in the process", async () => {
     expect(await (await theirs({ redis: await closedClient(redis) }))(twice)).toEqual([500, 500])
     const store = redisStore({ client: await closedClient(redis) })
     expect(await (await ours({ service: "closed", store, clock: undefined }))(twice)).toEqual([200, 429])
   })
 
-  it("is no answer while Redis is frozen, and one after the deadline", async () => {
+  it("the old plugin hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
     const old = await serve(await before({ redis: redis.client })())
     const options = { service: "frozen", store: redisStore({ client: redis.client }), clock: undefined }
     const now = await serve(await after(options)(commonClock()))
@@ -173,14 +173,14 @@ describe("what the guide says of an outage", () => {
   })
 })
 
-it("shares a limiter between the plugin and what is asked by hand", async () => {
+it("shares a limiter between the plugin and direct calls", async () => {
   const limiter = createLimiter<FastifyRequest | RequestFacts>({ limit: 1, window: "1 minute" })
   await limiter.decide({ remoteAddress: "127.0.0.1" })
   expect(await statuses(await registered({ limiter }), ["/"])).toEqual([429])
   await limiter.close()
 })
 
-it("runs beside the old plugin, where no route has a limit of its own", async () => {
+it("runs next to the old plugin if no route has its own limit", async () => {
   const clock = commonClock()
   const beside =
     (limit?: object): More =>

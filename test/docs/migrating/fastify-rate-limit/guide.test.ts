@@ -19,18 +19,18 @@ const SHOWN_BY: ShownBy = {
 }
 
 describe("the guide for @fastify/rate-limit", () => {
-  it("has a row for every option, of the plugin, of a route and of a limiter made by hand", () => {
+  it("has a row for every option of the plugin, of a route and of a separate limiter", () => {
     const all = membersOf(types, "RateLimitPluginOptions", "RateLimitOptions", "CreateRateLimitOptions")
     expect(namesIn(options)).toEqual(all)
   })
 
-  it("has a row for what the plugin adds to the app, and for what is exported beside it", () => {
+  it("has a row for every decorator of the plugin and every other export", () => {
     const decorators = membersOf(types, "FastifyInstance")
     expect(namesIn(methods)).toEqual([...decorators, "normalizeIP"].sort())
     expect(exportsOf("@fastify/rate-limit")).toEqual(["default", "fastifyRateLimit", "normalizeIP"])
   })
 
-  it("names no counterpart that has not been tried", () => {
+  it("names only counterparts that have been tested", () => {
     const named = namesWithCounterpart([...options, ...methods])
     const tried = Object.keys(pairs).map((name) => name.replace(/,.*/, ""))
     expect(named).toEqual([...new Set([...tried, ...Object.keys(SHOWN_BY)])].sort())

@@ -19,8 +19,8 @@ const ours = async (options: Parameters<typeof after>[0], steps: Steps): Promise
   return statuses(await after({ logger: quiet, ...options })(clock), steps, clock)
 }
 
-describe("what the guide says of the limit", () => {
-  it("is that of a limit of 10 come 19 within 200 ms in memory and 10 in its log in Redis, and here 10", async () => {
+describe("the guide on limits", () => {
+  it("a limit of 10 admits 19 within 200 ms in memory and 10 in Redis, and in Sluice 10", async () => {
     const burst = (count: number) => times(count, ["/", 1]).flat()
     const steps = ["/", 59_900, ...burst(9), 180, ...burst(10)]
     expect(admitted(await theirs({ max: 10 }, steps)) - 1).toBe(19)
@@ -29,7 +29,7 @@ describe("what the guide says of the limit", () => {
     expect(admitted(await ours({ limit: 10, algorithm: "sliding-log" }, steps)) - 1).toBe(10)
   })
 
-  it("is that a client that waits as long as it is told is refused again, and here admitted", async () => {
+  it("the old library refuses a client again after the wait in Retry-After, and Sluice admits the client", async () => {
     async function afterTheWait(app: App, clock: ReturnType<typeof commonClock>): Promise<number> {
       const send = await serve(app)
       clock.advance(300)
@@ -47,17 +47,17 @@ describe("what the guide says of the limit", () => {
     expect(await afterTheWait(await after({})(clock), clock)).toBe(200)
   })
 
-  it("is that `Retry-After` is 0 with half a second to go", async () => {
+  it("the old `Retry-After` is 0 when half a second remains", async () => {
     const clock = commonClock()
     const [, , late] = await answers(await before({})(clock), clock, ["/", 59_500, "/", "/"])
     expect([late?.status, late?.headers["retry-after"]]).toEqual([429, "0"])
   })
 
-  it("is that a refused request takes nothing from the log in Redis either", async () => {
+  it("a refused request takes nothing from the old log in Redis either", async () => {
     expect(await theirs(inRedis(redis.client), ["/", 30_000, "/", 30_001, "/"])).toEqual([200, 429, 200])
   })
 
-  it("is that in Redis the server counts by whose clock is its own, and here by that of Redis", async () => {
+  it("in Redis, the old library counts by the clock of the app, and Sluice by the clock of Redis", async () => {
     const clock = commonClock()
     const limits = peer({ ...inRedis(redis.client), duration: 60_000, max: 1 })
     const day = { limit: 1, window: "1 day", service: "clock", storeTimeoutMs: 20_000 } as const
@@ -68,7 +68,7 @@ describe("what the guide says of the limit", () => {
     expect(await statuses(appOf(now), [...twice, 90_000_000, "/"], again)).toEqual([200, 429, 429])
   })
 
-  it("is that the Map of the memory driver forgets nobody", async () => {
+  it("the Map of the old memory driver never forgets a client", async () => {
     const { driver, db } = inMemory()
     const clients = Array.from({ length: 20 }, (_, n) => as("X-Forwarded-For", `192.0.2.${n}`))
     await theirs({ driver, db }, [...clients, 600_000, "/"])
@@ -76,14 +76,14 @@ describe("what the guide says of the limit", () => {
   })
 })
 
-describe("what the guide says of who is counted", () => {
-  it("is that with `app.proxy` a client says by itself who it is, and here does not", async () => {
+describe("the guide on clients", () => {
+  it("a client can spoof its address with `app.proxy`, but not in Sluice", async () => {
     const steps = ["198.51.100.1", "198.51.100.2"].map((made) => as("X-Forwarded-For", `${made}, 192.0.2.7`))
     expect(await theirs({}, steps)).toEqual([200, 200])
     expect(await ours({}, steps)).toEqual([200, 429])
   })
 
-  it("is that `maxIpsCount` helps", async () => {
+  it("`maxIpsCount` prevents this spoofing", async () => {
     const app = new Koa({ proxy: true, maxIpsCount: 1 }).use(peer({ ...inMemory(), max: 1 }))
     app.use((ctx) => {
       ctx.body = "ok"
@@ -92,25 +92,25 @@ describe("what the guide says of who is counted", () => {
     expect(await statuses(app.callback(), steps)).toEqual([200, 429])
   })
 
-  it("is that `app.proxy` is not read", async () => {
+  it("Sluice does not read `app.proxy`", async () => {
     const steps = [as("X-Forwarded-For", "192.0.2.1"), as("X-Forwarded-For", "192.0.2.2")]
     expect(await theirs({}, steps)).toEqual([200, 200])
     expect(await ours({ trustedProxies: undefined }, steps)).toEqual([200, 429])
     expect(await ours({ trustedProxies: 1 }, steps)).toEqual([200, 200])
   })
 
-  it("is that each IPv6 address is a client, and here each /64", async () => {
+  it("the old library counts each IPv6 address, and Sluice each /64", async () => {
     const steps = ["2001:db8::1", "2001:db8::2"].map((ip) => as("X-Forwarded-For", ip))
     expect(await theirs({}, steps)).toEqual([200, 200])
     expect(await ours({}, steps)).toEqual([200, 429])
   })
 
-  it("is that an empty id is an error, and here missing", async () => {
+  it("the old library fails on an empty id, and Sluice treats the field as missing", async () => {
     expect(await theirs({ id: (ctx) => ctx.get("x-user") }, ["/"])).toEqual([500])
     expect(await ours({ field: "header:x-user" }, twice)).toEqual([200, 429])
   })
 
-  it("is that preflights are counted, and here are not", async () => {
+  it("the old library counts preflights, and Sluice does not", async () => {
     const headers = { Origin: "https://example.com", "Access-Control-Request-Method": "GET" }
     const preflight = { path: "/", method: "OPTIONS", headers }
     expect(await theirs({}, [preflight, preflight, "/"])).toEqual([200, 429, 429])
@@ -118,8 +118,8 @@ describe("what the guide says of who is counted", () => {
   })
 })
 
-describe("what the guide says of options and answers", () => {
-  it("is that a wrong one fails with the first request, and here throws with its name here", async () => {
+describe("the guide on options and responses", () => {
+  it("a wrong option fails on the first request, and Sluice throws at once and names its own", async () => {
     expect(await theirs({ driver: "memroy" as never }, ["/"])).toEqual([500])
     expect(await theirs({ durration: 1 } as PeerOptions, [...twice, 1_000, "/"])).toEqual([200, 429, 429])
     const old = { driver: "memory", max: 1, duration: 60_000 } as never
@@ -127,7 +127,7 @@ describe("what the guide says of options and answers", () => {
     expect(() => sluice(old)).toThrow(/"duration" is not a member of the options; use "window" instead/)
   })
 
-  it("is a text before, a problem after, and a Reset that had fractions of a second in memory", async () => {
+  it("the old library sends text and a fractional Reset, and Sluice a problem document", async () => {
     const clock = commonClock()
     clock.advance(1)
     const [, old] = await answers(await before({})(clock), clock, twice)
@@ -140,7 +140,7 @@ describe("what the guide says of options and answers", () => {
     expect(now?.headers["x-ratelimit-reset"]).toMatch(/^\d+$/)
   })
 
-  it("is that the state had something of a refusal alone, and has every decision", async () => {
+  it("the old state contains only refusals, and the state of Sluice every decision", async () => {
     const seen: unknown[] = []
     const watch: Middleware = async (ctx, next) => {
       await next()
@@ -155,14 +155,14 @@ describe("what the guide says of options and answers", () => {
   })
 })
 
-describe("what the guide says of an outage", () => {
-  it("is 500 for everybody while Redis fails, and a limit in the process", async () => {
+describe("the guide on outages", () => {
+  it("the old library answers 500 while Redis fails, and Sluice limits in the process", async () => {
     expect(await theirs(inRedis(await closedClient(redis)), twice)).toEqual([500, 500])
     const store = redisStore({ client: await closedClient(redis) })
     expect(await ours({ service: "closed", store, clock: undefined }, twice)).toEqual([200, 429])
   })
 
-  it("is no answer while Redis is frozen, and one after the deadline", async () => {
+  it("the old library hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
     const clock = commonClock()
     const old = await serve(await before(inRedis(redis.client))(clock))
     const options = {

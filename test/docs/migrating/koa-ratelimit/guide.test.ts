@@ -10,14 +10,14 @@ const pairs = { ...OPTIONS, ...redisOptions(withRedis()) }
 const options = readGuide("koa-ratelimit.md").rows("Options")
 
 describe("the guide for koa-ratelimit", () => {
-  it("has a row for every option that its code reads, and those are the ones that its README lists", () => {
+  it("has a row for every option that the old code reads, which its README also lists", () => {
     const { byCode, byReadme } = optionsRead()
     expect(namesIn(options)).toEqual(byCode)
     // Its README does not mention `status`, and has `onLimited` only in an example.
     expect(byReadme).toEqual(byCode.filter((name) => name !== "status" && name !== "onLimited"))
   })
 
-  it("names no counterpart that has not been tried", () => {
+  it("names only counterparts that have been tested", () => {
     // `reset` and `total` are renamed in the same way as `remaining`.
     expect(namesWithCounterpart(options)).toEqual([...Object.keys(pairs), "reset", "total"].sort())
   })

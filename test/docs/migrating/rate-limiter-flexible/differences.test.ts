@@ -27,21 +27,21 @@ const ours = async (options: Parameters<typeof after>[0], steps: Steps): Promise
 const memory = (options: Parameters<typeof before>[0]): App | Promise<App> => before(options)(commonClock())
 const minutely = { points: 1, duration: 60 }
 
-describe("what the guide says of the limit", () => {
-  it("is that of a limit of 10 come 19 within 200 ms, and 10", async () => {
+describe("the guide on limits", () => {
+  it("a limit of 10 admits 19 within 200 ms, and in Sluice 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     const clock = commonClock()
     expect(admitted(await statuses(await before({ points: 10 })(clock), steps, clock)) - 1).toBe(19)
     expect(admitted(await ours({ limit: 10 }, steps)) - 1).toBe(10)
   })
 
-  it("is that what is refused counts: after a refused 5 there is no room for 1, and here there is", async () => {
+  it("the old library counts refused units, so 1 is refused after a refused 5, but not in Sluice", async () => {
     const steps = ["/?cost=8", "/?cost=5", "/"]
     expect(await theirs(memory({ points: 10 }), steps)).toEqual([200, 429, 429])
     expect(await ours({ limit: 10 }, steps)).toEqual([200, 429, 200])
   })
 
-  it("is that a union charges the hour for what the minute refuses, and here does not", async () => {
+  it("a union charges the hour for requests that the minute refuses, but not in Sluice", async () => {
     const steps = [...times(4, "/"), 121_000, "/"]
     const clock = commonClock()
     const minute = new RateLimiterMemory({ keyPrefix: "minute", points: 2, duration: 60 })
@@ -56,7 +56,7 @@ describe("what the guide says of the limit", () => {
     expect(await ours({ rules }, steps)).toEqual([200, 200, 429, 429, 200])
   })
 
-  it("is that less than a second in Redis locks a client out for ever, and here counts", async () => {
+  it("a window below one second in Redis locks out a client forever, but not in Sluice", async () => {
     const half = new RateLimiterRedis({ points: 1, duration: 0.5, storeClient: redis.client })
     expect(await theirs(consuming(half), twice)).toEqual([200, 429])
     expect(await redis.client.pttl("rlflx:somebody")).toBe(-1)
@@ -67,7 +67,7 @@ describe("what the guide says of the limit", () => {
     await until("it is admitted again", async () => (await send("/")).status === 200)
   })
 
-  it("is that windows beyond 24.8 days are forgotten at once by its memory", async () => {
+  it("the old memory limiter forgets windows above 24.8 days at once", async () => {
     const month = 30 * 86_400
     const send = await serve(await before({ duration: month })(commonClock()))
     await send("/")
@@ -75,7 +75,7 @@ describe("what the guide says of the limit", () => {
     expect(await ours({ window: month * 1000 }, twice)).toEqual([200, 429])
   })
 
-  it("is that a wrong option is not seen, and here throws with its name here", async () => {
+  it("the old library ignores a wrong option, and Sluice throws and names its own", async () => {
     const misspelt = { ...minutely, blockduration: 600 } as typeof minutely
     expect(await theirs(consuming(new RateLimiterMemory(misspelt)), [...twice, 61_000, "/"])).toEqual([
       200, 429, 200,
@@ -86,8 +86,8 @@ describe("what the guide says of the limit", () => {
   })
 })
 
-describe("what the guide says of the answer", () => {
-  it("is that its documentation's `Retry-After` has fractions, and here whole seconds that suffice", async () => {
+describe("the guide on responses", () => {
+  it("the documented `Retry-After` has fractions, and Sluice sends whole seconds that suffice", async () => {
     const clock = commonClock()
     const limiter = new RateLimiterMemory(minutely)
     const documented: RequestHandler = (_req, res, next) => {
@@ -114,15 +114,15 @@ describe("what the guide says of the answer", () => {
   })
 })
 
-describe("what the guide says of an outage", () => {
-  it("is 429 for everybody while Redis fails, by the documented middleware, and a limit in the process", async () => {
+describe("the guide on outages", () => {
+  it("the documented middleware answers 429 while Redis fails, and Sluice limits in the process", async () => {
     const failing = new RateLimiterRedis({ ...minutely, storeClient: await closedClient(redis) })
     expect(await theirs(consuming(failing), twice)).toEqual([429, 429])
     const store = redisStore({ client: await closedClient(redis) })
     expect(await ours({ service: "closed", store, clock: undefined }, twice)).toEqual([200, 429])
   })
 
-  it("is no answer while Redis is frozen, unless it is wrapped, and one after the deadline", async () => {
+  it("an unwrapped old limiter hangs while Redis is frozen, and Sluice answers after its deadline", async () => {
     const limiter = new RateLimiterRedis({ ...minutely, storeClient: redis.client })
     const insuranceLimiter = new RateLimiterMemory(minutely)
     const wrapped = new RLWrapperTimeouts({ limiter, timeoutMs: 50, insuranceLimiter })
@@ -145,7 +145,7 @@ describe("what the guide says of an outage", () => {
     expect((await waiting).status).toBe(429)
   })
 
-  it("is that its memory keeps every client until its window ends, without a bound", async () => {
+  it("the old memory limiter keeps every client until its window ends, without a bound", async () => {
     const limiter = new RateLimiterMemory(minutely)
     const many = Array.from({ length: 50 }, (_, n) => as("X-User", `user ${n}`))
     await theirs(consuming(limiter), many)
@@ -153,7 +153,7 @@ describe("what the guide says of an outage", () => {
   })
 })
 
-it("tells what a decision tells, by other names", async () => {
+it("returns the same values as a decision under other names", async () => {
   const limiter = new RateLimiterMemory({ points: 3, duration: 60 })
   await limiter.consume("somebody", 2)
   const refused: unknown = await limiter.consume("somebody", 2).catch((reason: unknown) => reason)

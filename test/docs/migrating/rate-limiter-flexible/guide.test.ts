@@ -58,12 +58,12 @@ describe("the guide for rate-limiter-flexible", () => {
     expect(namesIn(methods)).toEqual(membersOf(types, ...exported).filter((name) => !known.has(name)))
   })
 
-  it("has a row for every member of what is yielded, and for every class", () => {
+  it("has a row for every member of the result and for every class", () => {
     expect(namesIn(yielded)).toEqual(resultNames)
     expect(namesIn(classes)).toEqual(exported)
   })
 
-  it("names no counterpart that has not been tried", () => {
+  it("names only counterparts that have been tested", () => {
     const named = namesWithCounterpart([...options, ...methods, ...yielded, ...classes])
     const tried = [...Object.keys(pairs), ...Object.keys(SHOWN_BY), ...Object.keys(SAME_AS)]
     expect(named).toEqual(tried.sort())
