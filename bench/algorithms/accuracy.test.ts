@@ -11,7 +11,7 @@ describe("traffic", () => {
     ["bursty", bursty],
     ["on/off", onOff],
     ["edge", edge],
-  ])("%s comes in order, as often as asked, and the same for a seed", (_name, make) => {
+  ])("%s is in order, has the requested rate, and repeats for the same seed", (_name, make) => {
     const times = make(50, 1_000, 400, 3)
     expect(times.length / 400).toBeGreaterThan(45)
     expect(times.length / 400).toBeLessThan(55)
@@ -21,11 +21,11 @@ describe("traffic", () => {
     expect(make(50, 1_000, 400, 5)).not.toEqual(times)
   })
 
-  it("at the edge comes just before and just after a boundary only", () => {
+  it("at the edge occurs only just before and just after a boundary", () => {
     for (const atMs of edge(50, 1_000, 20, 3)) expect((atMs + 12) % 1_000).toBeLessThanOrEqual(22)
   })
 
-  it("of a Poisson process has a variance that is its mean", () => {
+  it("of a Poisson process has a variance equal to its mean", () => {
     const counts = new Array<number>(2_000).fill(0)
     for (const atMs of poisson(50, 1_000, counts.length, 3)) {
       const window = Math.floor(atMs / 1_000)
@@ -38,7 +38,7 @@ describe("traffic", () => {
 })
 
 describe("an exact log", () => {
-  it("counts what came in the last window, both ends of it included", () => {
+  it("counts the requests of the last window, including both ends", () => {
     const log = new ExactLog(1_000, 3)
     for (const atMs of [0, 10, 500]) log.add(atMs)
     expect([500, 1_000, 1_001, 1_010, 1_011, 1_500, 1_501].map((atMs) => log.count(atMs))).toEqual([
@@ -46,13 +46,13 @@ describe("an exact log", () => {
     ])
   })
 
-  it("takes no more than it has room for", () => {
+  it("throws when full", () => {
     const log = new ExactLog(1_000, 1)
     log.add(0)
     expect(() => log.add(1_000)).toThrow("full")
   })
 
-  it("admits as many as the limit in each window", () => {
+  it("admits up to the limit in each window", () => {
     expect(admittedByLog(2, 1_000, Float64Array.of(0, 1, 2, 1_000, 1_001, 1_002, 1_003))).toBe(4)
   })
 })
@@ -61,11 +61,11 @@ describe("judging", () => {
   const at = (...times: number[]) => Float64Array.from(times)
   const size = { limit: 2, windowMs: 1_000, buckets: 10 }
 
-  it("starts where a window does", () => {
+  it("starts at the beginning of a window", () => {
     expect(START_MS % 1_000).toBe(0)
   })
 
-  it("calls what is over the limit in the window before it wrongly admitted", () => {
+  it("classifies admissions above the limit of the past window as wrongly admitted", () => {
     const policy = policyOf(kindOf("fixed-window"), size)
     expect(judge(policy, at(998, 999, 1_000, 1_001, 1_002))).toEqual({
       requests: 5,
@@ -76,7 +76,7 @@ describe("judging", () => {
     })
   })
 
-  it("calls what is refused while there is room wrongly refused", () => {
+  it("classifies refusals below the limit as wrongly refused", () => {
     const policy = policyOf(kindOf("sliding-window-strict"), size)
     // The units taken at 0 and 1 return at 1,100, when their sub-window ends. An exact log returns them at 1,001 and
     // 1,002.
@@ -89,7 +89,7 @@ describe("judging", () => {
     })
   })
 
-  it("finds no fault with the log of Sluice", () => {
+  it("finds no error in Sluice's log", () => {
     const arrivals = poisson(30, 1_000, 50, 3)
     const judged = judge(policyOf(kindOf("sliding-log"), { limit: 20, windowMs: 1_000 }), arrivals)
     expect(judged).toMatchObject({ wronglyAdmitted: 0, wronglyRefused: 0 })

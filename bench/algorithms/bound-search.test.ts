@@ -9,7 +9,7 @@ import { playOutflow } from "./outflow.ts"
 const SIZE = { limit: 2, windowMs: 6, buckets: 3, burst: 3 }
 
 describe("the most in any stretch", () => {
-  it("counts what came in so many milliseconds one after the other", () => {
+  it("counts the units of any stretch of the given length", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     for (const atMs of [0, 4, 5, 6, 11, 30]) any.add({ atMs, units: 1 })
     // The stretch with 4, 5 and 6 has three. From 0 to 5 there are three as well, and from 6 to 11 two.
@@ -18,13 +18,13 @@ describe("the most in any stretch", () => {
     expect([any.most, any.trace.map(({ atMs }) => atMs)]).toEqual([10, [30, 35]])
   })
 
-  it("counts by windows since the epoch where they are aligned", () => {
+  it("counts by windows since the epoch if they are aligned", () => {
     const aligned = new MostIn({ lengthMs: 6, isAligned: true })
     for (const atMs of [5, 6, 11, 12, 13, 17]) aligned.add({ atMs, units: 1 })
     expect(aligned.trace.map(({ atMs }) => atMs)).toEqual([12, 13, 17])
   })
 
-  it("takes no time that goes back", () => {
+  it("rejects a time before the last one", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     any.add({ atMs: 5, units: 1 })
     expect(() => any.add({ atMs: 4, units: 1 })).toThrow("4 is earlier than 5")
@@ -52,13 +52,13 @@ const KNOWN: Readonly<Record<string, readonly number[]>> = {
 }
 
 describe.each(KINDS)("$name", (kind) => {
-  it("lets in what is known to be its worst, and no more, in whatever way a client asks", () => {
+  it("admits exactly its known maximum over all possible request patterns", () => {
     const { worst, pasts } = searchAll(kind, SIZE)
     expect(worst.map(({ most }) => most)).toEqual(KNOWN[kind.name])
     expect(pasts).toBeGreaterThan(100)
   })
 
-  it("keeps its bounds against a greedy client, who finds the worst that there is", () => {
+  it("stays within its bounds against a greedy client that finds the worst case", () => {
     const worst = playAdversary(kind, 40_000, 7)
     for (const { most, allowed, size, bound } of worst)
       expect(most, `${bound.of}, L = ${size.limit}`).toBeLessThanOrEqual(allowed)
@@ -68,12 +68,12 @@ describe.each(KINDS)("$name", (kind) => {
   })
 })
 
-it("finds that sub-windows of some length let in more than the limit in a window, and not in a shorter one", () => {
+it("longer sub-windows admit more than the limit in a window, but not in a shorter stretch", () => {
   const { worst } = searchAll(kindOf("sliding-window, buckets"), { limit: 2, windowMs: 8, buckets: 2 })
   expect(worst.map(({ most }) => most)).toEqual([3, 2])
 })
 
-it("looks at each past that differs in what the counter holds or in what the last window was given", () => {
+it("searches each distinct state of the counter and of the last window's admissions", () => {
   // A fixed window of 2 ms and a limit of 1, over 8 ms. Each of the 4 windows grants nothing, or one unit in either of
   // its two milliseconds.
   const names = new Set<string>()
@@ -89,7 +89,7 @@ it("looks at each past that differs in what the counter holds or in what the las
   expect(searchAll(kindOf("fixed-window"), { limit: 1, windowMs: 2 }).pasts).toBe(names.size)
 })
 
-it("finds and shows what is over a bound", () => {
+it("finds and shows admissions above a bound", () => {
   const kind = kindOf("fixed-window")
   const bounds = kind.bounds.slice(0, 1).map((bound) => ({ ...bound, most: () => SIZE.limit }))
   const wrong = { ...kind, bounds }
@@ -100,6 +100,6 @@ it("finds and shows what is over a bound", () => {
   expect(Math.floor((atMs[0] as number) / 6)).toBe(Math.floor((atMs.at(-1) as number) / 6) - 1)
 })
 
-it("sees that what a leaky bucket holds goes on evenly, and never more than the limit in a window", async () => {
+it("a leaky bucket releases requests evenly, and never more than the limit in a window", async () => {
   expect(await playOutflow(5_000, 7)).toMatchObject({ most: 7, allowed: 7, leastGapMs: 14, evenGapMs: 14 })
 })

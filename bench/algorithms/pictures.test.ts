@@ -7,16 +7,16 @@ const pictures = await drawPictures()
 const guide = readFileSync(new URL("choosing.md", GUIDES), "utf8")
 
 describe.each(pictures)("$file", ({ file, svg, words }) => {
-  it("is what a limiter decides today", () => {
+  it("matches the current decisions of a limiter", () => {
     expect(readFileSync(new URL(`pictures/${file}`, GUIDES), "utf8")).toBe(svg)
   })
 
-  it("is in the guide, with the same in words", () => {
+  it("is in the guide, with a matching description", () => {
     expect(guide).toContain(`![${words}](pictures/${file})`)
   })
 })
 
-it("is each of the pictures", () => {
+it("the list contains every picture", () => {
   expect(readdirSync(new URL("pictures", GUIDES)).toSorted()).toEqual(
     pictures.map(({ file }) => file).toSorted(),
   )

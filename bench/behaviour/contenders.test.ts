@@ -37,7 +37,7 @@ describe.each(CONTENDERS)("the app of $name", ({ name }) => {
     expect(await admittedBy(name, { mount: "route" })).toEqual([3, 3])
   })
 
-  it("keeps all of several limits, with counters in Redis that outlive it", async () => {
+  it("enforces all of several limits, with counters in Redis that outlive the app", async () => {
     await redis.command("FLUSHALL")
     const limits = [
       { limit: 5, windowMs: 1_800_000 },
@@ -49,6 +49,6 @@ describe.each(CONTENDERS)("the app of $name", ({ name }) => {
   })
 })
 
-it("there is no app of a contender that nobody knows", () => {
+it("an unknown contender is rejected", () => {
   expect(() => contenderOf("nobody")).toThrow("There is no contender nobody")
 })

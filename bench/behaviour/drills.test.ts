@@ -42,26 +42,26 @@ const NAMED = DRILLS.map((drill) => [drill.name, drill] as const)
 type Wrong = readonly [Drill, string, CreateCounting, Manners, string | RegExp]
 
 const WRONG: readonly Wrong[] = [
-  [anyWindow, "lets two windows meet", inFixedWindows, {}, /^(1[1-9]|20) of 10$/],
+  [anyWindow, "admits two full windows back to back", inFixedWindows, {}, /^(1[1-9]|20) of 10$/],
   [
     retry,
-    "rounds down",
+    "rounds the wait down",
     right,
     { tellWait: (ms) => `${Math.floor(ms / 1_000)}` },
     /^[0-5] of 6 admitted; .* too little/,
   ],
   [
     retry,
-    "tells four seconds too much",
+    "sends a wait that is four seconds too long",
     right,
     { tellWait: (ms) => `${Number(wholeSecondsUp(ms)) + 4}` },
     /^6 of 6 admitted; told .* too much$/,
   ],
-  [retry, "tells no time", right, { tellWait: () => undefined }, "no time is told"],
-  [severalLimits, "keeps to the first of them", byFirstLimit, {}, /short one 4 of 4 /],
+  [retry, "sends no wait", right, { tellWait: () => undefined }, "no time is told"],
+  [severalLimits, "enforces only the first limit", byFirstLimit, {}, /short one 4 of 4 /],
   [severalLimits, "takes from the short one first", inTurn(false), {}, /long one 0 of 1;/],
-  [refusedCost, "asks Redis each time", byLogs, {}, /; 1\.00 calls/],
-  [exact, "looks before it counts", inTwoSteps, {}, /^(?!50, 50, 50)/],
+  [refusedCost, "calls Redis for each refusal", byLogs, {}, /; 1\.00 calls/],
+  [exact, "reads before it counts", inTwoSteps, {}, /^(?!50, 50, 50)/],
   [clockOff, "counts by its own clock", byOwnClock, {}, "10 more admitted"],
   [frozen, "waits for Redis", byLogs, { patienceMs: 5_000 }, /^first no answer/],
   [frozen, "keeps clients waiting", late, { promptMs: 1_000 }, /^first 200 in \d+\.\d s/],
@@ -69,27 +69,39 @@ const WRONG: readonly Wrong[] = [
   [closed, "fails with Redis", byConnectedLogs, { failsWithRedis: true }, /^first 500/],
   [atStart, "waits for Redis", byLogs, { patienceMs: 5_000 }, /^first no answer/],
   [head, "counts HEAD apart", right, { countsHeadApart: true }, "8 of 4 (4 GET, 4 HEAD)"],
-  [junkKeys, "forgets whom it has not seen for longest", inMemory(5_000), {}, /^forgotten/],
-  [ipv6, "counts each address", right, { identify: (address) => address }, /^20 of 5 .* 10 of 5 /],
-  [ipv6, "tells spellings of IPv4 apart", right, { identify: bySpelling }, /^5 of 5 .* 10 of 5 /],
-  [ipv6, "takes all of IPv6 for one", right, { identify: firstGroup }, /others mixed up$/],
+  [junkKeys, "evicts the least recently seen client", inMemory(5_000), {}, /^forgotten/],
+  [ipv6, "counts each address separately", right, { identify: (address) => address }, /^20 of 5 .* 10 of 5 /],
+  [
+    ipv6,
+    "counts spellings of an IPv4 address separately",
+    right,
+    { identify: bySpelling },
+    /^5 of 5 .* 10 of 5 /,
+  ],
+  [ipv6, "counts all IPv6 addresses as one client", right, { identify: firstGroup }, /others mixed up$/],
   [
     headers,
-    "tells nothing",
+    "sends no headers",
     right,
     { tellWait: () => undefined, tellRemaining: () => undefined },
     /200: none/,
   ],
-  [headers, "tells too many", right, { tellRemaining: (left) => `${left + 1}` }, /told 5 left, were 4$/],
+  [
+    headers,
+    "sends too many remaining requests",
+    right,
+    { tellRemaining: (left) => `${left + 1}` },
+    /told 5 left, were 4$/,
+  ],
 ]
 
 describe.concurrent("a drill", { timeout: 600_000 }, () => {
-  it.each(NAMED)("%s finds nothing wrong with a limiter that is right", async (_name, drill) => {
+  it.each(NAMED)("%s finds no fault in a correct limiter", async (_name, drill) => {
     const { isGood, seen } = await run(drill, rightFor(drill))
     expect(isGood, seen).toBe(true)
   })
 
-  it.each(NAMED)("%s does not call a limiter good that admits everything", async (_name, drill) => {
+  it.each(NAMED)("%s rejects a limiter that admits everything", async (_name, drill) => {
     const finding = run(drill, admitsAll)
     // The outage drills first check that the app enforces its limit, and throw if it does not.
     if (drill === frozen || drill === closed) await expect(finding).rejects.toThrow("13 of 10 were admitted")
@@ -97,7 +109,7 @@ describe.concurrent("a drill", { timeout: 600_000 }, () => {
   })
 
   it.each(WRONG.map(([drill, fault, ...rest]) => [drill.name, fault, drill, ...rest] as const))(
-    "%s sees a limiter that %s",
+    "%s detects a limiter that %s",
     async (_name, _fault, drill, create, manners, seen) => {
       const finding = await run(drill, create, manners)
       expect(finding.isGood, finding.seen).toBe(false)

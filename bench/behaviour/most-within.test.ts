@@ -5,15 +5,15 @@ const at = (...times: readonly (readonly [number, number])[]) =>
   times.map(([sentMs, answeredMs]) => ({ sentMs, answeredMs }))
 
 describe("the most admitted within a window", () => {
-  it("is of none nothing", () => {
+  it("is 0 without requests", () => {
     expect(mostWithin([], 1_000)).toBe(0)
   })
 
-  it("is of any window, not only of those that begin at multiples", () => {
+  it("considers any window, not only aligned ones", () => {
     expect(mostWithin(at([0, 1], [900, 901], [1_100, 1_101], [1_800, 1_801], [2_500, 2_501]), 1_000)).toBe(3)
   })
 
-  it("counts only what was sent and answered in it: the others may have been admitted outside", () => {
+  it("counts only requests sent and answered in the window, because others may have been admitted outside", () => {
     expect(mostWithin(at([0, 1], [500, 997], [500, 998]), 1_000)).toBe(3)
     expect(mostWithin(at([0, 1], [500, 997], [500, 999]), 1_000)).toBe(2)
     expect(mostWithin(at([0, 600], [1, 2], [999, 1_000]), 1_000)).toBe(2)

@@ -8,15 +8,15 @@ it.each<[string, IncomingHttpHeaders, number | undefined]>([
   ["whole seconds", { "retry-after": "17" }, 17_000],
   ["no wait at all", { "retry-after": "0" }, 0],
   ["a date", { "retry-after": "Mon, 01 Jan 2024 12:00:05 GMT" }, 5_000],
-  ["a date that is past", { "retry-after": "Mon, 01 Jan 2024 11:00:00 GMT" }, 0],
-  ["parts of a second, which the field cannot have", { "retry-after": "0.93" }, undefined],
-  ["less than nothing", { "retry-after": "-3" }, undefined],
+  ["a date in the past", { "retry-after": "Mon, 01 Jan 2024 11:00:00 GMT" }, 0],
+  ["no wait from a fractional Retry-After, which is invalid", { "retry-after": "0.93" }, undefined],
+  ["no wait from a negative number", { "retry-after": "-3" }, undefined],
   ["Retry-After rather than a reset", { "retry-after": "3", "ratelimit-reset": "9" }, 3_000],
   ["the draft's effective window", { ratelimit: '"ip-1m";r=0;t=12' }, 12_000],
   ["the older draft's reset, in seconds from now", { "ratelimit-reset": "9" }, 9_000],
   ["the oldest reset, in seconds from now", { "x-ratelimit-reset": "9" }, 9_000],
   ["the oldest reset, in seconds since the epoch", { "x-ratelimit-reset": `${NOW / 1_000 + 4}` }, 4_000],
-  ["nothing", {}, undefined],
+  ["no wait from an answer without headers", {}, undefined],
 ])("reads %s", (_what, headers, waitMs) => {
   expect(toldWaitMs(headers, NOW)).toBe(waitMs)
 })

@@ -32,7 +32,7 @@ function isGone(root: string): boolean {
   return !existsSync(root) && !git("worktree", "list").includes(root)
 }
 
-it("checks out a commit beside the repository, and removes it", async () => {
+it("checks out a commit outside the repository, and removes it", async () => {
   const worktree = new Worktree(repository, "HEAD~1")
   expect(readFileSync(join(worktree.root, "file"), "utf8")).toBe("first")
   expect(git("rev-parse", "HEAD~1")).toContain(worktree.commit)
@@ -59,7 +59,7 @@ it.each([
   ["throws", undefined],
   ["waits", "SIGINT"],
   ["waits", "SIGKILL"],
-] as const)("is removed with what runs in it when the process %s (%s)", async (how, signal) => {
+] as const)("is removed with its running programs when the process %s (%s)", async (how, signal) => {
   const { child, root, pid } = await startOwner(how)
   if (signal !== undefined) child.kill(signal)
   await until("the worktree is removed", () => isGone(root))

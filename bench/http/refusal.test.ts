@@ -21,7 +21,7 @@ async function refusalOf(framework: Framework, protection: Protection): Promise<
 }
 
 it.each(["fastify", "express", "koa"] as const)(
-  "a constant refusal of %s is what Sluice answers",
+  "a constant refusal of %s equals the response of Sluice",
   async (framework) => {
     expect(await refusalOf(framework, "refusal")).toBe(await refusalOf(framework, "sluice"))
   },

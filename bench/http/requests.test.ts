@@ -14,7 +14,7 @@ async function serve(listener: RequestListener): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-it("sends as many requests as it is asked to, however many connections there are", async () => {
+it("sends the requested number of requests over any number of connections", async () => {
   let requests = 0
   const port = await serve((_request, response) => {
     requests++
@@ -24,7 +24,7 @@ it("sends as many requests as it is asked to, however many connections there are
   expect(requests).toBe(100)
 })
 
-it("reads answers that come in parts", async () => {
+it("reads answers that arrive in parts", async () => {
   const port = await serve((_request, response) => {
     response.setHeader("content-length", 4)
     response.write("ab")
@@ -51,10 +51,10 @@ it.each([
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", false],
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", true],
   ["HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", true],
-])("says of %j whether it is a whole response: %s", (text, complete) => {
+])("detects if %j is a complete response: %s", (text, complete) => {
   expect(isComplete(text)).toBe(complete)
 })
 
-it("throws if a response does not say how long it is", () => {
+it("throws if a response has no length", () => {
   expect(() => isComplete("HTTP/1.1 200 OK\r\n\r\n")).toThrow("has no Content-Length")
 })

@@ -3,7 +3,7 @@ import { HELP } from "../help.ts"
 import { readOverviewCommand } from "./command-line.ts"
 import { PARTS } from "./measurement.ts"
 
-it("measures everything unless told otherwise", () => {
+it("measures everything by default", () => {
   expect(readOverviewCommand([], "results")).toEqual({ quick: false, parts: PARTS, into: "results" })
 })
 
@@ -15,13 +15,16 @@ it("takes parts by name, in the order in which they are measured", () => {
   expect({ parts, quick, into }).toEqual({ parts: ["redis", "memory"], quick: true, into: "elsewhere" })
 })
 
-it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])("refuses %j and says what it accepts", (args) => {
-  expect(() => readOverviewCommand(args, "results")).toThrow(
-    /Accepted: --quick.*--only PART \(in-process, redis/,
-  )
-})
+it.each([[["--only", "speed"]], [["--fast"]], [["extra"]]])(
+  "rejects %j and lists the accepted arguments",
+  (args) => {
+    expect(() => readOverviewCommand(args, "results")).toThrow(
+      /Accepted: --quick.*--only PART \(in-process, redis/,
+    )
+  },
+)
 
-it("is shown with every part, and with the drills", () => {
+it("shows help with every part and the drills", () => {
   for (const part of PARTS) expect(HELP).toContain(part)
   expect(HELP).toContain("bench --behaviour")
 })

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { median, pairedRatios, percentile, rotated } from "./statistics.ts"
 
-it("takes the value in the middle, or the mean of the two in the middle", () => {
+it("computes a median as the middle value or the mean of the two middle values", () => {
   expect(median([3, 1, 2])).toBe(2)
   expect(median([4, 1, 3, 2])).toBe(2.5)
   expect(median([])).toBeNaN()
@@ -17,11 +17,11 @@ it("interpolates percentiles between the values beside them", () => {
   expect(percentile([], 0.5)).toBeNaN()
 })
 
-it("divides what was measured in the same round", () => {
+it("divides values of the same round", () => {
   expect(pairedRatios([2, 9], [1, 3])).toEqual([2, 3])
 })
 
-it("begins at another member in each round", () => {
+it("starts at another member in each round", () => {
   expect([0, 1, 2].map((round) => rotated(["a", "b"], round))).toEqual([
     ["a", "b"],
     ["b", "a"],
