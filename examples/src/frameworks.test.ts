@@ -45,7 +45,7 @@ describe.each(FRAMEWORKS)("the $name example", ({ start, stacks }) => {
     expect(await admitted(1, "/", "203.0.113.2")).toBe(1)
   })
 
-  it("admits three searches a second, and one more after exactly the time that it tells", async () => {
+  it("admits three searches a second, and one more after exactly the wait in Retry-After", async () => {
     expect(await (await get("/search")).json()).toEqual({ found: [], remaining: 2 })
     expect(await admitted(5, "/search")).toBe(2)
     const refused = await get("/search")

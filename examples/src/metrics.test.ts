@@ -33,7 +33,7 @@ async function setUp(store: Store) {
   return { clock, statuses, scrape }
 }
 
-it("counts admitted, refused and shadowed requests of each rule, and tells version and age of the rules", async () => {
+it("counts admitted, refused and shadowed requests of each rule, and exports the rules' version and age", async () => {
   const { clock, statuses, scrape } = await setUp(memoryStore({ clock: manualClock() }))
   expect(statuses).toEqual([200, 200, 200, 200, 429, 429])
   clock.advance(90_000)
@@ -60,7 +60,7 @@ it("counts admitted, refused and shadowed requests of each rule, and tells versi
   expect(metrics).not.toContain("127.0.0.1")
 })
 
-it("tells decisions apart that were made without the shared store", async () => {
+it("distinguishes decisions that were made without the shared store", async () => {
   const fail = () => Promise.reject(new Error("gone"))
   const { scrape } = await setUp({ take: fail, peek: fail, refund: fail, reset: fail, close() {} })
   expect(await scrape()).toMatch(

@@ -58,7 +58,7 @@ describe("rules in a file", () => {
     expect((await fetch(server.url)).status).toBe(200)
   })
 
-  it("come into force when the file is edited, and keep what has been counted", async () => {
+  it("come into force when the file is edited, and keep their counts", async () => {
     expect(await statuses(4)).toEqual([201, 201, 201, 429])
     const before = await readFile(path, "utf8")
     await replace("rules", before.replace("limit: 3", "limit: 5"))
@@ -72,7 +72,7 @@ describe("rules in a file", () => {
   })
 })
 
-it("does not start without its rules", () => {
+it("the example does not start without its rules", () => {
   const logger = { warn: () => undefined, error: () => undefined }
   expect(() => createApp(join(folder, "missing.yaml"), { logger })).toThrow("missing.yaml")
 })

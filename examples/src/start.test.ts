@@ -77,7 +77,7 @@ describe("an example that is started", () => {
   })
 
   // Test one example per framework. The other examples listen in the same ways.
-  it.each(["express", "fastify", "koa"])("by %s says that its port is taken, and ends", async (name) => {
+  it.each(["express", "fastify", "koa"])("by %s reports that its port is in use, and exits", async (name) => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, resolve))
     const { port } = other.address() as AddressInfo

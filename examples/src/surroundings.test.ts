@@ -3,7 +3,7 @@ import { fromEnvironment } from "./surroundings.ts"
 
 afterEach(() => void vi.unstubAllEnvs())
 
-it.each([undefined, ""])("counters are in memory where REDIS_URL is %j", (url) => {
+it.each([undefined, ""])("counters are in memory if REDIS_URL is %j", (url) => {
   vi.stubEnv("REDIS_URL", url)
   expect(fromEnvironment()).toEqual({ trustedProxies: 0 })
 })
@@ -12,7 +12,7 @@ it.each([
   [undefined, 0],
   ["", 0],
   ["2", 2],
-])("where TRUSTED_PROXIES is %j, %i stand in front", (proxies, trustedProxies) => {
+])("TRUSTED_PROXIES of %j means %i trusted proxies", (proxies, trustedProxies) => {
   vi.stubEnv("REDIS_URL", undefined)
   vi.stubEnv("TRUSTED_PROXIES", proxies)
   expect(fromEnvironment()).toEqual({ trustedProxies })

@@ -53,7 +53,7 @@ describe("the demo", () => {
     ;[sound, forgetful] = await Promise.all([runDemo(), runDemo("--import", preload)])
   })
 
-  it("ends with 0 where there is no terminal, and warns of nothing", () => {
+  it("exits with code 0 and without warnings if there is no terminal", () => {
     expect(sound.errors).toBe("")
     expect(sound.code).toBe(0)
   })
@@ -76,7 +76,7 @@ describe("the demo", () => {
     expect(JSON.parse(body)).toMatchObject({ title: "Quota Exceeded", "violated-policies": ["search"] })
   })
 
-  it("sums up, and tells that the clients who waited were admitted", () => {
+  it("prints a summary, and reports that the clients that waited were admitted", () => {
     expect(sound.output).toMatch(
       /^✓ 537 requests: \d+ admitted, \d+ refused, and every limit admitted exactly/m,
     )
@@ -91,7 +91,7 @@ describe("the demo", () => {
     for (const line of sound.output.split("\n")) expect(line.length).toBeLessThanOrEqual(100)
   })
 
-  it("ends with 1 and says what is wrong when a server does not keep a promise", () => {
+  it("exits with code 1 and reports the problem when a server breaks a promise", () => {
     expect(forgetful.code).toBe(1)
     expect(forgetful.output).toMatch(
       /^✗ Express, 203\.0\.113\.20, "ip-1m": a refusal does not say when to come back$/m,
@@ -108,7 +108,7 @@ const hasTerminal =
   spawnSync("/usr/bin/script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") ?? false
 
 describe.skipIf(!hasTerminal)("the demo in a terminal", () => {
-  it("goes on serving what it invites to, and ends with 0 at Ctrl-C", async () => {
+  it("keeps serving after the demo, and exits with code 0 at Ctrl-C", async () => {
     // Use exec. Otherwise some shells keep running in front of the command, and exit with 130 on Ctrl-C.
     const command = `exec "${process.execPath}" --import tsx examples/src/demo/main.ts`
     const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {

@@ -33,11 +33,11 @@ Koa        203.0.113.20  ip-1m 100 in 60 s  ■■■■■■■■■■      
            203.0.113.60  ip-1m 100 in 60 s  ■■■■■■■■■■         0        0          0  3 s`
 
 describe("the table", () => {
-  it("has a row for each client, which counts down", () => {
+  it("has a row with a countdown for each client", () => {
     expect(table(TALLIES, NOW, plain).replace(/ +$/gm, "")).toBe(TABLE)
   })
 
-  it("is as wide in colours as without", () => {
+  it("has the same width with and without colours", () => {
     const coloured = table(TALLIES, NOW, createPaint(true, undefined))
     expect(coloured).toContain("\u001b[31m■■■■■■■■■■\u001b[0m")
     expect(coloured.replace(COLOURS, "")).toBe(table(TALLIES, NOW, plain))
@@ -76,7 +76,7 @@ describe("the screen", () => {
     )
   })
 
-  it("shows only the last text elsewhere", () => {
+  it("prints only the last text without a terminal", () => {
     expect(shown(false)).toBe("five\nsix\n")
   })
 })
@@ -91,19 +91,19 @@ describe("a refused response", () => {
     ],
   } as const
 
-  it("is shown as it came, with its body on several lines", () => {
+  it("is shown unchanged, except that its body is formatted on several lines", () => {
     expect(refusedResponse({ ...answer, body: '{"status":429}' }, plain)).toBe(
       'HTTP/1.1 429 Too Many Requests\nRetry-After: 7\nContent-Type: application/problem+json\n\n{\n  "status": 429\n}',
     )
   })
 
-  it("keeps a body that is no JSON", () => {
+  it("is shown with a body that is not JSON", () => {
     expect(refusedResponse({ ...answer, body: "Quota Exceeded: search" }, plain)).toMatch(
       /\n\nQuota Exceeded: search$/,
     )
   })
 
-  it("brings out what tells of the limit", () => {
+  it("is shown with highlighted rate limit headers", () => {
     const lines = refusedResponse({ ...answer, body: "" }, createPaint(true, undefined)).split("\n")
     expect(lines[1]).toBe("\u001b[33mRetry-After: 7\u001b[0m")
     expect(lines[2]).toBe("Content-Type: application/problem+json")

@@ -34,7 +34,7 @@ const ADMITTED = [answer(200, 2), answer(200, 1), answer(200, 0)]
 const REFUSED = answer(429, 0, "50")
 
 describe("a tally", () => {
-  it("reads the rule of its own from what an answer says", () => {
+  it("reads its own rule from the headers of an answer", () => {
     const tally = tallyOf([answer(200, 2)])
     expect(tally).toMatchObject({
       limit: 3,
@@ -46,7 +46,7 @@ describe("a tally", () => {
     })
   })
 
-  it("keeps the first refusal, and when the client may come back", () => {
+  it("keeps the first refusal and the time when the client may retry", () => {
     const tally = tallyOf([...ADMITTED, REFUSED, answer(429, 0, "49")])
     expect(tally).toMatchObject({ admitted: 3, refused: 2, owed: 0, retryAtMs: NOW + 49_000 })
     expect(tally.firstRefusal).toBe(REFUSED)
@@ -81,12 +81,12 @@ describe("the verdict", () => {
       about("2 of 3 requests were admitted, not 3"),
     ),
     row(
-      "one more in the next minute",
+      "one more admitted in the next minute",
       tallyOf([...ADMITTED, answer(200, 0), REFUSED], { lastAnsweredMs: NOW + 55_000 }),
       [],
     ),
     row(
-      "many more in the next minute",
+      "many more admitted in the next minute",
       tallyOf([...ADMITTED, ...ADMITTED, REFUSED], {
         lastAnsweredMs: NOW + 51_000,
         firstSentMs: NOW + 49_000,
@@ -98,12 +98,12 @@ describe("the verdict", () => {
       ...about("some requests were neither admitted nor refused"),
     ]),
     row(
-      "refusals without a time, said once",
+      "refusals without a retry time, reported once",
       tallyOf([...ADMITTED, answer(429, 0), answer(429, 0)]),
       about("a refusal does not say when to come back"),
     ),
     row(
-      "answers that say nothing of the rule",
+      "answers that do not name the rule",
       tallyOf([answer(200, 0, undefined, "else")]),
       about('an answer says nothing of "ip-1m"'),
     ),
@@ -113,7 +113,7 @@ describe("the verdict", () => {
       [],
     ),
     row(
-      "a client that waited in vain",
+      "a client that waited and was refused again",
       tallyOf(ADMITTED, { waited: { seconds: 2, isAdmitted: false } }),
       about("it waited the 2 s that it was told and was refused again"),
     ),

@@ -22,13 +22,13 @@ async function admitted(times: number, from?: string): Promise<number> {
 }
 
 describe("bookings", () => {
-  it("are ten a minute for an address", async () => {
+  it("are limited to ten a minute per address", async () => {
     expect((await book()).headers.get("ratelimit-policy")).toBe('"bookings";q=10;w=60')
     expect(await admitted(25)).toBe(9)
     expect(await admitted(3, "203.0.113.2")).toBe(3)
   })
 
-  it("tell a client's program how long to wait, and keep the word", async () => {
+  it("are admitted again after exactly the wait in the refusal", async () => {
     await admitted(10)
     const refused = await book()
     const seconds = Number(refused.headers.get("retry-after"))
@@ -43,12 +43,12 @@ describe("bookings", () => {
     expect((await book()).status).toBe(201)
   })
 
-  it("may be looked at without being counted", async () => {
+  it("can be read without being counted", async () => {
     for (let time = 0; time < 20; time++) expect((await book("203.0.113.1", "GET")).status).toBe(200)
     expect(await admitted(11)).toBe(10)
   })
 
-  it("count the addresses of one IPv6 network as one", async () => {
+  it("count the addresses of one IPv6 network as one client", async () => {
     expect(await admitted(10, "2001:db8:1:1::1")).toBe(10)
     expect(await admitted(1, "2001:db8:1:1:ffff::2")).toBe(0)
     expect(await admitted(1, "2001:db8:1:2::1")).toBe(1)

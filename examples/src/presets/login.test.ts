@@ -39,7 +39,7 @@ async function statuses(times: number, one: () => Promise<Response>): Promise<nu
 }
 
 describe("login", () => {
-  it("refuses the sixth wrong password in a minute, and says when to come back", async () => {
+  it("refuses the sixth wrong password in a minute, and returns the wait", async () => {
     expect(await statuses(5, () => login("wrong"))).toEqual([401, 401, 401, 401, 401])
 
     const refused = await login("right")
@@ -60,12 +60,12 @@ describe("login", () => {
     expect((await login("right")).status).toBe(200)
   })
 
-  it("gives a right password's try back, so that signing in often locks nobody out", async () => {
+  it("refunds the attempt of a right password, so that frequent logins are not refused", async () => {
     expect(await statuses(20, () => login("right"))).toEqual(Array(20).fill(200))
     expect(await statuses(6, () => login("wrong"))).toEqual([401, 401, 401, 401, 401, 429])
   })
 
-  it("looks at five passwords of thirty that are sent at the same time", async () => {
+  it("checks only five of thirty passwords that are sent at the same time", async () => {
     let open = (): void => {}
     gate = new Promise((resolve) => {
       open = resolve
@@ -86,19 +86,19 @@ describe("login", () => {
     expect(checked).toHaveLength(5)
   })
 
-  it("counts account and address together", async () => {
+  it("counts each combination of account and address", async () => {
     await statuses(5, () => login("wrong"))
     expect((await login("wrong")).status).toBe(429)
     expect((await login("wrong", { from: "203.0.113.2" })).status).toBe(401)
     expect((await login("wrong", { email: "bob@example.com" })).status).toBe(401)
   })
 
-  it("counts an account's other spellings as the same account", async () => {
+  it("counts other spellings of an account as the same account", async () => {
     await statuses(5, () => login("wrong"))
     expect((await login("wrong", { email: " ANN@Example.com " })).status).toBe(429)
   })
 
-  it("counts the address where there is no account, whatever is sent in its place", async () => {
+  it("counts by address if there is no valid account", async () => {
     const accounts: unknown[] = [7, null, ["ann@example.com"], { ann: 1 }, "", {}]
     const seen: number[] = []
     for (const email of accounts) seen.push((await login("wrong", { email })).status)

@@ -27,7 +27,7 @@ async function sendMany(times: number, userId = "ann"): Promise<Decision[]> {
 }
 
 describe("marketing messages", () => {
-  it("are five a day to a user", async () => {
+  it("are limited to five a day per user", async () => {
     const all = await sendMany(8)
     expect(all.map(({ allowed }) => allowed)).toEqual([true, true, true, true, true, false, false, false])
     expect(all[0]?.checks).toMatchObject([{ limit: 5, windowMs: 86_400_000 }])
@@ -35,7 +35,7 @@ describe("marketing messages", () => {
     expect((await sendMany(1, "bob"))[0]).toMatchObject({ allowed: true, remaining: 4 })
   })
 
-  it("that are kept back can be sent after the time that is told, and no millisecond earlier", async () => {
+  it("can be sent exactly when the returned wait is over if they were held back", async () => {
     const kept = (await sendMany(6))[5] as Decision
     expect(kept.allowed).toBe(false)
     clock.advance(kept.retryAfterMs - 1)
@@ -44,7 +44,7 @@ describe("marketing messages", () => {
     expect((await sendMany(1))[0]).toMatchObject({ allowed: true })
   })
 
-  it("that could not be sent do not count", async () => {
+  it("do not count if they could not be sent", async () => {
     isDown = true
     for (let time = 0; time < 20; time++) await expect(sendMany(1)).rejects.toThrow("mail server")
     isDown = false

@@ -35,12 +35,12 @@ describe("plans", () => {
     expect(await refused.json()).toMatchObject({ "violated-policies": [plan] })
   })
 
-  it("give who has no account, or a made-up one, the free limit by address", async () => {
+  it("apply the free limit by address to requests without a valid account", async () => {
     expect(await admitted(6)).toBe(6)
     expect(await admitted(6, "made-up")).toBe(4)
   })
 
-  it("let one account's use take nothing from another's, on the same plan or on none", async () => {
+  it("count each account separately, on the same plan or on none", async () => {
     await admitted(101, "token-of-bob")
     expect((await report("token-of-bob")).status).toBe(429)
     expect((await report("token-of-cyd")).headers.get("ratelimit")).toContain('"pro";r=99')

@@ -35,7 +35,7 @@ const RULES = [
 ] as const
 
 describe.each(RULES)("$path", ({ path, policy, limit, wrong, denied }) => {
-  it(`takes ${limit} tries an hour from an account, wherever they come from`, async () => {
+  it(`admits ${limit} attempts an hour per account, from any address`, async () => {
     for (let tries = 0; tries < limit; tries++) expect((await post(path, wrong)).status).toBe(denied)
     const refused = await post(path, wrong)
     expect(refused.status).toBe(429)
@@ -54,30 +54,30 @@ describe.each(RULES)("$path", ({ path, policy, limit, wrong, denied }) => {
   it.each([
     ["with a query", `${path}?again=1`],
     ["percent-encoded", `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`],
-  ])("cannot be passed by its path %s", async (_how, spelling) => {
+  ])("cannot be bypassed with the path %s", async (_how, spelling) => {
     for (let tries = 0; tries < limit; tries++) await post(path, wrong)
     expect((await post(spelling, wrong)).status).toBe(429)
   })
 })
 
 describe("right answers", () => {
-  it("are answered as such", async () => {
+  it("are accepted", async () => {
     expect((await post("/second-factor", { code: "code of ann" })).status).toBe(200)
     expect((await post("/cards", { card: "4242" })).status).toBe(200)
   })
 
-  it("count as tries too", async () => {
+  it("count as attempts too", async () => {
     const seen: number[] = []
     for (let tries = 0; tries < 4; tries++) seen.push((await post("/cards", { card: "4242" })).status)
     expect(seen).toEqual([200, 200, 200, 429])
   })
 })
 
-it("asks for an account before anything is counted", async () => {
+it("requires an account before counting", async () => {
   expect((await post("/cards", { card: "4242" }, "token-of-nobody")).status).toBe(401)
 })
 
-it("counts codes and cards apart", async () => {
+it("counts codes and cards separately", async () => {
   for (let tries = 0; tries < 4; tries++) await post("/cards", { card: "1" })
   expect((await post("/second-factor", { code: "code of ann" })).status).toBe(200)
 })

@@ -23,17 +23,17 @@ const callAll = (calls: number) =>
   Promise.allSettled(Array.from({ length: calls }, (_, call) => inventory.stockOf(`item ${call % 7}`)))
 
 describe("service to service", () => {
-  it("lets 500 calls a second through, whichever items they are for", async () => {
+  it("admits 500 calls a second in total, for any items", async () => {
     const calls = await callAll(600)
     expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(500)
     expect(reached).toHaveLength(500)
   })
 
-  it("yields what the other service answers", async () => {
+  it("returns the other service's answer", async () => {
     expect(await inventory.stockOf("screws")).toBe(6)
   })
 
-  it("rejects beyond that without calling, with the exact time to wait", async () => {
+  it("rejects calls above the limit without sending them, with the exact wait", async () => {
     await callAll(500)
     const error = await inventory.stockOf("nails").catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(RateLimitExceededError)
@@ -48,7 +48,7 @@ describe("service to service", () => {
     expect(await inventory.stockOf("nails")).toBe(5)
   })
 
-  it("does not call once it is closed", async () => {
+  it("sends no calls once it is closed", async () => {
     await inventory.close()
     await expect(inventory.stockOf("nails")).rejects.toThrow("closed")
     expect(reached).toEqual([])
