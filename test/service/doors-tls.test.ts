@@ -34,9 +34,9 @@ function post(url: string, client: object): Promise<number | string> {
 }
 
 it.each([
-  ["anybody", undefined, 200],
-  ["whom its authority has signed", file("ca.pem"), expect.any(String)],
-])("gRPC and HTTP use TLS with %s", async (_who, clientCa, withoutCertificate) => {
+  ["any client", undefined, 200],
+  ["only clients with a certificate of its authority", file("ca.pem"), expect.any(String)],
+])("a service with TLS accepts %s", async (_who, clientCa, withoutCertificate) => {
   const tls = { cert: file("server.pem"), key: file("server.key"), clientCa }
   const started = await startService(TWO_SERVICES, { tls })
   const known = { cert: file("client.pem"), key: file("client.key") }

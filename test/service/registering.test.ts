@@ -230,7 +230,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     ],
     ["a limit of 0", { rules: [{ limit: 0, window: "1 day" }] }, "rules[0].limit", /^0 is not a limit/],
     [
-      "a window alone",
+      "a window without a limit",
       { rules: [{ window: "1 day" }] },
       "rules[0].limit",
       /^is missing, but window is given/,
@@ -252,7 +252,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     ],
     ["a wrong field", { rules: [rule(5, { field: "header:" })] }, "rules[0].field", /^"header:" is not/],
     [
-      "a wrong part of several",
+      "a wrong field among several",
       { rules: [rule(5, { fields: ["ip", "ip"] })] },
       "rules[0].fields[1]",
       /^"ip" is not/,
@@ -283,13 +283,13 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     ],
     ["no kind", { rules: [rule(5, { throttle: {} })] }, "rules[0].throttle.kind", /^is missing/],
     [
-      "another kind's number",
+      "a number of another throttle kind",
       { rules: [rule(5, { throttle: { kind: "hard", percent: 5 } })] },
       "rules[0].throttle.percent",
       /^"percent" is not a member/,
     ],
     [
-      "a percentage that is none",
+      "an invalid percentage",
       { rules: [rule(5, { throttle: { kind: "soft", percent: "NaN" } })] },
       "rules[0].throttle.percent",
       /NaN/,
@@ -314,12 +314,12 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     ],
     ["another algorithm's member", { rules: [rule(5, { burst: 9 })] }, "rules[0].burst", /sliding-window/],
     [
-      "an address that is none",
+      "an invalid address",
       { rules: [rule(5, { field: "ip", deny: ["10.0.0.0/99"] })] },
       "rules[0].deny[0]",
       /10\.0\.0\.0\/99/,
     ],
-    ["a name twice", { rules: [rule(5), rule(6)] }, "rules[1].name", /rule/],
+    ["a duplicate name", { rules: [rule(5), rule(6)] }, "rules[1].name", /rule/],
   ])("reports a problem under its field: %s", async (_about, request, field, description) => {
     const answered = await register(request)
     expect(answered.code).toBe(INVALID_ARGUMENT)
@@ -530,7 +530,7 @@ describe("an answer over HTTP to a failed call", () => {
   })
 
   it.each([
-    ["no JSON", "{", "application/json"],
+    ["not JSON", "{", "application/json"],
     ["another type", "{}", "text/csv"],
     ["an unknown member", '{ "serviceId": 1, "limits": 5 }', "application/json"],
     ["a member __proto__", '{ "serviceId": 1, "__proto__": {} }', "application/json"],

@@ -205,9 +205,9 @@ describe("a file before a registry", () => {
   })
 
   it.each([
-    ["no YAML", "["],
-    ["of no service", '[{"service_id": [], "rules": []}]'],
-    ["of no service, and the only one", '{"service_id": [], "rules": []}'],
+    ["not YAML", "["],
+    ["a list without a valid service", '[{"service_id": [], "rules": []}]'],
+    ["a single document without a valid service", '{"service_id": [], "rules": []}'],
   ])("makes no change while the file is %s, and ignores its content", async (_, text) => {
     await home.registry.register("2", rules)
     await file.replace(text)

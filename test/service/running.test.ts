@@ -234,12 +234,12 @@ describe("a service that runs", () => {
 
   it.each([
     [
-      "of several services",
+      "for several services",
       "service_id: 1\nrules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: { limit: 5, window: 0 }\n",
       /\nWrong rules:\n {2}- service "1" rules\.limit \(line 2, .*\): 0 is .*\n {2}- service "2" rules\.window \(line 5, .*\): 0 is .*$/,
     ],
     [
-      "of services that have none of their own",
+      "for services without rules of their own",
       "rules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: []\n",
       /\nWrong rules: \[0\]\.rules\.limit \(line 1, column 10\): 0 is .*$/,
     ],
