@@ -121,7 +121,7 @@ describe("the spellings of an address", () => {
     expect(canonicalAddress(spelling)).toBe(canonical)
   })
 
-  it("reads IPv4 exactly as the platform does", () => {
+  it("accept the same IPv4 texts as Node", () => {
     const nearly = fc.stringMatching(/^[0-9]{0,3}(\.[0-9]{0,3}){2,4}[0-9x. ]?$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), nearly), (text) => {
@@ -130,7 +130,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("reads IPv6 exactly as the platform does, and its own spelling as itself", () => {
+  it("accept the same IPv6 texts as Node, and leave a canonical address unchanged", () => {
     const nearly = fc.stringMatching(/^[0-9a-fA-F:.]{0,24}$/)
     fc.assert(
       fc.property(fc.oneof(fc.ipV6(), nearly), (text) => {
@@ -142,7 +142,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("reads and writes IPv6 as ipaddr.js does", () => {
+  it("parse and format IPv6 as ipaddr.js does", () => {
     const group = fc.oneof(fc.constantFrom(0, 0, 1), fc.integer({ min: 0, max: 0xffff }))
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
@@ -156,7 +156,7 @@ describe("the spellings of an address", () => {
     )
   })
 
-  it("unwraps every IPv4-mapped address, whichever way it is spelt", () => {
+  it("include every spelling of an IPv4-mapped address, which becomes plain IPv4", () => {
     fc.assert(
       fc.property(fc.ipV4(), (ipv4) => {
         const hex = ipv4.split(".").map((part) => Number(part).toString(16).padStart(2, "0"))
@@ -220,13 +220,13 @@ describe("a range of addresses", () => {
     ["::ffff:192.0.2.7", "192.0.2.7", true],
     ["10.0.0.0/8", "unknown", false],
     ["10.0.0.0/8", "", false],
-  ])("%j: %j is in it: %j", (written, address, expected) => {
+  ])("%j contains %j: %j", (written, address, expected) => {
     const within = compileAddressRanges([parseAddressRange(written) as AddressRange])
     expect(within(address)).toBe(expected)
     expect(within(address)).toBe(expected)
   })
 
-  it("of several, any is enough, and of none, nothing is", () => {
+  it("matches an address if any range of a list does, and an empty list matches nothing", () => {
     const ranges = ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"].map(
       (text) => parseAddressRange(text) as AddressRange,
     )
@@ -258,7 +258,7 @@ describe("the group of an address", () => {
     expect(compileAddressGroup(prefix)(address)).toBe(group)
   })
 
-  it("is one for the 2^64 addresses of a subscriber", () => {
+  it("is the same for all 2^64 addresses of a subscriber", () => {
     const group = compileAddressGroup(64)
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 4, maxLength: 4 }), (low) => {
@@ -270,7 +270,7 @@ describe("the group of an address", () => {
 })
 
 describe("remember", () => {
-  it("keeps 4096 texts at most where nothing else is said, as a client chooses them", () => {
+  it("caches at most 4096 texts by default, because clients choose them", () => {
     const compute = vi.fn((text: string) => text)
     const same = remember(compute)
     for (let i = 0; i <= 4096; i++) same(`text ${i}`)
@@ -278,7 +278,7 @@ describe("remember", () => {
     expect([same("text 4095"), compute.mock.calls.length]).toEqual(["text 4095", 4098])
   })
 
-  it("computes once, forgets all when it is full, and keeps no undefined", () => {
+  it("computes each text once, clears the cache when it is full, and does not cache undefined", () => {
     const compute = vi.fn((text: string) => (text === "none" ? undefined : text.length))
     const length = remember(compute, 2)
     expect([length("a"), length("bb"), length("a"), length("bb")]).toEqual([1, 2, 1, 2])

@@ -23,17 +23,20 @@ describe("a manual clock", () => {
     expect(manualClock().now() % ms).toBe(0)
   })
 
-  it.each([Number.POSITIVE_INFINITY, Number.NaN, "1 minute"])("is not moved by what is no time: %s", (ms) => {
-    const clock = manualClock(1_000)
-    for (const move of [clock.advance, clock.set, manualClock]) {
-      expect(() => move(ms as number)).toThrow(
-        /is not a (time|duration); accepted: a finite number of milliseconds/,
-      )
-    }
-    expect(clock.now()).toBe(1_000)
-  })
+  it.each([Number.POSITIVE_INFINITY, Number.NaN, "1 minute"])(
+    "rejects an invalid time and does not move: %s",
+    (ms) => {
+      const clock = manualClock(1_000)
+      for (const move of [clock.advance, clock.set, manualClock]) {
+        expect(() => move(ms as number)).toThrow(
+          /is not a (time|duration); accepted: a finite number of milliseconds/,
+        )
+      }
+      expect(clock.now()).toBe(1_000)
+    },
+  )
 
-  it("shares no time with another one", () => {
+  it("is independent of other manual clocks", () => {
     const [one, other] = [manualClock(), manualClock()]
     one.advance(1)
     expect(other.now()).toBe(one.now() - 1)
@@ -41,7 +44,7 @@ describe("a manual clock", () => {
 })
 
 describe("the steady clock", () => {
-  it("tells the time of the system, in epoch milliseconds", () => {
+  it("returns the time of the system in epoch milliseconds", () => {
     // Allow a minute: the system may have adjusted its clock since the process started.
     expect(Math.abs(steadyClock.now() - Date.now())).toBeLessThan(60_000)
   })
@@ -55,7 +58,7 @@ describe("the steady clock", () => {
     }
   })
 
-  it("does not follow the system's clock when that is set", () => {
+  it("does not jump when the system clock is set", () => {
     const real = Date.now
     const before = steadyClock.now()
     try {
@@ -67,8 +70,8 @@ describe("the steady clock", () => {
   })
 })
 
-describe("the steady clock of a test that has faked timers", () => {
-  it("moves as they do, be Date faked too or not, and is real again afterwards", () => {
+describe("the steady clock in a test with fake timers", () => {
+  it("follows the fake timers, with or without a fake Date, and is real again afterwards", () => {
     for (const toFake of [undefined, ["setTimeout", "performance"] as const]) {
       vi.useFakeTimers(toFake && { toFake: [...toFake] })
       const before = steadyClock.now()
@@ -80,7 +83,7 @@ describe("the steady clock of a test that has faked timers", () => {
   })
 
   it.each(["1969-12-31T23:59:59Z", "2200-01-01T00:00:00Z"])(
-    "is the real one at a date that no store accepts: %s",
+    "stays real if the fake date is one that no store accepts: %s",
     (date) => {
       vi.useFakeTimers({ toFake: ["Date"], now: new Date(date) })
       try {
@@ -95,7 +98,7 @@ describe("the steady clock of a test that has faked timers", () => {
 })
 
 describe("waiting by a manual clock", () => {
-  it("ends when the clock has been moved that far, and not before", async () => {
+  it("ends only when the clock has moved by the full wait", async () => {
     const clock = manualClock(1_000)
     const ended: string[] = []
     const long = clock.wait(100).then(() => ended.push("long"))
@@ -115,7 +118,7 @@ describe("waiting by a manual clock", () => {
     expect(ended).toEqual(["short", "long"])
   })
 
-  it("ends with the reason of a signal, before or while it waits", async () => {
+  it("rejects with the signal's reason, aborted before or during the wait", async () => {
     const clock = manualClock()
     const aborting = new AbortController()
     const waiting = clock.wait(100, aborting.signal)
@@ -129,7 +132,7 @@ describe("waiting by a manual clock", () => {
 })
 
 describe("a signal given to a manual clock", () => {
-  it("has no listener left when the wait is over", async () => {
+  it("has no listener left after the wait", async () => {
     const clock = manualClock()
     const { signal } = new AbortController()
     const add = vi.spyOn(signal, "addEventListener")
@@ -144,8 +147,8 @@ describe("a signal given to a manual clock", () => {
 
 describe("waiting by a timer", () => {
   it.each([
-    ["holds the process", waitHeld, 1],
-    ["holds no process", waitUnheld, 0],
+    ["keeps the process alive", waitHeld, 1],
+    ["does not keep the process alive", waitUnheld, 0],
   ])("%s until it ends", async (_what, wait, held) => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
     const aborting = new AbortController()
@@ -158,7 +161,7 @@ describe("waiting by a timer", () => {
     await expect(waitHeld(1)).resolves.toBeUndefined()
   })
 
-  it("ends, or rejects when the signal is aborted", async () => {
+  it("ends after the time, or rejects if the signal is aborted", async () => {
     await expect(waitUnheld(1)).resolves.toBeUndefined()
     await expect(waitUnheld(1, new AbortController().signal)).resolves.toBeUndefined()
     await expect(waitUnheld(60_000, AbortSignal.abort(new Error("enough")))).rejects.toThrow("aborted")
@@ -166,12 +169,12 @@ describe("waiting by a timer", () => {
 })
 
 describe.each([
-  ["that holds the process", waitHeld],
+  ["that keeps the process alive", waitHeld],
   ["that does not", waitUnheld],
-])("waiting by a timer %s, in a test that has faked timers", (_what, wait) => {
+])("waiting by a timer %s, in a test with fake timers", (_what, wait) => {
   afterEach(() => void vi.useRealTimers())
 
-  it("ends when they have been moved that far, and not before", async () => {
+  it("ends only when the timers have moved by the full wait", async () => {
     vi.useFakeTimers()
     const { signal } = new AbortController()
     const ended: number[] = []
@@ -185,7 +188,7 @@ describe.each([
     expect(ended).toEqual([50, 100])
   })
 
-  it("ends with the reason of a signal, before or while it waits, and leaves no timer", async () => {
+  it("rejects with the signal's reason, aborted before or during the wait, and leaves no timer", async () => {
     vi.useFakeTimers()
     const aborting = new AbortController()
     const waiting = wait(100, aborting.signal)
@@ -196,7 +199,7 @@ describe.each([
   })
 })
 
-it("by the timers of who watches an app a wait holds the process where it is to, and else not", async () => {
+it("waiting keeps the process alive only if asked to, even if a tool has replaced setTimeout", async () => {
   const real = globalThis.setTimeout
   // Like a tool that counts timers: another function that sets Node's own timer.
   globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
@@ -218,8 +221,8 @@ it("by the timers of who watches an app a wait holds the process where it is to,
   }
 })
 
-describe("the time by a clock that may be broken", () => {
-  it("is its own where that is epoch milliseconds", () => {
+describe("the time of a clock that may be broken", () => {
+  it("is the clock's own if the value is a valid epoch time", () => {
     for (const ms of [0, 5.5, LATEST_MS]) expect(soundTime({ now: () => ms })).toBe(ms)
   })
 
@@ -237,7 +240,7 @@ describe("the time by a clock that may be broken", () => {
         throw new Error("broken")
       },
     ],
-  ])("is the steady clock's where it yields %s", (_what, now) => {
+  ])("is the steady clock's if the clock returns or throws %s", (_what, now) => {
     const before = steadyClock.now()
     const ms = soundTime({ now })
     expect(ms).toBeGreaterThanOrEqual(before)

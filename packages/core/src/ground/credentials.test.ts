@@ -37,11 +37,11 @@ describe("a text without credentials", () => {
     "@sluice/core",
     "unexpected token: expected a token=> at https://host/r.yaml",
     "Is it https://host/r.yaml?",
-  ])("%j has none", (text) => {
+  ])("%j is unchanged", (text) => {
     expect(withoutCredentials(text)).toBe(text)
   })
 
-  it("is made in linear time, whatever the text", () => {
+  it("is computed in linear time for any text", () => {
     for (const piece of [":", "//", "@", "://", " :@", "@sluice/", "//:@"]) {
       expect(withoutCredentials(`${piece.repeat(200_000)}@`)).toMatch(/@$/)
     }
@@ -63,7 +63,7 @@ function changed(error: Error): Error {
 }
 
 describe("an error", () => {
-  it("has no user and no password in anything that Node prints of it, whatever they are", () => {
+  it("prints neither user nor password in Node, whatever characters they contain", () => {
     fc.assert(
       fc.property(part, part, fc.constantFrom("http:", "redis:", ""), (user, password, protocol) => {
         const url = `${protocol}//${user}:${password}@host:6379`
@@ -81,7 +81,7 @@ describe("an error", () => {
     )
   })
 
-  it("is the same one where it holds none", () => {
+  it("is returned as the same object if it contains no credentials", () => {
     const cause = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:6379"), { port: 6379 })
     const error = new Error("it failed", { cause })
     expect(errorWithoutCredentials(error)).toBe(error)
@@ -90,7 +90,7 @@ describe("an error", () => {
     }
   })
 
-  it("keeps its class, its code and its frames, and loses the command of ioredis", () => {
+  it("keeps its class, code and stack, but drops the command of ioredis", () => {
     class ReplyError extends Error {
       override readonly name = "ReplyError"
       readonly command = { name: "auth", args: ["user", "pw"] }
@@ -109,7 +109,7 @@ describe("an error", () => {
     ["an object that was thrown", { message: `connect ENOENT ${url}` }],
     ["an object as a cause", new Error("x", { cause: { options: [{ url }] } })],
     ["an error of another realm", runInNewContext(`new Error("connect ENOENT ${url}")`)],
-    ["its name", Object.assign(new Error("x"), { name: `Error at ${url}` })],
+    ["the name", Object.assign(new Error("x"), { name: `Error at ${url}` })],
     ["a member under a symbol", Object.assign(new Error("x"), { [Symbol("url")]: url })],
     ["a member that is a URL", Object.assign(new Error("x"), { url: new URL(url) })],
     ["a member that is a map", Object.assign(new Error("x"), { hosts: new Map([["first", url]]) })],
@@ -139,7 +139,7 @@ describe("an error", () => {
     ])
   })
 
-  it("is searched for no longer than some 200 members, and has nothing of the rest", () => {
+  it("is searched up to a limit of about 200 members, and the others are dropped", () => {
     let reads = 0
     const socket = () =>
       new Proxy(
@@ -158,7 +158,7 @@ describe("an error", () => {
     expect(reads).toBeLessThan(1_000)
   })
 
-  it("may be its own cause, or have members that cannot be read", () => {
+  it("may be its own cause, or have members whose getters throw", () => {
     const own = new Error("redis://user:pw@host")
     own.cause = own
     expect(inspect(errorWithoutCredentials(own), { depth: null })).not.toContain("pw")

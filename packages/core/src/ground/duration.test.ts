@@ -93,11 +93,11 @@ describe("a duration", () => {
     {},
     new Date(),
     Symbol("1m"),
-  ])("nothing is read into %s", (value) => {
+  ])("is not read from %s", (value) => {
     expect(parseDuration(value)).toBeUndefined()
   })
 
-  it("of any whole number of units is exact, or nothing when it is beyond 2^53", () => {
+  it("of a whole number of units is exact, or undefined from 2^53 ms", () => {
     const units = fc.constantFrom(
       ["ms", 1n],
       ["s", 1_000n],
@@ -114,7 +114,7 @@ describe("a duration", () => {
     )
   })
 
-  it("with decimals is exact, or nothing when it is no whole number of milliseconds", () => {
+  it("with decimals is exact, or undefined if it is not a whole number of milliseconds", () => {
     const units = fc.constantFrom(["s", 1_000n], ["min", 60_000n], ["d", 86_400_000n])
     fc.assert(
       fc.property(fc.nat(100_000), fc.stringMatching(/^\d{1,6}$/), units, (whole, decimals, [unit, ms]) => {
@@ -129,13 +129,13 @@ describe("a duration", () => {
     )
   })
 
-  it("is refused quickly however long the text", () => {
+  it("is rejected quickly even if the text is very long", () => {
     expect(parseDuration(`${"9".repeat(1_000_000)}m`)).toBeUndefined()
     expect(parseDuration(`1${" ".repeat(1_000_000)}`)).toBeUndefined()
     expect(parseDuration(`${" ".repeat(1_000_000)}!`)).toBeUndefined()
   })
 
-  it("names examples that it accepts", () => {
+  it("is valid in each example of the error message", () => {
     const examples = DURATION_ACCEPTED.match(/"[^"]+"/g) ?? []
     expect(examples.length).toBeGreaterThan(4)
     for (const example of examples) expect(parseDuration(JSON.parse(example))).toBeGreaterThan(0)
@@ -158,7 +158,7 @@ describe("the shortest spelling", () => {
     expect(formatDuration(ms)).toBe(text)
   })
 
-  it("is read as the same duration", () => {
+  it("is parsed as the same duration", () => {
     const durations = fc.tuple(
       fc.integer({ min: 1, max: 100_000 }),
       fc.constantFrom(1, 1_000, 60_000, 3_600_000, 86_400_000),

@@ -33,13 +33,13 @@ describe("every error", () => {
     expect(error.cause).toBe("the cause")
   })
 
-  it("has no cause of its own making", () => {
+  it("has no cause property if no cause was given", () => {
     expect(Object.hasOwn(new ClosedError("closed"), "cause")).toBe(false)
   })
 })
 
 describe("the message", () => {
-  it("of one problem is one line: where, what, and what would be accepted", () => {
+  it("of one problem is one line with the path, the problem and the accepted values", () => {
     const problem = { path: "limit", message: "-1 is not positive", accepted: "a whole number from 1" }
     const error = new InvalidOptionError([problem])
     expect(error.message).toBe("Wrong options: limit: -1 is not positive; accepted: a whole number from 1")
@@ -59,7 +59,7 @@ describe("the message", () => {
   })
 })
 
-it("tells the first fifty of many problems, and has them all", () => {
+it("an error lists the first 50 problems in its message, and keeps all of them", () => {
   const problems = Array.from({ length: 51 }, (_, i) => ({ path: `rules[${i}]`, message: "is wrong" }))
   const { message, problems: kept } = new InvalidRuleError(problems)
   expect(message.split("\n").slice(-2)).toEqual(["  - rules[49]: is wrong", "  - and 1 more"])
@@ -67,7 +67,7 @@ it("tells the first fifty of many problems, and has them all", () => {
   expect(new InvalidRuleError(problems.slice(1)).message).not.toContain("more")
 })
 
-describe("the text of what was thrown or yielded", () => {
+describe("the text of a thrown value", () => {
   it.each([
     ["a text", "a text"],
     [5, "5"],
@@ -85,7 +85,7 @@ describe("the text of what was thrown or yielded", () => {
       }),
       "an unprintable function",
     ],
-  ])("case %#", (value, text) => {
+  ])("describes value %#", (value, text) => {
     expect(textOf(value)).toBe(text)
   })
 })

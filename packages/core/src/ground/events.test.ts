@@ -12,7 +12,7 @@ function setUp() {
 }
 
 describe("events", () => {
-  it("call the listeners of their name, in the order in which they came", () => {
+  it("call the listeners of their name in the order of registration", () => {
     const { events } = setUp()
     const heard: string[] = []
     events.on("said", (text) => heard.push(`first ${text}`))
@@ -22,7 +22,7 @@ describe("events", () => {
     expect(heard).toEqual(["first a", "second a"])
   })
 
-  it("refuse a listener whom nobody would ever call", () => {
+  it("reject a listener for an unknown event and a listener that is not a function", () => {
     const { events } = setUp()
     const refused = (name: string, listener: unknown) => {
       let thrown: unknown
@@ -45,7 +45,7 @@ describe("events", () => {
     expect(events.has("said")).toBe(false)
   })
 
-  it("say whether anybody listens", () => {
+  it("report whether an event has listeners", () => {
     const { events } = setUp()
     const listener = () => undefined
     expect(events.has("said")).toBe(false)
@@ -58,7 +58,7 @@ describe("events", () => {
     expect(events.has("said")).toBe(false)
   })
 
-  it("call who takes itself off, or is added, while they are told, from the next time on", () => {
+  it("apply listeners added or removed during an event from the next event on", () => {
     const { events } = setUp()
     const heard: string[] = []
     const once = () => {
@@ -74,7 +74,7 @@ describe("events", () => {
     expect(heard).toEqual(["once", "always", "always", "added"])
   })
 
-  it("go on after a listener that throws, and hand over what it threw, at once or later", async () => {
+  it("call the other listeners after one throws or rejects, and report its error", async () => {
     const { events, failures } = setUp()
     const heard: string[] = []
     const [now, later] = [new Error("now"), new Error("later")]
@@ -94,7 +94,7 @@ describe("events", () => {
     ])
   })
 
-  it("tell nobody after they have been cleared", () => {
+  it("call no listener after they have been cleared", () => {
     const { events } = setUp()
     let heard = 0
     events.on("done", () => heard++)

@@ -16,7 +16,7 @@ it.each([
   expect(isThenable<unknown>(value)).toBe(expected)
 })
 
-it("a rejection that nobody waits for is handled, also of another realm's promise", async () => {
+it("ignoreRejection handles the rejection of a promise, even of another realm's promise", async () => {
   const unhandled: unknown[] = []
   const listen = (reason: unknown): number => unhandled.push(reason)
   process.on("unhandledRejection", listen)
@@ -30,7 +30,7 @@ it("a rejection that nobody waits for is handled, also of another realm's promis
   }
 })
 
-it("a thenable is not started, and other values are left alone", () => {
+it("ignoreRejection does not call then of a thenable, and accepts other values", () => {
   let started = 0
   // biome-ignore lint/suspicious/noThenProperty: a query that runs when it is awaited
   ignoreRejection({ then: () => started++ })

@@ -46,7 +46,7 @@ test.each([
   ["a\nb", '"a\\nb"'],
   ["a\u2028b\u202ec\u0085", '"a\\u{2028}b\\u{202e}c\\u{85}"'],
   [`${"x".repeat(57)}😀`, `"${"x".repeat(57)}\\u{d83d}…`],
-])("value %# is shown short and on one line", (value, text) => {
+])("value %# is shown shortened and on one line", (value, text) => {
   expect(show(value)).toBe(text)
 })
 
@@ -58,7 +58,7 @@ test.each([
   ["rules[0]", ["match", "fields", "header:x"], 'rules[0].match.fields["header:x"]'],
   ["rules[0]", ["a\nb"], 'rules[0]["a\\nb"]'],
   ["", ["x".repeat(65)], `["${"x".repeat(58)}…]`],
-])("%j and %j is one path", (place, path, whole) => {
+])("%j and %j are joined to one path", (place, path, whole) => {
   expect(locate(place, { path, message: "is wrong" })).toEqual({ path: whole, message: "is wrong" })
 })
 
@@ -80,6 +80,6 @@ test.each([
   expect(suggestion(given, names)).toBe(meant === undefined ? "" : `; did you mean "${meant}"?`)
 })
 
-test("nothing is meant where there are no names", () => {
+test("nothing is suggested if there are no names", () => {
   expect(closest("limit", [])).toBeUndefined()
 })

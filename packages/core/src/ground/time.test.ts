@@ -27,7 +27,7 @@ function blockEventLoop(forMs: number): void {
 describe("work outside of requests", () => {
   const request = new AsyncLocalStorage<string>()
 
-  it("does not see the request that causes it", () => {
+  it("does not see the request that started it", () => {
     expect(request.run("a request", () => outsideRequests(() => request.getStore()))).toBeUndefined()
   })
 
@@ -43,7 +43,7 @@ describe("work outside of requests", () => {
   })
 })
 
-it("soon runs after the current callback, also when timers are faked", async () => {
+it("soon runs after the current callback, even with fake timers", async () => {
   vi.useFakeTimers()
   try {
     const order: string[] = []
@@ -60,7 +60,7 @@ describe("atDeadline", () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it("calls back one turn after the time is over", () => {
+  it("calls back one event loop turn after the deadline", () => {
     const onLate = vi.fn()
     atDeadline(10, onLate)
     vi.advanceTimersByTime(9)
@@ -71,7 +71,7 @@ describe("atDeadline", () => {
     expect(onLate).toHaveBeenCalledOnce()
   })
 
-  it.each([9, 10])("is canceled %i ms later, and leaves no timer", (ms) => {
+  it.each([9, 10])("can be canceled %i ms later, and leaves no timer", (ms) => {
     const onLate = vi.fn()
     const cancel = atDeadline(10, onLate)
     vi.advanceTimersByTime(9)
@@ -82,7 +82,7 @@ describe("atDeadline", () => {
   })
 })
 
-it("a deadline keeps the process alive, except one that nobody waits for", () => {
+it("a deadline keeps the process alive, unless it is set not to", () => {
   const alive = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
   const before = alive()
   const cancels = [atDeadline(60_000, tooLate), atDeadline(60_000, tooLate, false)]
@@ -91,7 +91,7 @@ it("a deadline keeps the process alive, except one that nobody waits for", () =>
   expect(alive() - before).toBe(0)
 })
 
-it("held keeps the process alive until the work has ended, and settles as the work does", async () => {
+it("held keeps the process alive until the work ends, and settles like the work", async () => {
   const alive = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
   const before = alive()
   const [done, failed] = [held(nextTurn().then(() => "done")), held(Promise.reject(new Error("failed")))]
@@ -102,7 +102,7 @@ it("held keeps the process alive until the work has ended, and settles as the wo
 })
 
 describe("beforeDeadline", () => {
-  it("settles as the work does, and keeps no timer", async () => {
+  it("settles like the work, and leaves no timer", async () => {
     vi.useFakeTimers()
     try {
       const error = new Error("down")
@@ -121,7 +121,7 @@ describe("beforeDeadline", () => {
     }
   })
 
-  it("rejects with what a thenable throws", async () => {
+  it("rejects with the error that a thenable throws", async () => {
     const error = new Error("no promise")
     const thenable = {
       // biome-ignore lint/suspicious/noThenProperty: code that others wrote may return any thenable
@@ -132,12 +132,12 @@ describe("beforeDeadline", () => {
     await expect(beforeDeadline(thenable, 60_000, tooLate)).rejects.toBe(error)
   })
 
-  it("settles with the late answer when the work takes longer", async () => {
+  it("settles with the fallback if the work takes longer", async () => {
     await expect(beforeDeadline(never, 5, tooLate)).rejects.toThrow("too late")
     await expect(beforeDeadline<string>(never, 5, () => "nothing")).resolves.toBe("nothing")
   })
 
-  it("counts what arrived while the event loop stood still, though the time is over", async () => {
+  it("accepts an answer that arrived during an event loop stall, even after the deadline", async () => {
     // A timer that is due after the deadline fires in the same turn: its result arrived while the event loop stalled.
     const answer = new Promise<string>((resolve) => {
       setTimeout(resolve, 10, "answer")
@@ -147,7 +147,7 @@ describe("beforeDeadline", () => {
     await expect(answered).resolves.toBe("answer")
   })
 
-  it.each(["answer", "failure"])("drops an %s that comes later", async (what) => {
+  it.each(["answer", "failure"])("ignores an %s after the deadline", async (what) => {
     let end: () => void = () => undefined
     const late = new Promise<void>((resolve, reject) => {
       end = what === "answer" ? resolve : () => reject(new Error("late"))
@@ -161,7 +161,7 @@ describe("beforeDeadline", () => {
   })
 })
 
-it("onAbort calls back everyone who shares a signal and has not canceled, with one listener", () => {
+it("onAbort calls all callbacks that were not canceled, with one listener per signal", () => {
   const aborting = new AbortController()
   const listen = vi.spyOn(aborting.signal, "addEventListener")
   const called: string[] = []
@@ -174,11 +174,11 @@ it("onAbort calls back everyone who shares a signal and has not canceled, with o
 })
 
 describe("unlessAborted", () => {
-  it("settles as the work does without a signal", async () => {
+  it("settles like the work if there is no signal", async () => {
     await expect(unlessAborted(Promise.resolve("work"), undefined)).resolves.toBe("work")
   })
 
-  it("looks at the signal no more when the work has ended", async () => {
+  it("ignores the signal after the work has ended", async () => {
     const aborting = new AbortController()
     const { signal } = aborting
     let reads = 0
@@ -189,7 +189,7 @@ describe("unlessAborted", () => {
     expect(reads).toBe(0)
   })
 
-  it("rejects with the reason at once, however the work ends afterwards", async () => {
+  it("rejects at once with the signal's reason, however the work ends afterwards", async () => {
     const aborting = new AbortController()
     const begun = nextTurn()
     const waiting = [begun.then(() => "done"), begun.then(() => Promise.reject(new Error("failed")))].map(
@@ -200,7 +200,7 @@ describe("unlessAborted", () => {
     await begun
   })
 
-  it("rejects when the signal was aborted before", async () => {
+  it("rejects if the signal was already aborted", async () => {
     await expect(unlessAborted(never, AbortSignal.abort(new Error("enough")))).rejects.toThrow("enough")
   })
 })
@@ -219,7 +219,7 @@ describe("abortedAfter", () => {
     }
   })
 
-  it("aborts the work after the time, and rejects although the work goes on", async () => {
+  it("aborts the work after the timeout, and rejects even if the work goes on", async () => {
     let seen: AbortSignal | undefined
     const run = (signal: AbortSignal): Promise<never> => {
       seen = signal
@@ -236,7 +236,7 @@ describe("abortedAfter", () => {
     await expect(working).rejects.toThrow("enough")
   })
 
-  it("does not start when the caller's signal was aborted before", async () => {
+  it("does not start the work if the caller's signal was already aborted", async () => {
     const run = vi.fn()
     const reason = new Error("enough")
     await expect(abortedAfter(5, AbortSignal.abort(reason), late, run)).rejects.toBe(reason)
@@ -253,11 +253,11 @@ describe("work in steps", () => {
     return "done"
   }
 
-  it("is done at once", () => {
+  it("is done synchronously by atOnce", () => {
     expect(atOnce(steps())).toBe("done")
   })
 
-  it("is done in slices of a millisecond, between which timers fire", async () => {
+  it("is done in slices of a millisecond, so that timers can fire in between", async () => {
     let turns = 0
     const turning = setInterval(() => turns++, 0)
     try {
@@ -268,7 +268,7 @@ describe("work in steps", () => {
     }
   })
 
-  it("rejects with the error of a step", async () => {
+  it("rejects if a step throws", async () => {
     const failing = steps(() => {
       throw new Error("step")
     })
