@@ -21,7 +21,7 @@ const REFUSED: PolicyCheck = { ...ADMITTED, allowed: false, refusal: "quota", re
 const decisionOf = (...checks: PolicyCheck[]) => new DecisionRecord(checks, false, undefined)
 
 describe("a decision", () => {
-  it("is held as long as the longest of its rules says, and over the limit where one of them is", () => {
+  it("has the longest delay of its rules, and is over the limit if any rule is", () => {
     const [late, later] = [100, 300].map((delayMs) => ({ ...ADMITTED, delayMs }))
     const over = { ...ADMITTED, overLimit: true }
     expect(decisionOf(late as PolicyCheck, later as PolicyCheck, over)).toMatchObject({
@@ -34,19 +34,19 @@ describe("a decision", () => {
     })
   })
 
-  it("is neither held nor over the limit by a rule that only reports, be it alone or beside another", () => {
+  it("ignores the delay and overLimit of shadow rules, alone or beside other rules", () => {
     const reports = { ...ADMITTED, delayMs: 100, overLimit: true, shadow: true }
     for (const checks of [[reports], [reports, reports], [reports, ADMITTED], [ADMITTED, reports]]) {
       expect(decisionOf(...checks)).toMatchObject({ allowed: true, delayMs: 0, overLimit: false })
     }
   })
 
-  it("that is refused is neither held nor over the limit, whatever other rules say of it", () => {
+  it("has no delay and is not over the limit if it is refused", () => {
     const held = { ...ADMITTED, delayMs: 100, overLimit: true }
     expect(decisionOf(held, REFUSED)).toMatchObject({ allowed: false, delayMs: 0, overLimit: false })
   })
 
-  it("has a reason and a message only where the rule that binds has one", () => {
+  it("has a reason and a message only if the strictest rule has them", () => {
     const keys = (...checks: PolicyCheck[]) => Object.keys(decisionOf(...checks))
     expect(keys(ADMITTED)).not.toContain("refusal")
     expect(keys(ADMITTED)).not.toContain("rejectionMessage")
@@ -64,7 +64,7 @@ describe("a joined decision", () => {
     expect(DecisionRecord.joined(decisionOf(), later, ["a"])).toBe(later)
   })
 
-  it("has the cost of the rule that binds", () => {
+  it("has the cost of the strictest rule", () => {
     const costing = (policy: string, remaining: number, cost: number): DecisionRecord =>
       new DecisionRecord([{ ...ADMITTED, policy, remaining, cost }], false, {} as never)
     const costOf = (...[one, other]: [DecisionRecord, DecisionRecord]): number =>
@@ -73,7 +73,7 @@ describe("a joined decision", () => {
     expect(costOf(costing("a", 30, 2), costing("b", 3, 1))).toBe(1)
   })
 
-  it("that is refused gives back the units of earlier rules, but not of shadow rules that took none", () => {
+  it("adds refunded units to earlier rules if refused, except to shadow rules that took none", () => {
     const shadow: PolicyCheck = { ...REFUSED, policy: "s", shadow: true, cost: 4 }
     const later = decisionOf({ ...REFUSED, policy: "b" })
     const { checks, cost } = DecisionRecord.joined(decisionOf(ADMITTED, shadow), later, ["a", "s", "b"])
@@ -87,17 +87,17 @@ describe("a joined decision", () => {
   })
 })
 
-describe("what binds", () => {
+describe("the strictest rule", () => {
   const admitted = { allowed: true, remaining: 0, cost: 5, retryAfterMs: 0 }
   const refused = { allowed: false, remaining: 3, cost: 5, retryAfterMs: 7 }
 
-  it("is a refusal, however little an admission leaves", () => {
+  it("is a refusal, even if an admission leaves no units", () => {
     expect(isStricter(refused, admitted)).toBe(true)
     expect(isStricter(admitted, refused)).toBe(false)
     expect(isStricter({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
   })
 
-  it("is, of rules that fit as many requests like this one, the one with fewer units left", () => {
+  it("has fewer units left, if two rules can admit equally many such requests", () => {
     // Two and a half more requests fit the one and two and a third fit the other: two each.
     const [five, seven] = [
       { ...admitted, remaining: 5, cost: 2 },
@@ -108,7 +108,7 @@ describe("what binds", () => {
     expect([isStricter(five, three), isStricter(three, five)]).toEqual([true, false])
   })
 
-  it("is the longer wait of two refusals", () => {
+  it("has the longer wait, if two rules refuse", () => {
     const longer = { ...refused, retryAfterMs: 8 }
     expect(isStricter(longer, refused)).toBe(true)
     expect(isStricter(refused, longer)).toBe(false)

@@ -15,20 +15,20 @@ function verdictOn(answer: unknown): boolean | undefined {
     : undefined
 }
 
-describe("an answer of a store", () => {
-  it("is a decision where it makes sense, though the clock went back by a window meanwhile", () => {
+describe("the answer of a store", () => {
+  it("becomes a decision if it is valid, even if the clock went back by one window", () => {
     expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), counted()] })).toBe(true)
     const ahead = { nowMs: NOW_MS, granted: true, checks: [counted(NOW_MS + SECOND), counted()] }
     expect(verdictOn(ahead)).toBe(true)
   })
 
-  it("need not look at every counter when it refuses, and has to when it grants", () => {
+  it("may omit counters if it refuses, but not if it grants", () => {
     const full = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
     expect(verdictOn({ nowMs: NOW_MS, granted: false, checks: [full, undefined] })).toBe(false)
     expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), undefined] })).toBeUndefined()
   })
 
-  it("has no remaining units of a counter that was not read", () => {
+  it("leaves the remaining units undefined for a counter that was not read", () => {
     const full = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
     const answer = { nowMs: NOW_MS, granted: false, checks: [full, undefined] }
     const decision = explainAnswer(answer, ASKS, ASKS, false, { store: memoryStore() }, undefined)
@@ -41,14 +41,14 @@ describe("an answer of a store", () => {
 
   it.each([
     ["no state", { taken: 0 }],
-    ["a state of nothing", { state: null, taken: 0 }],
-    ["counts missing", { state: { startMs: NOW_MS, previous: 0 }, taken: 0 }],
-    ["no word of what was taken", { state: counted().state }],
-    ["nothing at all", null],
+    ["a null state", { state: null, taken: 0 }],
+    ["a missing count", { state: { startMs: NOW_MS, previous: 0 }, taken: 0 }],
+    ["no taken units", { state: counted().state }],
+    ["a null check", null],
     ["a window that is over", { ...counted(NOW_MS - SECOND - 1), taken: 0 }],
     ["a window that is too far ahead", { ...counted(NOW_MS + SECOND + 1), taken: 0 }],
     ["no window", { state: { previous: 0, current: 1 }, taken: 0 }],
-  ])("makes no sense with %s, whether it grants or refuses", (_case, check) => {
+  ])("is invalid with %s, whether it grants or refuses", (_case, check) => {
     const full = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
     expect(verdictOn({ nowMs: NOW_MS, granted: false, checks: [full, check] })).toBeUndefined()
     expect(verdictOn({ nowMs: NOW_MS, granted: true, checks: [counted(), check] })).toBeUndefined()

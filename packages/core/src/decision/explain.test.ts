@@ -24,13 +24,13 @@ function took(storeChecks: RuleCheck, state: CounterState) {
   return explainCounted(storeChecks, { state, taken: storeChecks.cost }, NOW_MS, true)
 }
 
-describe("what a check tells that was counted", () => {
-  it("has nothing to come back where nothing is in use", () => {
+describe("the explanation of a counted check", () => {
+  it("has no next unit to wait for if no units are in use", () => {
     expect(looked(fixed(5, 2), holding(0))).toMatchObject({ remaining: 5, nextUnitAfterMs: 0 })
     expect(looked(fixed(5, 2), holding(1))).toMatchObject({ remaining: 4, nextUnitAfterMs: 750 })
   })
 
-  it("is the whole of it, and no more, where it fits", () => {
+  it("has exactly these fields if the check is admitted", () => {
     expect(took(fixed(5, 2), holding(3))).toStrictEqual({
       policy: "a",
       limit: 5,
@@ -48,27 +48,27 @@ describe("what a check tells that was counted", () => {
     })
   })
 
-  it("has the reason beside it where it does not fit, and a message where the rule has one", () => {
+  it("has a reason if the check is refused, and a message if the rule has one", () => {
     const refused = looked(fixed(5, 3), holding(3))
     expect(refused).toMatchObject({ allowed: false, refusal: "quota", retryAfterMs: 750, remaining: 2 })
     expect(Object.keys(refused)).not.toContain("rejectionMessage")
     expect(looked(fixed(5, 3, { rejectionMessage: "later" }), holding(3)).rejectionMessage).toBe("later")
   })
 
-  it("has no reason and no message where it fits", () => {
+  it("has neither reason nor message if the check is admitted", () => {
     const keys = Object.keys(looked(fixed(5, 1, { rejectionMessage: "later" }), holding(3)))
     expect(keys).not.toContain("refusal")
     expect(keys).not.toContain("rejectionMessage")
   })
 
-  it("says that a cost above the limit never fits", () => {
+  it("reports that a cost above the limit can never be admitted", () => {
     expect(looked(fixed(5, 6), holding(0))).toMatchObject({
       refusal: "cost",
       retryAfterMs: Number.POSITIVE_INFINITY,
     })
   })
 
-  it("admits a cost of 0 whatever is used, and does not call it over the limit", () => {
+  it("admits a cost of 0 at any usage, and does not mark the check as over the limit", () => {
     // More than the limit can be in use after the limit was lowered, or after a charge.
     expect(looked(fixed(5, 0), holding(9))).toMatchObject({
       allowed: true,
@@ -78,7 +78,7 @@ describe("what a check tells that was counted", () => {
     })
   })
 
-  it("calls over the limit what soft throttling admits above it, whether it was taken or only looked at", () => {
+  it("marks units that soft throttling admits above the limit, for takes and for peeks", () => {
     const soft = ruleCheck("s", 5, 2, { extra: 5 })
     expect(took(soft, holding(5)).overLimit).toBe(false)
     expect(took(soft, holding(6)).overLimit).toBe(true)
@@ -87,26 +87,26 @@ describe("what a check tells that was counted", () => {
     expect(looked({ ...soft, cost: 0 }, holding(7)).overLimit).toBe(false)
   })
 
-  it("tells of what comes next by the limit, and not by what is admitted above it", () => {
+  it("reports remaining and next unit by the limit, without the extra units of soft throttling", () => {
     const soft = ruleCheck("s", 5, 1, { extra: 5 })
     expect(took(soft, holding(7))).toMatchObject({ remaining: 0, nextUnitAfterMs: 750 })
   })
 
-  it("tells a leaky bucket's turn of what was taken, and of what would be", () => {
+  it("reports the delay in a leaky bucket, for units taken and for a peek", () => {
     // Ten per second: one every tenth of a second.
     const state: CounterState = { startMs: NOW_MS, previous: 0, current: 3 }
     expect(looked(leaky(2), state).delayMs).toBe(300)
     expect(took(leaky(2), { ...state, current: 5 }).delayMs).toBe(300)
   })
 
-  it("tells no turn of a request that is refused, nor of one that takes nothing", () => {
+  it("reports no delay for a refused request or a request of cost 0", () => {
     const full: CounterState = { startMs: NOW_MS, previous: 0, current: 10 }
     expect(looked(leaky(1), full)).toMatchObject({ allowed: false, delayMs: 0 })
     expect(looked(leaky(0), full)).toMatchObject({ allowed: true, delayMs: 0 })
   })
 })
 
-describe("what a check tells that was settled without counting", () => {
+describe("the explanation of a check that was decided without counting", () => {
   const settled = {
     policy: "a",
     limit: 5,
@@ -120,12 +120,12 @@ describe("what a check tells that was settled without counting", () => {
     shadow: false,
   }
 
-  it("is the verdict alone where it is admitted", () => {
+  it("has only the verdict if the check is admitted", () => {
     const admitted = explainUncounted(fixed(5, 1, { rejectionMessage: "later" }), undefined, 0)
     expect(admitted).toStrictEqual({ ...settled, allowed: true, retryAfterMs: 0 })
   })
 
-  it("has the reason where it is refused, and a message or a missing field where there is one", () => {
+  it("has a reason if refused, and the message and missing field if there are any", () => {
     const refused = { ...settled, allowed: false, retryAfterMs: 7 }
     expect(explainUncounted(fixed(5, 1), "denied", 7)).toStrictEqual({ ...refused, refusal: "denied" })
     expect(

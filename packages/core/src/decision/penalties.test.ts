@@ -14,7 +14,7 @@ const PENALTY: Policy = {
 const storeChecks = { ...ruleCheck("a", 5), penalty: PENALTY }
 
 describe("the penalties of an answer", () => {
-  it("are unknown where nobody looked, as another rule had refused already", () => {
+  it("are unknown if the store skipped them because another rule had refused", () => {
     const all = withPenalties([storeChecks, ruleCheck("b", 5)])
     expect(all.map(({ policy }) => policy.name)).toEqual(["a", "block", "b"])
     const answer = { nowMs: 0, granted: false, checks: [undefined, undefined, undefined] }
@@ -26,10 +26,10 @@ describe("the penalties of an answer", () => {
   })
 })
 
-describe("what a rule says in a block", () => {
+describe("a check during a block", () => {
   const blocked: CounterState = { startMs: 0, previous: 1, current: 1 }
 
-  it("has a message only where the rule has one", () => {
+  it("has a message only if the rule has one", () => {
     const check = explainUncounted(storeChecks, undefined, 0)
     const told = underPenalty(check, storeChecks, blocked, 1)
     expect(told).toMatchObject({ allowed: false, refusal: "penalty" })
@@ -41,9 +41,9 @@ describe("what a rule says in a block", () => {
 
   it.each([
     ["has units left", 2, 5 * SECOND, 2 * SECOND],
-    ["has none before the block ends", 0, 5 * SECOND, 5 * SECOND],
-    ["has some before the block ends", 0, SECOND, 2 * SECOND],
-  ])("tells when there is a unit again, where the rule %s", (_where, remaining, nextUnitAfterMs, told) => {
+    ["has no units before the block ends", 0, 5 * SECOND, 5 * SECOND],
+    ["has a unit before the block ends", 0, SECOND, 2 * SECOND],
+  ])("reports when the next unit is available if the rule %s", (_where, remaining, nextUnitAfterMs, told) => {
     const check = { ...explainUncounted(storeChecks, undefined, 0), remaining, nextUnitAfterMs }
     expect(underPenalty(check, storeChecks, blocked, 0)).toMatchObject({
       remaining: 0,

@@ -16,13 +16,13 @@ async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> 
   return { by: { store }, store, ruleChecks, answer }
 }
 
-describe("what is given back", () => {
-  it("is what was taken, and nothing of a rule that took nothing", async () => {
+describe("the refund", () => {
+  it("is the units that were taken, without rules that took none", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 2), ruleCheck("b", 5, 0))
     expect(refundsOf(receipt).map(({ policy, units }) => [policy.name, units])).toEqual([["a", 2]])
   })
 
-  it("is the difference to what was used", async () => {
+  it("is the difference between taken and used units, or a charge if more were used", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 3))
     // Each unit costs three.
     expect(settlementOf(receipt, 0).map(({ units }) => units)).toEqual([3])
@@ -31,13 +31,13 @@ describe("what is given back", () => {
   })
 })
 
-describe("the most that is charged at once", () => {
+describe("the largest single charge", () => {
   it("is the quota of a year", () => {
     expect(mostCharged(ruleCheck("a", 10, 1, { windowMs: DAY_MS }).policy)).toBe(10 * 366)
   })
 
   it.each([1, 1_000, 60_000, HOUR_MS, DAY_MS, 365 * DAY_MS])(
-    "is counted exactly, in parts as fine as a second, in windows of %i ms",
+    "is counted exactly, even in parts of a second, in windows of %i ms",
     (windowMs) => {
       const most = mostCharged(ruleCheck("a", 2 ** 40, 1, { windowMs }).policy)
       expect(Number.isSafeInteger(most)).toBe(true)

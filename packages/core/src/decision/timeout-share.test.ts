@@ -35,7 +35,7 @@ function setUp(roundTripsMs?: readonly number[]) {
 }
 
 describe("timeouts of a store whose replies take longer than the timeout", () => {
-  it("are reported at once, once, when there are twenty", () => {
+  it("are reported immediately and only once, when there are twenty", () => {
     const { reports, fail, share } = setUp([80, 90, 81, 84, 82])
     fail(timeout, 19)
     expect(reports).toEqual([])
@@ -55,7 +55,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(reports).toMatchObject([{ decisions: 401, late: 21 }])
   })
 
-  it("count what an open breaker degrades, if timeouts opened it and not errors", () => {
+  it("include decisions degraded by an open breaker, if timeouts and not errors opened the breaker", () => {
     const opened = setUp([80])
     opened.fail(timeout, 5)
     opened.fail(unavailable, 15)
@@ -67,7 +67,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect([failing.reports, failing.share.isCounting]).toEqual([[], false])
   })
 
-  it("are reported a second later when all were asked at once, before any reply came", () => {
+  it("are reported a second later if all came before the first reply", () => {
     const roundTripsMs: number[] = []
     const { reports, fail } = setUp(roundTripsMs)
     fail(timeout, 300)
@@ -78,7 +78,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("are reported at the end of the minute when each reply takes more than a second, which a stall also does", () => {
+  it("are reported at the end of the minute if each reply takes over a second, because of possible stalls", () => {
     const { reports, fail, pass } = setUp([1_200, 1_300, 1_250])
     fail(timeout, 5)
     fail(unavailable, 95)
@@ -87,7 +87,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(reports).toEqual([{ decisions: 100, late: 100, roundTrip: { medianMs: 1_250, most95Ms: 1_300 } }])
   })
 
-  it("are measured by the answers that come too late, of a store that measures nothing", async () => {
+  it("are measured by late answers if the store does not measure its round trips", async () => {
     const { reports, fail, share } = setUp()
     let answer: (value: unknown) => void = () => undefined
     const answers = new Promise((resolve) => {
@@ -105,7 +105,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
 })
 
 describe("timeouts of a store whose replies are quick", () => {
-  it("are reported at the end of the minute, when they were more than 5 % of all its decisions", () => {
+  it("are reported at the end of the minute if they were over 5 % of its decisions", () => {
     const { counts, reports, fail, pass } = setUp([1, 2, 1])
     fail(timeout, 40)
     counts.answers += 500
@@ -115,7 +115,7 @@ describe("timeouts of a store whose replies are quick", () => {
     expect(reports).toEqual([{ decisions: 540, late: 40, roundTrip: { medianMs: 1, most95Ms: 2 } }])
   })
 
-  it("are none to report when the rest of the minute was well, and each minute is counted by itself", () => {
+  it("are not reported up to 5 % of a minute's decisions, counted for each minute separately", () => {
     const { counts, reports, fail, pass, share } = setUp([1])
     for (let minute = 0; minute < 3; minute++) {
       fail(timeout, 19)
@@ -128,7 +128,7 @@ describe("timeouts of a store whose replies are quick", () => {
     expect([reports, share.isCounting]).toEqual([[], false])
   })
 
-  it("are none to report when nothing was answered in the minute: that is an outage", () => {
+  it("are not reported if no call of the minute was answered, because that is an outage", () => {
     const { reports, fail, pass } = setUp([1])
     fail(timeout, 500)
     pass(60_000)
@@ -137,7 +137,7 @@ describe("timeouts of a store whose replies are quick", () => {
     expect(reports).toEqual([])
   })
 
-  it("are not taken for distance where a reply came after a stall", () => {
+  it("are reported with a round trip that ignores replies after a stall", () => {
     const { counts, reports, fail, pass } = setUp([2_500, 3_000, 1_001, 3])
     fail(timeout, 100)
     expect(reports).toEqual([])
@@ -146,7 +146,7 @@ describe("timeouts of a store whose replies are quick", () => {
     expect(reports).toMatchObject([{ roundTrip: { medianMs: 3, most95Ms: 3 } }])
   })
 
-  it("are reported without a round trip when none was measured", () => {
+  it("are reported without a round trip if none was measured", () => {
     const { counts, reports, fail, pass } = setUp([])
     fail(timeout, 100)
     counts.answers++
