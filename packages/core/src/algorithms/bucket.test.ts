@@ -7,7 +7,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const POLICY = policyOf({ algorithm: "token-bucket", limit: 10, windowMs: 60_000, burst: 3 })
 
 describe("the token bucket", () => {
-  it("spends its burst, then gets a token every W / L", () => {
+  it("spends its burst, then gets a token every window / limit", () => {
     expectLedger(POLICY, [
       [0, 3, 0, 0],
       [0, 1, 6_000, 0],
@@ -21,7 +21,7 @@ describe("the token bucket", () => {
     ])
   })
 
-  it("loses no part of a token between two takes: seven a second are seven in 1,000 ms", () => {
+  it("keeps fractions of tokens between takes, so 7 per second are 7 in 1,000 ms", () => {
     const policy = { ...POLICY, limit: 7, windowMs: 1_000, burst: 7 }
     expectLedger(policy, [
       [0, 7, 0, 0],
@@ -39,7 +39,7 @@ describe("the token bucket", () => {
     ])
   })
 
-  it("holds more than the limit where the burst is larger", () => {
+  it("holds more than the limit if the burst is larger", () => {
     expectLedger({ ...POLICY, burst: 25 }, [
       [0, 25, 0, 0],
       [0, 20, 120_000, 0],
@@ -48,7 +48,7 @@ describe("the token bucket", () => {
     ])
   })
 
-  it("a window of a millisecond gives all tokens back in it", () => {
+  it("refills all tokens of the limit within a window of 1 ms", () => {
     expectLedger({ ...POLICY, limit: 2, windowMs: 1, burst: 3 }, [
       [100, 3, 0, 0],
       [100, 3, 2, 0],
@@ -57,7 +57,7 @@ describe("the token bucket", () => {
     ])
   })
 
-  it("five million a month come back in whole seconds", () => {
+  it("refills five million tokens a month in whole seconds", () => {
     const policy = policyOf({ algorithm: "token-bucket", limit: 5_000_000, windowMs: 2_592_000_000 })
     const counter = new Counter(policy)
     expect(counter.take(1_999, 5_000_000)).toBe(true)
@@ -68,7 +68,7 @@ describe("the token bucket", () => {
     expect(counter.waitMs(1_999, 5_000_000)).toBe(2_592_000_000 - 999)
   })
 
-  it("a full bucket has the scale of an empty one where limit times window is just below 2^53", () => {
+  it("counts a full bucket in milliseconds, like an empty one, if limit times window is just below 2^53", () => {
     const limit = Math.floor(Number.MAX_SAFE_INTEGER / 1_000) - 1
     const counter = new Counter(policyOf({ algorithm: "token-bucket", limit, windowMs: 1_000 }))
     expect(counter.take(500, limit)).toBe(true)
@@ -76,7 +76,7 @@ describe("the token bucket", () => {
     expect(counter.take(501, 1)).toBe(true)
   })
 
-  it("counts in seconds where its limit and the rest of a token would pass 2^53", () => {
+  it("counts in seconds if the limit plus a fraction of a token would exceed 2^53", () => {
     const most = Math.floor(Number.MAX_SAFE_INTEGER / 1_000)
     const startMs = (limit: number) => {
       const policy = policyOf({ algorithm: "token-bucket", limit, windowMs: 1_000 })
@@ -96,7 +96,7 @@ describe("the token bucket", () => {
     expect(raised.remaining(0)).toBe(2)
   })
 
-  it("a limit of nothing admits nothing, gives nothing back and never ends", () => {
+  it("admits and refills nothing under a limit of 0, and never resets", () => {
     const counter = new Counter(POLICY)
     counter.take(0, 2)
     const none = new Counter({ ...POLICY, limit: 0 })
@@ -113,14 +113,14 @@ describe("the token bucket", () => {
     [0, 59_999, 6_000],
     [2, 0, 12_000],
     [2, 11, 12_002],
-  ])("of %i tokens and %i parts that are missing is full again after %i ms", (current, previous, ms) => {
+  ])("is full again, with %i tokens and %i parts missing, after %i ms", (current, previous, ms) => {
     const state = { startMs: 5_000, current, previous }
     const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
     expect(emptyAtMs(state, POLICY)).toBe(5_000 + ms)
     expect(resetAfterMs(state, POLICY, 5_000)).toBe(ms)
   })
 
-  it("is kept for a window under a limit of nothing, and not at all when it is empty", () => {
+  it("is kept for a window under a limit of 0, but not if it is empty", () => {
     const none = { ...POLICY, limit: 0 }
     const { emptyAtMs } = algorithmOf(none)
     expect(emptyAtMs({ startMs: 5_000, current: 2, previous: 0 }, none)).toBe(65_000)
@@ -129,14 +129,14 @@ describe("the token bucket", () => {
     expect(algorithmOf(none).resetAfterMs({ startMs: 5_000, current: 0, previous: 0 }, none, 5_000)).toBe(0)
   })
 
-  it("keeps the rest of a token a rest when its parts become larger ones", () => {
+  it("keeps a fraction below one token when a shorter window makes the parts larger", () => {
     // A unit has 60,000 parts in a window of a minute, and 1,000 parts in a window of a second.
     const state = { startMs: 5_000, current: 1, previous: 59_999 }
     const second = { ...POLICY, windowMs: 1_000 }
     expect(algorithmOf(second).at(state, second, 5_000)).toEqual({ ...state, previous: 999 })
   })
 
-  it("is filled by what it refuses, and loses nothing of what it holds above a limit that was cut", () => {
+  it("is filled by refused units, and keeps units above a lowered limit", () => {
     const { withRejected } = algorithmOf(POLICY)
     const refused = (current: number, previous: number) =>
       withRejected({ startMs: 0, current, previous }, POLICY, 2, 0)
@@ -146,7 +146,7 @@ describe("the token bucket", () => {
     expect(refused(9, 30_000)).toEqual({ startMs: 0, current: 9, previous: 30_000 })
   })
 
-  it("gives back what has not come back by itself, and charges what would be left of more", () => {
+  it("refunds only tokens that have not refilled yet, and charges only what would not have refilled", () => {
     const counter = new Counter({ ...POLICY, burst: 10 })
     const after = counter.charge(0, 4)
     // At 12 s, two of the four tokens have come back. A second later, a part of the third has come back too.
@@ -169,7 +169,7 @@ describe("the token bucket", () => {
     }
   })
 
-  it("gives nothing back until a clock that went back has caught up, or a window has passed", () => {
+  it("refills nothing after the clock went back, until it catches up or a window passes", () => {
     const counter = new Counter(POLICY)
     counter.take(1_000_000, 3)
     expect(counter.waitMs(999_000, 1)).toBe(7_000)
@@ -179,12 +179,12 @@ describe("the token bucket", () => {
   })
 })
 
-describe("a bucket that owes so much that it is counted in seconds", () => {
+describe("a bucket that owes enough units to be counted in seconds", () => {
   const policy = policyOf({ algorithm: "token-bucket", limit: 1_000_000, windowMs: 86_400_000 })
   const { withUnits, withoutUnits, at, used } = algorithmOf(policy)
   const nowMs = Date.UTC(2024, 0, 1)
 
-  it("gets back what was taken before it did, to the unit", () => {
+  it("refunds exactly the units that were taken before the charge", () => {
     const few = withUnits(at(undefined, policy, nowMs), policy, 10, nowMs)
     const charged = withoutUnits(few, policy, -366_000_000, few, nowMs)
     expect(used(charged, policy, nowMs)).toBe(366_000_010)
@@ -192,7 +192,7 @@ describe("a bucket that owes so much that it is counted in seconds", () => {
     expect(used(withoutUnits(charged, policy, 366_000_000, charged, nowMs), policy, nowMs)).toBe(10)
   })
 
-  it("charges and gives back to the unit, however odd the numbers", () => {
+  it("charges and refunds exact units, even with odd limits and windows", () => {
     const odd = { ...policy, limit: 1_000_003, windowMs: 86_400_001 }
     const few = withUnits(at(undefined, odd, nowMs), odd, 10, nowMs)
     const charged = withoutUnits(few, odd, -366_000_007, few, nowMs)
@@ -201,13 +201,13 @@ describe("a bucket that owes so much that it is counted in seconds", () => {
     expect(withoutUnits(charged, odd, 366_000_007, charged, nowMs)).toEqual(few)
   })
 
-  it("is held to whole seconds by a clock that goes back, in a window that is no whole number of them", () => {
+  it("stays in whole seconds when the clock goes back, even if the window is not whole seconds", () => {
     const odd = { ...policy, windowMs: 86_400_999, limit: 1_000_000_000 }
     const far = { startMs: nowMs + 90_000_000, current: 5, previous: 0 }
     expect(at(far, odd, nowMs + 7)).toEqual({ ...far, startMs: nowMs + 86_400_000 })
   })
 
-  it("pays it off at its rate", () => {
+  it("pays off the debt at its refill rate", () => {
     const few = withUnits(at(undefined, policy, nowMs), policy, 10, nowMs)
     const charged = withoutUnits(few, policy, -366_000_000, few, nowMs)
     const laterMs = nowMs + 365 * policy.windowMs

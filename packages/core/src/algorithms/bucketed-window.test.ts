@@ -7,7 +7,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const POLICY = policyOf({ algorithm: "sliding-window", limit: 10, windowMs: 60_000, buckets: 6 })
 
 describe("the sliding window in sub-windows", () => {
-  it("weights the oldest by what the window still covers of it", () => {
+  it("weights the oldest sub-window by the share that the window still covers", () => {
     expectLedger(POLICY, [
       [5_000, 10, 0, 0],
       [59_999, 1, 2, 0],
@@ -25,7 +25,7 @@ describe("the sliding window in sub-windows", () => {
     ])
   })
 
-  it("one sub-window is the window before and the present one", () => {
+  it("counts the previous and the current window if there is one sub-window", () => {
     expectLedger({ ...POLICY, buckets: 1 }, [
       [30_000, 10, 0, 0],
       [84_000, 4, 0, 0],
@@ -34,7 +34,7 @@ describe("the sliding window in sub-windows", () => {
     ])
   })
 
-  it("five million a month are counted in whole seconds of their sub-windows", () => {
+  it("counts a limit of millions a month in whole seconds of each sub-window", () => {
     const dayMs = 86_400_000
     // A sub-window of ten days is weighted in 864,000 whole seconds, so milliseconds make no difference.
     const policy = { ...POLICY, limit: 20_000_000, windowMs: 30 * dayMs, buckets: 3 }
@@ -45,7 +45,7 @@ describe("the sliding window in sub-windows", () => {
     expect([999, 1_000].map((ms) => counter.copy().take(30 * dayMs + ms, 1))).toEqual([false, true])
   })
 
-  it("waits no longer than a sub-window that is no whole number of seconds", () => {
+  it("waits at most one sub-window, even if its length is not whole seconds", () => {
     const bucketMs = 30 * 86_400_000 + 1
     const limit = 5_000_017
     const counter = new Counter({ ...POLICY, limit, windowMs: 2 * bucketMs, buckets: 2 })
@@ -55,7 +55,7 @@ describe("the sliding window in sub-windows", () => {
     expect(counter.take(3 * bucketMs, limit)).toBe(true)
   })
 
-  it("keeps its counts when the limit is cut or there is none", () => {
+  it("keeps its counts when the limit is lowered or set to 0", () => {
     const counter = new Counter(POLICY)
     counter.take(5_000, 10)
     const cut = new Counter({ ...POLICY, limit: 3 })
@@ -69,7 +69,7 @@ describe("the sliding window in sub-windows", () => {
     expect([none.take(6_000, 1), none.take(6_000, 0), none.waitMs(6_000, 1)]).toEqual([false, true, NEVER])
   })
 
-  it("is empty again when the share of its last units is less than one", () => {
+  it("is empty again when the weighted count of its last units is below one", () => {
     const counter = new Counter(POLICY)
     const { algorithm } = counter
     const rows = [0, 4, 0, 0, 1].map((units, i) => {
@@ -83,7 +83,7 @@ describe("the sliding window in sub-windows", () => {
     expect(algorithm.resetAfterMs(counter.look(100_001), POLICY, 100_001)).toBe(0)
   })
 
-  it("gives back in the sub-window in which units were taken, and counts what it refuses in the present one", () => {
+  it("refunds units in the sub-window of their take, and counts refusals in the current one", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     const first = counter.charge(5_000, 6)
     counter.charge(15_000, 3)
@@ -94,7 +94,7 @@ describe("the sliding window in sub-windows", () => {
     expect(counter.state).toMatchObject({ startMs: 60_000, current: 8, previous: 5 })
   })
 
-  it("is not held up by a stored sum that is more than its parts", () => {
+  it("returns a finite wait if the stored sum exceeds its parts", () => {
     const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
     expect(bucketedWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(60_000)
   })

@@ -4,7 +4,7 @@ import { firstOffsetBelow, timeUnitMs, weighted } from "./exact-counts.ts"
 /** Length in milliseconds of the widest window whose unit of time is one second. */
 const WIDEST_MS = 94_000_000_000
 
-describe("the unit in which time is counted", () => {
+describe("the unit of time for exact counts", () => {
   it.each([
     // highest count, window, unit of time
     [1, 1, 1],
@@ -16,15 +16,15 @@ describe("the unit in which time is counted", () => {
     [5_000_000, WIDEST_MS, 1_000],
     [5_000_000, WIDEST_MS + 1, 2_000],
     [5_000_000, 3 * WIDEST_MS, 3_000],
-  ])("of %i in %i ms is %i ms", (most, windowMs, unitMs) => {
+  ])("of a count of %i in %i ms is %i ms", (most, windowMs, unitMs) => {
     expect(timeUnitMs(most, windowMs)).toBe(unitMs)
   })
 })
 
-describe("a share of a count in so many seconds that their product has to be rounded", () => {
+describe("a share of a count if count times seconds exceeds exact numbers", () => {
   const seconds = WIDEST_MS / 1_000
 
-  it("falls below a number at the first second at which it does", () => {
+  it("falls below a number at exactly the right second", () => {
     for (let i = 0; i < 300; i++) {
       const [count, below] = [96_000_000 + i * 101_009, 1 + (i % 7)]
       const offset = (BigInt(count - below) * BigInt(seconds)) / BigInt(count) + 1n
@@ -32,7 +32,7 @@ describe("a share of a count in so many seconds that their product has to be rou
     }
   })
 
-  it("is rounded down, to the unit", () => {
+  it("is rounded down exactly", () => {
     for (let i = 0; i < 300; i++) {
       const [count, elapsed] = [Number.MAX_SAFE_INTEGER - i * 7_919, (i * 313_337) % seconds]
       const share = (BigInt(count) * BigInt(seconds - elapsed)) / BigInt(seconds)

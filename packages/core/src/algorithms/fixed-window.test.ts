@@ -15,7 +15,7 @@ function stateOf(current: number, startMs: number = START): CounterState {
   return { startMs, current, previous: 0 }
 }
 
-describe("what is counted, left and waited for, in a window of one minute", () => {
+describe("a fixed window of one minute", () => {
   it.each([
     // limit, current, elapsed, cost, remaining, retry after, reset after
     [10, 0, 0, 10, 10, 0, 0],
@@ -45,11 +45,11 @@ describe("what is counted, left and waited for, in a window of one minute", () =
     expect(fixedWindow.resetAfterMs(state, policy, nowMs)).toBe(resetAfterMs)
   })
 
-  it("taking counts in the present window", () => {
+  it("counts taken units in the current window", () => {
     expect(fixedWindow.withUnits(stateOf(3), policyOf(10), 4, START)).toEqual(stateOf(7))
   })
 
-  it("counts what it refuses up to the limit, and hands back the state where there is nothing to write", () => {
+  it("counts refused units up to the limit, and returns the same state if nothing changes", () => {
     const { withRejected } = fixedWindow
     expect(withRejected(stateOf(5), policyOf(10), 3, START)).toEqual(stateOf(8))
     expect(withRejected(stateOf(5), policyOf(10), 9, START)).toEqual(stateOf(10))
@@ -59,7 +59,7 @@ describe("what is counted, left and waited for, in a window of one minute", () =
     }
   })
 
-  it("a counter is empty at the end of its window, and one that nobody took from is empty at once", () => {
+  it("is empty at its end, or at once if nothing was taken", () => {
     expect(fixedWindow.emptyAtMs(stateOf(1), policyOf(10))).toBe(START + MINUTE)
     expect(fixedWindow.emptyAtMs(stateOf(0), policyOf(10))).toBe(START)
   })
@@ -67,28 +67,28 @@ describe("what is counted, left and waited for, in a window of one minute", () =
 
 describe("windows aligned to the epoch", () => {
   it.each([
-    ["nobody has taken", undefined, START + 7, stateOf(0)],
+    ["nothing was taken yet", undefined, START + 7, stateOf(0)],
     ["the first millisecond", stateOf(4), START, stateOf(4)],
     ["the last millisecond", stateOf(4), START + 59_999, stateOf(4)],
     ["the next window", stateOf(4), START + MINUTE, stateOf(0, START + MINUTE)],
-    ["long after", stateOf(4), START + 10 * MINUTE + 5, stateOf(0, START + 10 * MINUTE)],
+    ["many windows later", stateOf(4), START + 10 * MINUTE + 5, stateOf(0, START + 10 * MINUTE)],
     ["the clock went back to the window before", stateOf(4), START - 1, stateOf(4)],
     ["the clock went back by exactly one window", stateOf(4), START - MINUTE, stateOf(4)],
     ["the clock went back by more than a window", stateOf(4), START - MINUTE - 1, stateOf(4, START - MINUTE)],
     ["the clock went back by hours", stateOf(4), START - 50 * MINUTE + 9, stateOf(4, START - 49 * MINUTE)],
-    ["the clock went back and nobody had taken", stateOf(0), START - 1, stateOf(0, START - MINUTE)],
+    ["the clock went back and nothing had been taken", stateOf(0), START - 1, stateOf(0, START - MINUTE)],
   ])("%s", (_when, state, nowMs, expected) => {
     expect(fixedWindow.at(state, policyOf(10), nowMs)).toEqual(expected)
   })
 
-  it("the state of the present window is handed back as it is, since most requests find that", () => {
+  it("returns the same state object within the current window, because that is the hot path", () => {
     for (const nowMs of [START, START + 59_999]) {
       const state = stateOf(4)
       expect(fixedWindow.at(state, policyOf(10), nowMs)).toBe(state)
     }
   })
 
-  it("a clock that trembles around a boundary opens neither window twice", () => {
+  it("admits no extra units if the clock jumps back and forth around a boundary", () => {
     const policy = policyOf(10)
     let state: CounterState | undefined
     let admitted = 0
@@ -107,10 +107,10 @@ describe("windows that start with the first request", () => {
   const policy = policyOf(10, "first-hit")
 
   it.each([
-    ["nobody has taken: it starts now", undefined, START + 7, stateOf(0, START + 7)],
-    ["everything was given back: it starts now", stateOf(0, START + 7), START + 9, stateOf(0, START + 9)],
+    ["starts now if nothing was taken yet", undefined, START + 7, stateOf(0, START + 7)],
+    ["starts now if everything was refunded", stateOf(0, START + 7), START + 9, stateOf(0, START + 9)],
     ["the last millisecond", stateOf(4, START + 7), START + 60_006, stateOf(4, START + 7)],
-    ["its end", stateOf(4, START + 7), START + 60_007, stateOf(0, START + 60_007)],
+    ["the end of the window", stateOf(4, START + 7), START + 60_007, stateOf(0, START + 60_007)],
     ["the clock went back a little", stateOf(4, START + 7), START + 6, stateOf(4, START + 7)],
     [
       "the clock went back by hours",
@@ -122,7 +122,7 @@ describe("windows that start with the first request", () => {
     expect(fixedWindow.at(state, policy, nowMs)).toEqual(expected)
   })
 
-  it("a window of one minute from the first request: ten, then none for the rest of it, then ten", () => {
+  it("admits the limit once per minute from the first request", () => {
     const startMs = START + 12_345
     let state: CounterState | undefined
     const ledger = [0, 1, 47_655, 59_999, 60_000, 60_001, 119_999, 120_000].map((afterMs) => {
@@ -136,48 +136,60 @@ describe("windows that start with the first request", () => {
   })
 })
 
-describe("units that are given back", () => {
+describe("refunded units", () => {
   it.each([
-    ["come off the window they were taken in", 3, START, 1],
-    ["never make it negative", 5, START, 0],
-    ["are charged on top when they are negative", -9, START, 13],
-    ["are nothing when their window has passed", 3, START - MINUTE, 4],
-    ["are nothing when their window is yet to come", 3, START + MINUTE, 4],
+    ["are subtracted from the window in which they were taken", 3, START, 1],
+    ["never make the count negative", 5, START, 0],
+    ["are charged if they are negative", -9, START, 13],
+    ["are ignored if their window has passed", 3, START - MINUTE, 4],
+    ["are ignored if their window is in the future", 3, START + MINUTE, 4],
   ])("%s", (_what, units, takenInMs, left) => {
     const after = stateOf(4, takenInMs)
     expect(fixedWindow.withoutUnits(stateOf(4), policyOf(10), units, after, START)).toEqual(stateOf(left))
   })
 })
 
-describe("units that are charged later to a window that starts with its first request", () => {
+describe("units charged later to a window that starts with its first request", () => {
   const policy = policyOf(10, "first-hit")
   const nothing = stateOf(0, START + 7)
 
   it.each([
-    ["start one when nothing had been taken", stateOf(0, START + 20), -5, START + 20, stateOf(5, START + 7)],
-    ["are of the one that has begun since", stateOf(4, START + 15), -5, START + 20, stateOf(9, START + 15)],
-    ["start one now when the clock went back", stateOf(0, START), -5, START, stateOf(5, START)],
     [
-      "start one until its last millisecond",
+      "start a window at the request if nothing had been taken",
+      stateOf(0, START + 20),
+      -5,
+      START + 20,
+      stateOf(5, START + 7),
+    ],
+    [
+      "count in the window that has started since the request",
+      stateOf(4, START + 15),
+      -5,
+      START + 20,
+      stateOf(9, START + 15),
+    ],
+    ["start a window now if the clock went back", stateOf(0, START), -5, START, stateOf(5, START)],
+    [
+      "start a window at the request up to its last millisecond",
       stateOf(0, START + 60_006),
       -5,
       START + 60_006,
       stateOf(5, START + 7),
     ],
     [
-      "are nothing when it has passed",
+      "are ignored if that window has passed",
       stateOf(0, START + 60_007),
       -5,
       START + 60_007,
       stateOf(0, START + 60_007),
     ],
-    ["start none when there are none", stateOf(0, START + 20), 0, START + 20, stateOf(0, START + 20)],
-    ["start none when they are given back", stateOf(0, START + 20), 3, START + 20, stateOf(0, START + 20)],
+    ["start no window if there are no units", stateOf(0, START + 20), 0, START + 20, stateOf(0, START + 20)],
+    ["start no window if they are refunds", stateOf(0, START + 20), 3, START + 20, stateOf(0, START + 20)],
   ] as const)("%s", (_what, state, units, nowMs, expected) => {
     expect(fixedWindow.withoutUnits(state, policy, units, nothing, nowMs)).toEqual(expected)
   })
 
-  it("are of no other window where windows are aligned, though the clock has gone back to it", () => {
+  it("do not count in an earlier aligned window after the clock went back to it", () => {
     const state = stateOf(0, START - MINUTE)
     expect(fixedWindow.withoutUnits(state, policyOf(10), -5, stateOf(0), START - 1)).toBe(state)
   })

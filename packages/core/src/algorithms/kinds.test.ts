@@ -21,7 +21,7 @@ it.each([
   [{ algorithm: "token-bucket", refill: "periodic" }, periodicRefill],
   [{ algorithm: "leaky-bucket" }, leakyBucket],
   [{ algorithm: "penalty" }, penalty],
-] as const)("a policy with %o is counted by its algorithm", (members, expected) => {
+] as const)("algorithmOf returns the matching algorithm for a policy with %o", (members, expected) => {
   expect(algorithmOf(policyOf({ limit: 3, windowMs: 1_000, ...members }))).toBe(expected)
 })
 
@@ -34,14 +34,17 @@ it.each([
   { algorithm: "token-bucket", refill: "periodic", endsByRule: true },
   { algorithm: "leaky-bucket", endsByRule: true },
   { algorithm: "penalty", endsByRule: true },
-] as const)("a store is told whether another rule changes when a counter is empty: $algorithm", (each) => {
-  const { endsByRule, ...members } = each
-  const penalty = { refusals: 10, withinMs: 1_000, forMs: 1_000 }
-  const policy = policyOf({ limit: 10, windowMs: 1_000, buckets: 4, ...members, penalty })
-  const other = { ...policy, limit: 2, penalty: { ...penalty, withinMs: 5_000 } }
-  const algorithm = algorithmOf(policy)
-  const empty = algorithm.at(undefined, policy, 8_000)
-  const state = algorithm.withRejected(algorithm.withUnits(empty, policy, 9, 8_000), policy, 9, 8_000)
-  expect(algorithm.emptyAtMs(state, policy) !== algorithm.emptyAtMs(state, other)).toBe(endsByRule)
-  expect(algorithm.endsByRule ?? false).toBe(endsByRule)
-})
+] as const)(
+  "endsByRule is true only if a changed rule changes when a counter expires: $algorithm",
+  (each) => {
+    const { endsByRule, ...members } = each
+    const penalty = { refusals: 10, withinMs: 1_000, forMs: 1_000 }
+    const policy = policyOf({ limit: 10, windowMs: 1_000, buckets: 4, ...members, penalty })
+    const other = { ...policy, limit: 2, penalty: { ...penalty, withinMs: 5_000 } }
+    const algorithm = algorithmOf(policy)
+    const empty = algorithm.at(undefined, policy, 8_000)
+    const state = algorithm.withRejected(algorithm.withUnits(empty, policy, 9, 8_000), policy, 9, 8_000)
+    expect(algorithm.emptyAtMs(state, policy) !== algorithm.emptyAtMs(state, other)).toBe(endsByRule)
+    expect(algorithm.endsByRule ?? false).toBe(endsByRule)
+  },
+)

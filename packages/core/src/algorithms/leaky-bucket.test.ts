@@ -25,7 +25,7 @@ describe("the leaky bucket", () => {
     ])
   })
 
-  it("holds each until all before it have flowed out", () => {
+  it("delays each request until all units before it have leaked out", () => {
     const counter = new Counter(POLICY)
     const rows = [
       [0, 1, 0],
@@ -55,14 +55,14 @@ describe("the leaky bucket", () => {
     [0, 3, 0, 2, Number.POSITIVE_INFINITY],
     [0, 2, 1, 2, Number.POSITIVE_INFINITY],
   ])(
-    "at %i a second with %i and %i / 1,000 in it the last %i wait %d ms",
+    "at %i per second and a level of %i and %i / 1,000 delays the last %i by %d ms",
     (limit, current, previous, units, delayMs) => {
       const state = { startMs: 7_000, current, previous }
       expect(leakyBucket.delayMs?.(state, { ...POLICY, limit }, units, 7_000)).toBe(delayMs)
     },
   )
 
-  it("lets go at most L in any window, however they come", () => {
+  it("releases at most the limit in any window, at any arrival times", () => {
     const policy = { ...POLICY, limit: 7, burst: 20 }
     const counter = new Counter(policy)
     const goneMs: number[] = []
@@ -78,7 +78,7 @@ describe("the leaky bucket", () => {
     expect(goneMs).toEqual([...goneMs].sort((one, other) => one - other))
   })
 
-  it("is the only one that delays", () => {
+  it("is the only algorithm with delays", () => {
     const delays = ["token-bucket", "sliding-log", "sliding-window", "fixed-window"] as const
     expect(delays.map((algorithm) => algorithmOf({ ...POLICY, algorithm }).delayMs)).toEqual(
       delays.map(() => undefined),

@@ -29,11 +29,15 @@ const BUCKETS: readonly (readonly [string, Policy])[] = [
 describe("mostInUse", () => {
   it.each([
     ["the burst and ten a day for 366 days", bucket(), 3_664],
-    ["the burst, what is above it, and a year", bucket({ extra: 6 }), 3_670],
+    ["the burst, the extra units, and a year's quota", bucket({ extra: 6 }), 3_670],
     ["a full bucket whose window is longer than a year", bucket({ windowMs: 3 * YEAR_MS }), 14],
-    ["anything, under a limit of 0", bucket({ limit: 0 }), Number.MAX_SAFE_INTEGER],
-    ["as many as are exact", bucket({ limit: 2 ** 40 }), Math.floor(Number.MAX_SAFE_INTEGER / 86_400)],
-    ["the ceiling at least", bucket({ limit: 1, burst: 2 ** 45 }), 2 ** 45],
+    ["unlimited under a limit of 0", bucket({ limit: 0 }), Number.MAX_SAFE_INTEGER],
+    [
+      "limited to counts that are exact",
+      bucket({ limit: 2 ** 40 }),
+      Math.floor(Number.MAX_SAFE_INTEGER / 86_400),
+    ],
+    ["at least the ceiling", bucket({ limit: 1, burst: 2 ** 45 }), 2 ** 45],
   ])("is %s", (_what, policy, expected) => {
     expect(mostInUse(policy)).toBe(expected)
   })
@@ -49,7 +53,7 @@ describe.each(BUCKETS)("a %s", (_name, policy) => {
     expect(at(held(Number.MAX_SAFE_INTEGER), policy, NOW_MS + DAY_MS)).toMatchObject({ current: 0 })
   })
 
-  it("is charged no further than a year's quota", () => {
+  it("cannot be charged beyond a year's quota", () => {
     const after = held(4)
     expect(withoutUnits(held(4), policy, -3_660, after, NOW_MS)).toMatchObject({ current: 3_664 })
     const most = withoutUnits(held(4), policy, -9_999, after, NOW_MS)

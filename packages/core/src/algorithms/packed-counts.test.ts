@@ -19,14 +19,14 @@ describe("packed counts", () => {
     [[4_095, 1], "2oo01"],
     [[4_096, 0, 63], "310000000o"],
     [[MOST], "9Ooooooooo"],
-  ])("%j is %j", (numbers, text) => {
+  ])("packs %j as %j", (numbers, text) => {
     expect(pack(numbers)).toBe(text)
     const kept = unpack(text)
     expect(kept).toEqual(numbers.slice(0, kept.length))
     expect(countOf(text)).toBe(kept.length)
   })
 
-  it("has a 0 at every index beyond its numbers", () => {
+  it("return 0 at every index beyond their end", () => {
     expect([0, 1, 2, 3, 60].map((index) => numberAt("219150", index))).toEqual([73, 69, 0, 0, 0])
     expect(numberAt("", 0)).toBe(0)
   })
@@ -40,7 +40,7 @@ describe("packed counts", () => {
     [262_143, 3],
     [262_144, 4],
     [MOST, 9],
-  ])("%i takes %i digits", (most, width) => expect(digitsFor(most)).toBe(width))
+  ])("for numbers up to %i need %i digits", (most, width) => expect(digitsFor(most)).toBe(width))
 
   it.each([
     // packed, number of zeros, new number, how many to keep, result
@@ -63,16 +63,19 @@ describe("packed counts", () => {
     ["2100302", 2, 1, 1, "200000110"],
     ["2100002", 0, 1, 2, "20110"],
     ["2100302", 0, 5, 0, "15"],
-  ])("%j behind %i empty ones and %i, the first %i of them, are %j", (packed, empty, number, kept, text) => {
-    expect(shift(packed, empty, number, kept)).toBe(text)
-  })
+  ])(
+    "shift %j by %i zeros and the new number %i, and keep %i old numbers: %j",
+    (packed, empty, number, kept, text) => {
+      expect(shift(packed, empty, number, kept)).toBe(text)
+    },
+  )
 
-  it("60 counts of a limit up to 4,095 take 121 characters, of a million 241", () => {
+  it("take 121 characters for 60 counts up to 4,095, and 241 up to a million", () => {
     expect(pack(new Array(60).fill(4_095))).toHaveLength(121)
     expect(pack(new Array(60).fill(1_000_000))).toHaveLength(241)
   })
 
-  it("yields the numbers that were packed, in characters that end no field", () => {
+  it("unpack to the packed numbers, and contain no separator characters", () => {
     const number = fc.oneof(fc.nat(70), fc.nat(5_000), fc.maxSafeNat())
     fc.assert(
       fc.property(fc.array(number, { maxLength: 70 }), (numbers) => {
@@ -92,7 +95,7 @@ describe("packed counts", () => {
     )
   })
 
-  it("reads digits from anywhere, and those beyond the end as 0", () => {
+  it("parse digits at any index, and read missing digits as 0", () => {
     expect(digits(4_097, 3)).toBe("101")
     expect(digits(1, 3)).toBe("001")
     expect(parseDigits("xx101", 2, 3)).toBe(4_097)

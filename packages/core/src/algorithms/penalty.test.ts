@@ -49,17 +49,17 @@ describe("a penalty", () => {
     { refusals: [0, 0, 0, 30_000, 59_999], ms: 60_000, wait: 0 },
     { refusals: [0, 0, 0, 60_000, 60_000], ms: 60_000, wait: 0 },
     { refusals: [0, 0, 0, 60_000, 60_000, 60_000], ms: 60_000, wait: 60_000 },
-  ])("after refusals at $refusals keeps a client waiting $wait ms at $ms", ({ refusals, ms, wait }) => {
+  ])("after refusals at $refusals makes a client wait $wait ms at $ms", ({ refusals, ms, wait }) => {
     expect(waitMs(refusedAt(...refusals), ms)).toBe(wait)
   })
 
-  it("blocks with the first refusal where one is enough", () => {
+  it("blocks after the first refusal if one is enough", () => {
     const once = { ...POLICY, limit: 1 }
     const state = penalty.withRejected(penalty.at(undefined, once, START_MS), once, 1, START_MS)
     expect(penalty.admits(state, once, 1, START_MS)).toBe(false)
   })
 
-  it("lets through in a block who asks for nothing", () => {
+  it("admits a request of cost 0 during a block", () => {
     const state = refusedAt(0, 0, 0)
     expect(penalty.admits(state, POLICY, 0, START_MS)).toBe(true)
     expect(penalty.retryAfterMs(state, POLICY, 0, START_MS)).toBe(0)
@@ -69,7 +69,7 @@ describe("a penalty", () => {
     { what: "nothing", state: refusedAt(), ms: 0 },
     { what: "two refusals", state: refusedAt(1_000, 2_000), ms: 11_000 },
     { what: "a block", state: refusedAt(1_000, 2_000, 3_000), ms: 63_000 },
-  ])("of $what may be forgotten after $ms ms, and not before", ({ state, ms }) => {
+  ])("of $what expires after exactly $ms ms", ({ state, ms }) => {
     const endMs = START_MS + ms
     expect(penalty.emptyAtMs(state, POLICY)).toBe(endMs)
     expect(penalty.at(state, POLICY, endMs)).toEqual({ startMs: endMs, current: 0, previous: 0 })
@@ -80,7 +80,7 @@ describe("a penalty", () => {
     { what: "a block", state: refusedAt(0, 0, 0), lastsMs: 60_000 },
     { what: "a count", state: refusedAt(0, 0), lastsMs: 10_000 },
   ])(
-    "$what that is ahead of a clock which went back begins then, and lasts no longer",
+    "moves $what in the future to the present when the clock goes back, without extending the time",
     ({ state, lastsMs }) => {
       const backMs = START_MS - 3_600_000
       const back = penalty.at(state, POLICY, backMs)
@@ -89,13 +89,13 @@ describe("a penalty", () => {
     },
   )
 
-  it("of which nothing is counted begins whenever it is looked at, and another one is handed back as it is", () => {
+  it("starts now if nothing is counted, and otherwise keeps the same state object", () => {
     expect(penalty.at(refusedAt(), POLICY, START_MS + 5)).toEqual({ ...refusedAt(), startMs: START_MS + 5 })
     const state = refusedAt(0)
     expect(penalty.at(state, POLICY, START_MS)).toBe(state)
   })
 
-  it("neither counts nor gives back what is admitted, and writes nothing in a block", () => {
+  it("ignores admitted and refunded units, and writes nothing during a block", () => {
     for (const state of [refusedAt(0), refusedAt(0, 0, 0)]) {
       expect(penalty.withUnits(state, POLICY, 5, START_MS)).toBe(state)
       expect(penalty.withoutUnits(state, POLICY, 1, state, START_MS)).toBe(state)

@@ -13,7 +13,7 @@ const POLICY = policyOf({
 })
 
 describe("the token bucket with a periodic refill", () => {
-  it("gets its tokens where a window begins, missed ones too, and never more than fit", () => {
+  it("gets its tokens at the start of each window, with missed refills, up to its burst", () => {
     expectLedger(POLICY, [
       [30_000, 3, 0, 0],
       [30_000, 3, 90_000, 0],
@@ -29,7 +29,7 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
-  it("a burst below the limit is full again at once", () => {
+  it("is full again at the next refill if the burst is below the limit", () => {
     expectLedger({ ...POLICY, limit: 10 }, [
       [59_999, 3, 0, 0],
       [60_000, 3, 0, 0],
@@ -37,7 +37,7 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
-  it("a burst above it takes several periods", () => {
+  it("needs several refills to be full if the burst is above the limit", () => {
     expectLedger({ ...POLICY, burst: 7 }, [
       [0, 7, 0, 0],
       [0, 7, 240_000, 0],
@@ -46,7 +46,7 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
-  it("gives back what has not come back by itself, and charges what would be left of more", () => {
+  it("refunds only tokens that have not refilled yet, and charges only what would not have refilled", () => {
     const counter = new Counter({ ...POLICY, burst: 10 })
     const after = counter.charge(30_000, 3)
     for (const [atMs, units, used] of [
@@ -65,7 +65,7 @@ describe("the token bucket with a periodic refill", () => {
     }
   })
 
-  it("refills no window a second time when the clock goes back", () => {
+  it("does not refill twice for one window when the clock goes back", () => {
     const counter = new Counter(POLICY)
     counter.take(120_000, 3)
     expect(counter.waitMs(119_999, 1)).toBe(60_001)
@@ -83,19 +83,19 @@ describe("the token bucket with a periodic refill", () => {
     // The state is kept for a window in case the limit is raised again.
     [3, 0, 60_000],
     [0, 0, 0],
-  ])("%i missing of a limit of %i are made up after %i ms", (current, limit, ms) => {
+  ])("refills %i missing tokens, under a limit of %i, after %i ms", (current, limit, ms) => {
     const state = { startMs: 60_000, current, previous: 0 }
     const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
     expect(emptyAtMs(state, { ...POLICY, limit })).toBe(60_000 + ms)
     if (limit > 0) expect(resetAfterMs(state, POLICY, 70_000)).toBe(Math.max(0, ms - 10_000))
   })
 
-  it("hands back the state of the present window as it is, since most requests find that", () => {
+  it("returns the same state object within the current window, because that is the hot path", () => {
     const state = { startMs: 60_000, current: 2, previous: 0 }
     for (const atMs of [60_000, 119_999]) expect(algorithmOf(POLICY).at(state, POLICY, atMs)).toBe(state)
   })
 
-  it("counts what it refuses up to its burst, and hands back the state where there is nothing to write", () => {
+  it("counts refused units up to its burst, and returns the same state if nothing changes", () => {
     const { withRejected, withoutUnits } = algorithmOf(POLICY)
     const state = { startMs: 60_000, current: 2, previous: 0 }
     expect(withRejected(state, POLICY, 2, 60_000)).toEqual({ ...state, current: 3 })
@@ -104,12 +104,12 @@ describe("the token bucket with a periodic refill", () => {
     expect(withoutUnits(state, POLICY, 2, { ...state, startMs: 0 }, 60_000)).toBe(state)
   })
 
-  it("lets through who asks for nothing where more is missing than a burst that was cut", () => {
+  it("admits a request of cost 0, even if more tokens are missing than a lowered burst", () => {
     const state = { startMs: 60_000, current: 9, previous: 0 }
     expect(algorithmOf(POLICY).retryAfterMs(state, POLICY, 0, 60_000)).toBe(0)
   })
 
-  it("a limit of nothing refills nothing", () => {
+  it("refills nothing under a limit of 0", () => {
     const counter = new Counter(POLICY)
     counter.take(0, 1)
     const none = new Counter({ ...POLICY, limit: 0 })

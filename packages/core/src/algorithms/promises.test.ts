@@ -170,7 +170,7 @@ function costsFor(policy: Policy): number[] {
 
 describe.each(KINDS)("%s", (kind) => {
   holds(
-    "uses what an obvious count of all that counts yields",
+    "reports the usage that a straightforward reference count yields",
     kind,
     6_001,
     (counter, nowMs, _log, counted) => {
@@ -184,7 +184,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "who waits as long as told is admitted at that millisecond, and refused one earlier",
+    "admits a request after exactly the reported wait, and refuses one millisecond earlier",
     kind,
     6_003,
     (counter, nowMs) => {
@@ -204,7 +204,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "the units that remain are admitted at once, and one more is not",
+    "admits exactly the remaining units at once, and not one more",
     kind,
     6_004,
     (counter, nowMs) => {
@@ -216,7 +216,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "nothing is in use at the millisecond told, and something one earlier",
+    "has no units in use at the reported reset, but has some one millisecond earlier",
     kind,
     6_005,
     (counter, nowMs) => {
@@ -229,7 +229,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "equals an empty counter from the millisecond told, and not one earlier",
+    "equals an empty counter from the reported expiry, and not one millisecond earlier",
     kind,
     6_006,
     (counter, nowMs) => {
@@ -245,7 +245,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "a clock that steps back makes no room, and looking again changes nothing",
+    "frees no units when the clock steps back, and reading twice changes nothing",
     kind,
     6_007,
     (counter, nowMs) => {
@@ -262,7 +262,7 @@ describe.each(KINDS)("%s", (kind) => {
   )
 
   holds(
-    "a clock that steps back keeps nobody waiting a window longer than it is to wait at most",
+    "extends the longest wait by at most one window when the clock steps back",
     kind,
     6_008,
     (counter, nowMs) => {
@@ -291,7 +291,7 @@ describe.each(KINDS)("%s", (kind) => {
     )
   })
 
-  it("units given back let in no more than if they had never been taken, and charged ones take up room", () => {
+  it("counts refunded units at least as if never taken, and charged units at most as if taken first", () => {
     const changed = fc.record({
       story: counterStories(kind),
       which: fc.nat(40),
@@ -338,7 +338,7 @@ describe.each(KINDS)("%s", (kind) => {
     )
   })
 
-  it("what a sole client is charged later counts as if it had been taken at first", () => {
+  it("counts a later charge of a sole client as if it had been taken at first", () => {
     const story = fc.record({
       story: counterStories(kind),
       units: fc.nat(30),
@@ -360,7 +360,7 @@ describe.each(KINDS)("%s", (kind) => {
     )
   })
 
-  it("what a client is charged that had taken nothing counts from when it asked", () => {
+  it("counts a later charge from the time of the request, even if it took nothing", () => {
     fc.assert(
       fc.property(counterStories(kind), fc.integer({ min: 1, max: 9 }), ({ policy, startMs }, units) => {
         const counter = new Counter(policy)

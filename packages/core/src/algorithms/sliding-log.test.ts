@@ -7,7 +7,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const POLICY = policyOf({ algorithm: "sliding-log", limit: 3, windowMs: 1_000 })
 
 describe("the sliding log", () => {
-  it("counts the last window, both ends included", () => {
+  it("counts the last window, including both ends", () => {
     expectLedger(POLICY, [
       [0, 1, 0, 2],
       [300, 1, 0, 1],
@@ -24,7 +24,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("keeps one entry an instant, with the time in as few digits as tell the window's instants apart", () => {
+  it("keeps one entry per instant, with the fewest time digits that are unique within the window", () => {
     const counter = new Counter(POLICY)
     expect(timeDigits(POLICY)).toBe(2)
     expect(timeDigits({ ...POLICY, windowMs: 4_095 })).toBe(2)
@@ -35,7 +35,7 @@ describe("the sliding log", () => {
     expect(counter.state).toEqual({ startMs: 65, current: 3, previous: 0, parts: "1102111" })
   })
 
-  it("adds what is taken in the same millisecond to its last entry, with another digit for all where it needs one", () => {
+  it("adds units of the same millisecond to the last entry, and widens all entries if necessary", () => {
     const counter = new Counter({ ...POLICY, limit: 200 })
     const parts = [
       [64, 1],
@@ -55,7 +55,7 @@ describe("the sliding log", () => {
     expect([counter.look(1_066).parts, counter.look(1_067).parts]).toEqual(["21201", ""])
   })
 
-  it("cuts what knocks out of it from the front, down to a part of an entry", () => {
+  it("drops the oldest units when refusals count, even a part of an entry", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     for (const [atMs, units] of [
       [64, 2],
@@ -74,7 +74,7 @@ describe("the sliding log", () => {
     expect(parts).toEqual(["1101" + "111" + "121", "1111" + "122", "1123", "1133"])
   })
 
-  it("cuts several entries from the front, and keeps as many units as there were above a limit that was cut", () => {
+  it("drops several old entries if necessary, and keeps its total above a lowered limit", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     for (const atMs of [64, 65, 66]) counter.take(atMs, 1)
     expect(counter.take(67, 2)).toBe(false)
@@ -85,7 +85,7 @@ describe("the sliding log", () => {
     expect(cut.state).toEqual({ startMs: 68, current: 3, previous: 0, parts: "1" + "132" + "141" })
   })
 
-  it("tells entries apart whose digits wrap around", () => {
+  it("distinguishes entries whose time digits wrap around", () => {
     // The digits of 4,095 are "oo", and those of 4,096 are "00".
     const counter = new Counter(POLICY)
     for (const atMs of [4_095, 4_096, 5_095]) expect(counter.take(atMs, 1)).toBe(true)
@@ -95,7 +95,7 @@ describe("the sliding log", () => {
     expect(counter.take(5_097, 1)).toBe(true)
   })
 
-  it("gives back what was taken at that instant, and nothing of what has passed", () => {
+  it("refunds units taken at that instant, but ignores expired ones", () => {
     const counter = new Counter(POLICY)
     const first = counter.charge(100, 2)
     const second = counter.charge(200, 1)
@@ -109,12 +109,12 @@ describe("the sliding log", () => {
     expect(counter.used(1_101)).toBe(0)
   })
 
-  it("is handed back as it is until its oldest entry has left, since most requests find that", () => {
+  it("keeps the same state object until its oldest entry expires, because that is the hot path", () => {
     const state = new Counter(POLICY).charge(100, 2)
     for (const atMs of [100, 101, 1_100]) expect(slidingLog.at(state, POLICY, atMs)).toBe(state)
   })
 
-  it("charges as of now what was taken ahead of a clock that went back, and gives nothing back of it", () => {
+  it("after the clock went back, charges future takes as of now and does not refund them", () => {
     const counter = new Counter(POLICY)
     const taken = counter.charge(5_000, 2)
     const state = counter.look(4_000)
@@ -129,7 +129,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("charges until the instant has left the window, and then hands the state back as it is", () => {
+  it("charges an instant until it leaves the window, and then keeps the same state", () => {
     const state = new Counter(POLICY).charge(900, 1)
     const nothing = { startMs: 100, current: 0, previous: 0 }
     expect(slidingLog.withoutUnits(state, POLICY, -2, nothing, 1_100)).toEqual({
@@ -143,7 +143,7 @@ describe("the sliding log", () => {
     expect(slidingLog.withoutUnits(state, POLICY, 0, nothing, 1_100)).toBe(state)
   })
 
-  it("charges to an instant after its latest entry, which is then the latest", () => {
+  it("charges an instant after its latest entry, which becomes the latest", () => {
     const counter = new Counter(POLICY)
     counter.charge(100, 1)
     counter.refund(450, -1, { startMs: 400, current: 1, previous: 0 })
@@ -155,21 +155,21 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("gives nothing back where nothing was taken, also at an instant of which all digits are 0", () => {
+  it("refunds nothing if nothing was taken, even at an instant whose digits are all 0", () => {
     const counter = new Counter(POLICY)
     counter.charge(4_000, 1)
     const nothing = counter.charge(4_096, 0)
     expect(slidingLog.withoutUnits(nothing, POLICY, 1, nothing, 4_100)).toBe(nothing)
   })
 
-  it("is as if nobody had taken when all is given back", () => {
+  it("equals an empty log after everything is refunded", () => {
     const counter = new Counter(POLICY)
     const taken = counter.charge(100, 2)
     counter.refund(150, 2, taken)
     expect(counter.state).toEqual(slidingLog.at(undefined, POLICY, 150))
   })
 
-  it("is empty again a window and a millisecond after its latest entry", () => {
+  it("is empty again one window and one millisecond after its latest entry", () => {
     const counter = new Counter(POLICY)
     const { algorithm } = counter
     const ends = () => {
@@ -187,7 +187,7 @@ describe("the sliding log", () => {
     expect(algorithm.emptyAtMs({ startMs: 400, current: 1, previous: 0 }, POLICY)).toBe(1_401)
   })
 
-  it("charges to the instant of a take of nothing, in its order", () => {
+  it("charges the instant of a take of cost 0, in order of time", () => {
     const counter = new Counter(POLICY)
     const nothing = counter.charge(100, 0)
     counter.charge(200, 1)
@@ -200,7 +200,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("charges to the instant of a take of nothing that came after the latest entry", () => {
+  it("charges the instant of a take of cost 0 between two entries", () => {
     const counter = new Counter(POLICY)
     counter.charge(100, 1)
     const nothing = counter.charge(400, 0)
@@ -215,7 +215,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("charges nothing to an instant that has passed", () => {
+  it("charges nothing to an expired instant", () => {
     const counter = new Counter(POLICY)
     const nothing = counter.charge(100, 0)
     counter.charge(200, 1)
@@ -223,7 +223,7 @@ describe("the sliding log", () => {
     expect(counter.used(1_101)).toBe(1)
   })
 
-  it("counts as of now what is ahead of a clock that went back, and leaves the rest", () => {
+  it("moves future entries to now when the clock goes back, and leaves the others", () => {
     const counter = new Counter(POLICY)
     for (const atMs of [5_000, 5_400, 5_800]) counter.take(atMs, 1)
     expectUsed(counter, [
@@ -236,7 +236,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("keeps its counts when the limit is cut or there is none", () => {
+  it("keeps its counts when the limit is lowered or set to 0", () => {
     const counter = new Counter(POLICY)
     for (const atMs of [0, 100, 200]) counter.take(atMs, 1)
     const cut = new Counter({ ...POLICY, limit: 1 })
@@ -249,7 +249,7 @@ describe("the sliding log", () => {
     expect([none.take(300, 1), none.take(300, 0), none.waitMs(300, 1)]).toEqual([false, true, NEVER])
   })
 
-  it("holds a limit of a million in one burst, and a stored count without entries is empty", () => {
+  it("holds a burst of a million units, and treats a stored count without entries as empty", () => {
     const policy = { ...POLICY, limit: 1_000_000 }
     expectLedger(policy, [
       [0, 1_000_000, 0, 0],

@@ -48,7 +48,7 @@ describe("golden vectors: a window of one minute", () => {
     },
   )
 
-  it("at 41 % of the window 50 before and 5 now are 34 of 40, and one more makes 35", () => {
+  it("has 6 of 40 left with 50 before and 5 now at 41 % of the window", () => {
     const state = stateOf(50, 5)
     const nowMs = state.startMs + 24_600
     expect(remaining(state, policyOf(40), nowMs)).toBe(6)
@@ -56,12 +56,12 @@ describe("golden vectors: a window of one minute", () => {
     expect(remaining(next, policyOf(40), nowMs)).toBe(5)
   })
 
-  it("a burst of the whole limit leaves nothing", () => {
+  it("has nothing left after a burst of the whole limit", () => {
     const next = slidingWindow.withUnits(stateOf(0, 0), policyOf(10), 10, 100 * MINUTE)
     expect(remaining(next, policyOf(10), next.startMs)).toBe(0)
   })
 
-  it("10 before, 2 now, 90 % in: the one more makes 4 used", () => {
+  it("uses 4 with 10 before, 2 now and one more at 90 % of the window", () => {
     const next = slidingWindow.withUnits(stateOf(10, 2), policyOf(10), 1, 100 * MINUTE + 54_000)
     expect(remaining(next, policyOf(10), next.startMs + 54_000)).toBe(6)
   })
@@ -96,18 +96,18 @@ describe("remaining and reset", () => {
     },
   )
 
-  it("a limit that was cut far below the counts opens when two windows have passed, not later", () => {
+  it("admits again after exactly two windows if the limit was lowered far below the counts", () => {
     const state = stateOf(0, 1_000_000)
     expect(slidingWindow.retryAfterMs(state, policyOf(1), 1, state.startMs)).toBe(2 * MINUTE)
   })
 
-  it("a cost of nothing is always admitted, also when more is counted than a limit that was cut", () => {
+  it("a cost of 0 is always admitted, even if more is counted than a lowered limit", () => {
     const state = stateOf(40, 40)
     expect(slidingWindow.admits(state, policyOf(10), 0, state.startMs)).toBe(true)
     expect(slidingWindow.retryAfterMs(state, policyOf(10), 0, state.startMs)).toBe(0)
   })
 
-  it("counts what it refuses up to the limit, and hands back the state where there is nothing to write", () => {
+  it("counts refused units up to the limit, and returns the same state if nothing changes", () => {
     const { withRejected } = slidingWindow
     expect(withRejected(stateOf(8, 5), policyOf(10), 3, 100 * MINUTE)).toEqual(stateOf(8, 8))
     expect(withRejected(stateOf(8, 5), policyOf(10), 9, 100 * MINUTE)).toEqual(stateOf(8, 10))
@@ -117,7 +117,7 @@ describe("remaining and reset", () => {
     }
   })
 
-  it("a limit of nothing never admits a unit", () => {
+  it("a limit of 0 never admits a unit", () => {
     const state = stateOf(0, 0)
     expect(slidingWindow.admits(state, policyOf(0), 1, state.startMs)).toBe(false)
     expect(slidingWindow.retryAfterMs(state, policyOf(0), 1, state.startMs)).toBe(NEVER)
@@ -126,23 +126,23 @@ describe("remaining and reset", () => {
 
 describe("the state at an instant", () => {
   it.each([
-    ["nobody has taken", undefined, 30_000, [0, 0, 0]],
+    ["nothing was taken yet", undefined, 30_000, [0, 0, 0]],
     ["the same window", [3, 4, 0], 59_999, [3, 4, 0]],
     ["the next window", [3, 4, 0], 60_000, [4, 0, 60_000]],
     ["the end of the next window", [3, 4, 0], 119_999, [4, 0, 60_000]],
     ["the next window of a later one", [3, 4, 60_000], 120_000, [4, 0, 120_000]],
     ["the window after that", [3, 4, 0], 120_000, [0, 0, 120_000]],
-    ["long after", [3, 4, 0], 6_000_000, [0, 0, 6_000_000]],
+    ["many windows later", [3, 4, 0], 6_000_000, [0, 0, 6_000_000]],
     ["the clock went back within the window", [3, 4, 60_000], 60_000, [3, 4, 60_000]],
     ["the clock went back by one millisecond", [3, 4, 60_000], 59_999, [0, 7, 0]],
     ["the clock went back by hours", [3, 4, 36_000_000], 119_999, [0, 7, 60_000]],
-    ["the clock went back under vast counts", [MOST, 5, 60_000], 59_999, [0, MOST, 0]],
+    ["the clock went back with huge counts", [MOST, 5, 60_000], 59_999, [0, MOST, 0]],
   ] as const)("%s", (_when, stored, nowMs, [previous, current, startMs]) => {
     const state = stored && { previous: stored[0], current: stored[1], startMs: stored[2] }
     expect(slidingWindow.at(state, policyOf(10), nowMs)).toEqual({ previous, current, startMs })
   })
 
-  it("is handed back as it is in its own window, since most requests find that", () => {
+  it("is the same object within its window, because that is the hot path", () => {
     const state = stateOf(3, 4)
     for (const afterMs of [0, MINUTE - 1]) {
       expect(slidingWindow.at(state, policyOf(10), state.startMs + afterMs)).toBe(state)
@@ -154,25 +154,28 @@ describe("the state at an instant", () => {
     ["units in the window before", [3, 0], MINUTE],
     ["units in this window", [0, 4], 2 * MINUTE],
     ["units in both", [3, 4], 2 * MINUTE],
-  ] as const)("%s: equal to an empty one from then on", (_what, [previous, current], afterMs) => {
-    const state = stateOf(previous, current)
-    expect(slidingWindow.emptyAtMs(state, policyOf(10)) - state.startMs).toBe(afterMs)
-  })
+  ] as const)(
+    "%s: equals an empty state only from the reported time on",
+    (_what, [previous, current], afterMs) => {
+      const state = stateOf(previous, current)
+      expect(slidingWindow.emptyAtMs(state, policyOf(10)) - state.startMs).toBe(afterMs)
+    },
+  )
 })
 
-describe("units that are given back", () => {
+describe("refunded units", () => {
   const state = stateOf(5, 3)
   const { startMs } = state
 
   it.each([
-    ["come off the window they were taken in", 2, startMs, [5, 1]],
-    ["come off the window before when they were taken there", 2, startMs - MINUTE, [3, 3]],
-    ["are charged on top when they are negative", -9, startMs, [5, 12]],
-    ["never make this window negative", 4, startMs, [5, 0]],
-    ["never make the window before negative", 6, startMs - MINUTE, [0, 3]],
-    ["are nothing when their window has passed", 2, startMs - 2 * MINUTE, [5, 3]],
-    ["are nothing when their window is yet to come", 2, startMs + MINUTE, [5, 3]],
-    ["are nothing when no window started then", 2, startMs + 1, [5, 3]],
+    ["are subtracted from the window in which they were taken", 2, startMs, [5, 1]],
+    ["are subtracted from the previous window if they were taken there", 2, startMs - MINUTE, [3, 3]],
+    ["are charged if they are negative", -9, startMs, [5, 12]],
+    ["never make the current window negative", 4, startMs, [5, 0]],
+    ["never make the previous window negative", 6, startMs - MINUTE, [0, 3]],
+    ["are ignored if their window has passed", 2, startMs - 2 * MINUTE, [5, 3]],
+    ["are ignored if their window is in the future", 2, startMs + MINUTE, [5, 3]],
+    ["are ignored if no window started at that time", 2, startMs + 1, [5, 3]],
   ] as const)("%s", (_what, units, takenInMs, [previous, current]) => {
     const after = { startMs: takenInMs, current: 3, previous: 0 }
     expect(slidingWindow.withoutUnits(state, policyOf(10), units, after, startMs)).toEqual({
@@ -190,7 +193,7 @@ describe("a steady client at exactly the limit", () => {
     [60, MINUTE],
     [7, 7_000],
     [1_000, MINUTE],
-  ])("%i in %i ms are never refused, at whatever instant they begin", (limit, windowMs) => {
+  ])("with %i requests in %i ms is never refused, at any start time", (limit, windowMs) => {
     const every = windowMs / limit
     for (const phase of new Set([1, 2, Math.floor(every / 3) || 1, Math.ceil(every / 2), every - 1])) {
       expect(refusedOf(limit, windowMs, phase), `from ${phase} ms into a window`).toBe(0)
@@ -199,7 +202,7 @@ describe("a steady client at exactly the limit", () => {
 
   // The example of the docs refuses for one millisecond: 100 of 100 units in the previous window, 0 in this one, at 0
   // ms.
-  it("one that falls on the very millisecond of a boundary waits one millisecond there", () => {
+  it("waits one millisecond if a request falls exactly on a boundary", () => {
     const state = stateOf(1, 0)
     expect(slidingWindow.retryAfterMs(state, policyOf(1), 1, state.startMs)).toBe(1)
   })
@@ -219,7 +222,7 @@ describe("a steady client at exactly the limit", () => {
 })
 
 describe("large numbers", () => {
-  it("five million a month are counted in whole seconds", () => {
+  it("five million units a month are counted in whole seconds", () => {
     const policy = policyOf(5_000_000, MONTH)
     const state = stateOf(5_000_000, 0, MONTH)
     // 5,000,000 / 2,592,000 s are 1.93 units per second. The count is rounded down, so 2 are left after one second and
@@ -230,12 +233,12 @@ describe("large numbers", () => {
     expect(slidingWindow.retryAfterMs(state, policy, 3, state.startMs + 999)).toBe(1_001)
   })
 
-  it("three million a month are still counted in milliseconds", () => {
+  it("three million units a month are still counted in milliseconds", () => {
     const state = stateOf(3_000_000, 0, MONTH)
     expect(slidingWindow.retryAfterMs(state, policyOf(3_000_000, MONTH), 1, state.startMs)).toBe(1)
   })
 
-  it("a window that is no whole number of seconds opens at its end at the latest", () => {
+  it("a window that is not whole seconds admits again by its end", () => {
     const windowMs = MONTH + 1
     const state = stateOf(MOST, 0, windowMs)
     expect(slidingWindow.retryAfterMs(state, policyOf(1, windowMs), 1, state.startMs)).toBe(windowMs)
@@ -298,7 +301,7 @@ describe("large numbers", () => {
     )
   })
 
-  it("a quotient just below a whole number is exact where its product must be rounded", () => {
+  it("a quotient just below an integer is exact even if the product must be rounded", () => {
     const seconds = MONTH / 1_000
     for (let i = 0; i < 2_000; i++) {
       const previous = MOST - i * 7_919

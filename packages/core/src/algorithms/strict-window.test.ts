@@ -29,7 +29,7 @@ describe("the strict sliding window", () => {
     ])
   })
 
-  it("a window of a millisecond has one sub-window, however many are asked for", () => {
+  it("uses one sub-window for a window of 1 ms, even if more are configured", () => {
     expectLedger({ ...POLICY, limit: 2, windowMs: 1, buckets: 60 }, [
       [100, 2, 0, 0],
       [100, 1, 2, 0],
@@ -38,7 +38,7 @@ describe("the strict sliding window", () => {
     ])
   })
 
-  it("60 sub-windows of 61 ms make nobody wait twice as long", () => {
+  it("does not double the wait if 60 sub-windows are configured for 61 ms", () => {
     expectLedger({ ...POLICY, limit: 1, windowMs: 61, buckets: 60 }, [
       [1_000, 1, 0, 0],
       [1_001, 1, 63, 0],
@@ -63,7 +63,7 @@ describe("the strict sliding window", () => {
     expect([none.take(16_000, 1), none.take(16_000, 0), none.waitMs(16_000, 1)]).toEqual([false, true, NEVER])
   })
 
-  it("is empty again when the sub-window of its last units has left the window", () => {
+  it("is empty again when the window has passed the sub-window of its last units", () => {
     const counter = new Counter(POLICY)
     counter.charge(5_000, 4)
     const { algorithm } = counter
@@ -72,7 +72,7 @@ describe("the strict sliding window", () => {
     expect(algorithm.resetAfterMs(counter.look(75_000), POLICY, 75_000)).toBe(0)
   })
 
-  it("gives back in the sub-window in which units were taken, and counts what it refuses in the present one", () => {
+  it("refunds units in the sub-window of their take, and counts refusals in the current one", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     const first = counter.charge(5_000, 6)
     counter.charge(15_000, 3)
@@ -86,7 +86,7 @@ describe("the strict sliding window", () => {
     expect(counter.used(26_000)).toBe(16)
   })
 
-  it("is not held up by a stored sum that is more than its parts", () => {
+  it("returns a finite wait if the stored sum exceeds its parts", () => {
     const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
     expect(strictWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(70_000)
   })

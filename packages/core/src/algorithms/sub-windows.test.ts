@@ -39,10 +39,13 @@ describe("sub-windows", () => {
     [61, 60, 31, 2],
     [7, 60, 7, 1],
     [1, 60, 1, 1],
-  ])("a window of %i ms in %i parts has %i of %i ms", (windowMs, buckets, count, lengthMs) => {
-    const policy = { ...POLICY, windowMs, buckets }
-    expect([bucketsOf(policy), bucketMsOf(policy)]).toEqual([count, lengthMs])
-  })
+  ])(
+    "divide a window of %i ms, with %i requested, into %i of %i ms",
+    (windowMs, buckets, count, lengthMs) => {
+      const policy = { ...POLICY, windowMs, buckets }
+      expect([bucketsOf(policy), bucketMsOf(policy)]).toEqual([count, lengthMs])
+    },
+  )
 
   it.each([
     // time, then start, current, sum of the parts, parts
@@ -61,11 +64,14 @@ describe("sub-windows", () => {
     [140_000, 140_000, 10, 0, []],
     [139_999, 120_000, 10, 0, []],
     [20_000, 20_000, 10, 0, []],
-  ])("at %i ms start at %i with %i now, %i before: %j", (atMs, startMs, current, previous, counts) => {
-    expect(plain(subWindowsAt(FULL, POLICY, atMs))).toEqual([startMs, current, previous, counts])
-  })
+  ])(
+    "at %i ms start at %i, with %i in the current one and %i before: %j",
+    (atMs, startMs, current, previous, counts) => {
+      expect(plain(subWindowsAt(FULL, POLICY, atMs))).toEqual([startMs, current, previous, counts])
+    },
+  )
 
-  it("nobody has taken: all is empty, and so it stays", () => {
+  it("are empty and stay empty if nothing was taken", () => {
     const empty = { startMs: 200_000, current: 0, previous: 0, parts: "" }
     expect(subWindowsAt(undefined, POLICY, 205_000)).toEqual(empty)
     expect(subWindowsAt({ ...empty, startMs: 180_000 }, POLICY, 205_000)).toEqual(empty)
@@ -85,7 +91,7 @@ describe("sub-windows", () => {
     [-5, 120_000, 4, 6, [3, 2, 1]],
     [1, 220_000, 4, 6, [3, 2, 1]],
   ])(
-    "without %i taken in the sub-window of %i ms: %i now, %i before: %j",
+    "after a refund of %i taken in the sub-window at %i ms: %i now, %i before: %j",
     (units, takenMs, current, sum, counts) => {
       const left = withoutUnitsOf(FULL, POLICY, units, takenMs)
       expect(plain(left)).toEqual([200_000, current, sum, counts])
@@ -98,12 +104,15 @@ describe("sub-windows", () => {
     [10, 4, 9, 10],
     [10, 12, 9, 12],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 8, 9, Number.MAX_SAFE_INTEGER - 6],
-  ])("under a limit of %i with %i now %i that are refused make it %i", (limit, current, units, expected) => {
-    const state = subWindowsWithRejected({ ...FULL, current }, { ...POLICY, limit }, units)
-    expect(plain(state)).toEqual([200_000, expected, 6, [3, 2, 1]])
-  })
+  ])(
+    "under a limit of %i with %i now and %i refused, the current count becomes %i",
+    (limit, current, units, expected) => {
+      const state = subWindowsWithRejected({ ...FULL, current }, { ...POLICY, limit }, units)
+      expect(plain(state)).toEqual([200_000, expected, 6, [3, 2, 1]])
+    },
+  )
 
-  it("a state that has no parts has empty ones", () => {
+  it("treat a state without parts as one with empty parts", () => {
     const state: CounterState = { startMs: 200_000, current: 4, previous: 0 }
     const next = { startMs: 220_000, current: 0, previous: 4, parts: "14" }
     expect(subWindowsAt(state, POLICY, 220_000)).toEqual(next)
@@ -120,7 +129,7 @@ describe("sub-windows", () => {
     expect([0, 1, 2, 3].map((by) => oldestAfter(state, POLICY, by))).toEqual([0, 0, 0, 4])
   })
 
-  it("units are charged to a sub-window that had none", () => {
+  it("charge units to an earlier sub-window that had none", () => {
     const state = { startMs: 200_000, current: 4, previous: 0, parts: "" }
     expect(plain(withoutUnitsOf(state, POLICY, -2, 160_000))).toEqual([200_000, 4, 2, [0, 2]])
   })
@@ -131,13 +140,13 @@ describe("sub-windows", () => {
     [{ ...FULL, current: 0, previous: 3, parts: pack([0, 2, 1]) }, 240_000],
     [{ ...FULL, current: 0, previous: 1, parts: pack([0, 0, 1]) }, 220_000],
     [{ ...FULL, current: 0, previous: 0, parts: "" }, 200_000],
-  ])("%j ends at %i", (state, endMs) => expect(subWindowsEndAtMs(state, POLICY)).toBe(endMs))
+  ])("%j expires at %i", (state, endMs) => expect(subWindowsEndAtMs(state, POLICY)).toBe(endMs))
 
-  it("the oldest is each of them in turn, then the present one, then none", () => {
+  it("drop the oldest one by one, then the current one, then nothing", () => {
     expect([0, 1, 2, 3, 4, 5].map((by) => oldestAfter(FULL, POLICY, by))).toEqual([1, 2, 3, 4, 0, 0])
   })
 
-  it("keeps a sum that a number still holds when the clock went back", () => {
+  it("keep the sum within safe integers when the clock goes back", () => {
     const most = Number.MAX_SAFE_INTEGER
     const state = { startMs: 200_000, current: most, previous: 5, parts: pack([5]) }
     expect(plain(subWindowsAt(state, POLICY, 0))).toEqual([0, most, 0, []])
@@ -145,7 +154,7 @@ describe("sub-windows", () => {
     expect(plain(subWindowsAt(kept, POLICY, 180_000))).toEqual([180_000, most - 3, 3, [3]])
   })
 
-  it("a clock that goes to and fro around the end of a sub-window keeps nobody out for longer", () => {
+  it("expire no later if the clock jumps back and forth around a boundary", () => {
     let state: CounterState | undefined = FULL
     for (let i = 0; i < 10; i++) {
       state = subWindowsAt(state, POLICY, 199_999)
@@ -156,7 +165,7 @@ describe("sub-windows", () => {
     expect(subWindowsEndAtMs(state, POLICY)).toBe(260_000)
   })
 
-  it("a step back loses no unit, and keeps nobody out for longer than without it", () => {
+  it("lose no units after a clock step back, and expire no later than without it", () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(70), { minLength: 4, maxLength: 4 }),
@@ -181,7 +190,7 @@ describe("sub-windows", () => {
     )
   })
 
-  it("what is ahead of a clock that went back stays for a whole window at least, in true time", () => {
+  it("keep future units for at least a whole window of real time when the clock goes back", () => {
     // The units are taken at 200,000 or later, and the clock goes back to the last millisecond of the previous
     // sub-window.
     const back = subWindowsAt({ ...FULL, previous: 0, parts: "" }, POLICY, 199_999)
