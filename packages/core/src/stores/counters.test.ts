@@ -3,7 +3,7 @@ import { chargeable } from "./counters.ts"
 
 const MOST = Number.MAX_SAFE_INTEGER
 
-describe("units that are given back or charged", () => {
+describe("units that are refunded or charged", () => {
   it.each([
     // current, previous, requested units, resulting units
     [0, 0, 5, 5],
@@ -16,7 +16,7 @@ describe("units that are given back or charged", () => {
     [MOST, 0, -5, 0],
     // The sum of two windows may exceed the safe integers.
     [MOST, 9, -5, 0],
-  ])("with %i and %i counted, %i are %i", (current, previous, units, expected) => {
+  ])("with %i and %i counted, %i requested become %i", (current, previous, units, expected) => {
     expect(chargeable({ startMs: 0, current, previous }, units)).toBe(expected)
   })
 })

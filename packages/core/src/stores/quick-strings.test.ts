@@ -12,13 +12,13 @@ const isQuick: (prototype: object) => boolean = runInThisContext("(object) => %H
 const EXTEND = "(class extends String {}); String.prototype"
 
 // This test can fail only in a process without an earlier store, because a store makes the methods fast permanently.
-it("methods of strings are quick in a process that has a store, whatever its client has done", () => {
+it("string methods are fast in a process with a store, whatever its client has done", () => {
   runInThisContext(EXTEND)
   commandsOf(new LikeRedis())
   expect(isQuick(String.prototype)).toBe(true)
 })
 
-it("methods of strings are made quick once there is a class that extends String, whatever comes later", () => {
+it("string methods are made fast after a class extends String, and stay fast after another one", () => {
   const context = {}
   const prototype = runInNewContext(EXTEND, context)
   expect(isQuick(prototype)).toBe(false)

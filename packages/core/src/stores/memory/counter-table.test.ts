@@ -41,7 +41,7 @@ function present(table: CounterTable, from: number, to: number): number {
 
 describe("a counter table", () => {
   it.each([1, 5_000, 50_000])(
-    "of at most %i keys reads what was written, and forgets what was removed",
+    "of at most %i keys reads written states, and forgets removed ones",
     (maxKeys) => {
       const { table } = tableOf(maxKeys)
       expect(table.read(keyOf(0))).toBeUndefined()
@@ -59,7 +59,7 @@ describe("a counter table", () => {
   )
 
   it.each([1, 2, 3, 16, 100, 4_096, 4_097, 10_000, 20_001])(
-    "never holds more than %i keys, and all of those",
+    "holds at most %i keys, and evicts only when it is full",
     (maxKeys) => {
       const { table } = tableOf(maxKeys)
       const keys = Math.min(3 * maxKeys + 50, 30_000)
@@ -76,7 +76,7 @@ describe("a counter table", () => {
     },
   )
 
-  it("evicts in another part when the one that a new key belongs to is empty", () => {
+  it("evicts in another segment if the segment of the new key is empty", () => {
     // The table has two segments for 5,000 keys, and all keys are in the upper one.
     const { table } = tableOf(5_000)
     const upper = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0xffff_ffff - n })
@@ -93,7 +93,7 @@ describe("a counter table", () => {
     expect([table.size, table.read(second)]).toEqual([5_000, stateOf(3)])
   })
 
-  it("evicts in the next part that has keys, whichever parts there are between", () => {
+  it("evicts in the next segment that has keys, skipping empty ones", () => {
     // The table has four segments for 10,000 keys. All keys are in the third one, and the first one is new.
     const { table } = tableOf(10_000)
     const third = (n: number) => ({ low: Math.imul(n + 1, 0x9e3779b1) >>> 0, high: 0x8000_0000 + n })
@@ -108,7 +108,7 @@ describe("a counter table", () => {
     expect([table.size, table.read(first), table.read(last)]).toEqual([10_000, undefined, stateOf(2)])
   })
 
-  it("writes a key where it is, whichever other one was read before", () => {
+  it("writes a key to its own slot, whichever key was read before", () => {
     const keys = [
       { low: 0, high: 0 },
       { low: 5, high: 6 },
@@ -135,7 +135,7 @@ describe("a counter table", () => {
   const [first, second] = [1, 2].map((high) => ({ low: 5, high })) as [KeyHash, KeyHash]
   const other = { low: 0xffff_0000, high: 9 }
 
-  it("writes a key where it is now, after another has been removed", () => {
+  it("writes a key to its current slot after another key was removed", () => {
     const { table } = tableOf(100)
     table.write(first, stateOf(1), NOW + 60_000, NOW)
     table.write(second, stateOf(2), NOW + 60_000, NOW)
@@ -145,7 +145,7 @@ describe("a counter table", () => {
     expect([table.size, table.read(second)]).toEqual([1, stateOf(3)])
   })
 
-  it("writes a key where it is now, after another has been swept", () => {
+  it("writes a key to its current slot after another key was swept", () => {
     const { table } = tableOf(100)
     table.write(first, stateOf(1), NOW + 1_000, NOW)
     table.write(second, stateOf(2), NOW + 60_000, NOW)
@@ -160,7 +160,7 @@ describe("a counter table", () => {
     expect([table.size, table.read(second)]).toEqual([2, stateOf(3)])
   })
 
-  it("writes a new key where there is room now, after others have come that were looked for as well", () => {
+  it("writes a new key to a free slot, even if other keys were added since the lookup", () => {
     const { table } = tableOf(100)
     table.write(other, stateOf(9), NOW + 60_000, NOW)
     table.read(second)
@@ -173,7 +173,7 @@ describe("a counter table", () => {
     expect([table.size, wrong(table, 0, 41, 1)]).toEqual([44, 0])
   })
 
-  it("evicts expired keys before any other, where there is one among the sixteen that it looks at", () => {
+  it("evicts an expired key first if there is one among the 16 sampled keys", () => {
     const { table } = tableOf(1_000)
     fill(table, 0, 500, NOW + 1_000)
     fill(table, 500, 1_000, NOW + 60_000)
@@ -181,7 +181,7 @@ describe("a counter table", () => {
     expect(present(table, 500, 1_300)).toBeGreaterThan(790)
   })
 
-  it("reports what it evicts before it has expired, and until when its client would have been refused", () => {
+  it("reports evictions of unexpired counters, with the time until the client's release", () => {
     const { table, losses } = tableOf(2)
     fill(table, 0, 1, NOW + 1_000)
     fill(table, 1, 2, NOW + 60_000)
@@ -197,7 +197,7 @@ describe("a counter table", () => {
     expect([table.read(keyOf(1)), table.read(keyOf(3))]).toEqual([undefined, stateOf(3)])
   })
 
-  it("takes no note of a refusal of a client that has no counter", () => {
+  it("ignores a refusal of a client that has no counter", () => {
     const { table, losses } = tableOf(2)
     table.block(keyOf(0), NOW + 9_000)
     fill(table, 0, 3, NOW + 60_000)
@@ -205,7 +205,7 @@ describe("a counter table", () => {
     expect([table.size, losses]).toEqual([2, [[60_000, 0]]])
   })
 
-  it("evicts last what was read last, in every segment", () => {
+  it("evicts the most recently read keys last, in every segment", () => {
     const { table } = tableOf(20_000)
     fill(table, 0, 20_000, NOW + 60_000)
     for (let n = 0; n < 4_000; n++) table.read(keyOf(n))
@@ -219,7 +219,7 @@ describe("a counter table", () => {
 })
 
 describe("memory", () => {
-  it("is that of the slots, a segment at a time", () => {
+  it("is allocated for slots, one segment at a time", () => {
     const { table } = tableOf(5_000)
     expect(table.bytes).toBe(0)
     table.write({ low: 1, high: 1 }, stateOf(1), NOW + 60_000, NOW)
@@ -229,7 +229,7 @@ describe("memory", () => {
     expect(table.bytes).toBe((8 + 10) * 40)
   })
 
-  it("is swept at each sixteenth write, each part in its turn", () => {
+  it("is swept at every 16th write, one segment after another", () => {
     const { table } = tableOf(5_000)
     for (let n = 1; n <= 40; n++) {
       for (const high of [n, 0xffff_ffff - n]) {
@@ -244,7 +244,7 @@ describe("memory", () => {
     expect(sizes).toEqual([...new Array(15).fill(81), ...new Array(16).fill(41), 1])
   })
 
-  it("is at most 60 bytes a key at 300,000 keys, and on the way there", () => {
+  it("is at most 60 bytes per key up to 300,000 keys", () => {
     const { table } = tableOf(300_000)
     const into = { low: 0, high: 0 }
     const state = stateOf(1)
@@ -256,7 +256,7 @@ describe("memory", () => {
     expect(table.size).toBe(300_000)
   })
 
-  it("grows a segment at a time, and not all segments at the same moment", () => {
+  it("grows one segment at a time, not all at once", () => {
     const { table } = tableOf(200_000)
     const perKey: number[] = []
     let most = 0
@@ -275,7 +275,7 @@ describe("memory", () => {
     expect(perKey.reduce((a, b) => Math.max(a, b)) - perKey.reduce((a, b) => Math.min(a, b))).toBeLessThan(4)
   })
 
-  it("is given back after a flood has expired, as a side effect of use", () => {
+  it("is freed by normal use after a flood has expired", () => {
     const { table } = tableOf(100_000)
     fill(table, 0, 100_000, NOW + 1_000)
     const flooded = table.bytes
@@ -286,7 +286,7 @@ describe("memory", () => {
     expect(table.bytes).toBeLessThan(flooded / 40)
   })
 
-  it("is swept as fast as it is written: expired keys do not pile up", () => {
+  it("is swept as fast as it is written, so expired keys do not accumulate", () => {
     const { table } = tableOf(100_000)
     let most = 0
     // A thousand new clients per second are each counted for ten seconds, so 10,000 are live at any time.
@@ -298,7 +298,7 @@ describe("memory", () => {
     expect(most).toBeLessThan(2 * 10_000)
   })
 
-  it("a write looks at the slots of one sweep, whatever the size of the table", () => {
+  it("is swept by one bounded step per write, whatever the size of the table", () => {
     const { table } = tableOf(100_000)
     fill(table, 0, 100_000, NOW + 1_000)
     let most = 0

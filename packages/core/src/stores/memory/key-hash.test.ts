@@ -86,7 +86,7 @@ describe("the byte-wise reference", () => {
     [5, "c5fab669"],
     [6, "5863fc23"],
     [7, "8bcf63c5"],
-  ])("is HalfSipHash-2-4 at %i bytes", (length, hex) => {
+  ])("matches HalfSipHash-2-4 for %i bytes", (length, hex) => {
     const counting = (count: number) => Uint8Array.from({ length: count }, (_, i) => i)
     expect(Buffer.from(halfSipHash([2, 4], counting(8), counting(length), 4)).toString("hex")).toBe(hex)
   })
@@ -98,7 +98,7 @@ describe("the hash of a key", () => {
   const unit = fc.oneof(fc.integer({ min: 0, max: 0xffff }), fc.constantFrom(0, 0x61, 0xd83d, 0xde00, 0xffff))
   const texts = fc.array(unit, { maxLength: 40 }).map((units) => String.fromCharCode(...units))
 
-  it("is HalfSipHash-1-3 of 64 bits", () => {
+  it("matches HalfSipHash-1-3 with 64 bits", () => {
     fc.assert(
       fc.property(secrets, texts, texts, (secret, counter, partition) => {
         const key = new Uint8Array(Int32Array.from(secret).buffer)
@@ -112,7 +112,7 @@ describe("the hash of a key", () => {
     )
   })
 
-  it("is the same whichever keys came before it", () => {
+  it("does not depend on earlier keys", () => {
     const hash = keyHasher([7, 8])
     const into = { low: 0, high: 0 }
     // More counters than the cache holds: each one twice in a row, and then all of them again.
@@ -125,7 +125,7 @@ describe("the hash of a key", () => {
     }
   })
 
-  it("counts the length of long texts", () => {
+  it("includes the length of long texts", () => {
     const secret = [1, 2] as const
     const key = new Uint8Array(Int32Array.from(secret).buffer)
     for (const length of [125, 126, 127, 128, 129, 1_000]) {
@@ -137,7 +137,7 @@ describe("the hash of a key", () => {
     }
   })
 
-  it("has a message of its own for every pair of texts", () => {
+  it("has a distinct message for every pair of texts", () => {
     // Only the message and its length are hashed, so pairs have different hashes if their messages differ.
     const short = [
       "",
@@ -170,7 +170,7 @@ describe("the hash of a key", () => {
     expect(new Set(hashes.map(({ high }) => high)).size).toBe(3)
   })
 
-  it("is another one in every store: the secret is random", () => {
+  it("differs in every store, because the secret is random", () => {
     const hashes = Array.from({ length: 20 }, () => {
       const into = { low: 0, high: 0 }
       keyHasher()("c", "p", into)
@@ -179,7 +179,7 @@ describe("the hash of a key", () => {
     expect(new Set(hashes).size).toBe(20)
   })
 
-  it("does not collide for a hundred thousand addresses, nor lean to a side", () => {
+  it("does not collide for 100,000 addresses, and is distributed evenly", () => {
     const hash = keyHasher([5, 6])
     const into = { low: 0, high: 0 }
     const seen = new Set<string>()
@@ -196,7 +196,7 @@ describe("the hash of a key", () => {
   })
 })
 
-it("keys are the same when both words of their hashes are", () => {
+it("keys are equal only if both words of their hashes are equal", () => {
   const key = { low: 1, high: 2 }
   expect(isSameKey(key, { ...key })).toBe(true)
   expect(isSameKey(key, { low: 1, high: 3 })).toBe(false)

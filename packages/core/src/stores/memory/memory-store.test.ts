@@ -57,7 +57,7 @@ function nextWarning(part: string): Promise<string> {
 }
 
 describe("options", () => {
-  it("are a million keys where none are given", () => {
+  it("default to a million keys", () => {
     // With a tenth of that, a flood of made-up clients would evict blocked clients.
     expect([{}, { maxKeys: undefined }].map((given) => parseOptions(given).maxKeys)).toEqual([1e6, 1e6])
   })
@@ -69,7 +69,7 @@ describe("options", () => {
     [{ maxKeys: 100_000_000 }],
     [{ maxKeys: undefined, clock: undefined }],
     [{ clock: Date }],
-  ])("%j make a store that admits", (options) => {
+  ])("%j create a store that admits requests", (options) => {
     const store = memoryStore(options as MemoryStoreOptions)
     expect(takeOne(store, check("alice"))).toMatchObject({
       granted: true,
@@ -100,18 +100,18 @@ describe("options", () => {
     [{ maxkeys: 5 }, "maxkeys: is not an option of memoryStore; accepted: maxKeys, clock"],
     [null, "null is not an options object; accepted: an object with maxKeys and clock, both optional"],
     [1_000, "1000 is not an options object"],
-  ])("%j are refused at once: %s", (options, message) => {
+  ])("%j are rejected at once: %s", (options, message) => {
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(InvalidOptionError)
     expect(() => memoryStore(options as MemoryStoreOptions)).toThrow(message)
   })
 
-  it("are all named that are wrong", () => {
+  it("are all listed in the error if several are wrong", () => {
     const wrong = { maxKeys: 0, clock: 1, ttl: 5 } as unknown as MemoryStoreOptions
     const problems = thrownBy(() => memoryStore(wrong)).problems
     expect(problems.map(({ path }) => path)).toEqual(["maxKeys", "clock", "ttl"])
   })
 
-  it("are named by what they are, and not by what is in them; nothing at all has no path", () => {
+  it("are shown in errors without nested values, and missing options have an empty path", () => {
     const wrong = { maxKeys: { secret: { password: "hunter2" } } } as unknown as MemoryStoreOptions
     expect(thrownBy(() => memoryStore(wrong)).message).not.toContain("hunter2")
     const none = null as unknown as MemoryStoreOptions
@@ -140,7 +140,7 @@ describe("the clock", () => {
     1_704_067_200_000n,
     // Microseconds: about 1.7e15, which would be the year 55,000.
     Date.UTC(2024, 0, 1) * 1_000,
-  ])("that says %s is a broken store, and admits nobody", (now) => {
+  ])("that returns %s makes the store fail without admitting requests", (now) => {
     const store = memoryStore({ clock: { now: () => now as number } })
     expect(() => store.take([[check("alice")]])).toThrow(StoreUnavailableError)
     expect(() => store.peek([[check("alice")]])).toThrow(StoreUnavailableError)
@@ -148,7 +148,7 @@ describe("the clock", () => {
     expect(store.size).toBe(0)
   })
 
-  it("may break and mend: what was counted before is counted still", () => {
+  it("may fail and recover, and earlier counts are kept", () => {
     let now = Date.UTC(2024, 0, 1)
     const store = memoryStore({ clock: { now: () => now } })
     takeOne(store, check("alice", 4))
@@ -159,7 +159,7 @@ describe("the clock", () => {
     expect(takeOne(store, check("alice", 1)).granted).toBe(true)
   })
 
-  it("from 0 to the year 2106 is a clock", () => {
+  it("may be anywhere from 0 to the year 2106", () => {
     const clock = manualClock(0)
     const store = memoryStore({ clock })
     expect(takeOne(store, check("alice", 5)).granted).toBe(true)
@@ -169,7 +169,7 @@ describe("the clock", () => {
     expect(takeOne(store, check("alice", 1)).granted).toBe(false)
   })
 
-  it("that stepped back is believed once: what peek tells then holds", () => {
+  it("that steps back moves counters once, so that the result of a peek stays valid", () => {
     const { store, clock } = open(10)
     clock.advance(10 * MINUTE)
     takeOne(store, check("alice", 5))
@@ -187,7 +187,7 @@ describe("the clock", () => {
 })
 
 describe("the store", () => {
-  it("answers with values, not with promises", () => {
+  it("returns values, not promises", () => {
     const { store } = open(10)
     expect(Array.isArray(store.take([[check("alice")]]))).toBe(true)
     expect(Array.isArray(store.peek([[check("alice")]]))).toBe(true)
@@ -196,7 +196,7 @@ describe("the store", () => {
     expect(store.close()).toBeUndefined()
   })
 
-  it("counts its keys: who takes nothing has none, and who gives all back has none any more", () => {
+  it("counts only keys with units in use, so refusals, zero costs and full refunds leave none", () => {
     const { store, clock } = open(10)
     takeOne(store, check("alice", 0))
     takeOne(store, check("alice", 6))
@@ -219,7 +219,7 @@ describe("the store", () => {
     expect(store.size).toBe(0)
   })
 
-  it("has none for a penalty that blocks nobody", () => {
+  it("stores no key for a penalty without refusals", () => {
     const { store } = open(10)
     const penalty = { refusals: 3, withinMs: MINUTE, forMs: MINUTE }
     const policy: Policy = { ...POLICY, counter: "penalty", algorithm: "penalty", limit: 3, penalty }
@@ -227,7 +227,7 @@ describe("the store", () => {
     expect([store.size, countOf(store, "alice", policy)]).toEqual([1, 0])
   })
 
-  it("tells each of two limits of one bucket what it makes of it, when a refusal counts nothing more", () => {
+  it("returns a state for each of two limits of one bucket, if a refusal changes nothing", () => {
     const { store, clock } = open(10)
     const bucket = (limit: number): Partial<Check> => ({
       policy: { ...POLICY, algorithm: "token-bucket", limit, countRejected: true },
@@ -246,14 +246,14 @@ describe("the store", () => {
     ])
   })
 
-  it("writes nothing when units of a window that has passed are given back", () => {
+  it("writes nothing if units of a past window are refunded", () => {
     const { store, clock } = open(10)
     const after = stateFrom(clock.now() - 5 * MINUTE)
     store.refund([{ policy: POLICY, partition: "alice", units: 1, after }])
     expect(store.size).toBe(0)
   })
 
-  it("forgets everything when it is closed", () => {
+  it("forgets all counters when it is closed", () => {
     const { store } = open(10)
     takeOne(store, check("alice"))
     store.close()
@@ -261,7 +261,7 @@ describe("the store", () => {
     expect(() => takeOne(store, check("alice"))).toThrow("The memory store has been closed.")
   })
 
-  it("shares nothing with another one", () => {
+  it("shares no counters with another store", () => {
     const [one, other] = [open(10).store, open(10).store]
     takeOne(one, check("alice", 5))
     expect(takeOne(other, check("alice", 5)).granted).toBe(true)
@@ -269,7 +269,7 @@ describe("the store", () => {
 })
 
 describe("a full store", () => {
-  it.each([1, 2, 17, 1_000, 5_000])("of %i keys holds exactly as many", (maxKeys) => {
+  it.each([1, 2, 17, 1_000, 5_000])("of %i keys holds exactly that many", (maxKeys) => {
     const { store } = open(maxKeys)
     let most = 0
     for (let i = 0; i < 2 * maxKeys + 10; i++) {
@@ -279,14 +279,14 @@ describe("a full store", () => {
     expect([most, store.size]).toEqual([maxKeys, maxKeys])
   })
 
-  it("of one key still decides a request of two checks, and counts the last", () => {
+  it("of one key still decides a request of two checks, and keeps the last counter", () => {
     const { store } = open(1)
     const answer = takeOne(store, check("alice", 2), check("alice", 3, { policy: HOURLY }))
     expect(answer.checks.map((counted) => counted?.taken)).toEqual([2, 3])
     expect([countOf(store, "alice"), countOf(store, "alice", HOURLY), store.size]).toEqual([0, 3, 1])
   })
 
-  it("does not free a refused client for 50,000 new ones", () => {
+  it("does not evict a refused client during a flood of 50,000 new clients", () => {
     const { store, clock, events } = open(5_000)
     takeOne(store, check("brute force", 5))
     expect(takeOne(store, check("brute force")).granted).toBe(false)
@@ -298,7 +298,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("protects who was refused by one check of several", () => {
+  it("protects a client that was refused by one of several checks", () => {
     const { store, events } = open(100)
     takeOne(store, check("brute force", 5), check("brute force", 5, { policy: HOURLY }))
     const refused = takeOne(store, check("brute force"), check("brute force", 1, { policy: HOURLY }))
@@ -308,7 +308,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("goes on protecting a refused client when units of a window that has passed are given back", () => {
+  it("still protects a refused client after units of a past window are refunded", () => {
     const { store, clock, events } = open(100)
     takeOne(store, check("brute force", 5))
     takeOne(store, check("brute force"))
@@ -319,7 +319,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("goes on protecting a client that asks for less, and is refused only by another check", () => {
+  it("still protects a client whose next request asks for less and is refused by another check", () => {
     const { store, events } = open(100)
     takeOne(store, check("client", 4))
     expect(takeOne(store, check("client", 2)).granted).toBe(false)
@@ -333,11 +333,11 @@ describe("a full store", () => {
   it.each([
     ["a shadow check alone", [check("client", 1, { shadow: true })]],
     ["a shadow check beside a real one", [check("client", 1, { shadow: true }), check("other")]],
-    ["a shadow check beside one that refuses", [check("client", 1, { shadow: true }), check("other", 6)]],
+    ["a shadow check beside a check that refuses", [check("client", 1, { shadow: true }), check("other", 6)]],
     ["a cost that never fits", [check("client", 6)]],
     ["a cost that never fits, beside another check", [check("client", 6), check("other")]],
-    ["a cost of nothing", [check("client", 0)]],
-  ])("does not protect who was refused by %s", (_what, checks) => {
+    ["a cost of 0", [check("client", 0)]],
+  ])("does not protect a client after %s", (_what, checks) => {
     const { store, events } = open(100)
     takeOne(store, check("client", 5))
     takeOne(store, ...checks)
@@ -346,7 +346,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("protects a client no longer than it is refused", () => {
+  it("protects a client only as long as its requests are refused", () => {
     const { store, clock, events } = open(100)
     takeOne(store, check("client", 5))
     takeOne(store, check("client"))
@@ -401,7 +401,7 @@ describe("a full store", () => {
     },
   )
 
-  it("keeps what was used last, also when it would be empty first", () => {
+  it("keeps the most recently used counters, even if they expire first", () => {
     const { store } = open(100)
     for (let i = 0; i < 100; i++) takeOne(store, check(`old ${i}`, 1, { policy: HOURLY }))
     for (let i = 0; i < 10; i++) takeOne(store, check(`old ${i}`, 1, { policy: HOURLY }))
@@ -411,7 +411,7 @@ describe("a full store", () => {
     expect([kept("old", HOURLY, 10), kept("new", POLICY, 40)]).toEqual([10, 40])
   })
 
-  it("keeps every refused client as long as there is another one to evict", () => {
+  it("keeps every refused client as long as another client can be evicted", () => {
     const { store, events } = open(1_000)
     for (let i = 0; i < 999; i++) {
       takeOne(store, check(`refused ${i}`, 5))
@@ -432,7 +432,7 @@ describe("a full store", () => {
     expect([countOf(store, "bob"), events]).toEqual([1, []])
   })
 
-  it("emits at most ten events a second, which count all evictions, and the rest with the next request", () => {
+  it("emits at most ten events a second, and reports further evictions with a later request", () => {
     const { store, clock, events } = open(1)
     const counted = () => events.reduce((sum, { counters }) => sum + counters, 0)
     takeOne(store, check("client"))
@@ -446,7 +446,7 @@ describe("a full store", () => {
     expect([events.length, counted()]).toEqual([21, 101])
   })
 
-  it("forgets a flood that has expired", () => {
+  it("forgets the counters of a flood after they expire", () => {
     const { store, clock } = open(100_000)
     for (let i = 0; i < 50_000; i++) takeOne(store, check(`flood ${i}`))
     expect(store.size).toBe(50_000)
@@ -466,7 +466,7 @@ describe("listeners", () => {
     return opened
   }
 
-  it("are told until they stop, each by itself, though it be the same function twice", () => {
+  it("are called until they unsubscribe, even if the same function is subscribed twice", () => {
     const { store } = full()
     let told = 0
     const listener = () => {
@@ -487,7 +487,7 @@ describe("listeners", () => {
     expect(told).toBe(3)
   })
 
-  it("may ask the store: what it had begun is done", () => {
+  it("may call the store, because the evicting request has been counted", () => {
     const { store, events } = full()
     const seen: number[] = []
     store.subscribe(() => {
@@ -502,7 +502,7 @@ describe("listeners", () => {
     expect([events.length, store.size, countOf(store, "carol")]).toEqual([2, 1, 2])
   })
 
-  it("that throw spoil neither the answer nor the next listener, and are reported as a warning", async () => {
+  it("that throw do not affect the answer or other listeners, and cause a warning", async () => {
     const { store } = full()
     const warned = nextWarning("no time")
     let told = 0
@@ -517,7 +517,7 @@ describe("listeners", () => {
     expect(await warned).toContain("A listener of the memory store failed: Error: no time")
   })
 
-  it("that are async and reject are reported the same, and end no process", async () => {
+  it("that reject asynchronously cause a warning and do not end the process", async () => {
     const { store } = full()
     const warned = nextWarning("too late")
     store.subscribe((async () => {
@@ -527,7 +527,7 @@ describe("listeners", () => {
     expect(await warned).toContain("A listener of the memory store failed: Error: too late")
   })
 
-  it("are told of each client that one call evicts, after all its requests", () => {
+  it("are called for each client that a call evicts, after all requests of the call", () => {
     const { store, events } = full()
     const sizes: number[] = []
     store.subscribe(() => sizes.push(countOf(store, "carol")))

@@ -6,7 +6,7 @@ import { memoryStore } from "./memory-store.ts"
 setFlagsFromString("--allow-natives-syntax")
 
 // This test has its own file, because string methods that have become fast stay fast in the process.
-it("methods of strings are quick in a process that has a store in memory, whatever clients of Redis have done", () => {
+it("string methods are fast in a process with a memory store, whatever Redis clients have done", () => {
   // Do what ioredis does when it is loaded.
   runInThisContext("(class extends String {}); String.prototype")
   memoryStore()

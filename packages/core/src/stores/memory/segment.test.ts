@@ -63,7 +63,7 @@ describe("a segment", () => {
     { maxLength: 400 },
   )
 
-  it("holds what a Map would, through insertion, removal, sweeping, eviction, growth and shrinking", () => {
+  it("holds the same keys as a Map through insertion, removal, sweeping, eviction, growth and shrinking", () => {
     fc.assert(
       fc.property(operations, fc.double({ min: 0, max: 0.99, noNaN: true }), (story, phase) => {
         const segment = new Segment(phase)
@@ -109,7 +109,7 @@ describe("a segment", () => {
     )
   })
 
-  it("finds nothing in an empty one, not even a key whose hash is 0", () => {
+  it("finds nothing when it is empty, not even a key whose hash is 0", () => {
     for (const key of [...keysOf(50), { low: 0, high: 0 }, { low: 5, high: 0 }]) {
       expect(new Segment(0).find(key)).toBeLessThan(0)
     }
@@ -127,7 +127,7 @@ describe("a segment", () => {
     expect(segment.count).toBe(100)
   })
 
-  it("tells keys apart that share either word", () => {
+  it("distinguishes keys that share one word of the hash", () => {
     const segment = new Segment(0)
     const keys = [
       { low: 7, high: 8 },
@@ -138,7 +138,7 @@ describe("a segment", () => {
     expect(keys.map((key) => stateIn(segment, key))).toEqual([stateOf(0), stateOf(1), stateOf(2)])
   })
 
-  it("keeps counts up to 2^53 - 1 and instants as they are", () => {
+  it("keeps counts up to 2^53 - 1 and timestamps exactly", () => {
     const segment = new Segment(0)
     const state = {
       previous: Number.MAX_SAFE_INTEGER,
@@ -149,7 +149,7 @@ describe("a segment", () => {
     expect(stateIn(segment, { low: 1, high: 2 })).toStrictEqual(state)
   })
 
-  it("keeps keys whose place is its last slot from its first one on, and finds them there when it has grown", () => {
+  it("wraps keys of its last slot around to the first one, and finds them after it has grown", () => {
     const segment = new Segment(0)
     const keys = Array.from({ length: 20 }, (_, i) => ({ low: 0xffff_ffff, high: i + 1 }))
     for (const [i, key] of keys.entries()) {
@@ -160,7 +160,7 @@ describe("a segment", () => {
     }
   })
 
-  it("keeps the parts of a state as long as it has some, and a list of them only since one has had some", () => {
+  it("keeps the parts of a state, and allocates a list of parts only when needed", () => {
     const segment = new Segment(0)
     const [one, other] = keysOf(2) as [KeyHash, KeyHash]
     put(segment, one, stateOf(1))
@@ -176,7 +176,7 @@ describe("a segment", () => {
   })
 
   it.each([0, 0.25, 0.5, 0.99])(
-    "takes 49 to 68 bytes a key when it is large, grown from phase %d",
+    "takes 49 to 68 bytes per key when it is large, starting from phase %d",
     (phase) => {
       const segment = new Segment(phase)
       const most = { atLeast: 1_000, bytes: 0 }
@@ -203,7 +203,7 @@ function range(from: number, to: number): number[] {
 }
 
 describe("a sweep", () => {
-  it("lets go of a key at the later of the ends that it was kept until", () => {
+  it("removes a key only after the latest expiry that it was given", () => {
     const segment = new Segment(0)
     const [one, ...others] = keysOf(4) as [KeyHash, ...KeyHash[]]
     put(segment, one, stateOf(1), NOW + 60_000)
@@ -219,7 +219,7 @@ describe("a sweep", () => {
     expect(seen).toEqual([true, true, false])
   })
 
-  it("looks at 64 slots and no more", () => {
+  it("examines at most 64 slots", () => {
     const segment = new Segment(0)
     for (const [i, key] of keysOf(5_000).entries()) put(segment, key, stateOf(i), NOW)
     const swept = Array.from({ length: 30 }, () => segment.sweep(NOW))
@@ -230,7 +230,7 @@ describe("a sweep", () => {
     expect([dense.sweep(NOW), dense.count]).toEqual([64, 6])
   })
 
-  it("shrinks to what has a step to spare, and to nothing below the size that it began with", () => {
+  it("shrinks to a size with one step to spare, but not below the initial size", () => {
     const bytesWith = (phase: number, keys: number, left: number) => {
       const segment = new Segment(phase)
       for (const [i, key] of keysOf(keys).entries())
@@ -247,10 +247,10 @@ describe("a sweep", () => {
   })
 
   it.each([
-    ["in whole seconds", NOW, true],
-    ["a millisecond before its second is over", NOW + 999, false],
-    ["on the second", NOW + 1_000, true],
-  ])("removes what is empty %s", (_when, sweptAt, isGone) => {
+    ["a key is removed at a whole-second expiry", NOW, true],
+    ["a key is kept until a millisecond before the next second", NOW + 999, false],
+    ["a key is removed at the next second", NOW + 1_000, true],
+  ])("rounds an expiry up to whole seconds: %s", (_when, sweptAt, isGone) => {
     const segment = new Segment(0)
     const key = { low: 9, high: 9 }
     put(segment, key, stateOf(1), sweptAt <= NOW ? NOW : NOW + 1)
@@ -259,7 +259,7 @@ describe("a sweep", () => {
     expect(segment.find(key) < 0).toBe(isGone)
   })
 
-  it("leaves what is not empty, and what is never empty before the year 2106", () => {
+  it("keeps keys that have not expired, even with an expiry after the year 2106", () => {
     const segment = new Segment(0)
     put(segment, { low: 1, high: 1 }, stateOf(1), NOW + 1_000)
     put(segment, { low: 2, high: 1 }, stateOf(2), Number.MAX_SAFE_INTEGER)
@@ -267,7 +267,7 @@ describe("a sweep", () => {
     expect(segment.count).toBe(2)
   })
 
-  it("comes past every slot, and gives the memory back", () => {
+  it("reaches every slot, and frees memory", () => {
     const segment = new Segment(0)
     const empty = segment.bytes
     for (const [i, key] of keysOf(5_000).entries()) put(segment, key, stateOf(i), NOW + (i < 20 ? 60_000 : 0))
@@ -281,7 +281,7 @@ describe("a sweep", () => {
     expect(segment.bytes).toBeLessThan(4 * empty)
   })
 
-  it("does not shrink what would have to grow again at once", () => {
+  it("does not shrink a segment that would have to grow again soon", () => {
     const segment = new Segment(0)
     for (const [i, key] of keysOf(1_000).entries()) put(segment, key, stateOf(i))
     const grown = segment.bytes
@@ -291,8 +291,8 @@ describe("a sweep", () => {
   })
 })
 
-describe("the bound below which a sweep looks at nothing", () => {
-  it("never hides an expired key, whatever is written, removed and grown between the sweeps", () => {
+describe("the time before which a sweep examines nothing", () => {
+  it("never hides an expired key, despite writes, removals and growth between sweeps", () => {
     const step = fc.record({
       low: fc.nat(0xffff_ffff),
       lifeS: fc.constantFrom(1, 5, 40, 90),
@@ -335,7 +335,7 @@ describe("the bound below which a sweep looks at nothing", () => {
   })
 })
 
-describe("a sweep whose hand is half way round", () => {
+describe("a sweep whose hand is halfway around", () => {
   const CAPACITY = 166
   const LASTING = NOW + 900_000
 
@@ -359,7 +359,7 @@ describe("a sweep whose hand is half way round", () => {
     for (let slots = 0; slots < CAPACITY; slots += 64) segment.sweep(NOW + afterMs)
   }
 
-  it("does not lose sight of keys that are written behind it, of the one that is empty first neither", () => {
+  it("removes keys that were written behind the hand, including the one that expires first", () => {
     const segment = halfSwept()
     const [first, second] = keysAt([20, 22], CAPACITY) as [KeyHash, KeyHash]
     put(segment, first, stateOf(1), NOW + 10_000)
@@ -375,7 +375,7 @@ describe("a sweep whose hand is half way round", () => {
     ])
   })
 
-  it("does not lose sight of a key that moves back behind it as another one is removed", () => {
+  it("removes a key that moved behind the hand when another key was removed", () => {
     const [there] = keysAt([90], CAPACITY) as [KeyHash]
     // This key is in slot 130, because the slots from 90 on are taken.
     const displaced = { ...there, high: 7 }
@@ -386,7 +386,7 @@ describe("a sweep whose hand is half way round", () => {
     expect(stateIn(segment, displaced)).toBeUndefined()
   })
 
-  it("comes back to what it has come by", () => {
+  it("removes keys in later rounds that had not expired when the hand passed", () => {
     const segment = halfSwept()
     sweepRound(segment, 3_000)
     expect(segment.count).toBe(70)
@@ -425,7 +425,7 @@ describe("an eviction", () => {
     return { order, losses }
   }
 
-  it("takes expired keys first, then the least recently used, and refused ones last, the nearest to its release first", () => {
+  it("evicts expired keys first, then least recently used ones, and refused ones last by release time", () => {
     const { order, losses } = evictAll([
       { emptyInS: 90, releaseInS: 50 },
       { emptyInS: 90 },
@@ -447,7 +447,7 @@ describe("an eviction", () => {
     ])
   })
 
-  it("takes a key that was used again after those that came before that, and of equal marks the first to be empty", () => {
+  it("evicts keys that were not used again first, and among used ones the first to expire", () => {
     const { order } = evictAll([
       { emptyInS: 30, isUsedAgain: true },
       { emptyInS: 20, isUsedAgain: true },
@@ -457,7 +457,7 @@ describe("an eviction", () => {
     expect(order).toEqual([2, 1, 0, 3])
   })
 
-  it("counts a client whose release has passed as not refused, and one whose counter has expired as expired", () => {
+  it("treats a client as not refused after its release, and an expired counter as expired", () => {
     const segment = new Segment(0)
     const [released, expired, blocked, idle] = keysOf(4) as [KeyHash, KeyHash, KeyHash, KeyHash]
     put(segment, released, stateOf(1), NOW + 60_000)
@@ -473,7 +473,7 @@ describe("an eviction", () => {
     expect([lossOf(segment, NOW + 2_000), stateIn(segment, blocked)]).toEqual([[58_000, 7_000], undefined])
   })
 
-  it("counts a client that was admitted after it was refused as not refused", () => {
+  it("treats a client that was admitted after a refusal as not refused", () => {
     const segment = new Segment(0)
     const key = { low: 1, high: 1 }
     put(segment, key, stateOf(1))
@@ -482,7 +482,7 @@ describe("an eviction", () => {
     expect(lossOf(segment)).toEqual([60_000, 0])
   })
 
-  it("keeps to that order whatever there is to choose from", () => {
+  it("keeps this order for any set of keys", () => {
     const kept = fc.record({ emptyInS: fc.integer({ min: -5, max: 60 }), releaseInS: fc.nat(60) })
     fc.assert(
       fc.property(fc.array(kept, { minLength: 1, maxLength: 16 }), (all) => {
@@ -503,7 +503,7 @@ describe("an eviction", () => {
     )
   })
 
-  it("of many keys chooses among the sixteen that come next, and of equal ones takes the first", () => {
+  it("chooses among the next 16 keys, and evicts the first of equal ones", () => {
     const evictedFrom = (emptyAtMs: (slot: number) => number): number[] => {
       const segment = new Segment(13)
       const slots = range(1, 60)
@@ -520,7 +520,7 @@ describe("an eviction", () => {
     expect(evictedFrom(() => NOW + 900_000)).toEqual([1, 17])
   })
 
-  it("goes on looking while all that it has seen are refused, once around", () => {
+  it("searches on if all examined keys are refused, at most one round", () => {
     const segment = new Segment(0)
     const keys = keysOf(1_000)
     for (const [i, key] of keys.entries()) {
@@ -532,7 +532,7 @@ describe("an eviction", () => {
     expect(lossOf(segment)).toEqual([60_000, 60_000])
   })
 
-  it("keeps what was used within the last half as many new keys as there are keys", () => {
+  it("keeps a key that is used at least once per n / 2 new keys, with n keys", () => {
     const segment = new Segment(0)
     const keys = keysOf(21_000)
     const [regular, ...others] = keys as [KeyHash, ...KeyHash[]]
@@ -546,7 +546,7 @@ describe("an eviction", () => {
     }
   })
 
-  it("hides from the sweeps none of the keys that it looks at", () => {
+  it("hides none of the examined keys from later sweeps", () => {
     const segment = new Segment(9)
     const early = keysAt(range(60, 75), 166)
     const all = [...keysAt([20], 166), ...early, ...keysAt(range(80, 160), 166)]

@@ -62,7 +62,7 @@ function countsIn(denied: DenyCache, checks: readonly Check[], afterMs = 0) {
 }
 
 describe("DenyCache", () => {
-  it("answers with the state that refused, at the server's time", () => {
+  it("returns the state of the refusal at the current server time", () => {
     expect(refusing().answer([check()], SENT_MS + 1_000.9)).toEqual({
       nowMs: SERVER_MS + 1_000,
       granted: false,
@@ -71,7 +71,7 @@ describe("DenyCache", () => {
     })
   })
 
-  it("believes a refusal from when it was asked for, and reports the wait from when it had arrived", () => {
+  it("trusts a refusal from the time of sending, and reports the wait from the time of arrival", () => {
     const denied = new DenyCache(LONGEST_MS)
     const answer = { nowMs: SERVER_MS, granted: false, checks: [{ state: full(), taken: 0 }] }
     denied.learn([check()], answer, { sentAtMs: SENT_MS, answeredAtMs: SENT_MS + 40 })
@@ -80,7 +80,7 @@ describe("DenyCache", () => {
     expect(toldAt(5_999)).toBeUndefined()
   })
 
-  it("brings the state to the server's present window", () => {
+  it("moves the state to the server's current window", () => {
     const denied = refusing(check(10, { policy: SLIDING }), LONGEST_MS, full({ current: 9 }))
     expect(denied.answer([check(10, { policy: SLIDING })], SENT_MS + 7_000)).toEqual({
       nowMs: SERVER_MS + 7_000,
@@ -104,7 +104,7 @@ describe("DenyCache", () => {
     expect(countsIn(denied, [check(), other])).toEqual([10, 3])
   })
 
-  it("asks Redis when it does not know the counter of one check, even if another one refuses", () => {
+  it("asks Redis if the counter of one check is unknown, even if another check refuses", () => {
     const denied = refusing()
     expect(countsIn(denied, [check(), of("alice", "counter1")])).toBeUndefined()
     learn(denied, [
@@ -115,7 +115,7 @@ describe("DenyCache", () => {
     expect(countsIn(denied, [check()])).toEqual([10])
   })
 
-  it("asks Redis for a request that would fit, whatever other costs were refused", () => {
+  it("asks Redis about a request that would fit, even if higher costs were refused", () => {
     const denied = refusing(check(3), LONGEST_MS, full({ current: 8 }))
     const row = (cost: number, more: Partial<Policy> = {}) =>
       answerTo(denied, check(cost, { policy: { ...FIXED, ...more } }))
@@ -123,13 +123,13 @@ describe("DenyCache", () => {
     expect([row(3, { limit: 11 }), row(3, { extra: 1 }), row(2, { limit: 9 })]).toEqual([false, false, true])
   })
 
-  it("refuses nothing for a shadow check", () => {
+  it("does not refuse a request because of a shadow check", () => {
     const shadow = check(1, { shadow: true })
     const denied = refusing(shadow)
     expect([answerTo(denied, shadow), answerTo(denied, check())]).toEqual([false, true])
   })
 
-  it("is updated by the grants of this process", () => {
+  it("is updated by grants of this process", () => {
     const denied = refusing(check(3), LONGEST_MS, full({ current: 8 }))
     learn(denied, [[check(2), full(), 2]], 500, true)
     expect(denied.answer([check(3)], SENT_MS + 600)).toMatchObject({
@@ -139,7 +139,7 @@ describe("DenyCache", () => {
     expect(answerTo(denied, check(1), 600)).toBe(true)
   })
 
-  it("learns nothing from the grant of a counter that it does not know, nor from one that took nothing", () => {
+  it("ignores grants of unknown counters and grants that took nothing", () => {
     const denied = new DenyCache(LONGEST_MS)
     learn(denied, [[check(), full(), 1]], 0, true)
     expect(answerTo(denied, check())).toBe(false)
@@ -149,7 +149,7 @@ describe("DenyCache", () => {
     expect(denied.answer([check()], SENT_MS + 500)?.checks[0]?.state.startMs).toBe(START_MS)
   })
 
-  it("adds a grant to the parts of a strict window that it knows, since a grant reports an outline", () => {
+  it("adds a grant to the known parts of a strict window, because grants report only an outline", () => {
     const policy: Policy = { ...FIXED, algorithm: "sliding-window-strict", buckets: 6 }
     const startMs = SERVER_MS - (SERVER_MS % 10_000)
     const state = { startMs, current: 1, previous: 7, parts: "1052" }
@@ -164,7 +164,7 @@ describe("DenyCache", () => {
     expect(answerTo(denied, asked(3), 600)).toBe(false)
   })
 
-  it("asks Redis about a bucket whose refill has changed, and not about a window whose limit has", () => {
+  it("asks Redis about a bucket with a changed refill, but not about a window with a changed limit", () => {
     const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 10 }
     const denied = refusing(check(1, { policy }), LONGEST_MS, {
       startMs: SERVER_MS,
@@ -184,28 +184,25 @@ describe("DenyCache", () => {
     { afterMs: 5_998.9, isRefused: true },
     { afterMs: 5_999, isRefused: false },
     { afterMs: 6_000, isRefused: false },
-  ])(
-    "refuses for 6 s to the last whole millisecond that is certain: after $afterMs ms, $isRefused",
-    (row) => {
-      expect(answerTo(refusing(), check(), row.afterMs)).toBe(row.isRefused)
-    },
-  )
+  ])("refuses up to the last certain millisecond of the 6 s: after $afterMs ms, $isRefused", (row) => {
+    expect(answerTo(refusing(), check(), row.afterMs)).toBe(row.isRefused)
+  })
 
-  it.each([-0.1, Number.NaN])("forgets a counter for good when the clock went back: %d ms", (afterMs) => {
+  it.each([-0.1, Number.NaN])("forgets a counter permanently if the clock went back: %d ms", (afterMs) => {
     const denied = refusing()
     expect([answerTo(denied, check(), afterMs), answerTo(denied, check(), 1)]).toEqual([false, false])
   })
 
-  it.each([1, 500, 5_998])("believes nothing for longer than it was told to: %i ms", (longestMs) => {
+  it.each([1, 500, 5_998])("trusts refusals no longer than configured: %i ms", (longestMs) => {
     expect(answerTo(refusing(check(), longestMs), check(), longestMs - 0.1)).toBe(true)
     expect(answerTo(refusing(check(), longestMs), check(), longestMs)).toBe(false)
   })
 
-  it("remembers nothing when it is turned off", () => {
+  it("stores nothing if it is disabled", () => {
     expect(refusing(check(), 0).isEmpty).toBe(true)
   })
 
-  it("takes the latest of the times at which the counters of a request were reported", () => {
+  it("uses the latest of the reported times of a request's counters", () => {
     const denied = refusing()
     const other = of("alice", "counter1")
     // The server's clock was set forward by 5 ms between the two reports.
@@ -220,7 +217,7 @@ describe("DenyCache", () => {
     expect(denied.answer([check(), other], SENT_MS + 100)?.nowMs).toBe(SERVER_MS + 105)
   })
 
-  it("forgets the counters that are named, or all", () => {
+  it("forgets the given counters, or all counters", () => {
     const denied = refusing()
     learn(denied, [
       [of("bob"), full()],
@@ -235,7 +232,7 @@ describe("DenyCache", () => {
     expect([knows(), denied.isEmpty]).toEqual([[false, false, false, false], true])
   })
 
-  it("answers no request whose refusal would change a counter, because Redis has to see it", () => {
+  it("asks Redis if the refusal would change a counter", () => {
     const seen: Policy = { ...FIXED, counter: "counter1", countRejected: true }
     const block: Policy = {
       ...FIXED,
@@ -282,7 +279,7 @@ describe("DenyCache", () => {
     ).toBe(true)
   })
 
-  it("asks Redis when a block may be over by now, since a refusal would count again", () => {
+  it("asks Redis when a block may be over, because a refusal would count again", () => {
     const penalty = { refusals: 3, withinMs: 1_000, forMs: 5_000 }
     const policy: Policy = { ...FIXED, counter: "counter1", algorithm: "penalty", limit: 3, penalty }
     const denied = new DenyCache(LONGEST_MS)
@@ -294,7 +291,7 @@ describe("DenyCache", () => {
     expect([4_998, 4_999].map((afterMs) => countsIn(denied, request, afterMs))).toEqual([[10, 3], undefined])
   })
 
-  it("refuses nobody whom the server would admit, wherever in its millisecond it decided", () => {
+  it("refuses no request that the server would admit, at any fraction of the server's millisecond", () => {
     const story = fc.record({
       algorithm: fc.constantFrom(SLIDING.algorithm, FIXED.algorithm),
       limit: fc.integer({ min: 1, max: 20 }),

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import { failureOf, isCode, silent } from "./failure.ts"
 
-describe("what a client rejects with", () => {
-  it("is told as a failure of Redis, with what it was as its cause", () => {
+describe("the error of a client", () => {
+  it("becomes a store error with the original error as its cause", () => {
     const cause = new Error("OOM command not allowed")
     const failure = failureOf(cause)
     expect(failure).toBeInstanceOf(StoreUnavailableError)
@@ -12,7 +12,7 @@ describe("what a client rejects with", () => {
     expect(failureOf(undefined).message).toBe("Redis failed: undefined")
   })
 
-  it("is told by its code, or its name, where it has no message", () => {
+  it("is described by its code or name if it has no message", () => {
     const refused = Object.assign(new AggregateError([new Error("::1"), new Error("127.0.0.1")]), {
       code: "ECONNREFUSED",
     })
@@ -20,12 +20,12 @@ describe("what a client rejects with", () => {
     expect(failureOf(new TypeError()).message).toBe("Redis failed: TypeError")
   })
 
-  it("is taken as it is where it is one of ours", () => {
+  it("is returned unchanged if it is already a store error", () => {
     const ours = silent()
     expect(failureOf(ours)).toBe(ours)
   })
 
-  it("has a code of Redis at its beginning, or where scripts of an older Redis put it", () => {
+  it("has a Redis code at its start, or where scripts of older Redis versions put it", () => {
     const texts = [
       ["READONLY You can't write against a read only replica.", true],
       ["ERR Error running script: @user_script:8: -READONLY You can't write", true],
@@ -36,7 +36,7 @@ describe("what a client rejects with", () => {
     for (const [text, expected] of texts) expect(isCode(new Error(text), "READONLY"), text).toBe(expected)
   })
 
-  it("has none where it is ours, which may quote what a server said, or no error at all", () => {
+  it("has no Redis code if it is a store error or not an Error", () => {
     expect(isCode(failureOf(new Error("READONLY")), "READONLY")).toBe(false)
     expect(isCode(new StoreUnavailableError("READONLY"), "READONLY")).toBe(false)
     for (const thrown of ["READONLY", { message: "READONLY" }, undefined]) {
@@ -45,7 +45,7 @@ describe("what a client rejects with", () => {
   })
 })
 
-it("silence is told with where to look", () => {
+it("the error for a missing reply names the likely cause", () => {
   const told = [
     silent(),
     silent("not connected"),

@@ -35,25 +35,21 @@ describe("keyOf", () => {
   })
 
   it.each([
-    [
-      "a text that an operator can read",
-      "203.0.113.10",
-      /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY203\.0\.113\.10$/,
-    ],
+    ["readable text as it is", "203.0.113.10", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY203\.0\.113\.10$/],
     ["the whole service", "", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY$/],
     [
-      "braces, since the first ones are the key's own",
+      "braces as they are, because the key's own braces come first",
       "a{b}c",
       /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcYa\{b\}c$/,
     ],
     ["64 characters as they are", "x".repeat(64), /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcYx{64}$/],
     ["more than 64 characters as a hash", "x".repeat(65), /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
-    ["what is not ASCII as a hash", "zoë", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
+    ["non-ASCII text as a hash", "zoë", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
     ["a control character as a hash", "a\nb", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
     ["the last printable character, ~, as it is", "~ ", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY~ $/],
     ["DEL as a hash", "\x7f", /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/],
     [
-      "what looks like a hash as a hash of its own",
+      "text that looks like a hash as another hash",
       "#abc",
       /^sl2:\{[0-9a-f]{2}\}Zk3hX0pQ9vLm2TcY#[\w-]{22}$/,
     ],
@@ -61,11 +57,11 @@ describe("keyOf", () => {
     expect(key(partition)).toMatch(expected)
   })
 
-  it("puts the prefix before everything", () => {
+  it("puts the prefix first", () => {
     expect(key("alice", "Zk3hX0pQ9vLm2TcY", "app:")).toBe(`app:${key("alice")}`)
   })
 
-  it("is the same whatever was named before", () => {
+  it("does not depend on earlier keys", () => {
     const partitions = fc.constantFrom("", "alice", "bob", "#abc", "zoë")
     const counters = fc.constantFrom("aaaaaaaa", "bbbbbbbb")
     fc.assert(
@@ -79,7 +75,7 @@ describe("keyOf", () => {
     )
   })
 
-  it("is the same for more rules than are kept at hand", () => {
+  it("is the same for more rules than are cached", () => {
     const nameKey = keyNamer("")
     for (let i = 0; i < 2_500; i++) {
       const counter = `counter${i % 1_250}`
@@ -87,7 +83,7 @@ describe("keyOf", () => {
     }
   })
 
-  it("is never longer than 82 characters after the prefix, whatever the partition", () => {
+  it("has at most 82 characters after the prefix, for any partition", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (partition) => {
         expect(key(partition).length).toBeLessThanOrEqual(8 + 8 + 64 + 2)
@@ -96,7 +92,7 @@ describe("keyOf", () => {
     )
   })
 
-  it("differs for any two partitions, half surrogates and hashes of others included", () => {
+  it("differs for any two partitions, including lone surrogates and hashes of other partitions", () => {
     const texts = fc.oneof(
       fc.string({ unit: "binary", maxLength: 100 }),
       fc.constantFrom("\ud800", "\udfff", "\ufffd", "", "#", " "),
@@ -110,22 +106,22 @@ describe("keyOf", () => {
     )
   })
 
-  it("differs for two broken texts that are the same bytes in UTF-8", () => {
+  it("differs for two malformed strings with the same UTF-8 bytes", () => {
     expect(new Set(["\ud800", "\udfff", "\ufffd"].map((partition) => key(partition))).size).toBe(3)
   })
 
-  it("differs for two counters, although a text may be the other's end", () => {
+  it("differs for two counters, even if a partition looks like the end of a counter", () => {
     expect(key("Qa", "aaaaaaaa")).not.toBe(key("a", "aaaaaaaQ"))
     expect(key("same", "aaaaaaaa")).not.toBe(key("same", "aaaaaaab"))
   })
 
-  it("keeps the counters of one client in one slot, and the whole-service ones each in its own", () => {
+  it("keeps the counters of a client in one slot, and spreads whole-service counters over slots", () => {
     expect(tagOf(key("alice", "aaaaaaaa"))).toBe(tagOf(key("alice", "bbbbbbbb")))
     const shared = Array.from({ length: 40 }, (_, i) => tagOf(key("", `counter${i % 10}${i}`)))
     expect(new Set(shared).size).toBeGreaterThan(20)
   })
 
-  it("spreads clients over all 256 groups, evenly", () => {
+  it("spreads clients evenly over all 256 groups", () => {
     for (const partitionOf of [
       (i: number) => `10.0.${i >> 8}.${i & 255}`,
       (i: number) => `user-${i}`,

@@ -28,13 +28,13 @@ const PREFIX = "up to 64 printable ASCII characters, except { and }"
 const MS = "a whole number of milliseconds from"
 
 describe("parseOptions", () => {
-  it("takes a client alone, with the defaults", () => {
+  it("accepts a client alone and applies the defaults", () => {
     const { commands, ...others } = parseOptions({ client })
     expect(others).toEqual({ prefix: "", denyCacheMs: 10_000, timeoutMs: 50, clock: undefined })
     expect(commands.isCluster).toBe(false)
   })
 
-  it("takes what is undefined for what was not given", () => {
+  it("treats undefined options as missing", () => {
     const none = { prefix: undefined, denyCacheMs: undefined, timeoutMs: undefined, clock: undefined }
     const { commands: _, ...others } = parseOptions({ client, ...none })
     expect(others).toEqual({ prefix: "", denyCacheMs: 10_000, timeoutMs: 50, clock: undefined })
@@ -73,11 +73,11 @@ describe("parseOptions", () => {
       "timeout: is not an option of redisStore (client, prefix, denyCacheMs, timeoutMs, clock)",
     ],
     [{ keyPrefix: "app:" }, 'keyPrefix: is not an option of redisStore; use "prefix" instead'],
-  ])("refuses %j", (option, problem) => {
+  ])("rejects %j", (option, problem) => {
     expect(problemsOf({ client, ...option })).toEqual([problem])
   })
 
-  it("takes neither a client nor its URL for options, nor anything else, and shows nothing of the first two", () => {
+  it("rejects a client, a URL or other values as options, and does not show client or URL", () => {
     const refused = "is not an options object (redisStore({ client, prefix, denyCacheMs, timeoutMs, clock }))"
     const secret = [{ ...client, duplicate, password: "secret" }, "redis://:secret@localhost"]
     expect(secret.map(problemsOf)).toEqual([[`: the client itself ${refused}`], [`: a string ${refused}`]])
@@ -88,14 +88,14 @@ describe("parseOptions", () => {
     ])
   })
 
-  it("takes options for such whatever else they have that clients have, too", () => {
+  it("treats an object as options even if it has methods or options of a client", () => {
     expect(problemsOf({ client, duplicate })).toEqual([
       "duplicate: is not an option of redisStore (client, prefix, denyCacheMs, timeoutMs, clock)",
     ])
     expect(problemsOf({ prefix: "app:" })).toEqual([expect.stringMatching(/^client: undefined is not/)])
   })
 
-  it("tells all that is wrong at once, the client first", () => {
+  it("reports all problems at once, with the client first", () => {
     const problems = problemsOf({ timeoutMs: 0, client: "redis://localhost", prefix: "{" })
     expect(problems).toEqual([
       expect.stringMatching(/^client: /),
@@ -104,7 +104,7 @@ describe("parseOptions", () => {
     ])
   })
 
-  it("passes on what a client throws that cannot even be looked at", () => {
+  it("rethrows the error of a client whose properties cannot be read", () => {
     const broken = new Proxy(
       {},
       {

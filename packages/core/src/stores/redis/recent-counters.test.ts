@@ -49,7 +49,7 @@ describe("RecentCounters", () => {
     expect([has("bob"), has("ann", "other"), counters.isEmpty]).toEqual([false, false, true])
   })
 
-  it("returns the new value, never an older one from the previous generation", () => {
+  it("returns the new value, never an older value from the previous generation", () => {
     const { counters, set } = open()
     set("ann", { bytes: 1 })
     set("ann", { bytes: 2, atMs: TURN_MS })
@@ -58,7 +58,7 @@ describe("RecentCounters", () => {
     expect(counters.get("counter", "ann")?.bytes).toBe(2)
   })
 
-  it("keeps the last 50,000 values at least and 100,000 at most", () => {
+  it("keeps at least the last 50,000 values and at most 100,000", () => {
     const { set, has } = open()
     for (let i = 0; i < 3 * HALF + 7; i++) set(`${i}`)
     // Read from the latest to the earliest, because reading an earlier value may drop others.
@@ -73,7 +73,7 @@ describe("RecentCounters", () => {
     expect(kept).toBeLessThanOrEqual(2 * HALF)
   })
 
-  it("keeps what is used, however many others come", () => {
+  it("keeps values that are used, even if many others are set", () => {
     const { set, has } = open()
     set("ann")
     for (let i = 0; i < 10 * HALF; i++) {
@@ -83,14 +83,14 @@ describe("RecentCounters", () => {
     expect([has("ann"), has("40000")]).toEqual([true, false])
   })
 
-  it("counts a value that is set again, so that no number of updates outgrows the bounds", () => {
+  it("counts repeated updates of a value, so that updates cannot exceed the bounds", () => {
     const { set, has } = open()
     set("ann")
     for (let i = 0; i < 2 * HALF; i++) set("bob")
     expect([has("ann"), has("bob")]).toEqual([false, true])
   })
 
-  it("keeps 16 MB of parts at most", () => {
+  it("keeps at most 16 MB of parts", () => {
     const { set, has } = open()
     for (const name of ["a", "b", "c", "d", "e"]) set(name, { bytes: HALF_BYTES / 2 })
     expect([has("e"), has("d"), has("a")]).toEqual([true, true, true])
@@ -98,7 +98,7 @@ describe("RecentCounters", () => {
     expect([has("b"), has("h")]).toEqual([false, true])
   })
 
-  it("drops what was not used for two turns, when another value is set", () => {
+  it("drops values that were not used for two turns when another value is set", () => {
     const { set, has } = open()
     set("ann")
     set("bob", { atMs: TURN_MS - 1 })
@@ -108,7 +108,7 @@ describe("RecentCounters", () => {
     expect([has("ann"), has("bob"), has("carol"), has("dave")]).toEqual([false, true, true, true])
   })
 
-  it.each([-1, Number.NaN])("begins a turn when the clock went back: to %d", (atMs) => {
+  it.each([-1, Number.NaN])("starts a new turn if the clock went back to %d", (atMs) => {
     const { set, has } = open()
     set("ann")
     set("bob", { atMs })

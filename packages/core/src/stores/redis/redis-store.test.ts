@@ -126,12 +126,12 @@ function takenOf(answers: readonly StoreResult[]): unknown {
 }
 
 describe("a Redis store", () => {
-  it("is shared, and keeps the time of who waits by itself", () => {
+  it("is shared, and enforces deadlines itself", () => {
     const { store } = open()
     expect([store.isShared, store.keepsDeadline]).toEqual([true, true])
   })
 
-  it("lets values have their whole window start where a clock is given, and only there", async () => {
+  it("stores full window starts only if a clock is given", async () => {
     const clock = manualClock(NOW_MS)
     for (const [parts, isWide] of [
       [{}, 0],
@@ -147,7 +147,7 @@ describe("a Redis store", () => {
     }
   })
 
-  it("grants a request that asks for nothing at once, without Redis", async () => {
+  it("grants a request without checks at once, without Redis", async () => {
     const clock = manualClock(NOW_MS + 1.5)
     const granted = { nowMs: NOW_MS + 1, granted: true, checks: [] }
     const { store, arriving } = open({ clock })
@@ -162,7 +162,7 @@ describe("a Redis store", () => {
     expect(answer.nowMs).toBeLessThanOrEqual(Date.now())
   })
 
-  it("asks for several requests in one call, but for those that need none, and answers in their order", async () => {
+  it("sends several requests in one call, except cached or empty ones, and answers in order", async () => {
     const { store, next, refuse } = open()
     await refuse(check("eve"))
     const taking = store.take([
@@ -179,13 +179,13 @@ describe("a Redis store", () => {
 
   it.each([
     [
-      "a policy of no algorithm",
+      "an unknown algorithm",
       check("bob", 1, { ...POLICY, algorithm: "none" as Policy["algorithm"] }),
       "The Redis store does not support the algorithm none.",
     ],
-    ["a partition that is no text", check(7 as never), "The partition must be a string; got 7."],
+    ["a partition that is not a string", check(7 as never), "The partition must be a string; got 7."],
   ])(
-    "rejects several requests where one has %s, and leaves nothing behind",
+    "rejects all requests of a take if one has %s, and leaves no unhandled rejection",
     async (_what, wrong, message) => {
       const { store, next } = open()
       const taking = store.take([[check("ann")], [wrong]])
@@ -198,7 +198,7 @@ describe("a Redis store", () => {
   )
 })
 
-describe("an answer that nobody waits for any more", () => {
+describe("an answer after the timeout", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
   afterEach(() => void vi.useRealTimers())
 
@@ -211,7 +211,7 @@ describe("an answer that nobody waits for any more", () => {
     return call
   }
 
-  it("is known where it is a refusal", async () => {
+  it("is cached if it is a refusal", async () => {
     const opened = open()
     const { store, arriving } = opened
     ;(await late(opened)).answer(holding(10), 1, 0)
@@ -219,7 +219,7 @@ describe("an answer that nobody waits for any more", () => {
     expect(store.take([[check("ann", 2)]])).toMatchObject([{ granted: false, isRemembered: true }])
   })
 
-  it("is given back where it is a grant", async () => {
+  it("is refunded if it is a grant", async () => {
     const opened = open()
     const call = await late(opened)
     call.answer(holding(5))
@@ -228,7 +228,7 @@ describe("an answer that nobody waits for any more", () => {
     returned.answer(1)
   })
 
-  it("is given back to a server that nobody waits for, too", async () => {
+  it("is refunded even if the server's circuit breaker is open", async () => {
     const opened = open()
     const calls = []
     for (let i = 0; i < 5; i++) calls.push(await late(opened))
@@ -239,7 +239,7 @@ describe("an answer that nobody waits for any more", () => {
     returned.answer(1)
   })
 
-  it("is reported as lost when it cannot be given back, to those who still listen", async () => {
+  it("is reported as lost to current listeners if the refund fails", async () => {
     const opened = open()
     const lost: StoreEvent[] = []
     const stopped: StoreEvent[] = []
@@ -254,7 +254,7 @@ describe("an answer that nobody waits for any more", () => {
     expect(stopped).toEqual([])
   })
 
-  it("is left alone when the store is closed", async () => {
+  it("is ignored if the store is closed", async () => {
     const opened = open()
     const call = await late(opened)
     opened.store.close()
@@ -262,7 +262,7 @@ describe("an answer that nobody waits for any more", () => {
     expect(await opened.arriving()).toEqual([])
   })
 
-  it("is not reported as lost when the store was closed meanwhile", async () => {
+  it("is not reported as lost if the store was closed in the meantime", async () => {
     const opened = open()
     const lost: StoreEvent[] = []
     opened.store.subscribe((event) => lost.push(event))
@@ -275,8 +275,8 @@ describe("an answer that nobody waits for any more", () => {
   })
 })
 
-describe("who was refused by Redis", () => {
-  it("is refused again at once, by the server's time, and costs no call", async () => {
+describe("a client that was refused by Redis", () => {
+  it("is refused again at once by the server's time, without a call", async () => {
     const { store, refuse, arriving } = open()
     await refuse()
     const state = { startMs: NOW_MS - 1_000, current: 10, previous: 0 }
@@ -285,7 +285,7 @@ describe("who was refused by Redis", () => {
     expect(await arriving()).toEqual([])
   })
 
-  it("is so by the clock that is given, and is asked for again when that says so", async () => {
+  it("is refused by the given clock, and checked in Redis again when the refusal expires", async () => {
     const clock = manualClock(NOW_MS)
     const { store, refuse, next } = open({ clock, denyCacheMs: 10_000 })
     await refuse()
@@ -297,7 +297,7 @@ describe("who was refused by Redis", () => {
     expect(takenOf(await taking)).toEqual([[true, [1, 1]]])
   })
 
-  it("does not have others refused", async () => {
+  it("does not affect other clients", async () => {
     const { store, refuse, next } = open()
     await refuse()
     const taking = store.take([[check("bob")]])
@@ -307,9 +307,9 @@ describe("who was refused by Redis", () => {
 
   it.each([
     ["a reset", (store: RedisStore) => store.reset([check()]), "delete"],
-    ["units that are given back", (store: RedisStore) => store.refund([refund(check())]), "refund"],
+    ["a refund", (store: RedisStore) => store.refund([refund(check())]), "refund"],
   ] as const)(
-    "is asked for again from %s on, which forgets even refusals that come meanwhile",
+    "is checked in Redis again after %s, even if refused again in the meantime",
     async (_, change, what) => {
       const { store, refuse, next, arriving } = open()
       await refuse()
@@ -338,7 +338,7 @@ describe("who was refused by Redis", () => {
     return { ...opened, three, first, two, second }
   }
 
-  it("is told what this process has been granted since", async () => {
+  it("is refused with the units that this process was granted since", async () => {
     const { store, three, first, two, second } = await inFlight()
     first.answer(holding(8), 1, 0)
     second.answer(holding(10))
@@ -347,7 +347,7 @@ describe("who was refused by Redis", () => {
     expect(store.take([[check()]])).toMatchObject([{ granted: false, isRemembered: true }])
   })
 
-  it("is asked for again when the reply to a later grant was read before the refusal", async () => {
+  it("is checked in Redis again if the reply to a later grant was read before the refusal", async () => {
     const { store, next, three, first, two, second } = await inFlight()
     second.answer(holding(10))
     await two
@@ -358,7 +358,7 @@ describe("who was refused by Redis", () => {
     expect(takenOf(await taking)).toEqual([[false, [10, 0]]])
   })
 
-  it("is asked for again when the reply to an earlier grant was read after the refusal", async () => {
+  it("is checked in Redis again if the reply to an earlier grant was read after the refusal", async () => {
     const { store, next, three, first, two, second } = await inFlight()
     second.answer(holding(9), 1, 0)
     await two
@@ -369,7 +369,7 @@ describe("who was refused by Redis", () => {
     expect(takenOf(await taking)).toEqual([[false, [9, 0]]])
   })
 
-  it("is asked for again when a reset that came after the refusal was read before it", async () => {
+  it("is checked in Redis again if the reply to a later reset was read before the refusal", async () => {
     const { store, next } = open()
     const taking = store.take([[check()]])
     const refusing = await next()
@@ -383,7 +383,7 @@ describe("who was refused by Redis", () => {
     expect(takenOf(await again)).toEqual([[true, [1, 1]]])
   })
 
-  it("is asked for again when nobody knows whether a later call has counted", async () => {
+  it("is checked in Redis again if a later call may have been counted", async () => {
     const { store, next, refuse } = open()
     await refuse(check("ann", 3))
     const taking = store.take([[check("ann", 3), check("ann", 1, OTHER)]])
@@ -394,7 +394,7 @@ describe("who was refused by Redis", () => {
     expect(takenOf(await again)).toEqual([[false, [10, 0]]])
   })
 
-  it("is told the state of every rule, of which the one with the longest wait binds", async () => {
+  it("gets the state of every rule from the cache, and an unknown rule is checked in Redis", async () => {
     const { store, next } = open()
     const request = [check("ann", 2), check("ann", 2, OTHER)]
     const taking = store.take([request])
@@ -409,7 +409,7 @@ describe("who was refused by Redis", () => {
     expect(takenOf(await third)).toEqual([[false, [10, 0], [9, 0], [1, 0]]])
   })
 
-  it("is asked for again although the change has failed: it may have been made", async () => {
+  it("is checked in Redis again after a failed change, because the change may have been applied", async () => {
     const { store, refuse, next } = open()
     const resetting = store.reset([check()])
     const call = await next()
@@ -420,14 +420,14 @@ describe("who was refused by Redis", () => {
   })
 })
 
-describe("a look at counters", () => {
+describe("a peek", () => {
   it.each([
-    ["one counter that has room for either of them", [check("ann", 3), check("ann", 3)], false],
-    ["one counter that has room for both", [check("ann", 2), check("ann", 3)], true],
+    ["one counter with room for either check", [check("ann", 3), check("ann", 3)], false],
+    ["one counter with room for both", [check("ann", 2), check("ann", 3)], true],
     ["two counters of one client", [check("ann", 5), check("ann", 5, OTHER)], true],
     ["one counter of two clients", [check("ann", 5), check("bob", 5)], true],
-    ["two counters of which one has no room", [check("ann", 5), check("bob", 6)], false],
-  ] as const)("tells whether two checks would be granted together, of %s", async (_, checks, granted) => {
+    ["two counters, one of them without room", [check("ann", 5), check("bob", 6)], false],
+  ] as const)("reports whether two checks would be granted together, for %s", async (_, checks, granted) => {
     const { store, next } = open()
     const peeking = store.peek([checks])
     const call = await next()
@@ -438,7 +438,7 @@ describe("a look at counters", () => {
     expect(await peeking).toEqual([{ nowMs: NOW_MS, granted, checks: [counted, counted] }])
   })
 
-  it("fails where a key holds what is no counter, and says whose, but not of which client", async () => {
+  it("fails if a key has no valid counter, and names the counter but not the client", async () => {
     const { store, next } = open()
     const policy = { ...POLICY, counter: "Zk3hX0pQ9vLm2TcY" }
     const peeking = store.peek([[check("ann", 1, policy), check("bob", 1, policy)]])
@@ -452,8 +452,8 @@ describe("a look at counters", () => {
   })
 })
 
-describe("units that are given back", () => {
-  it("travel together when they come together", async () => {
+describe("refunds", () => {
+  it("share one call if they are requested together", async () => {
     const { store, next } = open()
     const giving = [store.refund([refund(check("ann"))]), store.refund([refund(check("bob"))])]
     const call = await next()
@@ -462,7 +462,7 @@ describe("units that are given back", () => {
     await Promise.all(giving)
   })
 
-  it("travel by slot in a cluster", async () => {
+  it("are sent in one call per slot in a cluster", async () => {
     const { store, arriving } = open({ isCluster: true })
     const giving = store.refund([refund(check("ann")), refund(check("bob")), refund(check("ann", 1, OTHER))])
     const calls = await arriving()
@@ -474,7 +474,7 @@ describe("units that are given back", () => {
     await giving
   })
 
-  it("are not sent while nobody waits for the server, when somebody waits for them", async () => {
+  it("are rejected at once while the server's circuit breaker is open", async () => {
     const { store, arriving, breakServer } = open()
     await breakServer()
     const giving = expect(store.refund([refund(check())])).rejects.toMatchObject({ kind: "unavailable" })
@@ -484,7 +484,7 @@ describe("units that are given back", () => {
 })
 
 describe("a store on a cluster", () => {
-  it("asks for checks of one slot in one call, by the quick way where there is one", async () => {
+  it("sends checks of one slot in one call, by the fast path if possible", async () => {
     const policy: Policy = { ...POLICY, align: "epoch" }
     const { store, next } = open({ isCluster: true })
     const taking = store.take([[check("ann", 2, policy)]])
@@ -497,7 +497,7 @@ describe("a store on a cluster", () => {
     expect(takenOf(await both)).toEqual([[true, [3, 1], [1, 1]]])
   })
 
-  it("asks for those of several slots one slot after the other", async () => {
+  it("sends checks of several slots one slot after another", async () => {
     const { store, next, arriving } = open({ isCluster: true })
     const taking = store.take([[check("ann"), check("bob", 2), check("ann", 3, OTHER)]])
     const first = await next()
@@ -510,7 +510,7 @@ describe("a store on a cluster", () => {
     expect(await arriving()).toEqual([])
   })
 
-  it("gives back what one slot granted when another refuses, and nobody waits for that", async () => {
+  it("refunds the units of one slot if another refuses, without delaying the answer", async () => {
     const { store, next, arriving } = open({ isCluster: true })
     const taking = store.take([[check("ann", 2), check("bob")]])
     const granted = await next()
@@ -523,7 +523,7 @@ describe("a store on a cluster", () => {
     expect(await arriving()).toEqual([])
   })
 
-  it("asks the slots before one that is known to refuse, because the first refusal is the answer", async () => {
+  it("asks slots before a slot that is known to refuse, because the first refusal is the answer", async () => {
     const { store, next, arriving } = open({ isCluster: true })
     const refused = store.take([[check("bob")]])
     ;(await next()).answer(holding(10), 1, 0)
@@ -546,7 +546,7 @@ describe("a store on a cluster", () => {
     expect(await arriving()).toEqual([])
   })
 
-  it("gives it back even to a server that nobody waits for meanwhile", async () => {
+  it("refunds units even if the server's circuit breaker has opened in the meantime", async () => {
     const { store, next, breakServer } = open({ isCluster: true })
     const taking = store.take([[check("ann", 2), check("bob")]])
     ;(await next()).answer(holding(2))
@@ -562,28 +562,25 @@ describe("a store on a cluster", () => {
   it.each([
     ["earlier", [59_000, 59_001]],
     ["later", [59_001, 59_000]],
-  ])(
-    "looks at all slots at once, as of the latest of their times, of which the first is the %s",
-    async (_, times) => {
-      const { store, arriving } = open({ isCluster: true })
-      // The windows of both counters end at the later of these times.
-      const started = `w:${NOW_MS - 999}:0:`
-      const peeking = store.peek([[check("ann", 5), check("bob", 5)]])
-      const calls = await arriving()
-      calls.forEach((call, i) => {
-        call.answerAt(NOW_MS + (times[i] as number), `${started}6`)
-      })
-      const empty = { startMs: NOW_MS + 59_001, current: 0, previous: 0 }
-      const counted = { state: empty, taken: 0 }
-      expect(await peeking).toEqual([{ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] }])
-    },
-  )
+  ])("peeks at all slots at once, at the latest of their times, if the first is the %s", async (_, times) => {
+    const { store, arriving } = open({ isCluster: true })
+    // The windows of both counters end at the later of these times.
+    const started = `w:${NOW_MS - 999}:0:`
+    const peeking = store.peek([[check("ann", 5), check("bob", 5)]])
+    const calls = await arriving()
+    calls.forEach((call, i) => {
+      call.answerAt(NOW_MS + (times[i] as number), `${started}6`)
+    })
+    const empty = { startMs: NOW_MS + 59_001, current: 0, previous: 0 }
+    const counted = { state: empty, taken: 0 }
+    expect(await peeking).toEqual([{ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] }])
+  })
 })
 
 describe("a closed store", () => {
   const closed = "The Redis store has been closed."
 
-  it("does nothing any more, not even for who is known to be refused or asks for nothing", async () => {
+  it("rejects every call, even for cached refusals and requests without checks", async () => {
     const { store, refuse, arriving, stopped } = open()
     await refuse()
     store.close()
@@ -599,7 +596,7 @@ describe("a closed store", () => {
     expect(await arriving()).toEqual([])
   })
 
-  it("rejects what waits", async () => {
+  it("rejects pending requests", async () => {
     const { store, next } = open()
     const taking = store.take([[check()]])
     await next()

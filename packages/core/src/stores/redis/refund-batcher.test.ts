@@ -64,8 +64,8 @@ function names(count: number): string[] {
 
 const REPLY = [NOW_MS, 1]
 
-describe("units on their way back", () => {
-  it("travel together when they come in one turn, for as long as the first of those who wait does", async () => {
+describe("batched refunds", () => {
+  it("share a call if requested in one turn, with the shortest of their timeouts", async () => {
     const { server, refundKeys } = await startBatcher()
     const outcomes = [refundKeys(["a", "b"], 30), refundKeys(["c"], 10), refundKeys([], 5)]
     await nextTurn()
@@ -88,7 +88,7 @@ describe("units on their way back", () => {
     expect([later, server.asked.length]).toEqual([["back"], 2])
   })
 
-  it("are 64 a call at the most, in two calls at a time, and the others follow when one has ended", async () => {
+  it("are sent at most 64 per call and two calls at a time, and the others follow", async () => {
     const { server, refundKeys } = await startBatcher()
     const all = names(200)
     const outcome = refundKeys(all)
@@ -107,7 +107,7 @@ describe("units on their way back", () => {
     expect([outcome, last, server.asked.length]).toEqual([["back"], ["back"], 4])
   })
 
-  it("are not sent any more when their time is over before it is their turn", async () => {
+  it("are not sent if their timeout passes before their turn", async () => {
     const { server, refundKeys } = await startBatcher()
     refundKeys(names(128))
     const [short, long] = [refundKeys(["short"], 10), refundKeys(["long"], 11)]
@@ -122,7 +122,7 @@ describe("units on their way back", () => {
     expect([short, long]).toEqual([[SILENT], ["back"]])
   })
 
-  it("cost no call when the time of all of them is over", async () => {
+  it("cause no call if the timeouts of all of them have passed", async () => {
     const { server, refundKeys } = await startBatcher()
     refundKeys(names(128))
     const short = refundKeys(["short"], 10)
@@ -133,7 +133,7 @@ describe("units on their way back", () => {
     expect([short, server.asked.length]).toEqual([[SILENT], 2])
   })
 
-  it("are not back when the server says that it was asked too late", async () => {
+  it("are rejected if the server reports that the call came too late", async () => {
     const { server, refundKeys, failures } = await startBatcher()
     const outcome = refundKeys(["a"])
     await nextTurn()
@@ -143,7 +143,7 @@ describe("units on their way back", () => {
     expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
   })
 
-  it("say that the outcome is unknown when only some of them are back", async () => {
+  it("report an unknown outcome if only some of them were applied", async () => {
     const { server, refundKeys, failures } = await startBatcher()
     refundKeys(names(65))
     await nextTurn()
@@ -155,7 +155,7 @@ describe("units on their way back", () => {
     ])
   })
 
-  it("say that nothing was applied when none of them were sent, and else that nobody knows", async () => {
+  it("report that nothing was applied if none were sent, and otherwise an unknown outcome", async () => {
     const { server, node, refundKeys, failures } = await startBatcher()
     refundKeys(["a"])
     await nextTurn()
@@ -176,7 +176,7 @@ describe("units on their way back", () => {
     node.breaker.stop()
   })
 
-  it("are never sent twice: all of a call that failed are told, and the next ones are sent", async () => {
+  it("are never sent twice, so all refunds of a failed call are rejected and later ones sent", async () => {
     const { server, refundKeys } = await startBatcher()
     const failing = [refundKeys(["a"]), refundKeys(["b"])]
     await nextTurn()
@@ -192,8 +192,8 @@ describe("units on their way back", () => {
   })
 })
 
-describe("units that go back to a server that nobody waits for", () => {
-  it("are refused at once where somebody waits for that, whatever is in flight", async () => {
+describe("refunds to a server with an open circuit breaker", () => {
+  it("are rejected at once if a caller waits, whatever is in flight", async () => {
     const { server, node, refundKeys } = await startBatcher()
     refundKeys(names(128))
     await nextTurn()
@@ -204,7 +204,7 @@ describe("units that go back to a server that nobody waits for", () => {
     node.breaker.stop()
   })
 
-  it("are sent in the background, and failures there do not count", async () => {
+  it("are sent in the background, where their outcome does not affect the breaker", async () => {
     const { server, node, refundKeys } = await startBatcher({ inBackground: true })
     for (let i = 0; i < 4; i++) node.breaker.failed()
     refundKeys(["a"])

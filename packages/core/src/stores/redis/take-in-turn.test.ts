@@ -74,7 +74,7 @@ function takenOf({ checks }: StoreResult): unknown {
 }
 
 describe("a request whose checks are in several slots", () => {
-  it("takes from each, and answers in the order of the checks", async () => {
+  it("takes from each slot, and answers in the order of the checks", async () => {
     const { parts, returned, take, inUse } = cluster("a", "b")
     const checks = [check("b1", 1), check("a1", 2), check("b2", 3), check("a2", 4)]
     const answer = await take(...checks)
@@ -91,7 +91,7 @@ describe("a request whose checks are in several slots", () => {
     expect([parts, returned, inUse(...checks)]).toEqual([["b1 b2", "a1 a2"], [], [1, 2, 3, 4]])
   })
 
-  it("is granted when it asks for nothing", async () => {
+  it("is granted if it has no checks", async () => {
     const { parts, take } = cluster()
     expect([await take(), parts]).toEqual([{ nowMs: 0, granted: true, checks: [] }, []])
   })
@@ -102,13 +102,13 @@ describe("a request whose checks are in several slots", () => {
     ["a b c", [check("a"), check("b"), shared("c")]],
     ["b a a2", [check("a"), shared("a2"), check("b")]],
     ["a c b", [shared("c"), shared("b"), check("a")]],
-  ])("takes last what the whole service counts in, with what is in its slot: %s", async (order, checks) => {
+  ])("takes last from the slot of a whole-service counter: %s", async (order, checks) => {
     const { parts, take } = cluster("a", "b", "c")
     await take(...checks)
     expect(parts.join(" ")).toBe(order)
   })
 
-  it("gives back what it took where a later slot refuses, and asks no slot after that", async () => {
+  it("refunds earlier slots when a later slot refuses, and asks no further slots", async () => {
     const { parts, returned, take, inUse } = cluster("a", "b", "c")
     const [first, second, third] = [check("a", 3), check("b", 5), check("c", 1)]
     await take(second)
@@ -123,7 +123,7 @@ describe("a request whose checks are in several slots", () => {
     expect(inUse(first, second, third)).toEqual([0, 5, 0])
   })
 
-  it("gives nothing back where the first slot refuses", async () => {
+  it("refunds nothing if the first slot refuses", async () => {
     const { parts, returned, slots, take } = cluster("a", "b")
     const refund = slots.refund
     let calls = 0
@@ -136,14 +136,14 @@ describe("a request whose checks are in several slots", () => {
     expect([parts, returned, calls]).toEqual([["a"], [], 0])
   })
 
-  it("tells of a refusal nothing of a counter that units were given back to, whichever check saw them", async () => {
+  it("omits the states of refunded counters from a refusal, for all their checks", async () => {
     const { take } = cluster("a", "b")
     const shadow = check("a", 9, { shadow: true })
     const answer = await take(check("a", 3), shadow, check("a2", 0), check("b", 11))
     expect([answer.granted, takenOf(answer)]).toEqual([false, [undefined, undefined, [0, 0], [0, 0]]])
   })
 
-  it("lets a shadow check that does not fit refuse nothing", async () => {
+  it("is not refused by a shadow check that does not fit", async () => {
     const { returned, take } = cluster("a", "b")
     const answer = await take(check("a", 3), check("b", 11, { shadow: true }))
     expect([answer.granted, takenOf(answer), returned]).toEqual([
@@ -156,7 +156,7 @@ describe("a request whose checks are in several slots", () => {
     ])
   })
 
-  it("gives back what it took where a later slot fails, and says why that one did", async () => {
+  it("refunds earlier slots when a later slot fails, and rejects with that slot's error", async () => {
     const { returned, instead, take, inUse } = cluster("a", "b")
     const lost = new StoreUnavailableError("The connection is lost.", { kind: "unavailable" })
     instead.set("b", () => {
@@ -169,7 +169,7 @@ describe("a request whose checks are in several slots", () => {
     expect(returned).toHaveLength(1)
   })
 
-  it("fails where a slot has no answer", async () => {
+  it("fails if a slot returns no result", async () => {
     const { instead, take, inUse } = cluster("a", "b")
     instead.set("b", () => [])
     const taking = take(check("a", 3), check("b"))
@@ -185,7 +185,7 @@ describe("a request whose checks are in several slots", () => {
     ["earlier", ["a", "b"]],
     ["later", ["b", "a"]],
   ])(
-    "is answered as of the latest of the servers' times, of which the first's is the %s",
+    "is answered at the latest of the servers' times, if the first server's time is the %s",
     async (_, order) => {
       const { returned, slots, take, clockOf, inUse } = cluster("a", "b")
       clockOf("a").set(EDGE_MS - 1)
@@ -204,7 +204,7 @@ describe("a request whose checks are in several slots", () => {
     },
   )
 
-  it("is refused as of the latest of the servers' times, and gives back to the window that it took from", async () => {
+  it("is refused at the latest of the servers' times, and refunds the windows of the takes", async () => {
     const { take, clockOf, inUse } = cluster("a", "b", "c")
     clockOf("a").set(EDGE_MS + 7)
     clockOf("b").set(EDGE_MS - 1)

@@ -48,15 +48,21 @@ function requestOf(key: string): RedisRequest {
   return { checks: [{ policy: POLICY, partition: key, cost: 1, shadow: false }], keys: [key] }
 }
 
-describe("requests travel together", () => {
+describe("requests share a batch sender", () => {
   it.each<[what: string, isCluster: boolean, one: [string, number], other: [string, number], is: boolean]>([
-    ["of all keys, to one server", false, ["{00}a", 50], ["{ff}b", 50], true],
-    ["of one slot, in a cluster", true, ["{00}a", 50], ["{00}b", 50], true],
-    ["of no two slots", true, ["{00}a", 50], ["{01}a", 50], false],
-    ["of no two slots, whatever is before the braces", true, ["app{00}a", 50], ["app{01}a", 50], false],
+    ["for all keys on a single server", false, ["{00}a", 50], ["{ff}b", 50], true],
+    ["for keys of one slot in a cluster", true, ["{00}a", 50], ["{00}b", 50], true],
+    ["but not for different slots of a cluster", true, ["{00}a", 50], ["{01}a", 50], false],
+    [
+      "but not for different slots with text before the braces",
+      true,
+      ["app{00}a", 50],
+      ["app{01}a", 50],
+      false,
+    ],
     // A call expires at the earliest deadline of its requests.
-    ["of who waits about as long", false, ["{00}a", 33], ["{00}a", 63], true],
-    ["of nobody who waits much longer", false, ["{00}a", 15], ["{00}a", 1_000], false],
+    ["for similar timeouts", false, ["{00}a", 33], ["{00}a", 63], true],
+    ["but not for much longer timeouts", false, ["{00}a", 15], ["{00}a", 1_000], false],
   ])("%s", (_what, isCluster, one, other, is) => {
     const { topology } = topologyOf({ isCluster })
     const senderOf = ([key, withinMs]: [string, number]) => topology.senderOf(requestOf(key), withinMs)
@@ -65,7 +71,7 @@ describe("requests travel together", () => {
 })
 
 describe("a client that becomes ready", () => {
-  it("is sent at once what waits for that, first of those who stop waiting first", async () => {
+  it("is sent waiting requests at once, those with the shortest timeout first", async () => {
     const { server, topology, take, becomeReady } = topologyOf()
     server.isReady = () => false
     take("{00}b", 1_000)
@@ -79,7 +85,7 @@ describe("a client that becomes ready", () => {
     topology.close(new Error("over"))
   })
 
-  it("is asked at once whether the server is back that nobody waited for", async () => {
+  it("is probed at once if its circuit breaker is open", async () => {
     const { server, isOpenOf, open, becomeReady } = topologyOf()
     open("{00}a")
     becomeReady()
@@ -92,7 +98,7 @@ describe("a client that becomes ready", () => {
 })
 
 describe("the nodes of a cluster", () => {
-  it("are known by the client's names for them, whatever slots they have", () => {
+  it("are identified by the client's names for them, whatever their slots", () => {
     const { server, topology } = topologyOf({ isCluster: true })
     server.nodeOf = (key) => (key.startsWith("{0") ? "low" : "high")
     expect(topology.nodeOf("{00}a")).toBe(topology.nodeOf("{01}a"))
@@ -101,7 +107,7 @@ describe("the nodes of a cluster", () => {
     expect(topology.nodeOf("{01}a").key).toBe("{01}a")
   })
 
-  it("are forgotten when they have left, and asked no more whether they are back", () => {
+  it("are forgotten and no longer probed after they have left", () => {
     const { server, topology, isOpenOf, open } = topologyOf({ isCluster: true })
     const names = new Map([
       ["{00}a", "old"],
@@ -122,7 +128,7 @@ describe("the nodes of a cluster", () => {
   })
 })
 
-it("a topology that is closed rejects what waits, hears of no connection and asks no server", async () => {
+it("a closed topology rejects waiting requests, removes its listeners and calls no server", async () => {
   const { server, topology, take, open } = topologyOf({ isCluster: true })
   server.nodeOf = (key) => key
   const sent = take("{00}a", 50)

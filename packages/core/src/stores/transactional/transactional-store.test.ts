@@ -44,7 +44,7 @@ function backendWith(found: unknown, nowMs: unknown = NOW_MS) {
 }
 
 describe("a transactional store", () => {
-  it("answers with values where its back end does, and with promises where that does", async () => {
+  it("returns values if its back end is synchronous, and promises if it is asynchronous", async () => {
     const { transact } = backendWith(undefined)
     expect(transactionalStore({ transact }).take([[check()]])).toMatchObject([{ granted: true }])
     const later = transactionalStore({ transact: async (keys, change) => transact(keys, change) })
@@ -53,7 +53,7 @@ describe("a transactional store", () => {
     expect(await answers).toMatchObject([{ granted: true, nowMs: NOW_MS }])
   })
 
-  it("passes on how long the caller waits, so that its back end can end a transaction in time", () => {
+  it("passes the caller's timeout to its back end, so that a transaction can end in time", () => {
     const { transact } = backendWith(undefined)
     const deadlines: (number | undefined)[] = []
     const store = transactionalStore({
@@ -70,14 +70,14 @@ describe("a transactional store", () => {
     expect(deadlines).toEqual([50, 60, 70, 80, undefined])
   })
 
-  it("reads all counters of a call in one transaction: sorted, each once, none by the name of another", () => {
+  it("reads all counters of a call in one transaction, by keys that are sorted and unique", () => {
     const backend = backendWith(undefined)
     const other = check({ policy: { ...POLICY, counter: "a" }, partition: "b:c" })
     transactionalStore(backend).take([[check(), other], [check()]])
     expect(backend.asked).toEqual([["1:a:b:c", "3:a:b:c"]])
   })
 
-  it("asks by printable texts alone, whatever a client has written", () => {
+  it("uses only printable keys, whatever partition a client sends", () => {
     const backend = backendWith(undefined)
     const partitions = [
       "b\0",
@@ -100,7 +100,7 @@ describe("a transactional store", () => {
     expect(backend.asked[1]).not.toEqual([hashed])
   })
 
-  it("writes what has changed alone, for as long as it counts", () => {
+  it("writes only counters that have changed, until they expire", () => {
     const backend = backendWith(KEPT)
     const store = transactionalStore(backend)
     store.take([[check()]])
@@ -116,7 +116,7 @@ describe("a transactional store", () => {
     ])
   })
 
-  it("writes nothing anew that is kept for long enough", () => {
+  it("does not rewrite a counter that is already kept long enough", () => {
     const bucket = check({ policy: { ...POLICY, algorithm: "token-bucket" } })
     const backend = backendWith({ ...KEPT, expiresAtMs: NOW_MS + 60_000 })
     const store = transactionalStore(backend)
@@ -130,35 +130,35 @@ describe("a transactional store", () => {
     ])
   })
 
-  it.each([0, LATEST_MS])("takes the time of its back end, %d", (nowMs) => {
+  it.each([0, LATEST_MS])("uses the time of its back end, %d", (nowMs) => {
     expect(transactionalStore(backendWith(undefined, nowMs)).peek([[check()]])).toMatchObject([{ nowMs }])
   })
 
-  it("deletes nothing that is not there", () => {
+  it("does not delete a counter that does not exist", () => {
     const backend = backendWith(null)
     transactionalStore(backend).reset([check()])
     expect(backend.changes).toEqual([[]])
   })
 
-  it("takes what has expired for nothing", () => {
+  it("treats an expired counter as missing", () => {
     const backend = backendWith({ ...KEPT, expiresAtMs: NOW_MS })
     expect(transactionalStore(backend).peek([[check()]])).toMatchObject([{ granted: true }])
   })
 
   it.each<[string, unknown]>([
-    ["a text", "counter"],
+    ["a string", "counter"],
     ["an empty object", {}],
-    ["no time to expire", { state: KEPT.state }],
+    ["no expiry", { state: KEPT.state }],
     ["no state", { expiresAtMs: KEPT.expiresAtMs }],
     ["a state that is null", { ...KEPT, state: null }],
     ["a fraction", { ...KEPT, state: { ...KEPT.state, current: 1.5 } }],
     ["a negative count", { ...KEPT, state: { ...KEPT.state, current: -1 } }],
-    ["a count as a text", { ...KEPT, state: { ...KEPT.state, current: "2" } }],
+    ["a count as a string", { ...KEPT, state: { ...KEPT.state, current: "2" } }],
     ["no start", { ...KEPT, state: { current: 2, previous: 0 } }],
     ["NaN", { ...KEPT, state: { ...KEPT.state, previous: Number.NaN } }],
-    ["parts that are no text", { ...KEPT, state: { ...KEPT.state, parts: [1] } }],
-    ["parts that are none", { ...KEPT, state: { ...KEPT.state, parts: "x" } }],
-  ])("refuses to decide by rubbish: %s", (_what, found) => {
+    ["parts that are not a string", { ...KEPT, state: { ...KEPT.state, parts: [1] } }],
+    ["invalid parts", { ...KEPT, state: { ...KEPT.state, parts: "x" } }],
+  ])("rejects an invalid counter: %s", (_what, found) => {
     const backend = backendWith(found)
     const take = () => transactionalStore(backend).take([[check()]])
     expect(take).toThrow(StoreUnavailableError)
@@ -169,7 +169,7 @@ describe("a transactional store", () => {
   })
 
   it.each(["1".repeat(40), `3${"~".repeat(400)}`])(
-    "writes nothing that rubbish in the parts of a counter has been made more of: %s",
+    "writes nothing if invalid parts would give an invalid counter: %s",
     (parts) => {
       const policy: Policy = { ...POLICY, algorithm: "sliding-log", limit: 9_999 }
       const backend = backendWith({
@@ -182,7 +182,7 @@ describe("a transactional store", () => {
     },
   )
 
-  it("keeps a bucket that owes more than a year's quota no longer than a full one", () => {
+  it("keeps a bucket that owes more than a year's quota only as long as a full bucket", () => {
     const windowMs = 2_592_000_000
     const policy: Policy = { ...POLICY, algorithm: "token-bucket", limit: 1, windowMs }
     const state = { startMs: NOW_MS, current: 9_000_000_000_000, previous: 0 }
@@ -194,7 +194,7 @@ describe("a transactional store", () => {
   })
 
   it.each([undefined, Number.NaN, -1, Number.POSITIVE_INFINITY, "1704067200000", LATEST_MS + 1])(
-    "refuses to decide by a time that is none: %s",
+    "rejects an invalid time: %s",
     (nowMs) => {
       const backend = { ...backendWith(undefined) }
       const transact = (keys: readonly string[], change: ChangeCounters) =>
@@ -207,14 +207,14 @@ describe("a transactional store", () => {
     },
   )
 
-  it("says so when its back end was done before it had asked, at once or later", async () => {
+  it("reports a back end that ends without calling change(), synchronously or asynchronously", async () => {
     const message = "finished transact() without calling change()"
     expect(() => transactionalStore({ transact() {} }).take([[check()]])).toThrow(message)
     const later = transactionalStore({ async transact() {} })
     await expect(later.take([[check()]])).rejects.toMatchObject({ kind: "invalid-answer" })
   })
 
-  it("decides by what is there at the last try", () => {
+  it("decides by the counters of the last attempt if the transaction is retried", () => {
     const store = transactionalStore({
       transact(_keys, change) {
         change([undefined], NOW_MS)
@@ -230,7 +230,7 @@ describe("a transactional store", () => {
     expect(transactionalStore({ transact, isShared: false }).isShared).toBe(false)
   })
 
-  it("closes its back end, once, and answers nothing afterwards", async () => {
+  it("closes its back end once, and rejects calls afterwards", async () => {
     let closed = 0
     const backend: CounterBackend = {
       ...backendWith(undefined),
@@ -245,14 +245,14 @@ describe("a transactional store", () => {
     expect(() => store.take([])).toThrow(new ClosedError("The store has been closed."))
   })
 
-  it.each([undefined, null, 5, {}, { transact: true }])("refuses a back end that is none: %s", (backend) => {
+  it.each([undefined, null, 5, {}, { transact: true }])("rejects an invalid back end: %s", (backend) => {
     expect(() => transactionalStore(backend as never)).toThrow(InvalidOptionError)
     const accepted = "an object with transact(keys, change)"
     const problems = [{ path: "", message: "the back end has no method transact()", accepted }]
     expect(() => transactionalStore(backend as never)).toThrow(expect.objectContaining({ problems }))
   })
 
-  it.each(["isShared", "close"])("refuses a back end whose %s is of another type", (path) => {
+  it.each(["isShared", "close"])("rejects a back end whose %s has the wrong type", (path) => {
     const problems = [expect.objectContaining({ path })]
     const create = () => transactionalStore({ ...backendWith(undefined), [path]: 5 } as never)
     expect(create).toThrow(expect.objectContaining({ problems }))

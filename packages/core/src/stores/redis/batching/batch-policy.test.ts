@@ -34,8 +34,8 @@ function policyByHand(restedMs = 1_000) {
   }
 }
 
-describe("the calls that are sent at once", () => {
-  it("are two, and one when the process has not rested for a while", () => {
+describe("the limit of calls in flight", () => {
+  it("is two, and becomes one after the process had no idle time for a while", () => {
     const { look, pass, send, enough } = policyByHand()
     expect(enough()).toBe(2)
     look(0, UNTIL_BUSY - 1)
@@ -52,13 +52,13 @@ describe("the calls that are sent at once", () => {
     [9, 1],
     [11, 2],
     [100, 2],
-  ])("of a process that rests for %i %% of the time are %i", (rested, calls) => {
+  ])("for a process that is idle for %i %% of the time is %i", (rested, calls) => {
     const { look, enough } = policyByHand()
     look(rested, 200)
     expect(enough()).toBe(calls)
   })
 
-  it("stay one while it hardly rests, or rests but for a moment, and are two again when it waits for them", () => {
+  it("stays one with little or brief idle time, and becomes two after more idle time", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(19, 200)
@@ -70,14 +70,14 @@ describe("the calls that are sent at once", () => {
     expect(enough()).toBe(2)
   })
 
-  it("are two again when it rests for a fifth of the time", () => {
+  it("becomes two again if the process is idle for over a fifth of the time", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(20.1, 200)
     expect(enough()).toBe(2)
   })
 
-  it("are tried as one again only after a while when that made it wait", () => {
+  it("becomes one again only after a while if one call made the process wait", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(100, 4)
@@ -88,7 +88,7 @@ describe("the calls that are sent at once", () => {
     expect(looks).toEqual([...Array(100).fill(2), 1])
   })
 
-  it("stay one when nobody asks for a while", () => {
+  it("stays one after pauses without requests", () => {
     const { policy, pass, look, send, enough } = policyByHand()
     look(0, 200)
     for (let times = 0; times < 5; times++) {
@@ -107,29 +107,29 @@ describe("the calls that are sent at once", () => {
     expect(enough()).toBe(2)
   })
 
-  it("say nothing when no time has passed", () => {
+  it("ignores samples in which no time has passed", () => {
     const { look, send, enough } = policyByHand()
     send(CALLS_A_LOOK)
     look(0, UNTIL_BUSY)
     expect(enough()).toBe(1)
   })
 
-  it("are two where the runtime does not tell how long it rests", () => {
+  it("stays two if the runtime does not report idle time", () => {
     const { look, enough } = policyByHand(0)
     look(0, 200)
     expect(enough()).toBe(2)
   })
 })
 
-describe("for many who wait", () => {
-  it("a busy process, too, sends up to four calls", () => {
+describe("with many waiting requests", () => {
+  it("even a busy process sends up to four calls", () => {
     const { policy, look } = policyByHand()
     look(0, UNTIL_BUSY)
     expect([1, 2, 3, 4].map((calls) => policy.hasRoom(calls, 32))).toEqual([true, true, true, false])
     expect(policy.hasRoom(1, 31)).toBe(false)
   })
 
-  it("a busy process sends all in one call, and one with time shares them out", () => {
+  it("a busy process sends all in one call, and an idle process splits them", () => {
     const { policy, look } = policyByHand()
     expect(policy.mostRequests(0, 200)).toBe(100)
     look(0, UNTIL_BUSY)
@@ -139,7 +139,7 @@ describe("for many who wait", () => {
   })
 })
 
-it("the event loop tells by itself whether it rests", async () => {
+it("the batch policy measures the idle time of the real event loop", async () => {
   const policy = new BatchPolicy()
   const look = async (betweenMs: number): Promise<void> => {
     if (betweenMs > 0) await passed(betweenMs)

@@ -12,8 +12,8 @@ const CLOSED = "closed"
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
 afterEach(() => void vi.useRealTimers())
 
-describe("what is sent when", () => {
-  it("is at once what comes while fewer than two calls are under way, and then what comes when one ends", async () => {
+describe("a batch sender", () => {
+  it("sends at once with fewer than two calls in flight, and otherwise when a call ends", async () => {
     const { takeNow, names, answer, calls } = await readySenderByHand()
     await takeNow("a", "b", "c")
     expect(names()).toEqual([["a"], ["b"]])
@@ -25,7 +25,7 @@ describe("what is sent when", () => {
     expect(names()).toEqual([["a"], ["b"], ["c", "d"], ["e"]])
   })
 
-  it("is one call at a time when this process does not rest while it sends, however long nobody asks", async () => {
+  it("sends one call at a time if the process is never idle while sending, even after pauses", async () => {
     const loop = { restedMs: 1, nowMs: 0 }
     const policy = new BatchPolicy(() => ({ ...loop }))
     const { takeNow, names, answer, calls } = await readySenderByHand(50, policy)
@@ -50,7 +50,7 @@ describe("what is sent when", () => {
     expect(names()).toEqual([["a"], ["b", "c"]])
   })
 
-  it("is together what one callback asks for, in its order", async () => {
+  it("sends the requests of one callback together and in order", async () => {
     const { take, names, told, answer, calls } = await readySenderByHand()
     take("a")
     take("b")
@@ -61,7 +61,7 @@ describe("what is sent when", () => {
     expect(told).toEqual({ a: "granted", b: "granted" })
   })
 
-  it("is a third call and a fourth when 32 wait for it, and never a fifth", async () => {
+  it("sends a third and a fourth call if 32 requests wait, and never a fifth", async () => {
     const { takeNow, takeMany, take, names } = await readySenderByHand()
     await takeNow("a", "b")
     const sizes = () => names().map(({ length }) => length)
@@ -87,32 +87,32 @@ describe("what is sent when", () => {
     { waiting: 128, underWay: [], sizes: [64, 64] },
     { waiting: 200, underWay: [], sizes: [64, 64, 64] },
     { waiting: 300, underWay: [], sizes: [64, 64, 64, 64] },
-  ])(
-    "of $waiting with $underWay.length under way is $sizes a call, not to hold up Redis, nor to rest with it",
-    async (row) => {
-      const { takeNow, takeMany, names } = await readySenderByHand()
-      await takeNow(...row.underWay)
-      takeMany(row.waiting)
-      await nextTurn()
-      const sent = names().slice(row.underWay.length)
-      expect(sent.map(({ length }) => length)).toEqual(row.sizes)
-      const places = sent.flat().map((name) => Number(name.split(" ").at(-1)))
-      expect(places).toEqual(places.map((_, i) => i))
-    },
-  )
+  ])("splits $waiting requests, with $underWay.length calls in flight, into calls of $sizes", async (row) => {
+    const { takeNow, takeMany, names } = await readySenderByHand()
+    await takeNow(...row.underWay)
+    takeMany(row.waiting)
+    await nextTurn()
+    const sent = names().slice(row.underWay.length)
+    expect(sent.map(({ length }) => length)).toEqual(row.sizes)
+    const places = sent.flat().map((name) => Number(name.split(" ").at(-1)))
+    expect(places).toEqual(places.map((_, i) => i))
+  })
 
   it.each<{ waiting: number; times: readonly number[] }>([
     { waiting: 32, times: [32] },
     { waiting: 300, times: [150, 150] },
     { waiting: 2_000, times: [512, 512, 512, 464] },
-  ])("of $waiting of one client, who are one to Redis, is $times a call", async ({ waiting, times }) => {
-    const { take, calls } = await readySenderByHand()
-    for (let i = 0; i < waiting; i++) take("a")
-    await nextTurn()
-    expect(calls.map((call) => [call.names, call.times])).toEqual(times.map((each) => [["a"], each]))
-  })
+  ])(
+    "splits $waiting requests of one client, merged in Redis, into calls of $times",
+    async ({ waiting, times }) => {
+      const { take, calls } = await readySenderByHand()
+      for (let i = 0; i < waiting; i++) take("a")
+      await nextTurn()
+      expect(calls.map((call) => [call.names, call.times])).toEqual(times.map((each) => [["a"], each]))
+    },
+  )
 
-  it("counts until the first of its requests is waited for no more, in the server's time, which is asked for once", async () => {
+  it("sends the earliest deadline of a call in the server's time, which is requested once", async () => {
     const { take, calls, names, timeCalls, answerTime } = senderByHand()
     take("a", 80)
     take("b", 50)
@@ -125,7 +125,7 @@ describe("what is sent when", () => {
     expect(calls[0]?.untilMs).toBe(50)
   })
 
-  it("waits for the time of a server that was silent about it, and is asked again", async () => {
+  it("requests the server's time again if it did not come, and waits for it", async () => {
     const { takeNow, pass, names, told, timeCalls, answerTime } = senderByHand()
     await takeNow("a")
     await pass(30)
@@ -136,7 +136,7 @@ describe("what is sent when", () => {
     expect(names()).toEqual([["b"]])
   })
 
-  it("waits for the time of every server that takes over", async () => {
+  it("waits for the time of each server that takes over", async () => {
     const { takeNow, moveOn, names, timeCalls, answerTime } = await readySenderByHand()
     moveOn()
     await takeNow("a")
@@ -151,7 +151,7 @@ describe("what is sent when", () => {
 })
 
 describe("an answer", () => {
-  it("is told to each who waits, and a refusal to who remembers those, with when it was asked for", async () => {
+  it("resolves each request, and reports refusals to the listener with their send time", async () => {
     const { pass, take, answer, calls, told, listened } = await readySenderByHand()
     await pass(3)
     take("a")
@@ -163,7 +163,7 @@ describe("an answer", () => {
     expect(listened).toEqual({ refused: [["b", false, 3]], lost: [], late: [] })
   })
 
-  it("that a key holds none of ours fails who asked for it, and nobody else", async () => {
+  it("that a key has no valid counter rejects only the requests for that key", async () => {
     const { take, calls, told, kinds, listened } = await readySenderByHand()
     take("a")
     take("b")
@@ -176,7 +176,7 @@ describe("an answer", () => {
     expect(listened).toEqual({ refused: [], lost: ["a"], late: [] })
   })
 
-  it("that comes when nobody waits any more tells what was counted for nobody, and what was refused", async () => {
+  it("that comes after the timeout reports late grants and refusals to the listener", async () => {
     const { take, pass, answer, calls, told, listened } = await readySenderByHand()
     take("a")
     take("b")
@@ -191,7 +191,7 @@ describe("an answer", () => {
   it.each([
     ["a lost connection", "Connection is closed.", ["a", "b"]],
     ["a replica, which has counted nothing", "READONLY You can't write against a read only replica.", []],
-  ])("that is %s instead says whose counters may have changed", async (_case, message, lost) => {
+  ])("that is %s instead reports which counters may have changed", async (_case, message, lost) => {
     const { take, calls, fail, listened } = await readySenderByHand()
     take("a")
     take("b")
@@ -200,7 +200,7 @@ describe("an answer", () => {
     expect(listened.lost).toEqual(lost)
   })
 
-  it("that says of a lost call, given up long ago, whose counters may have changed", async () => {
+  it("that a call was lost, after its timeout, reports which counters may have changed", async () => {
     const { take, pass, calls, fail, listened } = await readySenderByHand()
     take("a")
     await nextTurn()
@@ -210,7 +210,7 @@ describe("an answer", () => {
     expect(listened.lost).toEqual(["a"])
   })
 
-  it("that the call came too late to count has it sent again, once", async () => {
+  it("that the call came too late makes it be sent again once", async () => {
     const { take, answerTooLate, calls, names, told, kinds } = await readySenderByHand()
     take("a")
     take("b")
@@ -230,7 +230,7 @@ describe("an answer", () => {
 })
 
 describe("a deadline", () => {
-  it("is each request's own, under way or not", async () => {
+  it("applies to each request separately, in flight or not", async () => {
     const { take, takeNow, pass, told } = await readySenderByHand()
     take("a")
     take("b", 80)
@@ -249,7 +249,7 @@ describe("a deadline", () => {
     expect(told).toMatchObject({ b: SILENT })
   })
 
-  it("is of the time after the callback that asks: while that one works nothing can be sent", async () => {
+  it("starts after the requesting callback, because nothing can be sent while that runs", async () => {
     const { take, names, answer, calls, pass, told } = await readySenderByHand()
     take("a")
     vi.advanceTimersByTime(1_000)
@@ -262,7 +262,7 @@ describe("a deadline", () => {
     expect(told).toEqual({ a: "granted", b: "granted" })
   })
 
-  it("is looked for when the next one comes, and not all the time once one of a call is over", async () => {
+  it("is checked again only when the next deadline passes", async () => {
     const { take, pass, told } = await readySenderByHand()
     take("a")
     take("b", 80)
@@ -273,7 +273,7 @@ describe("a deadline", () => {
     expect(told).toEqual({ a: SILENT, b: SILENT })
   })
 
-  it("that is over for all of a call lets others be sent in its place", async () => {
+  it("that has passed for all requests of a call lets other requests be sent", async () => {
     const { takeNow, pass, names } = await readySenderByHand()
     await takeNow("a", "b")
     await pass(30)
@@ -282,7 +282,7 @@ describe("a deadline", () => {
     expect(names()).toEqual([["a"], ["b"], ["c"]])
   })
 
-  it("that passed while this process stood still is the end, without a call that would be too late", async () => {
+  it("that passed while the process was blocked rejects the request without a late call", async () => {
     const { takeNow, take, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b")
     take("c")
@@ -295,7 +295,7 @@ describe("a deadline", () => {
     expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
   })
 
-  it("that passed so for all who wait has nothing sent", async () => {
+  it("that passed for all waiting requests while the process was blocked sends nothing", async () => {
     const { takeNow, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b", "c")
     vi.advanceTimersByTime(50)
@@ -306,8 +306,8 @@ describe("a deadline", () => {
 
   it.each<{ what: string; code: string | undefined }>([
     { what: "came too late", code: undefined },
-    { what: "is to be tried again", code: "TRYAGAIN" },
-  ])("that passed so is the end, too, of who hears that the call $what", async ({ code }) => {
+    { what: "must be tried again", code: "TRYAGAIN" },
+  ])("that passed while blocked rejects the request, even if the call $what", async ({ code }) => {
     const { takeNow, fail, answerTooLate, names, told, calls } = await readySenderByHand()
     await takeNow("a")
     vi.advanceTimersByTime(50)
@@ -318,7 +318,7 @@ describe("a deadline", () => {
 })
 
 describe("a server that fails", () => {
-  it("fails all who travel in a call, with what was said", async () => {
+  it("rejects all requests of a call with its error", async () => {
     const { take, fail, calls, told, names } = await readySenderByHand()
     take("a")
     take("b")
@@ -331,7 +331,7 @@ describe("a server that fails", () => {
     expect(names()).toHaveLength(1)
   })
 
-  it("is given up after five failures in a row, for who waits and whoever comes", async () => {
+  it("is unavailable after five failures in a row, for waiting and new requests", async () => {
     const { takeNow, take, fail, answer, calls, told, names } = await readySenderByHand()
     const failing = async (count: number) => {
       for (let i = 0; i < count; i++) {
@@ -352,7 +352,7 @@ describe("a server that fails", () => {
     expect([told.e, names().length]).toEqual([UNAVAILABLE, 11])
   })
 
-  it("has failed once with a call that nobody waits for any more, whatever still comes of it", async () => {
+  it("counts one failure for a call after its timeout, whatever reply follows", async () => {
     const { takeNow, pass, fail, answer, calls, told, take, names } = await readySenderByHand()
     for (const name of ["a", "b", "c", "d"]) {
       await takeNow(name)
@@ -371,7 +371,7 @@ describe("a server that fails", () => {
     expect([told.f, names().length]).toEqual([UNAVAILABLE, 5])
   })
 
-  it("has failed once when it cannot tell its time, however many wait for that", async () => {
+  it("counts one failure if its time request fails, even if many requests wait", async () => {
     const { takeNow, take, fail, answerTime, timeCalls, told, names } = senderByHand()
     await takeNow("a", "b", "c", "d", "e")
     await fail(timeCalls[0], "gone")
@@ -383,7 +383,7 @@ describe("a server that fails", () => {
     expect(names()).toEqual([["f"]])
   })
 
-  it("has failed when no connection came in time for those who wait, which they are told", async () => {
+  it("counts a failure if no connection came in time, and the requests' errors report that", async () => {
     const { redis, takeNow, pass, told, take, names } = await readySenderByHand()
     redis.isReady = false
     for (const name of ["a", "b", "c", "d", "e"]) {
@@ -396,7 +396,7 @@ describe("a server that fails", () => {
     expect([told.f, names().length]).toEqual([UNAVAILABLE, 0])
   })
 
-  it("is not failing because somebody else was given up: who is in time waits on", async () => {
+  it("leaves requests within their deadline pending after another request timed out", async () => {
     const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
     for (let i = 0; i < 3; i++) {
       await takeNow(`failing ${i}`)
@@ -414,7 +414,7 @@ describe("a server that fails", () => {
     expect(told.d).toBeUndefined()
   })
 
-  it("is given up for those, too, who would have to wait for calls under way", async () => {
+  it("rejects requests that wait for calls in flight, once it is unavailable", async () => {
     const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
     for (let i = 0; i < 4; i++) {
       await takeNow(`failing ${i}`)
@@ -436,7 +436,7 @@ describe("a server that fails", () => {
 })
 
 describe("a server that cannot be written to now", () => {
-  it("is sent nothing while its client has no connection, and looked at again in a moment, and again", async () => {
+  it("is sent nothing while its client has no connection, and is checked again repeatedly", async () => {
     const { redis, take, takeNow, names, pass } = await readySenderByHand()
     redis.isReady = false
     take("a", 80)
@@ -452,7 +452,7 @@ describe("a server that cannot be written to now", () => {
     expect(names()).toEqual([["a"]])
   })
 
-  it("is sent what waits as soon as its client is connected", async () => {
+  it("is sent waiting requests as soon as its client is connected", async () => {
     const { sender, redis, takeNow, names } = await readySenderByHand()
     redis.isReady = false
     await takeNow("a")
@@ -461,7 +461,7 @@ describe("a server that cannot be written to now", () => {
     expect(names()).toEqual([["a"]])
   })
 
-  it("is asked again about a slot on its way, moment by moment, and first by those who came first", async () => {
+  it("is called again about a migrating slot at intervals, with the earliest requests first", async () => {
     const { take, takeNow, fail, pass, names, calls, told, answer, answerTooLate, redis } =
       await readySenderByHand()
     const moving = "TRYAGAIN Multiple keys request during rehashing of slot"
@@ -483,7 +483,7 @@ describe("a server that cannot be written to now", () => {
     expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted" }, 0])
   })
 
-  it("is left for the primary when it is a replica, but not before every call to it has ended", async () => {
+  it("makes the client reconnect if it is a replica, after all calls to it have ended", async () => {
     const { sender, takeNow, fail, answer, pass, names, calls, told, redis } = await readySenderByHand()
     await takeNow("a", "b")
     await fail(calls[0], "READONLY You can't write against a read only replica.")
@@ -500,7 +500,7 @@ describe("a server that cannot be written to now", () => {
     expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted", c: "granted" }, 1])
   })
 
-  it("is left for the primary once it cannot tell its time, as a replica", async () => {
+  it("makes the client reconnect if its time request fails because it is a replica", async () => {
     const { takeNow, fail, answerTime, pass, timeCalls, names, redis } = senderByHand()
     await takeNow("a")
     await fail(timeCalls[0], "READONLY You can't write against a read only replica.")
@@ -511,7 +511,7 @@ describe("a server that cannot be written to now", () => {
   })
 
   it.each([true, false])(
-    "is told as a replica to who waits for a primary in vain, whether its client is connected (%s), until it counts",
+    "is reported as a replica until the next grant, if its client is connected (%s)",
     async (isConnected) => {
       const { takeNow, fail, answer, pass, calls, told, redis } = await readySenderByHand()
       await takeNow("a")
@@ -538,7 +538,7 @@ describe("a server that cannot be written to now", () => {
     },
   )
 
-  it("is told as a replica for a second after it said so, and no longer", async () => {
+  it("is reported as a replica for only a second after its error", async () => {
     const { takeNow, fail, pass, calls, told, redis } = await readySenderByHand()
     await takeNow("a")
     await fail(calls[0], "READONLY You can't write against a read only replica.")
@@ -556,7 +556,7 @@ describe("a server that cannot be written to now", () => {
   })
 })
 
-it("a batch sender that is closed rejects who waits, under way or not, and whoever comes, and leaves no timer", async () => {
+it("a closed batch sender rejects pending and new requests, and leaves no timer", async () => {
   const { sender, redis, takeNow, fail, calls, told, names } = await readySenderByHand()
   await takeNow("a", "b")
   await fail(calls[1], "TRYAGAIN")
@@ -572,7 +572,7 @@ it.each<{ when: string; readFirst: boolean }>([
   { when: "before", readFirst: true },
   { when: "after", readFirst: false },
 ])(
-  "a batch sender that is closed leaves the app's client and the process alone, also when it heard of a replica $when",
+  "a closed batch sender does not reconnect the client, even if a replica's error came $when closing",
   async ({ readFirst }) => {
     const { sender, redis, takeNow, fail, answer, calls } = await readySenderByHand()
     await takeNow("a", "b")
@@ -585,7 +585,7 @@ it.each<{ when: string; readFirst: boolean }>([
   },
 )
 
-it("a batch sender keeps the process alive while somebody waits for an answer, and then no more", async () => {
+it("a batch sender keeps the process alive only while a request waits for an answer", async () => {
   vi.useRealTimers()
   const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
   const { sender, take, answer, calls, told } = await readySenderByHand(60_000)

@@ -16,7 +16,7 @@ function waitingUntil(deadlineMs: number) {
   return { waiting, told }
 }
 
-it("those whose deadline has come are told that Redis was silent, or out of reach, and who still waits is left", () => {
+it("requests past their deadline are rejected with a timeout error, and the others are kept", () => {
   const [over, just, later] = [waitingUntil(9), waitingUntil(10), waitingUntil(11)]
   const batch = [later, over, just].map(({ waiting }) => waiting)
   expect(expire(batch.slice(0, 2), 10, { title: "Redis", reach: "connected" })).toEqual([later.waiting])
@@ -25,13 +25,13 @@ it("those whose deadline has come are told that Redis was silent, or out of reac
   expect([over.told, just.told, later.told]).toEqual([["Redis did not answer in time."], [lost], []])
 })
 
-it("who has been told already waits no more, however late the deadline is", () => {
+it("a settled request no longer waits, even if its deadline has not passed", () => {
   const { waiting } = waitingUntil(11)
   settle(waiting, new Error("closed"))
   expect(expire([waiting], 10, { title: "Redis", reach: "connected" })).toEqual([])
 })
 
-it("who is told once is told nothing else, and kept alive by no call that never ends", () => {
+it("a request is settled only once, and then releases its callbacks", () => {
   const { waiting, told } = waitingUntil(10)
   const { resolve, reject } = waiting
   settle(waiting, new Error("closed"))

@@ -23,7 +23,7 @@ describe("a watchdog", () => {
     return { watchdog, rings, watch, pass }
   }
 
-  it("rings once at the first of all deadlines, whichever was told first", async () => {
+  it("fires once at the earliest deadline, in any order of registration", async () => {
     const { rings, watch, pass } = watching()
     watch(30, 10, 20)
     expect(vi.getTimerCount()).toBe(1)
@@ -31,7 +31,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([10])
   })
 
-  it("rings in whole milliseconds, never early, and at once where a deadline is over", async () => {
+  it("fires in whole milliseconds and never early, or at once if a deadline has passed", async () => {
     const { rings, watch, pass } = watching()
     watch(10.2)
     await pass(10)
@@ -43,7 +43,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([11, 12])
   })
 
-  it("watches anew after it has rung, however late the next deadline is", async () => {
+  it("can watch another deadline after it has fired", async () => {
     const { rings, watch, pass } = watching()
     watch(10)
     await pass(10)
@@ -52,7 +52,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([10, 50])
   })
 
-  it("reads first what has arrived, and rings no more once it is stopped", async () => {
+  it("fires only after pending input is read, and not after it is stopped", async () => {
     const { watchdog, rings, watch } = watching()
     watch(10)
     vi.advanceTimersByTime(10)
@@ -62,7 +62,7 @@ describe("a watchdog", () => {
     expect(rings).toEqual([])
   })
 
-  it("does not ring when it is stopped in time, and is stopped without ever having watched", async () => {
+  it("does not fire if it is stopped in time, and can be stopped without a deadline", async () => {
     const { watchdog, rings, watch, pass } = watching()
     watch(10)
     watchdog.stop()
@@ -73,7 +73,7 @@ describe("a watchdog", () => {
   })
 })
 
-it("a watchdog keeps the process alive while somebody waits, and then no more", async () => {
+it("a watchdog keeps the process alive only while a request waits", async () => {
   const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
   const before = held()
   const watchdog = new Watchdog(() => undefined)

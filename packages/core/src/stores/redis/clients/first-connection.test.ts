@@ -5,7 +5,7 @@ describe("FirstConnections", () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it("accepts a node that connects for the first time, for a second", () => {
+  it("accepts a node for a second while it connects for the first time", () => {
     const connections = new FirstConnections()
     const node = {}
     expect(connections.accepts(node, false)).toBe(true)
@@ -16,7 +16,7 @@ describe("FirstConnections", () => {
     expect(connections.accepts(node, false)).toBe(false)
   })
 
-  it("accepts a node that was ready only while it is", () => {
+  it("accepts a node that was ready once only while it is ready", () => {
     const connections = new FirstConnections()
     const node = {}
     expect(connections.accepts(node, false)).toBe(true)

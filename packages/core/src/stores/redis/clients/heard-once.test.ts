@@ -21,7 +21,7 @@ function portOn(client: EventEmitter): RedisCommands {
   })
 }
 
-it("a client that becomes ready is told to all who listen, by one listener that goes with the last of them", () => {
+it("a ready client calls all subscribers through one listener, which is removed with the last subscriber", () => {
   const client = new EventEmitter()
   const commands = portOn(client)
   const told: string[] = []

@@ -20,7 +20,7 @@ describe("a cluster of ioredis", () => {
     return { client, first, second, commands: ioredisClusterCommands(client) }
   }
 
-  it("is ready for a key while it and the primary of the key's slot are", () => {
+  it("is ready for a key while it and the primary of the key's slot are ready", () => {
     const { client, first, commands } = connected()
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
     vi.advanceTimersByTime(5_000)
@@ -36,7 +36,7 @@ describe("a cluster of ioredis", () => {
     expect([client.connects, first.connects]).toEqual([0, 0])
   })
 
-  it("is connected when it waits for it, once", () => {
+  it("is connected once if its status is wait", () => {
     const { client, commands } = connected()
     client.status = "wait"
     expect(commands.isReady("a")).toBe(false)
@@ -46,7 +46,7 @@ describe("a cluster of ioredis", () => {
     expect(client.refreshes).toBe(0)
   })
 
-  it("connects a node that waits for it, and has a second for that", () => {
+  it("connects a node whose status is wait, and allows a second for that", () => {
     const { client, first, commands } = connected()
     first.status = "wait"
     expect(commands.isReady("a")).toBe(true)
@@ -61,7 +61,7 @@ describe("a cluster of ioredis", () => {
     expect([first.connects, client.refreshes]).toEqual([1, 1])
   })
 
-  it("sends nothing to a node that connects again after it was lost", () => {
+  it("is not ready for a node that reconnects after a lost connection", () => {
     const { first, commands } = connected()
     expect(commands.isReady("a")).toBe(true)
     for (const status of ["wait", "connecting", "connect", "close", "reconnecting"]) {
@@ -70,7 +70,7 @@ describe("a cluster of ioredis", () => {
     }
   })
 
-  it("does not make the list of its nodes for every call, but when a node has ended or is not known", () => {
+  it("lists its nodes only when a node has ended or is unknown, not for every call", () => {
     const { client, first, commands } = connected()
     for (let i = 0; i < 3; i++) commands.isReady("a")
     commands.isReady("b")
@@ -88,7 +88,7 @@ describe("a cluster of ioredis", () => {
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([false, true])
   })
 
-  it("asks who serves the slots when a node is gone, and again only after a fifth of a second", () => {
+  it("refreshes its slots when a node is gone, at most every 200 ms", () => {
     const { client, first, commands } = connected()
     client.primaries.shift()
     expect([commands.isReady("a"), client.refreshes]).toEqual([false, 1])
@@ -101,7 +101,7 @@ describe("a cluster of ioredis", () => {
     expect([commands.isReady("a"), client.refreshes]).toEqual([true, 2])
   })
 
-  it("asks so in the name of no request, as connections that come of it outlive it", () => {
+  it("refreshes its slots outside the request's async context, because new connections outlive the request", () => {
     const request = new AsyncLocalStorage<string>()
     const { client, commands } = connected()
     client.primaries.length = 0
@@ -111,7 +111,7 @@ describe("a cluster of ioredis", () => {
     expect(seen).toEqual([undefined])
   })
 
-  it("names the node that serves a key, and none for a slot that nobody is known to serve", () => {
+  it("names the node that serves a key, or returns an empty name for an unassigned slot", () => {
     const { client, commands } = connected()
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
     expect(commands.nodeOf("c")).toBe("")
@@ -122,16 +122,16 @@ describe("a cluster of ioredis", () => {
 
   it.each([
     ["no prefix", undefined, ""],
-    ["null for a prefix", null, ""],
+    ["null as a prefix", null, ""],
     ["a prefix", "app:", "app:"],
-    ["a prefix in bytes", Buffer.from("app:"), "app:"],
-    ["a number for a prefix", 7, "7"],
+    ["a prefix as a Buffer", Buffer.from("app:"), "app:"],
+    ["a number as a prefix", 7, "7"],
   ])("finds the slot of the key that the client sends: %s", (_, keyPrefix, prefix) => {
     const { commands } = connected(keyPrefix, prefix)
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
   })
 
-  it("is heard when it or any node becomes ready, also one that comes later, until it or the node goes", () => {
+  it("reports when the cluster or any node becomes ready, including nodes added later, until they are removed", () => {
     const { client, first, second, commands } = connected()
     const replica = new LikeRedis({ host: "10.0.0.9", port: 7009 })
     client.replicas.push(replica)
@@ -159,7 +159,7 @@ describe("a cluster of ioredis", () => {
     for (const each of all) expect(each.eventNames()).toEqual([])
   })
 
-  it("leaves no ASKING unheard that fails, and tells who asks for it as before", async () => {
+  it("handles a rejected ASKING, and still rejects for its caller", async () => {
     class LikeNode extends LikeRedis {
       readonly asked: unknown[] = []
 

@@ -7,7 +7,7 @@ import { LikeRedis } from "./testing/ioredis-like.ts"
 const ELSEWHERE = ["connecting", "connect", "monitoring", "reconnecting", "disconnecting", "close", "end"]
 
 describe("a client of ioredis", () => {
-  it("is ready when it says so, and connects only while it waits for it", () => {
+  it("is ready only in status ready, and connects only in status wait", () => {
     const client = new LikeRedis()
     const { isReady } = ioredisCommands(client)
     expect(isReady("a")).toBe(false)
@@ -21,7 +21,7 @@ describe("a client of ioredis", () => {
     expect(client.connects).toBe(1)
   })
 
-  it("is connected in the name of no request, as the connection outlives it", () => {
+  it("is connected outside the request's async context, because the connection outlives the request", () => {
     const request = new AsyncLocalStorage<string>()
     const client = new LikeRedis()
     const seen: unknown[] = []
@@ -30,7 +30,7 @@ describe("a client of ioredis", () => {
     expect(seen).toEqual([undefined])
   })
 
-  it("looks for its primary anew when it is connected, and otherwise goes on as it was", () => {
+  it("reconnects to find its primary if it is ready, and otherwise does nothing", () => {
     const client = new LikeRedis()
     const { reconnect } = ioredisCommands(client)
     for (const status of ["wait", ...ELSEWHERE]) {
@@ -43,7 +43,7 @@ describe("a client of ioredis", () => {
     expect(client.disconnects).toEqual([true])
   })
 
-  it("is heard when it becomes ready, until it is not listened to any more", () => {
+  it("calls the listener when it becomes ready, until the listener is removed", () => {
     const client = new LikeRedis()
     let heard = 0
     const stop = ioredisCommands(client).onReady(() => heard++)
@@ -62,7 +62,7 @@ describe("a client of ioredis", () => {
     // Sentinels know the address. The host in the options is not the server's.
     [{ host: "localhost", port: 6379, sentinels: [{}] }, ""],
     [{}, ""],
-  ])("serves all keys by one node, of %j, which is told as %j", (options, name) => {
+  ])("with options %j names its single node %j", (options, name) => {
     expect(ioredisCommands(new LikeRedis(options)).nodeOf("a")).toBe(name)
   })
 })
@@ -80,7 +80,7 @@ describe("the calls on a client of ioredis", () => {
     ["sends nothing", () => undefined],
     ["sends a plain object", (send: Send) => send({ promise: Promise.resolve() })],
     ["sends an object of another class", (send: Send) => send(new Map())],
-  ])("are made by `call` where the app's class %s instead", async (_, evalsha) => {
+  ])("are made by `call` if the app's class %s instead", async (_, evalsha) => {
     class Other extends LikeRedis {
       override evalsha() {
         return evalsha((command) => this.sendCommand(command as never))
@@ -99,7 +99,7 @@ describe("the calls on a client of ioredis", () => {
     expect(client.sent).toEqual([])
   })
 
-  it("hand a command its texts in a list that is flat by its own word, and lacks none", async () => {
+  it("pass a command its arguments in a flat list, without a copy and without losing any", async () => {
     class Command {
       readonly promise = Promise.resolve("answered")
       readonly given: readonly string[]

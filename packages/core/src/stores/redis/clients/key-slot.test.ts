@@ -6,16 +6,16 @@ describe("keySlot", () => {
   it.each([
     ["the specification's own example", "123456789", 0x31c3],
     ["an empty key", "", 0],
-    ["the text between braces alone", "{user1000}.following", keySlot("user1000")],
+    ["only the text between braces", "{user1000}.following", keySlot("user1000")],
     ["the first pair of braces", "foo{bar}{zap}", keySlot("bar")],
     ["an inner brace as text", "foo{{bar}}zap", keySlot("{bar")],
     ["a brace after the first character", "x{bar}", keySlot("bar")],
-    ["a brace that closes none as text", "a}{b}", keySlot("b")],
+    ["an unmatched closing brace as text", "a}{b}", keySlot("b")],
   ])("hashes %s", (_, key, slot) => {
     expect(keySlot(key)).toBe(slot)
   })
 
-  it("hashes the whole key when there is nothing between the first braces", () => {
+  it("hashes the whole key if there is nothing between the first braces", () => {
     expect(keySlot("foo{}{bar}")).not.toBe(keySlot("bar"))
     expect(keySlot("foo{}{bar}")).not.toBe(keySlot(""))
     expect(keySlot("}a{b")).not.toBe(keySlot("b"))

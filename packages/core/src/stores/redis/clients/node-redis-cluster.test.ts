@@ -46,7 +46,7 @@ describe("a cluster of node-redis", () => {
     }
   }
 
-  it("is a cluster that is ready for a key while it is open and the primary of the key's slot is ready", () => {
+  it("is ready for a key while it is open and the primary of the key's slot is ready", () => {
     const { client, first, commands } = connected()
     expect(commands.isCluster).toBe(true)
     expect([commands.isReady("a"), commands.isReady("b")]).toEqual([true, true])
@@ -60,12 +60,12 @@ describe("a cluster of node-redis", () => {
     expect(commands.isReady("a")).toBe(false)
   })
 
-  it("is not ready for a key whose slot nobody is known to serve", () => {
+  it("is not ready for a key whose slot has no known node", () => {
     const { commands } = connected()
     expect([commands.isReady("c"), commands.nodeOf("c")]).toEqual([false, ""])
   })
 
-  it("may send to a node that it connects to with the first command", () => {
+  it("is ready for a node that it connects with the first command", () => {
     const { client, commands } = connected()
     client.slots[keySlot("c")] = { master: { address: "10.0.0.1:7003" } }
     expect([commands.isReady("c"), commands.nodeOf("c")]).toEqual([true, "10.0.0.1:7003"])
@@ -73,7 +73,7 @@ describe("a cluster of node-redis", () => {
     expect(commands.isReady("c")).toBe(true)
   })
 
-  it("gives a node that it connects to for the first time a second for that", () => {
+  it("allows a second for the first connection to a node", () => {
     const { first, commands } = connected()
     first.client.isReady = false
     expect(commands.isReady("a")).toBe(true)
@@ -83,7 +83,7 @@ describe("a cluster of node-redis", () => {
     expect(commands.isReady("a")).toBe(false)
   })
 
-  it("asks a node that is ready who serves the slots, when one was lost, again after half a second", () => {
+  it("rediscovers its slots from a ready node after another was lost, at most every half second", () => {
     const { first, second, commands, askedBy } = rediscovering()
     expect(commands.isReady("a")).toBe(true)
     expect(askedBy).toEqual([])
@@ -97,7 +97,7 @@ describe("a cluster of node-redis", () => {
     expect([commands.isReady("b"), askedBy.length]).toEqual([true, 2])
   })
 
-  it("asks so in the name of no request, as connections that come of it outlive it", () => {
+  it("rediscovers its slots outside the request's async context, because new connections outlive the request", () => {
     const { first, commands, askedIn } = rediscovering()
     expect(commands.isReady("a")).toBe(true)
     first.client.isReady = false
@@ -105,7 +105,7 @@ describe("a cluster of node-redis", () => {
     expect(askedIn).toEqual([undefined])
   })
 
-  it("asks nobody who serves the slots while no node is ready, or where it has no way to", () => {
+  it("does not rediscover its slots if no node is ready or the client has no method for it", () => {
     const { first, second, commands, askedBy } = rediscovering()
     const others = [connected(), connected(Object.assign(new LikeNodeRedisCluster(), { _slots: {} }))]
     for (const { first, commands } of others) {
@@ -119,7 +119,7 @@ describe("a cluster of node-redis", () => {
     expect([commands.isReady("a"), askedBy.length]).toEqual([false, 0])
   })
 
-  it("asks by a node that is connected, though others are not needed yet", () => {
+  it("rediscovers its slots from a connected node, even if other nodes have no client yet", () => {
     const { client, first, second, commands, askedBy } = rediscovering()
     client.masters.unshift({ address: "10.0.0.1:7003" })
     expect(commands.isReady("a")).toBe(true)
@@ -131,7 +131,7 @@ describe("a cluster of node-redis", () => {
   it.each([
     ["no prefix", undefined, ""],
     ["a prefix", "app:", "app:"],
-    ["a prefix in bytes", Buffer.from("app:"), "app:"],
+    ["a prefix as a Buffer", Buffer.from("app:"), "app:"],
   ])("finds the slot of the key that the client sends: %s", (_, keyPrefix, prefix) => {
     const { commands } = connected(new LikeNodeRedisCluster(keyPrefix), prefix)
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
@@ -150,7 +150,7 @@ describe("a cluster of node-redis", () => {
     ])
   })
 
-  it("is heard when any node becomes ready, also one that comes later, until it or the node goes", () => {
+  it("reports when any node becomes ready, including nodes added later, until they are removed", () => {
     const { client, first, second, commands } = connected()
     client.masters.push({ address: "10.0.0.1:7004" })
     const later = node("10.0.0.1:7003")

@@ -2,7 +2,7 @@ import { expect, it } from "vitest"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
 import { LikeNodeRedis } from "./testing/node-redis-like.ts"
 
-it("a client of node-redis is ready when it says so", () => {
+it("a client of node-redis is ready if its isReady is true", () => {
   const client = new LikeNodeRedis()
   const commands = nodeRedisCommands(client)
   expect([commands.isReady("a"), commands.nodeOf("a"), commands.isCluster]).toEqual([false, "", false])
@@ -16,11 +16,11 @@ it.each<[NodeRedisLike["options"], string]>([
   [{ socket: { path: "/run/redis.sock" } }, "/run/redis.sock"],
   [{}, "localhost:6379"],
   [undefined, ""],
-])("a client of node-redis with %j is told as %j", (options, name) => {
+])("a client of node-redis with %j is named %j", (options, name) => {
   expect(nodeRedisCommands(Object.assign(new LikeNodeRedis(), { options })).nodeOf("a")).toBe(name)
 })
 
-it("a client of node-redis gets scripts, keys and arguments each in their place", async () => {
+it("a client of node-redis gets scripts, keys and arguments in its own call format", async () => {
   const client = new LikeNodeRedis()
   const commands = nodeRedisCommands(client)
   expect(await commands.evalsha("abc", ["k", "l"], ["1"])).toBe("evalSha answered")
@@ -33,7 +33,7 @@ it("a client of node-redis gets scripts, keys and arguments each in their place"
   ])
 })
 
-it("a client of node-redis is heard when it becomes ready, until it is not listened to any more", () => {
+it("a client of node-redis calls the listener when it becomes ready, until the listener is removed", () => {
   const client = new LikeNodeRedis()
   const commands = nodeRedisCommands(client)
   let heard = 0

@@ -33,21 +33,21 @@ async function end(how: keyof Probe): Promise<void> {
 }
 
 describe("Breaker", () => {
-  it("opens at the fifth failure in a row, and not before", () => {
+  it("opens at the fifth failure in a row", () => {
     fail(4)
     expect(breaker.isOpen).toBe(false)
     fail(1)
     expect(breaker.isOpen).toBe(true)
   })
 
-  it("begins to count anew after an answer", () => {
+  it("restarts its count after an answer", () => {
     fail(4)
     breaker.succeeded()
     fail(4)
     expect(breaker.isOpen).toBe(false)
   })
 
-  it("probes after 100 ms, then at twice the distance each time, up to a second", async () => {
+  it("probes after 100 ms, then doubles the delay up to a second", async () => {
     fail(5)
     const distances: number[] = []
     for (let nth = 1; nth <= 6; nth++) {
@@ -63,7 +63,7 @@ describe("Breaker", () => {
     expect(breaker.isOpen).toBe(true)
   })
 
-  it("has one probe on its way at a time, however many fail meanwhile", async () => {
+  it("has only one probe in flight, even if more calls fail", async () => {
     fail(50)
     await vi.advanceTimersByTimeAsync(60_000)
     fail(50)
@@ -71,7 +71,7 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(1)
   })
 
-  it("closes when a probe is answered, and then needs five failures again", async () => {
+  it("closes when a probe is answered, and then opens only after five more failures", async () => {
     fail(5)
     await vi.advanceTimersByTimeAsync(100)
     await end("resolve")
@@ -82,7 +82,7 @@ describe("Breaker", () => {
     expect(breaker.isOpen).toBe(true)
   })
 
-  it("closes when a call is answered after all, and then does not probe", async () => {
+  it("closes when a call is answered, and then does not probe", async () => {
     fail(5)
     breaker.succeeded()
     expect(breaker.isOpen).toBe(false)
@@ -90,7 +90,7 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(0)
   })
 
-  it("stays closed when a probe fails that was sent before it closed", async () => {
+  it("stays closed if a probe from before it closed fails", async () => {
     fail(5)
     await vi.advanceTimersByTimeAsync(100)
     breaker.succeeded()
@@ -99,7 +99,7 @@ describe("Breaker", () => {
     expect([breaker.isOpen, probes.length]).toEqual([false, 1])
   })
 
-  it("probes on its own schedule when it opens again, whatever became of an earlier probe", async () => {
+  it("restarts its probe schedule when it opens again, even if an earlier probe fails", async () => {
     fail(5)
     await vi.advanceTimersByTimeAsync(100)
     breaker.succeeded()
@@ -111,7 +111,7 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(2)
   })
 
-  it("takes a probe for lost, in a hurry, that has been on its way for a second", async () => {
+  it("probes again on hurry() if a probe has had no answer for a second", async () => {
     fail(5)
     await vi.advanceTimersByTimeAsync(100)
     await vi.advanceTimersByTimeAsync(999)
@@ -124,7 +124,7 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(2)
   })
 
-  it("probes at once when it is told to hurry", async () => {
+  it("probes at once on hurry()", async () => {
     fail(5)
     breaker.hurry()
     await vi.advanceTimersByTimeAsync(1)
@@ -140,13 +140,13 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(2)
   })
 
-  it("does nothing in a hurry while it is closed", async () => {
+  it("ignores hurry() while it is closed", async () => {
     breaker.hurry()
     await vi.advanceTimersByTimeAsync(10_000)
     expect(probes).toHaveLength(0)
   })
 
-  it("ends with its last probe timer when it is stopped", async () => {
+  it("closes and leaves no timer when it is stopped", async () => {
     fail(5)
     breaker.stop()
     expect([breaker.isOpen, vi.getTimerCount()]).toEqual([false, 0])
@@ -156,7 +156,7 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(0)
   })
 
-  it("keeps no process alive by its timer", () => {
+  it("does not keep the process alive", () => {
     const timers: NodeJS.Timeout[] = []
     const watched = new Breaker(
       () => new Promise(() => {}),

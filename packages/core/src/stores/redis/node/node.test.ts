@@ -85,7 +85,7 @@ const DOWN = "Redis does not answer. The store keeps trying in the background."
 const SILENT = "Redis did not answer in time."
 
 describe("the time of a server", () => {
-  it("is asked for once however many need it, by a key of the same slot that is no counter's", async () => {
+  it("is requested once for all callers, with a key of the same slot that is not a counter's", async () => {
     const { server, node } = serving()
     node.waitedFor(20)
     const outcomes = [outcomeOf(node.learnTime()), outcomeOf(node.learnTime())]
@@ -107,7 +107,7 @@ describe("the time of a server", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("may be told in integers, and to the microsecond", async () => {
+  it("is read from integers with microseconds", async () => {
     const { server, node } = serving()
     const learning = node.learnTime()
     server.latest.answer([1_700_000_000, 123_456])
@@ -116,7 +116,7 @@ describe("the time of a server", () => {
   })
 
   it.each([["OK"], [[]], [["1700000000"]], [["x", "1"]], [[null, "1"]]])(
-    "is not learnt from %j, and then asked for anew",
+    "is not learned from %j, and is requested again",
     async (reply) => {
       const { server, node } = serving()
       const learning = outcomeOf(node.learnTime())
@@ -131,7 +131,7 @@ describe("the time of a server", () => {
     },
   )
 
-  it("is asked for anew when it did not come for as long as anybody waits for the server", async () => {
+  it("is requested again if no reply came within the longest timeout of a caller", async () => {
     const { server, node } = serving()
     node.waitedFor(20)
     node.waitedFor(10)
@@ -153,7 +153,7 @@ describe("the time of a server", () => {
     expect([third, fourth]).toEqual([[true], [true]])
   })
 
-  it("is not asked for while the client would only queue the question", async () => {
+  it("is not requested while the client would only queue the command", async () => {
     const { server, node } = serving()
     server.isReady = () => false
     const learning = outcomeOf(node.learnTime())
@@ -161,7 +161,7 @@ describe("the time of a server", () => {
     expect([learning, server.asked]).toEqual([[DOWN], []])
   })
 
-  it("is never asked for where a clock was given, which scripts are told in whole milliseconds", async () => {
+  it("is never requested if a clock is given, whose time scripts get in whole milliseconds", async () => {
     const { server, node } = serving({ timekeeping: { clock: { now: () => 5.9 }, isWide: true } })
     expect([node.knowsTime, node.timeOf(performance.now())]).toEqual([
       true,
@@ -179,8 +179,8 @@ function call(): TakeCall {
   return made
 }
 
-describe("a call that takes", () => {
-  it("is sent by the script's digest, and its reply tells the time, too", async () => {
+describe("a take call", () => {
+  it("is sent by the script's digest, and also learns the time from the reply", async () => {
     const { server, node } = serving()
     const sentAtMs = performance.now()
     const taking = node.take(call(), sentAtMs + 50)
@@ -195,7 +195,7 @@ describe("a call that takes", () => {
     expect(node.timeOf(performance.now()).untilMs).toBe(NOW_MS + 2)
   })
 
-  it("is sent whole to a server that has forgotten the script, and once to any other", async () => {
+  it("is sent again with the whole script only after a NOSCRIPT error", async () => {
     const { server, node } = await knowing()
     const taking = node.take(call(), performance.now() + 50)
     server.latest.fail("NOSCRIPT No matching script.")
@@ -210,7 +210,7 @@ describe("a call that takes", () => {
     expect([failing, server.asked.length]).toEqual([["ERR no"], 3])
   })
 
-  it("is dated from when the script was sent whole, because nothing ran before", async () => {
+  it("has the send time of the whole script, because nothing ran before", async () => {
     const { server, node } = await knowing()
     const sentAtMs = performance.now()
     const taking = node.take(call(), sentAtMs + 50)
@@ -222,7 +222,7 @@ describe("a call that takes", () => {
   })
 })
 
-describe("a reply that is read after the one to a later call", () => {
+describe("a reply that is read after the reply to a later call", () => {
   /** Sends two calls one after the other. Returns true if the first one was overtaken. */
   async function overtakenBy(
     later: (node: Node) => Promise<unknown>,
@@ -242,13 +242,13 @@ describe("a reply that is read after the one to a later call", () => {
   }
   const grant = (nowMs: number) => [nowMs, `w:${NOW_MS}:0:1`]
 
-  it("is overtaken, by a decision, another script or a reset", async () => {
+  it("is overtaken by a decision, another script or a reset", async () => {
     expect(await overtakenBy((node) => node.take(call(), performance.now() + 50), grant)).toBe(true)
     expect(await overtakenBy((node) => peek(node, { withinMs: 20 }), grant)).toBe(true)
     expect(await overtakenBy((node) => node.forget([KEY], 20), 1)).toBe(true)
   })
 
-  it("is not overtaken by an earlier call, unless the server's clock says otherwise", async () => {
+  it("is not overtaken by an earlier call, unless the server's clock went back", async () => {
     const { server, node } = await knowing()
     const isOvertaken = async (nowMs: number) => {
       const taking = node.take(call(), performance.now() + 50)
@@ -265,8 +265,8 @@ describe("a reply that is read after the one to a later call", () => {
   })
 })
 
-describe("a script that is asked by itself", () => {
-  it("is told until when it counts, in the server's time, which is asked for first", async () => {
+describe("a single script call", () => {
+  it("gets its deadline in the server's time, which is requested first", async () => {
     const { server, node } = serving()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
     await nextTurn()
@@ -285,14 +285,14 @@ describe("a script that is asked by itself", () => {
     expect(server.asked).toHaveLength(3)
   })
 
-  it("is never sent without the time of a server that does not tell it", async () => {
+  it("is never sent if the server does not return its time", async () => {
     const { server, node } = serving()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
     await pass(30)
     expect([outcome, server.asked.map(({ what }) => what)]).toEqual([[SILENT], ["eval"]])
   })
 
-  it("waits for the time in the background, too, where nobody else has waited for the server yet", async () => {
+  it("waits for the server's time in the background, even if it is the first call", async () => {
     const { server, node } = serving()
     const outcome = outcomeOf(peek(node, { withinMs: 1_000, inBackground: true }))
     await pass(10)
@@ -303,7 +303,7 @@ describe("a script that is asked by itself", () => {
     expect(outcome).toEqual([[NOW_MS]])
   })
 
-  it("is sent whole to a server that has forgotten it", async () => {
+  it("is sent with the whole script after a NOSCRIPT error", async () => {
     const { server, node } = await knowing()
     const outcome = outcomeOf(peek(node))
     await nextTurn()
@@ -316,7 +316,7 @@ describe("a script that is asked by itself", () => {
     expect(outcome).toEqual([[NOW_MS]])
   })
 
-  it("is waited for until the deadline, and no longer", async () => {
+  it("is waited for only until the deadline", async () => {
     const { node } = await knowing()
     const outcome = outcomeOf(peek(node, { withinMs: 20 }))
     await pass(19)
@@ -344,7 +344,7 @@ describe("a script that is asked by itself", () => {
     expect([long, server.asked.length]).toEqual([[[NOW_MS]], 1])
   })
 
-  it("is told of apart where there is no connection to wait for", async () => {
+  it("has its own error message if the client never connected or was closed", async () => {
     const { server, node } = await knowing()
     server.isReady = () => false
     server.isOpen = () => false
@@ -356,7 +356,7 @@ describe("a script that is asked by itself", () => {
   })
 })
 
-it("keys are deleted by the deadline, or the failure is told", async () => {
+it("keys are deleted by the deadline, or the call is rejected", async () => {
   const { server, node } = await knowing()
   const deleting = outcomeOf(node.forget(["a", "b"], 20))
   await nextTurn()
@@ -374,7 +374,7 @@ it("keys are deleted by the deadline, or the failure is told", async () => {
   expect([silent, failing]).toEqual([[SILENT], ["Redis failed: ERR no"]])
 })
 
-it("a server that has a name is told by it: who reads of it has to know which of them it is", async () => {
+it("a server with a name is named in its errors, to identify it among several", async () => {
   const server = new AskedServer()
   server.nodeOf = () => "10.0.0.1:6379"
   const node = new Node(server, { clock: { now: () => NOW_MS }, isWide: true }, KEY)
@@ -394,7 +394,7 @@ it("a server that has a name is told by it: who reads of it has to know which of
 })
 
 describe("a server that has failed five times in a row", () => {
-  it("is not asked any more, and who asks is told at once", async () => {
+  it("is not called, and calls are rejected at once", async () => {
     const { server, node } = await knowing()
     await fail(server, node, 4)
     await succeed(server, node)
@@ -411,7 +411,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is asked in the background all the same, and what comes of that neither opens nor closes the breaker", async () => {
+  it("is still called in the background, without effect on the breaker", async () => {
     const { server, node } = await knowing()
     const background = { withinMs: 20, inBackground: true }
     await fail(server, node, 4)
@@ -433,7 +433,7 @@ describe("a server that has failed five times in a row", () => {
     return made
   }
 
-  it("is asked for its time, and is back when it tells it", async () => {
+  it("is probed for its time, and the breaker closes when the server returns it", async () => {
     const { server, node } = await probed()
     expect(server.asked).toMatchObject([{ what: "eval", keys: ["app:sl2:{7f}"] }])
     expect(node.breaker.isOpen).toBe(true)
@@ -443,7 +443,7 @@ describe("a server that has failed five times in a row", () => {
     expect(node.breaker.isOpen).toBe(false)
   })
 
-  it("is not back when it tells it later than anybody waits", async () => {
+  it("keeps its breaker open if the probe is answered after the longest timeout", async () => {
     const { server, node } = await probed()
     await pass(20)
     server.latest.answer(NOW)
@@ -452,7 +452,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is not back as a replica, which the client is told to leave", async () => {
+  it("keeps its breaker open as a replica, and makes the client reconnect", async () => {
     const { server, node } = await probed()
     server.latest.fail("READONLY You can't write against a read only replica.")
     await nextTurn()
@@ -460,7 +460,7 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is not left for any other error", async () => {
+  it("does not make the client reconnect after any other error", async () => {
     const { server, node } = await probed()
     server.latest.fail("OOM command not allowed")
     await nextTurn()
@@ -468,14 +468,14 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is not asked before its client is connected", async () => {
+  it("is not probed before its client is connected", async () => {
     const { server, node } = await probed(false)
     expect([node.breaker.isOpen, server.asked]).toEqual([true, []])
     node.breaker.stop()
   })
 })
 
-it("a call has not run where a replica or a slot on its way turned it away, and may be sent again", () => {
+it("a call has not run if a replica or a migrating slot rejected it", () => {
   const { server, node } = serving()
   const told = ["READONLY You can't write", "TRYAGAIN Multiple keys", "ERR no"].map((text) => {
     const error = new Error(text)
@@ -490,7 +490,7 @@ it("a call has not run where a replica or a slot on its way turned it away, and 
   expect(server.reconnected).toEqual([KEY])
 })
 
-it("a server is asked outside of the request that wants to know, of which a new connection would keep all", async () => {
+it("a server is called outside the request's async context, which a new connection would retain", async () => {
   const { server, node } = await knowing()
   const request = new AsyncLocalStorage<string>()
   const contexts: unknown[] = []

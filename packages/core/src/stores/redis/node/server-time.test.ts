@@ -11,36 +11,48 @@ function learnt(...replies: readonly Reply[]): ServerTime {
 }
 
 describe("ServerTime", () => {
-  it("does not know before the first reply", () => {
+  it("is unknown before the first reply", () => {
     expect(new ServerTime().at(1_000)).toBeUndefined()
   })
 
-  it("takes the server's time for that of the middle of the way, half a millisecond after what it said", () => {
+  it("places the server's time at the middle of the round trip, plus half a millisecond", () => {
     const time = learnt([50_000, 100, 110])
     expect([time.at(105), time.at(205)]).toEqual([50_000.5, 50_100.5])
   })
 
   // According to the first reply, which took 10 ms, the server is 49,895.5 ms ahead.
   it.each<{ readonly what: string; readonly next: Reply; readonly aheadMs: number }>([
-    { what: "believes a quicker reply", next: [50_002, 103, 108], aheadMs: 50_002.5 - 105.5 },
-    { what: "believes a reply that is as quick", next: [50_101, 200, 210], aheadMs: 50_101.5 - 205 },
-    { what: "keeps to what it knows when a reply took longer", next: [50_103, 200, 211], aheadMs: 49_895.5 },
-    { what: "keeps to it for ten seconds", next: [60_001, 10_098, 10_110], aheadMs: 49_895.5 },
-    { what: "believes any reply after that", next: [60_001, 10_098, 10_111], aheadMs: 60_001.5 - 10_104.5 },
+    { what: "trusts a faster reply", next: [50_002, 103, 108], aheadMs: 50_002.5 - 105.5 },
+    { what: "trusts an equally fast reply", next: [50_101, 200, 210], aheadMs: 50_101.5 - 205 },
+    { what: "ignores a slower reply", next: [50_103, 200, 211], aheadMs: 49_895.5 },
+    { what: "ignores a slower reply for ten seconds", next: [60_001, 10_098, 10_110], aheadMs: 49_895.5 },
     {
-      what: "takes what both replies allow for no step of the clock",
+      what: "trusts any reply after ten seconds",
+      next: [60_001, 10_098, 10_111],
+      aheadMs: 60_001.5 - 10_104.5,
+    },
+    {
+      what: "detects no clock step if both replies allow the same time",
       next: [50_132, 200, 230],
       aheadMs: 49_895.5,
     },
-    { what: "nor what they allow the other way", next: [50_088, 200, 230], aheadMs: 49_895.5 },
     {
-      what: "sees that the server's clock was set forward",
+      what: "detects no clock step if both replies allow the same time in the other direction",
+      next: [50_088, 200, 230],
+      aheadMs: 49_895.5,
+    },
+    {
+      what: "detects that the server's clock was set forward",
       next: [50_133, 200, 230],
       aheadMs: 50_133.5 - 215,
     },
-    { what: "sees that it was set back", next: [50_087, 200, 230], aheadMs: 50_087.5 - 215 },
     {
-      what: "sees that it was set back by an hour",
+      what: "detects that the server's clock was set back",
+      next: [50_087, 200, 230],
+      aheadMs: 50_087.5 - 215,
+    },
+    {
+      what: "detects that the server's clock was set back by an hour",
       next: [50_110 - 3_600_000, 200, 230],
       aheadMs: 50_110.5 - 3_600_000 - 215,
     },
@@ -48,7 +60,7 @@ describe("ServerTime", () => {
     expect(learnt([50_000, 100, 110], next).at(0)).toBe(aheadMs)
   })
 
-  it("measures the ten seconds from the reply that it believes", () => {
+  it("measures the ten seconds from the reply that it trusts", () => {
     const time = learnt([50_000, 100, 110], [58_001, 8_100, 8_108], [66_004, 16_098, 16_110])
     expect(time.at(0)).toBe(58_001.5 - 8_104)
     time.learn(68_003, 18_098, 18_109)

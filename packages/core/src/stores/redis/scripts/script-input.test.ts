@@ -43,7 +43,7 @@ const KINDS: readonly { readonly policy: Policy; readonly told: readonly number[
 const SERVER_TIME = { nowMs: undefined, untilMs: undefined, isWide: false }
 
 describe("PolicyTable", () => {
-  it("sends each policy once, numbered from 1, whatever it is called and whichever its counter is", () => {
+  it("sends each distinct policy once, numbered from 1, regardless of name and counter", () => {
     const policies = new PolicyTable()
     const numbers = [
       POLICY,
@@ -65,20 +65,20 @@ describe("PolicyTable", () => {
     expect(new PolicyTable().input(time, [7, 8])).toBe(text)
   })
 
-  it("writes the largest counts in full, as JSON reads them", () => {
+  it("writes the largest counts with all digits, as valid JSON", () => {
     const policies = new PolicyTable()
     policies.numberOf({ ...POLICY, limit: Number.MAX_SAFE_INTEGER })
     const text = policies.input(SERVER_TIME, [Number.MAX_SAFE_INTEGER])
     expect(text).toBe("[-1,0,0,1,1,9007199254740991,60000,0,9007199254740991]")
   })
 
-  it.each(KINDS)("tells the kind of $policy", ({ policy, told }) => {
+  it.each(KINDS)("writes the kind of $policy", ({ policy, told }) => {
     const policies = new PolicyTable()
     policies.numberOf(policy)
     expect(policies.input(SERVER_TIME, [])).toBe(`[-1,0,0,1,${told.join(",")}]`)
   })
 
-  it("refuses an algorithm that the scripts do not know", () => {
+  it("rejects an algorithm that the scripts do not support", () => {
     const policy = { ...POLICY, algorithm: "guess" as "fixed-window" }
     expect(() => checkCountable({ policy, partition: "ann" })).toThrow(StoreUnavailableError)
     expect(() => checkCountable({ policy, partition: "ann" })).toThrow("does not support the algorithm guess")
@@ -89,14 +89,14 @@ describe("PolicyTable", () => {
 
 describe("isSamePolicy", () => {
   it.each<[string, Partial<Policy>, boolean]>([
-    ["the same", {}, true],
+    ["the same options", {}, true],
     ["another name", { name: "other" }, true],
     ["another counter", { counter: "counter1" }, true],
     ["another limit", { limit: 11 }, false],
     ["another window", { windowMs: 61_000 }, false],
     ["another algorithm", { algorithm: "fixed-window" }, false],
     ["another alignment", { align: "first-hit" }, false],
-    ["units above the limit", { extra: 1 }, false],
+    ["extra units", { extra: 1 }, false],
     ["sub-windows", { buckets: 12 }, false],
     ["another burst", { burst: 11 }, false],
     ["another refill", { refill: "periodic" }, false],

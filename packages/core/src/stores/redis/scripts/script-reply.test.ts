@@ -22,11 +22,11 @@ function packed(code: number, previous: number, current: number): number {
 }
 
 describe("readReply", () => {
-  it("yields a list", () => {
+  it("returns a list", () => {
     expect(readReply([1, "w:1:2:3"])).toEqual([1, "w:1:2:3"])
   })
 
-  it.each([undefined, null, "OK", 5, [], {}])("refuses %j", (reply) => {
+  it.each([undefined, null, "OK", 5, [], {}])("rejects %j", (reply) => {
     expect(() => readReply(reply)).toThrow(StoreUnavailableError)
   })
 })
@@ -52,37 +52,37 @@ describe("integerAt", () => {
     [true],
     [Number.NaN],
     [[1]],
-  ])("refuses %j, and shows the reply", (value) => {
+  ])("rejects %j, and shows the reply", (value) => {
     expect(() => integerAt([1, value], 1)).toThrow(/^Redis sent an invalid reply: \[1,/)
   })
 })
 
 describe("stateAt", () => {
   it.each<{ readonly what: string; readonly value: unknown; readonly expected: unknown; policy?: Policy }>([
-    { what: "nothing of ours", value: 0, expected: undefined },
-    { what: "nothing of ours, as a text", value: "0", expected: undefined },
+    { what: "an invalid counter", value: 0, expected: undefined },
+    { what: "an invalid counter, as a string", value: "0", expected: undefined },
     {
       what: "a packed state of this window",
       value: packed(CODE, 3, 4),
       expected: { startMs: START_MS, previous: 3, current: 4 },
     },
     {
-      what: "a state of this window, which has no code",
+      what: "a state of this window without a code",
       value: 3 * 2 ** 21 + 4,
       expected: { startMs: START_MS, previous: 3, current: 4 },
     },
     {
-      what: "the least of them, as a text",
+      what: "the smallest state without a code, as a string",
       value: "1",
       expected: { startMs: START_MS, previous: 0, current: 1 },
     },
     {
-      what: "the largest of them",
+      what: "the largest state without a code",
       value: 2 ** 42 - 1,
       expected: { startMs: START_MS, previous: 2 ** 21 - 1, current: 2 ** 21 - 1 },
     },
     {
-      what: "the largest packed counts, as a text",
+      what: "the largest packed counts, as a string",
       value: String(packed(CODE, 2 ** 21 - 1, 2 ** 20 - 1)),
       expected: { startMs: START_MS, previous: 2 ** 21 - 1, current: 2 ** 20 - 1 },
     },
@@ -112,7 +112,7 @@ describe("stateAt", () => {
     expect(stateAt([NOW_MS, value], 1, policy, NOW_MS)).toStrictEqual(expected)
   })
 
-  it("reads the packed state of every window, the first and the last code included", () => {
+  it("reads the packed state of every window, including the first and the last code", () => {
     for (let window = 28_401_000; window < 28_401_000 + 2 * 2047; window++) {
       const startMs = window * WINDOW_MS
       const value = packed((window % 2047) + 1, 1, 2)
@@ -120,7 +120,7 @@ describe("stateAt", () => {
     }
   })
 
-  describe("of a strict window that has granted", () => {
+  describe("for a grant of a strict window", () => {
     const strict: Policy = { ...POLICY, algorithm: "sliding-window-strict", buckets: 60 }
     const second = START_MS + 12_000
     const number = (startMs: number, count: number, sum: number, current: number) =>
@@ -129,19 +129,19 @@ describe("stateAt", () => {
     it.each([
       { what: "nothing before it", count: 0, sum: 0, parts: "" },
       { what: "one sub-window before it", count: 1, sum: 2 ** 17 - 1, parts: "11" },
-      { what: "60 of them", count: 60, sum: 70, parts: `1${"0".repeat(59)}1` },
-    ])("reads the sum and where the oldest unit is: $what", ({ count, sum, parts }) => {
+      { what: "60 sub-windows before it", count: 60, sum: 70, parts: `1${"0".repeat(59)}1` },
+    ])("reads the sum and the sub-window of the oldest unit: $what", ({ count, sum, parts }) => {
       const value = number(second, count, sum, 2 ** 17 - 1)
       const expected = { startMs: second, previous: sum, current: 2 ** 17 - 1, parts }
       expect(stateAt([NOW_MS, value], 1, strict, NOW_MS)).toEqual(expected)
       expect(stateAt([NOW_MS, String(value)], 1, strict, NOW_MS)).toEqual(expected)
     })
 
-    it("reads nothing from a number of more sub-windows than there are", () => {
+    it("returns undefined for a number with too many sub-windows", () => {
       expect(stateAt([NOW_MS, number(second, 61, 61, 1)], 1, strict, NOW_MS)).toBeUndefined()
     })
 
-    it("refuses a number of another sub-window", () => {
+    it("rejects a number of another sub-window", () => {
       for (const other of [second - 1_000, second + 1_000]) {
         expect(() => stateAt([NOW_MS, number(other, 0, 0, 1)], 1, strict, NOW_MS)).toThrow(
           StoreUnavailableError,
@@ -151,16 +151,19 @@ describe("stateAt", () => {
   })
 
   it.each([["w:1:2"], ["w:1:2:x"], ["w:1:2:3:p"], ["w:1:2:3:1/"], ["rubbish"], [null], [-3]])(
-    "refuses %j",
+    "rejects %j",
     (value) => {
       expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
     },
   )
 })
 
-it.each([`w:9007199254740993:0:1`, `w:1:${"9".repeat(400)}:1`])("reads nothing from %s", (value) => {
-  expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toBeUndefined()
-})
+it.each([`w:9007199254740993:0:1`, `w:1:${"9".repeat(400)}:1`])(
+  "stateAt returns undefined for %s",
+  (value) => {
+    expect(stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toBeUndefined()
+  },
+)
 
 describe("nonsense", () => {
   it.each<[unknown, string]>([
@@ -169,7 +172,7 @@ describe("nonsense", () => {
     [[1, null], "[1,null]"],
     ["x".repeat(100), "x".repeat(100)],
     ["x".repeat(101), `${"x".repeat(100)}…`],
-  ])("shows %j in short", (reply, shown) => {
+  ])("shows %j, shortened if it is long", (reply, shown) => {
     expect(nonsense(reply)).toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
       kind: "invalid-answer",
@@ -182,14 +185,14 @@ describe("the code of a packed state", () => {
   /** A window with the last code, so that the next window has the first code. */
   const lastMs = (28_401_120 - (28_401_120 % 2047) + 2046) * WINDOW_MS
 
-  it("goes on with the first after the last", () => {
+  it("wraps around from the last code to the first", () => {
     const state = { previous: 0, current: 4 }
     expect(stateAt([lastMs, packed(2047, 0, 4)], 1, POLICY, lastMs)).toEqual({ startMs: lastMs, ...state })
     const next = { startMs: lastMs + WINDOW_MS, ...state }
     expect(stateAt([lastMs, packed(1, 0, 4)], 1, POLICY, lastMs)).toEqual(next)
   })
 
-  it.each([2 ** 42, packed(CODE - 1, 0, 4), packed(CODE + 2, 0, 4)])("is not that of %d", (value) => {
+  it.each([2 ** 42, packed(CODE - 1, 0, 4), packed(CODE + 2, 0, 4)])("rejects %d", (value) => {
     expect(() => stateAt([NOW_MS, value], 1, POLICY, NOW_MS)).toThrow(StoreUnavailableError)
   })
 })

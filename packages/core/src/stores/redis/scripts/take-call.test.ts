@@ -60,34 +60,34 @@ describe("a call", () => {
   const block = asked(check("a", 1, { policy: { ...POLICY, algorithm: "penalty" } }))
 
   it.each<{ what: string; requests: RedisRequest[]; keys: string[]; entries: number[] }>([
-    { what: "of one request", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
+    { what: "sends one request as one entry", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
     { what: "merges equal requests", requests: [a, a, a], keys: ["a"], entries: [1, 3, 1, 1, 1] },
     {
-      what: "merges them past those of other keys",
+      what: "merges equal requests past requests with other keys",
       requests: [a, b, a],
       keys: ["a", "b"],
       entries: [2, 2, 1, 1, 1, 1, 1, 1, 1],
     },
     {
-      what: "tells those that differ in the key alone at once",
+      what: "groups requests that differ only in the key",
       requests: [a, b, a, b],
       keys: ["a", "b"],
       entries: [1, 2, 2, 1, 1],
     },
     {
-      what: "merges none whose refusals count, but tells them at once",
+      what: "does not merge requests whose refusals count, but groups them",
       requests: [counting, counting, counting],
       keys: ["a", "a", "a"],
       entries: [1, 1, 3, 1, 1],
     },
     {
-      what: "merges none of a penalty, which has a state for each refusal",
+      what: "does not merge requests of a penalty, which has a state for each refusal",
       requests: [block, block],
       keys: ["a", "a"],
       entries: [1, 1, 2, 1, 1],
     },
     {
-      what: "merges none of one client under another counter",
+      what: "does not merge requests of one client with different counters",
       requests: [
         { ...a, keys: ["0 a"] },
         { ...asked(check("a", 1, { policy: { ...POLICY, counter: "counter1" } })), keys: ["1 a"] },
@@ -96,31 +96,31 @@ describe("a call", () => {
       entries: [1, 1, 2, 1, 1],
     },
     {
-      what: "merges none past another cost",
+      what: "does not merge requests past another cost",
       requests: [a, asked(check("a", 2)), a],
       keys: ["a", "a", "a"],
       entries: [3, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1],
     },
     {
-      what: "merges none past several checks",
+      what: "does not merge requests past a request with several checks",
       requests: [a, both, b, a],
       keys: ["a", "a", "b", "b", "a"],
       entries: [3, 1, 1, 1, 1, 0, 2, 1, 1, 1, 0, 1, 1, 0, 1, 2, 1, 1],
     },
     {
-      what: "merges equal requests after one of several checks",
+      what: "merges equal requests after a request with several checks",
       requests: [both, b, b],
       keys: ["a", "b", "b"],
       entries: [2, 0, 2, 1, 1, 1, 0, 1, 1, 0, 2, 1, 1, 1],
     },
     {
-      what: "merges no requests of several checks, but tells them at once",
+      what: "does not merge requests with several checks, but groups them",
       requests: [both, both],
       keys: ["a", "b", "a", "b"],
       entries: [1, 0, 2, 2, 1, 1, 0, 1, 1, 0],
     },
     {
-      what: "tells requests of several checks apart by number, cost and shadow",
+      what: "separates requests with several checks by number, cost and shadow",
       requests: [
         both,
         asked(check("a"), check("b"), check("c")),
@@ -136,13 +136,13 @@ describe("a call", () => {
       ],
     },
     {
-      what: "merges no shadow check with a real one",
+      what: "does not merge a shadow check with a real check",
       requests: [a, asked(check("a", 1, { shadow: true }))],
       keys: ["a", "a"],
       entries: [1, 1, 2, 1, 1],
     },
     {
-      what: "tells which of several checks are shadow ones",
+      what: "marks which of several checks are shadow checks",
       requests: [asked(check("a", 3, { shadow: true }), check("b", 0))],
       keys: ["a", "b"],
       entries: [1, 0, 2, 1, 1, 3, 1, 1, 0, 0],
@@ -152,14 +152,14 @@ describe("a call", () => {
     expect([call.keys, entriesOf(call)]).toEqual([keys, entries])
   })
 
-  it("does not say of a shadow check that its refusals count", () => {
+  it("does not count the refusals of a shadow check", () => {
     const policy: Policy = { ...POLICY, countRejected: true }
     const args = (shadow: boolean) => callOf([asked(check("a", 1, { policy, shadow }))]).args(SERVER_TIME)
     expect(args(false)).toEqual(["[-1,0,0,1,19,10,60000,0,1,1,1,1,1]"])
     expect(args(true)).toEqual(["[-1,0,0,1,3,10,60000,0,1,1,1,1,1]"])
   })
 
-  it("has room for 64 entries, and for whatever is merged with one of them", () => {
+  it("has room for 64 entries, and for requests that are merged into an entry", () => {
     const call = callOf(Array.from({ length: 63 }, (_, i) => asked(check(`${i}`))))
     const both = asked(check("a"), check("b"))
     expect([call.add(both), call.add(both), call.add(asked(check("c")))]).toEqual([true, false, false])
@@ -168,7 +168,7 @@ describe("a call", () => {
     expect([call.keys.length, answers?.length]).toEqual([65, 65])
   })
 
-  it("has room for 256 keys, or for one entry of however many", () => {
+  it("has room for 256 keys, or for one entry with more keys", () => {
     const hundred = (name: string) => asked(...Array.from({ length: 100 }, (_, i) => check(`${name}${i}`)))
     const call = callOf([hundred("a"), hundred("b")])
     const rest = asked(...hundred("d").checks.slice(0, 56))
@@ -178,7 +178,7 @@ describe("a call", () => {
     ).toBe(true)
   })
 
-  it("merges none past another limit of the same counter", () => {
+  it("does not merge requests past another limit of the same counter", () => {
     const call = callOf([a, asked(check("a", 1, { policy: FIVE })), a])
     expect([call.keys, entriesOf(call, 2)]).toEqual([
       ["a", "a", "a"],
@@ -190,11 +190,11 @@ describe("a call", () => {
 describe("a reply", () => {
   const a = asked(check("a", 2))
 
-  it("says that the call came too late by the time alone", () => {
+  it("with only a time reports that the call came too late", () => {
     expect(callOf([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
   })
 
-  it("to merged requests of a log gives each the entries that there were then", () => {
+  it("to merged requests of a log gives each request the entries at its turn", () => {
     const policy: Policy = { ...POLICY, algorithm: "sliding-log" }
     const { at, withUnits } = algorithmOf(policy)
     const states = [2, 4, 6].map((units) => withUnits(at(undefined, policy, NOW_MS), policy, units, NOW_MS))
@@ -204,7 +204,7 @@ describe("a reply", () => {
     expect(answers?.map((answer) => answer?.checks[0]?.state)).toEqual(states)
   })
 
-  it("to merged requests of a strict window gives each its own count, though it does not tell that of each part", () => {
+  it("to merged requests of a strict window gives each request its count, without the parts", () => {
     const policy: Policy = { ...POLICY, algorithm: "sliding-window-strict", align: "epoch", buckets: 60 }
     const one = asked(check("a", 2, { policy }))
     const code = ((NOW_MS / 1_000) % 511) + 1
@@ -215,7 +215,7 @@ describe("a reply", () => {
     ])
   })
 
-  it("has the whole state, with the time it was decided at", () => {
+  it("has the whole state and the time of the decision", () => {
     expect(callOf([a]).read([NOW_MS, state(2)])).toEqual({
       nowMs: NOW_MS,
       answers: [
@@ -230,7 +230,7 @@ describe("a reply", () => {
 
   it.each<{ what: string; requests: RedisRequest[]; reply: unknown[]; expected: unknown }>([
     {
-      what: "to merged requests gives each its own count",
+      what: "to merged requests gives each request its own count",
       requests: [a, a, a],
       reply: [state(8)],
       expected: [
@@ -240,7 +240,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "to merged requests grants the first ones",
+      what: "to merged requests grants the first requests that fit",
       requests: [a, a, a],
       reply: [state(10), 1, 1],
       expected: [
@@ -250,7 +250,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "may grant none of them",
+      what: "to merged requests may grant none",
       requests: [a, a],
       reply: [state(9), 1, 0],
       expected: [
@@ -259,7 +259,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "grants a shadow check what it did not take",
+      what: "grants a shadow check even if it took nothing",
       requests: [asked(check("a", 2, { shadow: true })), asked(check("a", 2, { shadow: true }))],
       reply: [state(10), 1, 1],
       expected: [
@@ -268,7 +268,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "tells by its place which key lacked",
+      what: "marks a refused key by its place",
       requests: [asked(check("a")), asked(check("b")), asked(check("c"))],
       reply: [state(1), state(10), state(3), 2, 0],
       expected: [
@@ -278,19 +278,19 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "to several checks has what each took",
+      what: "to several checks has the units that each took",
       requests: [asked(check("a", 2), check("b", 3))],
       reply: [state(2), state(3)],
       expected: [[true, [2, 2], [3, 3]]],
     },
     {
-      what: "lets a shadow check beside them take nothing",
+      what: "to several checks may leave a shadow check without units",
       requests: [asked(check("a", 2), check("b", 3, { shadow: true }))],
       reply: [state(2), state(9), 2, 0],
       expected: [[true, [2, 2], [9, 0]]],
     },
     {
-      what: "refuses all of a request at once",
+      what: "refuses a request with several checks as a whole",
       requests: [asked(check("a", 2), check("b", 3)), asked(check("c"))],
       reply: [state(0), state(9), state(1), 1, 0, 2, 0],
       expected: [
@@ -299,7 +299,7 @@ describe("a reply", () => {
       ],
     },
     {
-      what: "has no answer for a request with a key that holds none of ours",
+      what: "has no answer for a request if one of its keys has no valid counter",
       requests: [a, asked(check("b"), check("c")), asked(check("d"))],
       reply: [0, state(1), 0, state(4), 1, 0, 2, 0, 3, 0],
       expected: [undefined, undefined, [true, [4, 1]]],
@@ -314,16 +314,16 @@ describe("a reply", () => {
     { what: "no time", reply: ["x", state(1)] },
     { what: "too few states", reply: [NOW_MS, state(1)] },
     { what: "a place without a number of times", reply: [NOW_MS, state(1), state(2), 1] },
-    { what: "a place that is none", reply: [NOW_MS, state(1), state(2), "x", 0] },
+    { what: "an invalid place", reply: [NOW_MS, state(1), state(2), "x", 0] },
     { what: "a negative number of times", reply: [NOW_MS, state(1), state(2), 1, -1] },
-    { what: "a state that is none", reply: [NOW_MS, state(1), "rubbish"] },
-  ])("that has $what is refused", ({ reply }) => {
+    { what: "an invalid state", reply: [NOW_MS, state(1), "rubbish"] },
+  ])("that has $what is rejected", ({ reply }) => {
     const call = callOf([asked(check("a")), asked(check("b"))])
     expect(() => call.read(reply)).toThrow(StoreUnavailableError)
   })
 })
 
-describe("the quick way", () => {
+describe("the fast path", () => {
   const limited = (limit = 10, windowMs = 60_000): Partial<Check> => ({
     policy: { ...POLICY, align: "epoch", limit, windowMs },
   })
@@ -332,7 +332,7 @@ describe("the quick way", () => {
   })
   const SERVER = { nowMs: undefined, untilMs: 7, isWide: false }
 
-  it("is given to a call of one check that can be counted in place", () => {
+  it("is used for a call of one check that can be counted in place", () => {
     const call = callOf([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
     const args = ["7", "60000", "10", "4", "2", "2", "2", "0"]
     expect(call.args(SERVER)).toEqual(args)
@@ -347,17 +347,13 @@ describe("the quick way", () => {
   it.each<[string, Partial<Check>, number]>([
     ["the whole limit", limited(), 10],
     ["the whole limit of a strict window", strict({ limit: 10 }), 10],
-    [
-      "as many units as the layout has room for, and as long a window",
-      limited(2 ** 20 - 1, 2 ** 32),
-      2 ** 20 - 1,
-    ],
-    ["as many of a strict window", strict(), 2 ** 17 - 1],
-  ])("is given to who takes %s", (_what, more, cost) => {
+    ["the most units and the longest window of the layout", limited(2 ** 20 - 1, 2 ** 32), 2 ** 20 - 1],
+    ["the most units of the layout for a strict window", strict(), 2 ** 17 - 1],
+  ])("is used for a take of %s", (_what, more, cost) => {
     expect(callOf([asked(check("a", cost, more))]).args(SERVER)).toHaveLength(8)
   })
 
-  it("is not given to a part of a request, nor is such a one taken together with others: every part of a strict window is told", () => {
+  it("is not used for a part of a request, and a part is not merged with other requests", () => {
     const one = asked(check("a", 1, strict({ limit: 9 })))
     const part: typeof one = { ...one, isPart: true }
     const argsOf = (...requests: readonly (typeof part)[]) => callOf(requests).args(SERVER)
@@ -368,18 +364,22 @@ describe("the quick way", () => {
   it.each([
     ["several keys", [asked(check("a", 1, limited())), asked(check("b", 1, limited()))], SERVER],
     ["several checks", [asked(check("a", 1, limited()), check("b", 1, limited()))], SERVER],
-    ["nothing", [asked(check("a", 0, limited()))], SERVER],
-    ["more than fits", [asked(check("a", 6, limited(5)))], SERVER],
-    ["a limit beyond the layout", [asked(check("a", 1, limited(2 ** 20)))], SERVER],
-    ["units beyond the layout", Array(3).fill(asked(check("a", 2 ** 19, limited(2 ** 20 - 1)))), SERVER],
-    ["a window beyond exactness", [asked(check("a", 1, limited(5, 2 ** 32 + 1)))], SERVER],
+    ["a cost of 0", [asked(check("a", 0, limited()))], SERVER],
+    ["more than the limit", [asked(check("a", 6, limited(5)))], SERVER],
+    ["a limit above the layout's maximum", [asked(check("a", 1, limited(2 ** 20)))], SERVER],
+    [
+      "units above the layout's maximum",
+      Array(3).fill(asked(check("a", 2 ** 19, limited(2 ** 20 - 1)))),
+      SERVER,
+    ],
+    ["a window too long for exact counts", [asked(check("a", 1, limited(5, 2 ** 32 + 1)))], SERVER],
     ["a window that starts with the first request", [asked(check("a"))], SERVER],
-    ["a clock of its own", [asked(check("a", 1, limited()))], { ...SERVER, isWide: true }],
-    ["a strict limit beyond the layout", [asked(check("a", 1, strict({ limit: 2 ** 17 })))], SERVER],
-    ["strict units beyond the layout", Array(2).fill(asked(check("a", 2 ** 16, strict()))), SERVER],
+    ["a given clock", [asked(check("a", 1, limited()))], { ...SERVER, isWide: true }],
+    ["a strict limit above the layout's maximum", [asked(check("a", 1, strict({ limit: 2 ** 17 })))], SERVER],
+    ["strict units above the layout's maximum", Array(2).fill(asked(check("a", 2 ** 16, strict()))), SERVER],
     ["a strict limit that may be exceeded", [asked(check("a", 1, strict({ limit: 9, extra: 1 })))], SERVER],
     ["a strict limit that counts refusals", [asked(check("a", 1, strict({ countRejected: true })))], SERVER],
-  ])("is not given to a call of %s", (_what, requests, time) => {
+  ])("is not used for a call of %s", (_what, requests, time) => {
     expect(callOf(requests).args(time)).toHaveLength(1)
   })
 })
