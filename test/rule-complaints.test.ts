@@ -150,7 +150,7 @@ describe("an edition with a rule name that another limiter already uses", () => 
       'No edition is in force yet. The default rules stay in force: the rule "d".',
     ],
   ])(
-    "reports what is in force if it is the first edition: a limiter that %s",
+    "reports what is in force when the first rules are rejected: a limiter that %s",
     async (_what, more, inForce) => {
       const { said, open, make } = setUp({ rules: [rule("login")], problems: [] }, more)
       const other = open("login")

@@ -8,7 +8,7 @@ import { pageName } from "./router.ts"
 /** The text of each page by its file name. */
 export type Pages = ReadonlyMap<string, string>
 
-/** Returns the pages of the reference: one for each door, and README.md, which lists them. */
+/** Returns the pages of the reference: one for each entry point, and README.md, which lists them. */
 export async function renderPages({ app, project }: Model): Promise<Pages> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-reference-"))
   try {

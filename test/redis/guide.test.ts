@@ -34,7 +34,7 @@ const ALGORITHMS = ["sliding-window", "token-bucket", "sliding-window-strict"] a
 /** Long enough for a busy machine. A mistake shows as an error here, and not as a slow answer. */
 const storeTimeoutMs = 20_000
 
-/** Calls everything that a limiter does with a store. */
+/** Makes every call that a limiter makes to a store. */
 async function useAll(store: Store, algorithm: Algorithm): Promise<readonly Decision[]> {
   const limiter = createLimiter({
     store,

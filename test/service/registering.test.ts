@@ -419,7 +419,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect(await ask()).toMatchObject({ remaining: 1_010 - 311 })
   })
 
-  it("lets exactly one of many concurrent writers without a version succeed", async () => {
+  it("accepts exactly one of many concurrent writes that name no version", async () => {
     const writers = Array.from({ length: 20 }, (_each, i) => register({ rules: [rule(i + 1)] }))
     const codes = (await Promise.all(writers)).map(({ code }) => code)
     expect(codes.filter((code) => code === OK)).toHaveLength(1)

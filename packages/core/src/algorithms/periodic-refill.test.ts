@@ -75,7 +75,7 @@ describe("the token bucket with a periodic refill", () => {
   })
 
   it.each([
-    // missing tokens, limit, milliseconds until none is missing
+    // missing tokens, limit, milliseconds until the bucket is full
     [0, 2, 0],
     [1, 2, 60_000],
     [2, 2, 60_000],

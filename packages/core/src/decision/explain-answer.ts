@@ -42,7 +42,7 @@ export function explainAnswer(
   by: DecisionMaker,
   onAnswer: OnStoreAnswer | undefined,
 ): Decision | undefined {
-  // Nearly always all checks are counted and none has a penalty, so no list is allocated.
+  // Usually all checks are counted and none has a penalty, so no list is allocated.
   if (storeChecks !== ruleChecks)
     return explainParted(partPenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
   onAnswer?.(ruleChecks, answer)

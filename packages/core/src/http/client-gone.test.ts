@@ -43,7 +43,7 @@ async function pipelined(count: number, onRequest?: (response: ServerResponse) =
 }
 
 describe("the client of a response", () => {
-  it("is reported as gone when it hangs up, also to requests behind another one of its connection", async () => {
+  it("is reported as gone when it hangs up, also for requests that are queued on the same connection", async () => {
     const { responses, hangUp } = await pipelined(3)
     const gone: number[] = []
     responses.forEach((response, i) => {

@@ -817,7 +817,7 @@ describe("close", () => {
 })
 
 describe("acquire in a test that has faked timers", () => {
-  it("waits by the fake timers, as decisions do", async () => {
+  it("uses fake timers to wait, as decisions do", async () => {
     vi.useFakeTimers()
     try {
       const limiter = createLimiter({

@@ -17,7 +17,7 @@ export function valuesOf(object: object): unknown[] {
 }
 
 /**
- * Offers each stream of a session to `take` before the session's server. The server does not see the streams that
+ * Passes each stream of a session to `take` first, before the session's server. The server does not see the streams that
  * `take` accepts. Returns false, and does nothing, if the session does not pass its streams to a server as in Node 20
  * to 24.
  */

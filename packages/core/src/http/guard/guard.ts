@@ -75,8 +75,8 @@ export interface Guard<Request extends object> {
   /** Refuses all held requests with 503 and holds no later ones. For a server that is shutting down. */
   drain(): void
   /**
-   * Drains, and closes the limiter if the guard created it. Idempotent. A route's guard only frees the name of its
-   * rule, if no other mount uses it. Do not use that guard after closing, because another rule may have taken the name.
+   * Drains, and closes the limiter if the guard created it. Idempotent. A route's guard frees the name of its
+   * rule only if no other mount uses that rule. Do not use that guard after closing, because another rule may have taken the name.
    */
   close(): Promise<void>
 }

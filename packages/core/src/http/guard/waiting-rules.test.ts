@@ -313,7 +313,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect([log.map((entry) => entry.split(" ")[1]), store.takes]).toEqual([["closing:", "other:"], takes])
   })
 
-  it("is admitted at once in the lines of routes, which share the rules of the source", async () => {
+  it("is admitted at once on routes too, because they share the rules of the source", async () => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2)])
     const own = { name: "own", limit: 9, window: "1 hour", field: "ip" }
     const route = limiterOfRoute(limiter, own, "own")

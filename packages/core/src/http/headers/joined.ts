@@ -1,7 +1,7 @@
 import type { HeaderLine } from "../../limiter/options/answer-options.ts"
 
 /**
- * Returns the combined headers of two mounts. List fields grow by the new members. Fields with one number are taken
+ * Returns the combined headers of two mounts. New members are appended to list fields. Fields with one number are taken
  * from the mount that binds. A mount without headers changes nothing.
  */
 export function joined(

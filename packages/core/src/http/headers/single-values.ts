@@ -21,7 +21,7 @@ interface SingleValueNames {
   readonly policy: string | undefined
 }
 
-/** A function that returns how a dialect writes the moment `seconds` from now. */
+/** A function that formats the time in `seconds` seconds as a dialect does. */
 type ResetForm = (seconds: number, nowMs: () => number) => number
 
 interface ValueText {

@@ -11,8 +11,8 @@ export class CompiledRules {
   readonly #compiled: (CompiledRule | undefined)[]
 
   /**
-   * Compiles the rules. With `isLazy`, most rules are compiled when a request first needs them, because few of
-   * thousands ever are. The first rule with a given field is compiled at once, because that may log a warning about the
+   * Compiles the rules. With `isLazy`, most rules are compiled when a request first needs them, because requests need
+   * only a few of thousands of rules. The first rule with a given field is compiled at once, because that may log a warning about the
    * field.
    */
   static *of(rules: readonly ParsedRule[], context: RuleContext, isLazy: boolean): Steps<CompiledRules> {

@@ -48,7 +48,7 @@ export function afterSample({ isSpare, calmSamples }: SpareCapacity, sample: Loo
 }
 
 /**
- * Whether a sample is so overdue that the loop must be stalled. Then the result of the previous sample is out of date.
+ * True if a sample is so late that the event loop has probably stalled. Then the result of the previous sample is out of date.
  */
 export function isOverdue(sinceSampleMs: number): boolean {
   return !(sinceSampleMs < SAMPLE_EVERY_MS + SATURATED.delayMs)

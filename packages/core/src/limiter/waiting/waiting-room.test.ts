@@ -209,7 +209,7 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     await pass(150)
     enter("d", [leaky()])
     gone.abort(new Error("gone"))
-    // c was to wait for 200 ms, and d, 150 ms later, for 150 ms.
+    // c must wait for 200 ms. d comes 150 ms later and must wait for 150 ms.
     await answer(1)
     await answer(0)
     expect(calls.returns).toBe(0)

@@ -113,7 +113,7 @@ export class Loader {
     return this.#dueMs <= this.#settings.timing.now() && !this.#isLoading
   }
 
-  /** Loads now, and by itself from now on. Results of earlier loads do not count. */
+  /** Loads now, and starts to load periodically. Results of earlier loads do not count. */
   keep(fresh = false): void {
     this.#begin()
     this.reload(fresh)

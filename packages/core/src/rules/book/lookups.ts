@@ -14,7 +14,7 @@ export interface LookupsOptions extends Pick<ParsedBookOptions, "maxUnknown" | "
 }
 
 /**
- * Most loads at a time, counted separately for names with rules and for other names, so that neither group delays the
+ * Maximum number of concurrent loads, counted separately for names with rules and for other names, so that neither group delays the
  * other.
  */
 const MOST_AT_ONCE = 16

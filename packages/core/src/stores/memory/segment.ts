@@ -59,7 +59,7 @@ export class Segment extends SlotTable {
     this.#growth = phase
   }
 
-  /** Adds a key. `found` is the negative result of `find`. Returns the key's slot, which must still be written. */
+  /** Adds a key. `found` is the negative number that `find` returned. Returns the key's slot, which must still be written. */
   insert(key: KeyHash, found: number): number {
     let slot = -1 - found
     if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()

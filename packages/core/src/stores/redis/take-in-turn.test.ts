@@ -114,7 +114,7 @@ describe("a request whose checks are in several slots", () => {
     await take(second)
     const earlier = parts.splice(0)
     const { granted, checks } = await take(first, { ...second, cost: 6 }, third)
-    // The state of the first check is left out, because its counter has changed by the refund.
+    // The state of the first check is left out, because the refund has changed its counter.
     expect([granted, checks.map((one) => one && [one.state.current, one.taken])]).toEqual([
       false,
       [undefined, [5, 0], undefined],

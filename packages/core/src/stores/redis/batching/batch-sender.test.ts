@@ -112,7 +112,7 @@ describe("a batch sender", () => {
     },
   )
 
-  it("sends the earliest deadline of a call in the server's time, which is requested once", async () => {
+  it("converts the earliest deadline of a call to the server's time, and reads that time once", async () => {
     const { take, calls, names, timeCalls, answerTime } = senderByHand()
     take("a", 80)
     take("b", 50)

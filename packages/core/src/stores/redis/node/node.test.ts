@@ -259,7 +259,7 @@ describe("a reply that is read after the reply to a later call", () => {
     }
     expect(await isOvertaken(NOW_MS)).toBe(false)
     expect(await isOvertaken(NOW_MS)).toBe(false)
-    // The clock went back, so this reply may be older or newer. The next reply is newer again.
+    // The clock went back, so this reply may be older or newer. The next reply is newer than that one.
     expect(await isOvertaken(NOW_MS - 5)).toBe(true)
     expect(await isOvertaken(NOW_MS - 5)).toBe(false)
   })
