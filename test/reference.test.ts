@@ -124,10 +124,13 @@ describe("the reference", () => {
       "packages/one/src/tap.ts": tap,
     })
     expect(problems).toEqual([])
-    expect([...pages.keys()].sort()).toEqual(["README.md", "one-half.md", "one.md"])
+    const names = ["README.md", "one-drains.md", "one-half.md", "one-taps.md", "one.md"]
+    expect([...pages.keys()].sort()).toEqual(names)
     expect(pages.get("one.md")).toBe(ONE)
+    expect(pages.get("one-taps.md")).toBe(TAPS)
+    expect(pages.get("one-drains.md")).toBe(DRAINS)
     expect(pages.get("one-half.md")).toContain(
-      "Closes a [Tap](one.md#Tap), and what [Drain.pull](one.md#Drain.pull) says stays.",
+      "Closes a [Tap](one-taps.md#Tap), and what [Drain.pull](one-drains.md#Drain.pull) says stays.",
     )
     expect(pages.get("README.md")).toContain(
       "| [`@sluice/one`](one.md) | Water. [docs/guides/water.md](../../guides/water.md) has more. |",
@@ -165,7 +168,7 @@ describe("the reference", () => {
       "@sluice/one.late is in no chapter: docs/generate/chapters.ts",
       "@sluice/one.Hole is in no chapter: docs/generate/chapters.ts",
       "half.md: (one.md#Drain.push) leads nowhere",
-      "one.md: (../../guides/floods.md) leads nowhere",
+      "one-taps.md: (../../guides/floods.md) leads nowhere",
       "docs/guides/lakes.md: <!-- members of Tap, without those of TapOptions -->: no table comes after it",
       "docs/guides/water.md: <!-- members of Tap -->: turn is missing",
       "docs/guides/water.md: <!-- members of Tap -->: spin is no member",
@@ -190,11 +193,20 @@ const ONE = `<!-- Made from the docstrings by \`pnpm reference\`. -->
 
 Water. [docs/guides/water.md](../../guides/water.md) has more.
 
-## Taps
+## Chapters
+
+| chapter | exports |
+| --- | --- |
+| [Taps](one-taps.md) | [\`openTap\`](one-taps.md#openTap), [\`TapOptions\`](one-taps.md#TapOptions), [\`Tap\`](one-taps.md#Tap), [\`Way\`](one-taps.md#Way) |
+| [Drains](one-drains.md) | [\`Drain\`](one-drains.md#Drain) |
+`
+
+const TAPS = `<!-- Made from the docstrings by \`pnpm reference\`. -->
+# @sluice/one: Taps
 
 <a id="openTap"></a>
 
-### openTap()
+## openTap()
 
 > **openTap**(\`options\`: [\`TapOptions\`](#TapOptions)): [\`Tap\`](#Tap)
 
@@ -202,7 +214,7 @@ Opens a tap.
 
 **Throws**
 
-[Drain](#Drain) where there is no water.
+[Drain](one-drains.md#Drain) where there is no water.
 
 **Example**
 
@@ -212,11 +224,11 @@ openTap({ flow: 2 }) // 2 litres a minute
 
 <a id="TapOptions"></a>
 
-### TapOptions
+## TapOptions
 
 What a tap yields.
 
-#### Properties
+### Properties
 
 | Property | Type | Description |
 | ------ | ------ | ------ |
@@ -224,15 +236,15 @@ What a tap yields.
 
 <a id="Tap"></a>
 
-### Tap
+## Tap
 
 Opened by [openTap](#openTap).
 
-#### Methods
+### Methods
 
 <a id="Tap.turn"></a>
 
-##### turn()
+#### turn()
 
 > **turn**(\`way\`: [\`Way\`](#Way), \`options?\`: \\{ \`within?\`: \`number\`; \\}): \`void\`
 
@@ -242,7 +254,7 @@ Turns it.
 
 <a id="Way"></a>
 
-### Way
+## Way
 
 > **Way** = \`"open"\` \\| \`"shut"\`
 
@@ -250,28 +262,30 @@ Ways to turn it.
 
 - \`"open"\`: Water comes.
 - \`"shut"\`: None does.
+`
 
-## Drains
+const DRAINS = `<!-- Made from the docstrings by \`pnpm reference\`. -->
+# @sluice/one: Drains
 
 <a id="Drain"></a>
 
-### Drain
+## Drain
 
 Where it goes.
 
-#### Constructors
+### Constructors
 
 <a id="Drain.constructor"></a>
 
-##### Constructor
+#### Constructor
 
 > **new Drain**(): [\`Drain\`](#Drain)
 
-#### Methods
+### Methods
 
 <a id="Drain.pull"></a>
 
-##### pull()
+#### pull()
 
 > **pull**(): \`void\`
 

@@ -24,7 +24,7 @@ export async function renderPages({ app, project }: Model): Promise<Pages> {
 }
 
 /** Warns a reader who is about to edit the page that it is generated. */
-const ORIGIN = "<!-- Made from the docstrings by `pnpm reference`. -->"
+export const ORIGIN = "<!-- Made from the docstrings by `pnpm reference`. -->"
 
 function contents(doors: readonly DeclarationReflection[]): string {
   const sorted = [...doors].sort((one, other) => (one.name < other.name ? -1 : 1))

@@ -6,6 +6,7 @@ import { undocumented, unexported } from "./gaps.ts"
 import { brokenLinks } from "./links.ts"
 import { readModel } from "./model.ts"
 import { type Pages, renderPages } from "./pages.ts"
+import { splitIntoChapters } from "./split.ts"
 import { tableProblems } from "./tables.ts"
 
 /** Folder of the pages, relative to the root of the repository. */
@@ -31,7 +32,7 @@ export async function makeReference(root: string, chapters: Chapters): Promise<R
     const own = chapters[door.name]
     return own === undefined ? [] : intoChapters(door, own).map((name) => `${door.name}.${name}`)
   })
-  const pages = await renderPages(model)
+  const pages = splitIntoChapters(await renderPages(model), chapters)
   return {
     pages,
     problems: [
