@@ -7,7 +7,7 @@ import { mostWithin } from "../most-within.ts"
 const LIMIT = 10
 const WINDOW_MS = 2_000
 /** Time before the end of a window at which the flood begins. A busy machine can answer the whole limit in it. */
-const BEFORE_MS = 250
+const BEFORE_MS = 500
 const EVERY_MS = 40
 const AT_ONCE = 3
 
