@@ -141,5 +141,6 @@ function kindOf(policy: Policy): Kind | undefined {
   const other = counting?.other
   if (other === undefined) return counting?.kind
   const value = policy[other.member]
-  return value === undefined || value !== (other.value ?? value) ? counting?.kind : other.kind
+  const asksForOther = other.value === undefined ? value !== undefined : value === other.value
+  return asksForOther ? other.kind : counting?.kind
 }

@@ -78,7 +78,7 @@ export class DecisionRecord implements Decision {
   /** `receipt` is undefined when nothing was taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
     // Nearly always there is a single check, and it is the binding one.
-    const [first] = checks
+    const first = checks[0]
     const isOne = checks.length === 1 && first?.shadow === false
     const binding: Binding = (isOne ? first : bindingCheck(checks)) ?? UNLIMITED
     this.allowed = binding.allowed

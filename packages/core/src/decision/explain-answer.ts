@@ -48,7 +48,7 @@ export function explainAnswer(
   onAnswer?.(ruleChecks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
-  const [counted] = answer.checks
+  const counted = answer.checks[0]
   // Nearly always there is a single check.
   const checks =
     ruleChecks.length === 1 && counted !== undefined

@@ -54,7 +54,7 @@ export class Admission<Request> {
   ): MaybePromise<PreparedRequest<Request> | undefined> {
     const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
     // Apply `skip` (health checks) even before the rules have loaded.
-    if (this.#skips?.(request) === true) return undefined
+    if (!this.counts(request)) return undefined
     const { first } = this.#rules
     // No closures here: they would cost the synchronous path an allocation.
     if (first !== undefined) return this.#prepareAfter(first, facts, request, cost, part, startedMs)

@@ -55,7 +55,7 @@ export function holdInLine(
   }
   const options: WaitOptions = {
     ...waitOptionsOf(storeChecks.ruleChecks, leaving),
-    currentAsks() {
+    currentChecks() {
       latest = prepared.renewed()
       return latest.ruleChecks
     },

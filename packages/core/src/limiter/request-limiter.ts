@@ -152,8 +152,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const preparing = this.#prepare(request, cost)
     const prepared = preparing instanceof Promise ? await held(unlessAborted(preparing, signal)) : preparing
     if (prepared === undefined) return UNLIMITED
-    const currentAsks = () => prepared.renewed().ruleChecks
-    const waitOptions = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, currentAsks }
+    const currentChecks = () => prepared.renewed().ruleChecks
+    const waitOptions = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, currentChecks }
     const decision = await this.#parts.waitingRoom.enter(prepared.ruleChecks, waitOptions)
     this.admission.decisionEvents.tell(decision, request, "acquire", prepared.startedMs)
     if (!decision.allowed) throw new RateLimitExceededError(decision)

@@ -346,6 +346,19 @@ describe("a guard that decides in steps", () => {
     expect(warnings).toEqual(["SLUICE_MOUNTED_TWICE"])
   })
 
+  it("admits a request that `skip` skips while the first rules load, even if a second call of `skip` would not", async () => {
+    let calls = 0
+    const guard = await mount({
+      rules: { load: () => new Promise(() => {}) },
+      onRulesMissing: "deny",
+      skip: () => ++calls === 1,
+    })
+    const outcome = guard.check(FACTS, {}, RESPONSE, "app")
+    expect(outcome).not.toBeInstanceOf(Promise)
+    expect([(outcome as Outcome).decision.allowed, calls]).toEqual([true, 1])
+    await guard.close()
+  })
+
   it.each(["stepped", "at once"] as const)(
     "refuses a request without rules that an earlier mount has skipped, %s",
     async (how) => {

@@ -68,10 +68,11 @@ export class SteppedCheck<Request extends object> {
     const isLeft = newest && leftBy(this.#limiter, newest)
     const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true, isReportedLater: true }
     const startedMs = admission.decisionEvents.start()
-    // `prepare` cannot return a promise here: the first rules have loaded, or the request is not counted.
-    const prepared = admission.prepare(facts, request, undefined, part) as
-      | PreparedRequest<Request>
-      | undefined
+    // While the first rules load, only a request that is not counted comes here. Otherwise `prepare` returns no promise.
+    const prepared =
+      firstRules === undefined
+        ? (admission.prepare(facts, request, undefined, part) as PreparedRequest<Request> | undefined)
+        : undefined
     if (own === undefined && prepared?.isDecided === true) {
       return decidedBefore(this.#limiter, newest as MountOutcome, ruleSet)
     }

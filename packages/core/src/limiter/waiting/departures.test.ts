@@ -50,7 +50,7 @@ describe("a request that a leaky bucket delays", () => {
     isSlow = true
     enter("b", [leaky()], {
       signal: leaving.signal,
-      currentAsks() {
+      currentChecks() {
         leaving.abort(new Error("gone"))
         return [leaky()]
       },
@@ -149,7 +149,7 @@ describe("a request that gives up", () => {
     enter("leaves", [ruleCheck("one", 1)], {
       signal: leaving.signal,
       waitsFor: ({ policy }) => policy.name === "one",
-      currentAsks: () => [hard],
+      currentChecks: () => [hard],
     })
     isSlow = true
     room.turnToNewRules()

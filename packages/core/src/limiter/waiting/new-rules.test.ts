@@ -6,10 +6,10 @@ import { setUp } from "./testing/room.ts"
 it("a delayed request proceeds on its turn after a rule change, even if it can no longer be read", async () => {
   const { room, enter, pass, log } = setUp()
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
-  const currentAsks = (): never => {
+  const currentChecks = (): never => {
     throw new Error("The request is gone.")
   }
-  for (const name of ["a", "b"]) enter(name, [leaky], { currentAsks })
+  for (const name of ["a", "b"]) enter(name, [leaky], { currentChecks })
   room.turnToNewRules()
   await nextTurn()
   expect(log).toEqual(["0 a"])
@@ -20,7 +20,7 @@ it("a delayed request proceeds on its turn after a rule change, even if it can n
 it("a waiting request asks under the new rules after a rule change", async () => {
   const { room, enter, log } = setUp()
   for (const name of ["a", "b"])
-    enter(name, [ruleCheck("old", 1)], { currentAsks: () => [ruleCheck("new", 1)] })
+    enter(name, [ruleCheck("old", 1)], { currentChecks: () => [ruleCheck("new", 1)] })
   await nextTurn()
   room.turnToNewRules()
   await nextTurn()
@@ -31,8 +31,8 @@ it("a delayed request proceeds at once if its leaky bucket was removed, and othe
   const { room, enter, pass, log } = setUp()
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("a", [leaky])
-  enter("stays", [leaky], { currentAsks: () => [leaky] })
-  enter("goes", [leaky], { currentAsks: () => [ruleCheck("new", 1)] })
+  enter("stays", [leaky], { currentChecks: () => [leaky] })
+  enter("goes", [leaky], { currentChecks: () => [ruleCheck("new", 1)] })
   room.turnToNewRules()
   await nextTurn()
   expect(log).toEqual(["0 a", "0 goes"])

@@ -12,7 +12,7 @@ it("a request that is being decided while all rules are removed is admitted with
   enter("all", [ruleCheck("one", 2, 2)])
   isSlow = true
   const onWait = () => expect.unreachable("it does not wait")
-  enter("asks", [ruleCheck("one", 2)], { maxWaitMs: SECOND, onWait, currentAsks: () => [] })
+  enter("asks", [ruleCheck("one", 2)], { maxWaitMs: SECOND, onWait, currentChecks: () => [] })
   room.turnToNewRules()
   Object.assign(clock, { wait: () => expect.unreachable("there is nothing to wait for") })
   await answer()
@@ -26,7 +26,7 @@ it("a request whose pending grant is superseded is decided by the new rules and 
   await decider.take([one(2)])
   isSlow = true
   enter("dear", [one(3)])
-  enter("cheap", [one(2)], { currentAsks: () => [other] })
+  enter("cheap", [one(2)], { currentChecks: () => [other] })
   await answer()
   // The expensive request waits, so the grant of the cheap one will not be used.
   room.turnToNewRules()
@@ -42,11 +42,11 @@ it("a request is read again only if the rules change, and not if its grant does 
   const { room, enter, pass, log } = setUp()
   let reads = 0
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
-  const currentAsks = () => {
+  const currentChecks = () => {
     reads++
     return [leaky]
   }
-  for (const name of ["a", "b", "c"]) enter(name, [leaky], { currentAsks })
+  for (const name of ["a", "b", "c"]) enter(name, [leaky], { currentChecks })
   await nextTurn()
   await pass(100)
   expect([log, reads]).toEqual([["0 a", "100 b"], 0])
@@ -59,7 +59,7 @@ it("after a rule change, only waiting requests that have not asked yet are check
   const { decider, room, enter, calls, log } = setUp()
   const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 9)]
   await decider.take([one])
-  const patience = { waitsFor: waitsForOne, currentAsks: () => [hard, one] }
+  const patience = { waitsFor: waitsForOne, currentChecks: () => [hard, one] }
   for (const name of ["first", "second", "third"]) enter(name, [one], patience)
   room.turnToNewRules()
   await nextTurn()
@@ -75,7 +75,7 @@ it("a request behind others that is being decided while the rules change is refu
   await decider.take([hard])
   isSlow = true
   enter("first", [one])
-  enter("second", [one], { waitsFor: waitsForOne, currentAsks: () => [hard, one] })
+  enter("second", [one], { waitsFor: waitsForOne, currentChecks: () => [hard, one] })
   room.turnToNewRules()
   for (let i = 0; i < 2; i++) await answer()
   expect(log).toEqual(["0 second: refused by hard"])

@@ -82,9 +82,9 @@ export class Ticket implements Waiter {
   /**
    * Returns its checks under the rules in force. Returns undefined if they are unknown; then its previous checks apply.
    */
-  currentAsks(): readonly RuleCheck[] | undefined {
+  currentChecks(): readonly RuleCheck[] | undefined {
     try {
-      return this.options.currentAsks?.()
+      return this.options.currentChecks?.()
     } catch {
       // The function that reads a request is the app's and may throw.
       return undefined
@@ -111,7 +111,7 @@ export class Ticket implements Waiter {
     return checks.every((check) => {
       const { allowed, shadow, refusal } = check
       if (allowed || shadow) return true
-      const ruleCheck = this.#awaitedAskOf(check)
+      const ruleCheck = this.#awaitedCheckOf(check)
       return (
         refusal !== undefined &&
         ENDS.has(refusal) &&
@@ -125,13 +125,13 @@ export class Ticket implements Waiter {
   delayOf(decision: Decision): number {
     if (decision.delayMs === 0) return 0
     if (this.isOutdated && !this.isStillDelayed(decision)) return 0
-    const awaited = decision.checks.filter((check) => this.#awaitedAskOf(check) !== undefined)
+    const awaited = decision.checks.filter((check) => this.#awaitedCheckOf(check) !== undefined)
     return Math.max(0, ...awaited.map(({ delayMs }) => delayMs))
   }
 
   /** Whether a rule that delays the granted request is still in force, and waited for. */
   isStillDelayed({ checks }: Decision): boolean {
-    const ruleChecks = this.currentAsks()
+    const ruleChecks = this.currentChecks()
     if (ruleChecks === undefined) return true
     return checks.some(
       ({ policy, delayMs }) =>
@@ -140,7 +140,7 @@ export class Ticket implements Waiter {
     )
   }
 
-  #awaitedAskOf({ policy, shadow }: PolicyCheck): RuleCheck | undefined {
+  #awaitedCheckOf({ policy, shadow }: PolicyCheck): RuleCheck | undefined {
     if (shadow) return undefined
     return this.ruleChecks.find(
       (ruleCheck) => ruleCheck.policy.name === policy && this.options.waitsFor(ruleCheck),

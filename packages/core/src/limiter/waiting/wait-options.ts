@@ -27,8 +27,8 @@ export interface WaitOptions {
    */
   linesUpFor?(ruleCheck: RuleCheck): boolean
   /** Returns the request's checks under the rules in force. Absent if the rules never change. */
-  currentAsks?(): readonly RuleCheck[]
-  /** Called when the request switches to the latest result of `currentAsks`. */
+  currentChecks?(): readonly RuleCheck[]
+  /** Called when the request switches to the latest result of `currentChecks`. */
   onRulesChanged?(): void
 }
 

@@ -216,7 +216,7 @@ export class WaitingRoom {
 
   /** Switches a request to the rules in force. Returns whether it has to take its place under them. */
   #renew(ticket: Ticket): boolean {
-    const ruleChecks = ticket.currentAsks()
+    const ruleChecks = ticket.currentChecks()
     // The function that reads a request is the app's, and may have ended the wait.
     if (ruleChecks === undefined || ticket.hasLeft) return false
     const awaited = awaitedOf(ruleChecks, ticket.options)
