@@ -33,9 +33,12 @@ export const anyWindow: Drill = {
       pending.push(askAtOnce(site, question, AT_ONCE))
       await setTimeout(EVERY_MS)
     }
+    // The whole limit fits before anything is refused. On a slow machine the first request may have left the window by then.
+    const atFirst = Math.min(answers.filter(isAdmitted).length, LIMIT)
     for (const some of await Promise.all(pending)) answers.push(...some)
     const admitted = answers.filter(isAdmitted)
-    const most = mostWithin(admitted, WINDOW_MS)
+    // Slow answers hide admissions from `mostWithin`, so what was admitted at first is a lower bound.
+    const most = Math.max(mostWithin(admitted, WINDOW_MS), atFirst)
     return {
       // With fewer admissions the limiter would refuse requests that are within the limit.
       isGood: most === LIMIT,
