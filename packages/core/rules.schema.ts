@@ -32,7 +32,7 @@ const UNITS = "ms msec millisecond s sec second m min minute h hr hour d day w w
 /** JSON Schema has no way to say that case does not matter. */
 const anyCase = (word: string): string => word.replace(/./g, (char) => `[${char}${char.toUpperCase()}]`)
 const DURATION = `^\\s*(\\d{1,15}(\\.\\d{1,6})?)?\\s*(${UNITS.map(anyCase).join("|")})[sS]?\\s*$`
-/** A time, as a number or a text. */
+/** A time, as a number or as text with a unit. */
 const duration = (examples: readonly string[]): readonly object[] => [
   { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
   { type: "string", pattern: DURATION, examples },

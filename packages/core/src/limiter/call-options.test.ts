@@ -69,7 +69,7 @@ describe("an invalid option of acquire", () => {
 it("a cost that is passed without an options object is rejected with the accepted form", async () => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   for (const call of ["decide", "enforce", "peek", "acquire"] as const) {
-    const problem = { path: "", message: "3 is not the options of a call" }
+    const problem = { path: "", message: "3 is not an object of options" }
     await expect(limiter[call]({}, 3 as never)).rejects.toMatchObject({
       problems: [{ ...problem, accepted: "an object such as { cost: 3 }" }],
     })

@@ -122,7 +122,7 @@ function requireObject(options: unknown): undefined {
 }
 
 function refuseOptions(options: unknown): never {
-  const message = `${show(options)} is not the options of a call`
+  const message = `${show(options)} is not an object of options`
   throw new InvalidOptionError([{ path: "", message, accepted: "an object such as { cost: 3 }" }])
 }
 
