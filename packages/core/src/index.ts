@@ -130,12 +130,14 @@ export {
   readRuleFile,
 } from "./rules/sources/rule-file.ts"
 export { staticRules } from "./rules/sources/static.ts"
+export { type LeasedStoreOptions, leasedStore } from "./stores/leased/leased-store.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export type {
   Check,
   Counted,
   CounterKey,
   EvictionEvent,
+  LeaseCounts,
   Refund,
   RefundLostEvent,
   Store,

@@ -15,6 +15,7 @@ const ADMITTED: PolicyCheck = {
   delayMs: 0,
   overLimit: false,
   shadow: false,
+  ageMs: 0,
 }
 const REFUSED: PolicyCheck = { ...ADMITTED, allowed: false, refusal: "quota", remaining: 0, retryAfterMs: 7 }
 

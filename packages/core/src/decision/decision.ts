@@ -32,7 +32,7 @@ export interface PolicyCheck {
   /**
    * Units that would still be admitted: after this request, or, for a peek, before it. 0 if the store was not asked.
    * Undefined if the store did not read this rule's counter because another rule had already refused, as happens in a
-   * Redis Cluster. Then `allowed` only means that this rule has not refused.
+   * Redis Cluster or while a leased rule is held off. Then `allowed` only means that this rule has not refused.
    */
   readonly remaining: number | undefined
   /** Units that this request asked of this rule. */
@@ -63,6 +63,11 @@ export interface PolicyCheck {
    * may be an outline instead of the count of each part. `current`, `previous` and all other members are exact.
    */
   readonly counts?: CounterState
+  /**
+   * Age of the counts in milliseconds: 0 if the store was asked for this request. Above 0, the request was granted from
+   * a lease, or refused without asking the store again. Other processes may have taken units since.
+   */
+  readonly ageMs: number
   /** The missing field, with `refusal: "missing-field"`. */
   readonly field?: string
 }

@@ -46,13 +46,13 @@ export function explainAnswer(
   if (storeChecks !== ruleChecks)
     return explainParted(partPenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
   onAnswer?.(ruleChecks, answer)
-  const { nowMs } = answer
+  const { nowMs, againAfterMs } = answer
   const isTaken = answer.granted && !peeked
   const counted = answer.checks[0]
   // Nearly always there is a single check.
   const checks =
     ruleChecks.length === 1 && counted !== undefined
-      ? [explainCounted(ruleChecks[0] as RuleCheck, counted, nowMs, isTaken)]
+      ? [explainCounted(ruleChecks[0] as RuleCheck, counted, nowMs, isTaken, againAfterMs)]
       : explainEach(ruleChecks, answer, isTaken)
   return decisionOf(checks, ruleChecks, answer, isTaken, by)
 }
@@ -62,7 +62,7 @@ function explainEach(
   answer: StoreResult,
   isTaken: boolean,
 ): readonly PolicyCheck[] {
-  return ruleChecks.map((ruleCheck, i) => explain(ruleCheck, answer.checks[i], answer.nowMs, isTaken))
+  return ruleChecks.map((ruleCheck, i) => explain(ruleCheck, answer.checks[i], answer, isTaken))
 }
 
 /** Does what `explainAnswer` does when some rule checks were not counted or have a penalty. */
@@ -79,7 +79,7 @@ function explainParted(
   let next = 0
   const checks = ruleChecks.map((ruleCheck) => {
     if (!isCounted(ruleCheck)) return explainSettled(ruleCheck)
-    const check = explain(ruleCheck, answer.checks[next], nowMs, isTaken)
+    const check = explain(ruleCheck, answer.checks[next], answer, isTaken)
     return underPenalty(check, ruleCheck, penalties[next++], nowMs)
   })
   return decisionOf(checks, storeChecks, answer, isTaken, by)
@@ -95,6 +95,7 @@ export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
     const counted = answer.checks[i]
     if (counted === undefined) return check
     const [ruleCheck, { state, taken }] = [ruleChecks[i] as RuleCheck, counted]
+    const ageMs = counted.ageMs ?? 0
     const before = algorithmOf(ruleCheck.policy).withoutUnits(
       state,
       ruleCheck.policy,
@@ -102,7 +103,7 @@ export function explainGivenBack(decision: Decision): readonly PolicyCheck[] {
       state,
       answer.nowMs,
     )
-    return explainCounted(ruleCheck, { state: before, taken: 0 }, answer.nowMs, false)
+    return explainCounted(ruleCheck, { state: before, taken: 0, ageMs }, answer.nowMs, false)
   })
 }
 
@@ -126,12 +127,12 @@ function decisionOf(
 function explain(
   ruleCheck: RuleCheck,
   counted: Counted | undefined,
-  nowMs: number,
+  { nowMs, againAfterMs }: StoreResult,
   isTaken: boolean,
 ): PolicyCheck {
   return counted === undefined
     ? { ...explainUncounted(ruleCheck, undefined, 0), remaining: undefined }
-    : explainCounted(ruleCheck, counted, nowMs, isTaken)
+    : explainCounted(ruleCheck, counted, nowMs, isTaken, againAfterMs)
 }
 
 /** True if the store's answer is valid for these rule checks. The answer may come from a custom store. */
@@ -140,13 +141,15 @@ export function isSound(
   ruleChecks: readonly RuleCheck[],
 ): answer is StoreResult {
   if (typeof answer !== "object" || answer === null) return false
-  const { nowMs, granted, checks } = answer
+  const { nowMs, granted, checks, againAfterMs } = answer
+  if (againAfterMs !== undefined && !isCount(againAfterMs)) return false
   if (!isCount(nowMs) || !Array.isArray(checks) || checks.length !== ruleChecks.length) return false
   for (let i = 0; i < checks.length; i++) {
     const check: Counted | undefined = checks[i]
     if (check === undefined && !granted) continue
-    const { state, taken, after }: Partial<Counted> = check ?? {}
+    const { state, taken, after, ageMs }: Partial<Counted> = check ?? {}
     if (!isCount(taken) || !isState(state) || (after !== undefined && !isState(after))) return false
+    if (ageMs !== undefined && !isCount(ageMs)) return false
     // A counter can start after `nowMs` only if the clock went back, and then by at most a window.
     const { windowMs } = (ruleChecks[i] as RuleCheck).policy
     const elapsedMs = nowMs - state.startMs

@@ -45,6 +45,7 @@ describe("the explanation of a counted check", () => {
       overLimit: false,
       shadow: false,
       counts: holding(3),
+      ageMs: 0,
     })
   })
 
@@ -118,6 +119,7 @@ describe("the explanation of a check that was decided without counting", () => {
     delayMs: 0,
     overLimit: false,
     shadow: false,
+    ageMs: 0,
   }
 
   it("has only the verdict if the check is admitted", () => {

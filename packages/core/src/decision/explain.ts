@@ -11,12 +11,16 @@ import { canNeverFit, type RuleCheck } from "./rule-check.ts"
  */
 const RETRY_WHEN_CALM_MS = 1_000
 
-/** Explains a check from what the store counted. If `isTaken`, the units were taken and are included in the counts. */
+/**
+ * Explains a check from what the store counted. If `isTaken`, the units were taken and are included in the counts. A
+ * refused request waits at least `againAfterMs`, because the store does not ask for the counts again before that.
+ */
 export function explainCounted(
   ruleCheck: RuleCheck,
   counted: Counted,
   nowMs: number,
   isTaken: boolean,
+  againAfterMs = 0,
 ): PolicyCheck {
   const { policy, cost, shadow } = ruleCheck
   const { state } = counted
@@ -25,7 +29,7 @@ export function explainCounted(
   const used = algorithm.used(state, policy, nowMs)
   const capacity = capacityOf(policy)
   const remaining = Math.max(0, capacity - used)
-  const waitMs = allowed ? 0 : retryAfterMs(ruleCheck, algorithm, state, nowMs)
+  const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, state, nowMs), againAfterMs)
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
     limit: policy.limit,
@@ -41,6 +45,7 @@ export function explainCounted(
     overLimit: allowed && cost > 0 && (isTaken ? used : used + cost) > capacity,
     shadow,
     counts: state,
+    ageMs: counted.ageMs ?? 0,
   }
   if (allowed && cost > 0 && algorithm.delayMs !== undefined) {
     const after = isTaken ? state : algorithm.withUnits(state, policy, cost, nowMs)
@@ -113,6 +118,7 @@ export function explainUncounted(
     delayMs: 0,
     overLimit: false,
     shadow,
+    ageMs: 0,
     ...(refusal === undefined ? {} : { refusal }),
     ...(refusal === undefined || rejectionMessage === undefined ? {} : { rejectionMessage }),
     ...(field === undefined ? {} : { field }),

@@ -606,6 +606,7 @@ function check(members: Partial<PolicyCheck>): PolicyCheck {
     delayMs: 0,
     overLimit: false,
     shadow: false,
+    ageMs: 0,
     ...members,
   }
 }

@@ -538,6 +538,7 @@ function admitted(policy: string): PolicyCheck {
     delayMs: 0,
     overLimit: false,
     shadow: false,
+    ageMs: 0,
   }
 }
 

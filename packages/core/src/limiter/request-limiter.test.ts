@@ -135,6 +135,7 @@ describe("one rule", () => {
           delayMs: 0,
           overLimit: false,
           shadow: false,
+          ageMs: 0,
           counts: { previous: 0, current: 6, startMs: clock.now() - 30_000 },
         },
       ],

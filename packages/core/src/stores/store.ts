@@ -38,6 +38,11 @@ export interface Counted {
    * from several servers, one after another. Later refunds apply to the window or bucket of this state.
    */
   readonly after?: CounterState
+  /**
+   * Age of the count in milliseconds, rounded up: the time since the shared counter was asked for it. Absent if the
+   * counter was asked for this request, otherwise the count comes from a lease or from a remembered refusal.
+   */
+  readonly ageMs?: number
 }
 
 /** The store's answer to one request. */
@@ -56,6 +61,12 @@ export interface StoreResult {
   readonly checks: readonly (Counted | undefined)[]
   /** True if the store answered from its cache. Such a result does not show that the back end is available. */
   readonly isRemembered?: boolean
+  /**
+   * Whole milliseconds for which the store will refuse the same request again without asking the shared counters, by a
+   * hold-off (`leasedStore`). The limiter reports the longer of this time and the wait that it computes from the
+   * counts. Absent: 0.
+   */
+  readonly againAfterMs?: number
 }
 
 /** A refund of units that a check has taken. */
@@ -85,14 +96,30 @@ export interface EvictionEvent {
 }
 
 /**
- * The event that a store could not refund units of requests that have already ended. The units stay taken until their
- * window passes.
+ * The event that a store could not refund units of requests that have already ended, or held units of a lease. The
+ * units stay taken until their window passes.
  */
 export interface RefundLostEvent {
   /** The type of the event. */
   readonly type: "refund-lost"
   /** Why the units could not be refunded. */
   readonly error: StoreUnavailableError
+}
+
+/** What a store holds in leases, and what has become of the units of leases since the store was created. */
+export interface LeaseCounts {
+  /** Units that are held now: they are booked in the shared counters, and no request has used them yet. */
+  readonly held: number
+  /** Number of counters that are held off now: after a refusal, the shared counter is not asked for a while. */
+  readonly heldOff: number
+  /** Units that requests got from leases, without asking the shared counters. */
+  readonly granted: number
+  /** Units that were booked in the shared counters ahead of time. */
+  readonly booked: number
+  /** Held units that were given back to the shared counters. */
+  readonly returned: number
+  /** Held units that could not be given back. They stay taken until their window passes. */
+  readonly lost: number
 }
 
 /** An event that a store reports to an operator. */
@@ -116,17 +143,19 @@ export interface Store {
    * True if the store rejects with {@link StoreUnavailableError} as soon as `withinMs` have passed, and does not count
    * a request after that. For any other store, the caller applies the timeout.
    */
-  readonly keepsDeadline?: boolean
+  readonly keepsDeadline?: boolean | undefined
   /**
    * Number of servers whose circuit breaker is open, 0 if all servers answer. Only for a store with circuit breakers.
    * It is used in metrics, and a limiter has recovered only when it is 0 again.
    */
-  readonly openBreakers?: number
+  readonly openBreakers?: number | undefined
   /**
    * Durations of the last replies in milliseconds, in any order, including replies after the deadline. Only for a store
    * that keeps its deadline. For any other store, the limiter measures late answers itself.
    */
-  readonly recentRoundTripsMs?: readonly number[]
+  readonly recentRoundTripsMs?: readonly number[] | undefined
+  /** What the store holds in leases. Only for a store that leases, such as `leasedStore`. It is used in metrics. */
+  readonly leases?: LeaseCounts
   /**
    * Takes the units of each request atomically. Either all its checks are admitted and counted, or nothing is taken.
    * Shadow checks never prevent this. Other callers never see a part of it. `requests` are decided in order. `withinMs`

@@ -1,0 +1,202 @@
+import { ClosedError, StoreUnavailableError, textOf } from "../../ground/errors.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { beforeDeadline } from "../../ground/time.ts"
+import {
+  BACKGROUND_REFUND_MS,
+  type Check,
+  type CounterKey,
+  type LeaseCounts,
+  type Refund,
+  type Store,
+  type StoreEvent,
+  type StoreResult,
+} from "../store.ts"
+import { StoreListeners } from "../store-listeners.ts"
+import type { Lease } from "./lease.ts"
+import { Leases } from "./leases.ts"
+import { type LeasedStoreOptions, type ParsedLeasedOptions, parseOptions } from "./options.ts"
+import { peeked } from "./peeked.ts"
+import { SharedRequest } from "./shared-request.ts"
+
+export type { LeasedStoreOptions } from "./options.ts"
+
+/**
+ * Creates a store that books units of large limits ahead of time, in a store that processes share, and grants requests
+ * from them without asking that store. Limits hold as they do without leases: a lease ends with the window or
+ * sub-window in which its units were booked. The only exception is a token bucket that refills evenly. There, any window
+ * may admit as much more as comes back within `leaseMs`, at most 5 % of the limit.
+ *
+ * A refusal always comes from the shared store, or repeats its latest refusal for at most half of `leaseMs`. All checks
+ * of a request are admitted and counted, or nothing is taken. No request waits for a lease. Units that are not used are
+ * given back after `leaseMs`. A killed process loses its held units until their window has passed.
+ *
+ * Closing the store gives back what is held, and then closes the shared store.
+ * @example
+ * ```ts
+ * import { createLimiter, leasedStore } from "@sluice/core"
+ * import { redisStore } from "@sluice/core/redis"
+ * import { Redis } from "ioredis"
+ *
+ * const client = new Redis(process.env.REDIS_URL ?? "redis://localhost:6379")
+ * const store = leasedStore(redisStore({ client }))
+ * const limiter = createLimiter({ service: "checkout", limit: 1_000_000, window: "1 minute", store })
+ * ```
+ * @throws {@link InvalidOptionError} if an option is invalid, or if the store is not shared or is leased already
+ */
+export function leasedStore(store: Store, options: LeasedStoreOptions = {}): Store {
+  return new LeasedStore(store, parseOptions(store, options))
+}
+
+/** The implementation of `leasedStore`. */
+export class LeasedStore implements Store {
+  readonly isShared = true
+  readonly #store: Store
+  readonly #leases: Leases
+  readonly #listeners = new StoreListeners<StoreEvent>("the leased store")
+  #closed: Promise<void> | undefined
+
+  constructor(store: Store, options: ParsedLeasedOptions) {
+    this.#store = store
+    this.#leases = new Leases(store, options, (error) => {
+      this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
+    })
+  }
+
+  get keepsDeadline(): boolean | undefined {
+    return this.#store.keepsDeadline
+  }
+
+  get openBreakers(): number | undefined {
+    return this.#store.openBreakers
+  }
+
+  get recentRoundTripsMs(): readonly number[] | undefined {
+    return this.#store.recentRoundTripsMs
+  }
+
+  get leases(): LeaseCounts {
+    return this.#leases.counts
+  }
+
+  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+    this.#checkOpen()
+    const checks = requests[0]
+    if (checks === undefined || requests.length > 1) return this.#takeEach(requests, withinMs)
+    const check = checks[0]
+    // Fast path: nearly always there is one check.
+    if (check === undefined || checks.length > 1) return this.#takeOne(checks, withinMs)
+    if (!this.#leases.mayLease(check.policy)) return this.#store.take(requests, withinMs)
+    const nowMs = this.#leases.nowMs()
+    const lease = this.#leases.of(check, nowMs)
+    if (lease === undefined) return this.#store.take(requests, withinMs)
+    lease.ask(check.cost, nowMs)
+    if (!lease.covers(check.cost)) return this.#share(checks, [lease], nowMs, withinMs)
+    const { counted, serverMs } = lease.grant(check.cost, nowMs)
+    this.#leases.granted(check.cost)
+    if (lease.isLow) this.#leases.book(lease, nowMs, withinMs)
+    return [{ nowMs: serverMs, granted: true, checks: [counted], isRemembered: true }]
+  }
+
+  async peek(requests: readonly (readonly Check[])[], withinMs?: number): Promise<readonly StoreResult[]> {
+    this.#checkOpen()
+    const answers = await this.#store.peek(requests, withinMs)
+    const nowMs = this.#leases.nowMs()
+    return answers.map((answer, i) => peeked(requests[i] as readonly Check[], answer, this.#leases, nowMs))
+  }
+
+  refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
+    this.#checkOpen()
+    const rest = refunds.filter((refund) => !this.#leases.refund(refund))
+    // A refund of nothing reaches the store, too, so that it fails as it does without leases.
+    return rest.length === 0 && refunds.length > 0 ? undefined : this.#store.refund(rest, withinMs)
+  }
+
+  async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
+    this.#checkOpen()
+    this.#leases.drop(keys)
+    try {
+      await this.#store.reset(keys, withinMs)
+    } finally {
+      // Units may have been booked while the store deleted the counters.
+      this.#leases.drop(keys)
+    }
+  }
+
+  subscribe(listener: (event: StoreEvent) => void): () => void {
+    this.#checkOpen()
+    const stops = [this.#listeners.add(listener), this.#store.subscribe?.(listener)]
+    return () => {
+      for (const stop of stops) stop?.()
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    await beforeDeadline(this.#leases.close(), BACKGROUND_REFUND_MS, () => undefined)
+    this.#listeners.clear()
+    await this.#store.close()
+  }
+
+  #takeEach(
+    requests: readonly (readonly Check[])[],
+    withinMs: number | undefined,
+  ): MaybePromise<readonly StoreResult[]> {
+    if (!requests.some((checks) => checks.some(({ policy }) => this.#leases.mayLease(policy)))) {
+      return this.#store.take(requests, withinMs)
+    }
+    // Start all requests before waiting for any, so that they share a call of the store.
+    const answers = requests.map((checks) => settled(() => this.#takeOne(checks, withinMs)))
+    return Promise.all(answers).then((lists) => lists.flat())
+  }
+
+  #takeOne(checks: readonly Check[], withinMs: number | undefined): MaybePromise<readonly StoreResult[]> {
+    const nowMs = this.#leases.nowMs()
+    const leases: (Lease | undefined)[] = []
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i] as Check
+      // A penalty counts the refusals of the check before it, so the store must see both.
+      const isCounted = checks[i + 1]?.policy.algorithm === "penalty"
+      const mayLease = !isCounted && this.#leases.mayLease(check.policy)
+      const lease = mayLease ? this.#leases.of(check, nowMs) : undefined
+      lease?.ask(check.cost, nowMs)
+      leases.push(lease)
+    }
+    if (leases.every((lease) => lease === undefined)) return this.#store.take([checks], withinMs)
+    return this.#share(checks, leases, nowMs, withinMs)
+  }
+
+  /** Takes a request of which the leases cover a part, or nothing. */
+  #share(
+    checks: readonly Check[],
+    leases: readonly (Lease | undefined)[],
+    nowMs: number,
+    withinMs: number | undefined,
+  ): MaybePromise<readonly StoreResult[]> {
+    const request = new SharedRequest(checks, leases, nowMs)
+    const refusal = request.heldOff()
+    if (refusal !== undefined) return [refusal]
+    request.setAside()
+    return this.#leases.ask(request, withinMs)
+  }
+
+  #checkOpen(): void {
+    if (this.#closed !== undefined) throw new ClosedError("The leased store has been closed.")
+  }
+}
+
+/** Turns a thrown error into a rejection, so that the promises of the other requests still have a handler. */
+async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
+  return work()
+}
+
+function failureOf(error: unknown): StoreUnavailableError {
+  return error instanceof StoreUnavailableError
+    ? error
+    : new StoreUnavailableError(`The store failed to take back units of a lease: ${textOf(error)}`, {
+        cause: error,
+      })
+}

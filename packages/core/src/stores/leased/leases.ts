@@ -1,0 +1,293 @@
+import type { Clock } from "../../ground/clock.ts"
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import type { Policy } from "../../ground/policy.ts"
+import {
+  BACKGROUND_REFUND_MS,
+  type Check,
+  type CounterKey,
+  type LeaseCounts,
+  type Refund,
+  type Store,
+  type StoreResult,
+} from "../store.ts"
+import { Lease, type Seen } from "./lease.ts"
+import { LeaseTable } from "./lease-table.ts"
+import type { ParsedLeasedOptions } from "./options.ts"
+import type { SharedRequest } from "./shared-request.ts"
+import { isLeasable } from "./sizing.ts"
+import { SuspensionWatch, Sweep } from "./sweep.ts"
+
+/** The leases of a store. Books units in the shared store, and gives them back. */
+export class Leases {
+  readonly #store: Store
+  readonly #options: ParsedLeasedOptions
+  readonly #clock: Clock
+  readonly #onLost: (error: unknown) => void
+  readonly #table = new LeaseTable()
+  readonly #sweep: Sweep
+  readonly #suspension: SuspensionWatch | undefined
+  /** Calls that are in flight and may leave units behind. */
+  readonly #pending = new Set<Promise<unknown>>()
+  #roundTripMs = 0
+  #granted = 0
+  #booked = 0
+  #returned = 0
+  #lost = 0
+
+  /** `onLost` is called with the error when units could not be given back. */
+  constructor(store: Store, options: ParsedLeasedOptions, onLost: (error: unknown) => void) {
+    this.#store = store
+    this.#options = options
+    this.#clock = options.clock
+    this.#onLost = onLost
+    this.#sweep = new Sweep(options.clock, (nowMs) => this.#giveBackUnused(nowMs))
+    const { wallMs } = options
+    if (wallMs !== undefined) this.#suspension = new SuspensionWatch(wallMs, this.nowMs())
+  }
+
+  /** The monotonic time of this process. */
+  nowMs(): number {
+    return this.#clock.now()
+  }
+
+  get counts(): LeaseCounts {
+    const nowMs = this.nowMs()
+    let held = 0
+    let heldOff = 0
+    for (const lease of this.#table) {
+      held += lease.held
+      if (lease.isHeldOff(nowMs)) heldOff++
+    }
+    const [granted, booked, returned, lost] = [this.#granted, this.#booked, this.#returned, this.#lost]
+    return { held, heldOff, granted, booked, returned, lost }
+  }
+
+  /** False if the policy is certainly not leased. Cheap enough for every request. */
+  mayLease({ limit }: Policy): boolean {
+    return limit >= this.#options.leastLimit
+  }
+
+  /** Returns the lease of a counter, without expired units; undefined if the counter is not leased. */
+  of(check: Check, nowMs: number): Lease | undefined {
+    const { policy, partition } = check
+    const lease = this.#table.find(policy.counter, partition)
+    if (lease === undefined || !lease.isFor(policy)) return this.#open(check, lease)
+    if (lease.isStale(nowMs)) this.#giveBack(lease.expired(nowMs, false))
+    return lease
+  }
+
+  /** Returns the lease of a counter if it holds units for this limit now. */
+  holding({ policy, partition }: CounterKey, nowMs: number): Lease | undefined {
+    const lease = this.#table.find(policy.counter, partition)
+    return lease === undefined || !lease.isFor(policy) || lease.isStale(nowMs) ? undefined : lease
+  }
+
+  #open(check: Check, before: Lease | undefined): Lease | undefined {
+    if (before !== undefined) this.#end(before)
+    const { leaseMs, rules } = this.#options
+    if (!isLeasable(check.policy, this.#options) || !rules(check.policy.name)) return undefined
+    const lease = new Lease(check, leaseMs)
+    const evicted = this.#table.add(lease)
+    if (evicted !== undefined) this.#end(evicted)
+    return lease
+  }
+
+  /** Counts units that a request got from a lease. */
+  granted(units: number): void {
+    this.#granted += units
+  }
+
+  /** Books units if the lease holds too few. The request that triggers the booking does not wait for it. */
+  book(lease: Lease, nowMs: number, withinMs: number | undefined): void {
+    const units = lease.wanted(nowMs, this.#roundTripMs)
+    if (units === 0) return
+    lease.isBooking = true
+    const { plain: policy, partition } = lease
+    let answers: MaybePromise<readonly StoreResult[]>
+    try {
+      answers = this.#store.take([[{ policy, partition, cost: units, shadow: false }]], withinMs)
+    } catch {
+      this.#bookingFailed(lease)
+      return
+    }
+    if (isThenable(answers)) this.#await(answers, lease, units, nowMs)
+    else this.#bookingAnswered(lease, units, answers[0], nowMs)
+  }
+
+  #await(answers: Promise<readonly StoreResult[]>, lease: Lease, units: number, sentMs: number): void {
+    this.#track(
+      Promise.resolve(answers).then(
+        (answered) => this.#bookingAnswered(lease, units, answered?.[0], sentMs),
+        () => this.#bookingFailed(lease),
+      ),
+    )
+  }
+
+  #bookingAnswered(lease: Lease, units: number, answer: StoreResult | undefined, sentMs: number): void {
+    const counted = answer?.checks[0]
+    if (answer === undefined || counted === undefined) {
+      this.#bookingFailed(lease)
+      return
+    }
+    lease.isBooking = false
+    const arrivedMs = this.nowMs()
+    const seen: Seen = { state: counted.state, serverMs: answer.nowMs, sentMs, arrivedMs }
+    if (!answer.granted || counted.taken !== units) {
+      if (answer.isRemembered !== true) lease.learn(seen, 0)
+      return
+    }
+    this.#booked += units
+    this.#roundTripMs = arrivedMs - sentMs
+    if (lease.ended !== undefined) {
+      if (lease.ended === "given back") this.#giveBack([lease.refundOf(units, counted.state)])
+      return
+    }
+    this.#giveBack(lease.booked(units, seen))
+    if (lease.isStale(arrivedMs)) this.#giveBack(lease.expired(arrivedMs, false))
+    this.#sweep.plan(lease.dueMs, arrivedMs)
+  }
+
+  #bookingFailed(lease: Lease): void {
+    lease.isBooking = false
+    lease.bookingFailed(this.nowMs())
+  }
+
+  /** Asks the store for the checks that no lease covers. Returns units that were set aside if it does not grant them. */
+  ask(request: SharedRequest, withinMs: number | undefined): MaybePromise<readonly StoreResult[]> {
+    const { rest } = request
+    if (rest.length === 0) {
+      this.#countGranted(request)
+      this.#bookEach(request, withinMs)
+      return [request.granted()]
+    }
+    let answers: MaybePromise<readonly StoreResult[]>
+    try {
+      answers = this.#store.take([rest], withinMs)
+    } catch (error) {
+      this.#putBack(request)
+      throw error
+    }
+    if (!isThenable(answers)) return this.#answered(request, answers, withinMs)
+    // The booking shares the next call of the store.
+    this.#bookEach(request, withinMs)
+    const whole = Promise.resolve(answers).then(
+      (answered) => this.#answered(request, answered, withinMs),
+      (error: unknown) => {
+        this.#putBack(request)
+        throw error
+      },
+    )
+    if (request.aside.length > 0) this.#track(whole)
+    return whole
+  }
+
+  #answered(
+    request: SharedRequest,
+    answers: readonly StoreResult[],
+    withinMs: number | undefined,
+  ): readonly StoreResult[] {
+    const [answer] = answers
+    if (answer === undefined) {
+      this.#putBack(request)
+      return answers
+    }
+    const whole = request.answered(answer, this.nowMs())
+    if (answer.granted) this.#countGranted(request)
+    else this.#putBack(request)
+    this.#bookEach(request, withinMs)
+    return [whole]
+  }
+
+  #countGranted({ aside }: SharedRequest): void {
+    for (const { counted } of aside) this.#granted += counted.taken
+  }
+
+  #bookEach({ leases }: SharedRequest, withinMs: number | undefined): void {
+    const nowMs = this.nowMs()
+    for (const lease of leases) {
+      if (lease.ended === undefined) this.book(lease, nowMs, withinMs)
+    }
+  }
+
+  #putBack({ aside }: SharedRequest): void {
+    const nowMs = this.nowMs()
+    for (const one of aside) {
+      const { lease, counted } = one
+      if (lease.putBack(one, nowMs) || lease.ended === "reset") continue
+      this.#giveBack([lease.refundOf(counted.taken, counted.after ?? counted.state)])
+    }
+  }
+
+  /** Takes a refund into the lease that holds units of its part. Returns false if the store must refund the units. */
+  refund(refund: Refund): boolean {
+    const lease = this.#table.find(refund.policy.counter, refund.partition)
+    if (lease === undefined) return false
+    lease.endHoldOff()
+    return lease.refund(refund, this.nowMs())
+  }
+
+  /** Ends the leases of counters that are reset. Gives nothing back, because the store forgets the units. */
+  drop(keys: readonly CounterKey[]): void {
+    for (const { policy, partition } of keys) {
+      const lease = this.#table.find(policy.counter, partition)
+      if (lease === undefined) continue
+      this.#table.delete(lease)
+      lease.ended = "reset"
+      lease.all()
+    }
+  }
+
+  /** Gives back everything that is held, after the calls in flight. */
+  async close(): Promise<void> {
+    this.#sweep.stop()
+    while (this.#pending.size > 0 || this.#table.size > 0) {
+      for (const lease of this.#table) this.#end(lease)
+      await Promise.allSettled(this.#pending)
+    }
+  }
+
+  #end(lease: Lease): void {
+    this.#table.delete(lease)
+    lease.ended = "given back"
+    this.#giveBack(lease.all())
+  }
+
+  #giveBackUnused(nowMs: number): void {
+    if (this.#suspension?.wasSuspended(nowMs) === true) {
+      for (const lease of this.#table) this.#end(lease)
+    }
+    let dueMs = Number.POSITIVE_INFINITY
+    for (const lease of this.#table) {
+      this.#giveBack(lease.expired(nowMs, true))
+      dueMs = Math.min(dueMs, lease.dueMs)
+      if (lease.isIdle(nowMs)) this.#table.delete(lease)
+    }
+    if (dueMs < Number.POSITIVE_INFINITY) this.#sweep.plan(dueMs, nowMs)
+  }
+
+  #giveBack(refunds: readonly Refund[]): void {
+    for (const refund of refunds) {
+      const lost = (error: unknown): void => {
+        this.#lost += refund.units
+        this.#onLost(error)
+      }
+      try {
+        const done = this.#store.refund([refund], BACKGROUND_REFUND_MS)
+        if (isThenable(done)) this.#track(Promise.resolve(done).then(() => this.#count(refund), lost))
+        else this.#count(refund)
+      } catch (error) {
+        lost(error)
+      }
+    }
+  }
+
+  #count({ units }: Refund): void {
+    this.#returned += units
+  }
+
+  #track(call: Promise<unknown>): void {
+    this.#pending.add(call)
+    const settled = (): void => void this.#pending.delete(call)
+    call.then(settled, settled)
+  }
+}

@@ -1,0 +1,38 @@
+import { algorithmOf } from "../../algorithms/kinds.ts"
+import type { Check, StoreResult } from "../store.ts"
+import { takeTogether } from "../take-together.ts"
+import type { Lease } from "./lease.ts"
+import type { Leases } from "./leases.ts"
+
+/**
+ * Returns what a peek sees if the held units of this process count as left. A check that costs more than is held is
+ * reported as the store sees it, because `take` sends it to the store in full.
+ */
+export function peeked(
+  checks: readonly Check[],
+  answer: StoreResult,
+  leases: Leases,
+  nowMs: number,
+): StoreResult {
+  const holding = checks.map((check, i) => {
+    const lease: Lease | undefined = leases.mayLease(check.policy) ? leases.holding(check, nowMs) : undefined
+    const isBeforePenalty = checks[i + 1]?.policy.algorithm === "penalty"
+    return !isBeforePenalty && lease?.covers(check.cost) === true && lease.held > 0 ? lease : undefined
+  })
+  const counted = answer.checks.filter((one) => one !== undefined)
+  if (holding.every((lease) => lease === undefined) || counted.length < checks.length) return answer
+  const pending = checks.map((check, i) => {
+    const state = counted[i]?.state as (typeof counted)[0]["state"]
+    const left = holding[i]?.withoutHeld(state, answer.nowMs) ?? state
+    return { check, algorithm: algorithmOf(check.policy), state: left, taken: 0 }
+  })
+  const seen = pending.map(({ state }) => ({ state, taken: 0 }))
+  const granted = takeTogether(
+    pending,
+    answer.nowMs,
+    (one, other) =>
+      one.check.policy.counter === other.check.policy.counter &&
+      one.check.partition === other.check.partition,
+  )
+  return { ...answer, granted, checks: seen }
+}

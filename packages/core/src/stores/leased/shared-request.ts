@@ -1,0 +1,140 @@
+import { algorithmOf } from "../../algorithms/kinds.ts"
+import { countsRefusals } from "../../ground/policy.ts"
+import type { Check, Counted, StoreResult } from "../store.ts"
+import type { Lease, Seen, SetAside } from "./lease.ts"
+
+/**
+ * A request of which leases cover some checks. Their units are set aside, and the store decides the rest. Either all
+ * checks are granted, or the units that were set aside return.
+ */
+export class SharedRequest {
+  readonly #checks: readonly Check[]
+  readonly #leases: readonly (Lease | undefined)[]
+  readonly #nowMs: number
+  readonly #aside: (SetAside | undefined)[] = []
+
+  /** `leases[i]` is the lease of the counter of `checks[i]`, undefined if that counter is not leased. */
+  constructor(checks: readonly Check[], leases: readonly (Lease | undefined)[], nowMs: number) {
+    this.#checks = checks
+    this.#leases = leases
+    this.#nowMs = nowMs
+  }
+
+  /** When the request was made, by the clock of this process. */
+  get nowMs(): number {
+    return this.#nowMs
+  }
+
+  /** The leases of the request. */
+  get leases(): readonly Lease[] {
+    return this.#leases.filter((lease) => lease !== undefined)
+  }
+
+  /** What was set aside for the request. */
+  get aside(): readonly SetAside[] {
+    return this.#aside.filter((one) => one !== undefined)
+  }
+
+  /** The checks that the store decides. */
+  get rest(): readonly Check[] {
+    return this.#checks.filter((_, i) => this.#aside[i] === undefined)
+  }
+
+  /** Returns the refusal of a request that is held off; undefined if it is not. */
+  heldOff(): StoreResult | undefined {
+    // The store has to see every refusal that counts.
+    if (this.#checks.some(countsRefusals)) return undefined
+    let againAfterMs = 0
+    let nowMs = 0
+    const counted = this.#checks.map((check, i) => {
+      const lease = this.#leases[i]
+      if (lease === undefined || lease.covers(check.cost)) return undefined
+      const restMs = lease.holdOffMs(check, this.#nowMs)
+      if (restMs === 0) return undefined
+      againAfterMs = Math.max(againAfterMs, restMs)
+      const refusal = lease.refusal(this.#nowMs)
+      // The state is reported as of its own time, because a later state might admit.
+      nowMs = refusal.serverMs
+      return refusal
+    })
+    if (againAfterMs === 0) return undefined
+    // The answer has one time, so it reports the refusals of that time only.
+    const checks = counted.map((one) => (one?.serverMs === nowMs ? one.counted : undefined))
+    return { nowMs, granted: false, checks, isRemembered: true, againAfterMs }
+  }
+
+  /** Sets aside the units of each check that its lease covers. */
+  setAside(): void {
+    for (let i = 0; i < this.#checks.length; i++) {
+      const { cost } = this.#checks[i] as Check
+      const lease = this.#leases[i]
+      this.#aside[i] = lease?.covers(cost) === true ? lease.grant(cost, this.#nowMs) : undefined
+    }
+  }
+
+  /** Returns the answer of a request that leases cover in full. */
+  granted(): StoreResult {
+    let nowMs = 0
+    for (const { serverMs } of this.aside) nowMs = Math.max(nowMs, serverMs)
+    return { nowMs, granted: true, checks: this.#merged([], 0, nowMs, true), isRemembered: true }
+  }
+
+  /** Learns what the answer to the rest says about leased counters, and returns the answer to the whole request. */
+  answered(answer: StoreResult, arrivedMs: number): StoreResult {
+    const againAfterMs = Math.max(answer.againAfterMs ?? 0, this.#learn(answer, arrivedMs))
+    const aside = this.aside
+    if (aside.length === 0) return againAfterMs === 0 ? answer : { ...answer, againAfterMs }
+    let { nowMs } = answer
+    for (const { serverMs } of aside) nowMs = Math.max(nowMs, serverMs)
+    const checks = this.#merged(answer.checks, answer.nowMs, nowMs, answer.granted)
+    return { ...answer, nowMs, checks, ...(againAfterMs > 0 && { againAfterMs }) }
+  }
+
+  /** Returns how long the process holds off after a refusal, 0 if it does not. */
+  #learn({ granted, nowMs: serverMs, checks, isRemembered }: StoreResult, arrivedMs: number): number {
+    let againAfterMs = 0
+    if (isRemembered === true) return againAfterMs
+    const isHeldOff = !granted && !this.#checks.some(countsRefusals)
+    let next = 0
+    for (let i = 0; i < this.#checks.length; i++) {
+      if (this.#aside[i] !== undefined) continue
+      const [check, lease, counted] = [this.#checks[i] as Check, this.#leases[i], checks[next++]]
+      if (lease === undefined || counted === undefined) continue
+      const { state, taken } = counted
+      const seen: Seen = { state, serverMs, sentMs: this.#nowMs, arrivedMs }
+      lease.learn(seen, taken)
+      const { policy, cost, shadow } = check
+      if (granted || shadow || algorithmOf(policy).admits(state, policy, cost, serverMs)) continue
+      lease.refuse(check, seen)
+      if (isHeldOff) againAfterMs = Math.max(againAfterMs, lease.holdOffMs(check, arrivedMs))
+    }
+    return againAfterMs
+  }
+
+  /** Returns the results of all checks at `nowMs`. `answered` are the results of the rest at `serverMs`. */
+  #merged(
+    answered: StoreResult["checks"],
+    serverMs: number,
+    nowMs: number,
+    granted: boolean,
+  ): readonly (Counted | undefined)[] {
+    let next = 0
+    return this.#checks.map(({ policy }, i) => {
+      const aside = this.#aside[i]
+      const counted = aside === undefined ? answered[next++] : aside.counted
+      const isOf = aside?.serverMs ?? serverMs
+      if (counted === undefined) return undefined
+      const { state, taken, after = state, ageMs } = counted
+      const algorithm = algorithmOf(policy)
+      let now = isOf === nowMs ? state : algorithm.at(state, policy, nowMs)
+      const isReturned = aside !== undefined && !granted
+      if (isReturned) now = algorithm.withoutUnits(now, policy, taken, after, nowMs)
+      return {
+        state: now,
+        taken: isReturned ? 0 : taken,
+        after,
+        ...(ageMs !== undefined && { ageMs }),
+      }
+    })
+  }
+}

@@ -1,0 +1,71 @@
+import { type Clock, waitUnheld } from "../../ground/clock.ts"
+import { outsideRequests } from "../../ground/time.ts"
+
+/** The wall clock may move this much further than the monotonic clock before the machine counts as suspended. */
+const SUSPENDED_MS = 1_000
+
+/** Calls back when the earliest of the planned times has come. Its timer does not keep the process alive. */
+export class Sweep {
+  readonly #clock: Clock
+  readonly #run: (nowMs: number) => void
+  #dueMs = Number.POSITIVE_INFINITY
+  #waiting: AbortController | undefined
+
+  constructor(clock: Clock, run: (nowMs: number) => void) {
+    this.#clock = clock
+    this.#run = run
+  }
+
+  /** Calls back at this time of the clock, or at an earlier time that is planned already. */
+  plan(dueMs: number, nowMs: number): void {
+    if (!(dueMs < this.#dueMs)) return
+    this.stop()
+    this.#dueMs = dueMs
+    const waiting = new AbortController()
+    this.#waiting = waiting
+    // A timer that is set in a request would keep its AsyncLocalStorage context alive.
+    outsideRequests(() => void this.#wait(Math.max(1, Math.ceil(dueMs - nowMs)), waiting.signal))
+  }
+
+  stop(): void {
+    this.#waiting?.abort()
+    this.#waiting = undefined
+    this.#dueMs = Number.POSITIVE_INFINITY
+  }
+
+  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+    const wait = this.#clock.wait === undefined ? waitUnheld : this.#clock.wait.bind(this.#clock)
+    try {
+      await wait(ms, signal)
+    } catch {
+      // An earlier time was planned, the store was closed, or the clock cannot wait.
+    }
+    if (signal.aborted) return
+    this.#waiting = undefined
+    this.#dueMs = Number.POSITIVE_INFINITY
+    this.#run(this.#clock.now())
+  }
+}
+
+/**
+ * Notices that the machine was suspended: its monotonic clock stood still, and the server's clock went on. Compares the
+ * monotonic clock with the wall clock.
+ */
+export class SuspensionWatch {
+  readonly #wallMs: () => number
+  /** The smallest difference of both clocks so far, because the wall clock may be set back. */
+  #aheadMs: number
+
+  constructor(wallMs: () => number, nowMs: number) {
+    this.#wallMs = wallMs
+    this.#aheadMs = wallMs() - nowMs
+  }
+
+  /** Returns true if the machine was suspended since the start, or since the last call that returned true. */
+  wasSuspended(nowMs: number): boolean {
+    const aheadMs = this.#wallMs() - nowMs
+    const isSuspended = aheadMs - this.#aheadMs > SUSPENDED_MS
+    this.#aheadMs = isSuspended ? aheadMs : Math.min(aheadMs, this.#aheadMs)
+    return isSuspended
+  }
+}

@@ -1,0 +1,80 @@
+import { StoreUnavailableError } from "../../../ground/errors.ts"
+import type { Check, Refund, Store, StoreResult } from "../../store.ts"
+import { methodsOf } from "../../testing/methods-of.ts"
+import { leasedStore } from "../leased-store.ts"
+import type { LeasedStoreOptions } from "../options.ts"
+import type { Simulation } from "./simulation.ts"
+
+/** What may happen to calls on their way. */
+export interface Network {
+  /** Returns milliseconds to the store, or back. */
+  delayMs(): number
+  /** Returns whether a call fails: on its way to the store, or on its way back after it was carried out. */
+  loses(): "nothing" | "call" | "reply"
+}
+
+/** The order and the server's time in which the store decided a check. */
+export interface Decided {
+  readonly nth: number
+  readonly serverMs: number
+}
+
+/** A process with a leased store in front of a store that it shares with others, over a slow network. */
+export class Process {
+  readonly store: Store
+  /** Checks that the shared store has decided. */
+  readonly decided = new WeakMap<Check, Decided>()
+  /** Calls in flight. */
+  calls = 0
+  #isAlive = true
+
+  constructor(
+    shared: Store,
+    simulation: Simulation,
+    network: Network,
+    aheadMs: number,
+    options: Omit<LeasedStoreOptions, "clock">,
+  ) {
+    const call = <Answer>(work: () => Answer): Promise<Answer> =>
+      new Promise((resolve, reject) => {
+        const lost = network.loses()
+        this.calls++
+        const settle = (run: () => void): void =>
+          simulation.after(network.delayMs(), () => {
+            this.calls--
+            // A process that was killed does not go on.
+            if (this.#isAlive) run()
+          })
+        const fail = () => settle(() => reject(new StoreUnavailableError("lost")))
+        simulation.after(network.delayMs(), () => {
+          if (lost === "call") return fail()
+          const answer = work()
+          if (lost === "reply") return fail()
+          settle(() => resolve(answer))
+        })
+      })
+    const remote: Store = {
+      ...methodsOf(shared),
+      isShared: true,
+      take: (requests) =>
+        call(() => {
+          const answers = shared.take(requests) as readonly StoreResult[]
+          requests.forEach((checks, i) => {
+            const decided = { nth: simulation.nth(), serverMs: (answers[i] as StoreResult).nowMs }
+            for (const check of checks) this.decided.set(check, decided)
+          })
+          return answers
+        }),
+      peek: (requests) => call(() => shared.peek(requests) as readonly StoreResult[]),
+      refund: (refunds: readonly Refund[]) => call(() => shared.refund(refunds) as undefined),
+      reset: (keys) => call(() => shared.reset(keys) as undefined),
+      close: () => undefined,
+    }
+    this.store = leasedStore(remote, { ...options, clock: simulation.clock(aheadMs) })
+  }
+
+  /** Kills the process. Calls on their way are carried out, but nothing hears their answers. */
+  kill(): void {
+    this.#isAlive = false
+  }
+}

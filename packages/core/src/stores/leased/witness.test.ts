@@ -1,0 +1,79 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { algorithmOf } from "../../algorithms/kinds.ts"
+import type { StoreResult } from "../store.ts"
+import { leaseMsOf } from "./sizing.ts"
+import { COUNTINGS, EVEN, run, type Story, stories } from "./testing/traffic.ts"
+
+const RUNS = 150
+
+/** Returns what the shared store counts now and what was granted, as counts that still have an effect. */
+async function counts({ simulation, shared, witness, policy }: Awaited<ReturnType<typeof run>>) {
+  const answers = await shared.peek([[{ policy, partition: "", cost: 0, shadow: false }]])
+  const { nowMs, checks } = answers[0] as StoreResult
+  const exact = witness.stateAt(Math.floor(simulation.nowMs), policy)
+  const summary = (state: typeof exact) => [
+    state.current,
+    state.previous,
+    algorithmOf(policy).used(state, policy, nowMs),
+  ]
+  return { counted: summary((checks[0] as { readonly state: typeof exact }).state), granted: summary(exact) }
+}
+
+describe("leases grant nothing that the exact algorithm refuses", () => {
+  it.each(COUNTINGS)("$name: in any story", async (counting) => {
+    // A bucket refills lazily, so a new limit changes what has come back since its last request.
+    const limits = counting.algorithm !== "token-bucket"
+    await fc.assert(
+      fc.asyncProperty(stories([counting], { limits }), async (story) => {
+        const { witness } = await run(story)
+        expect(witness.excess()).toEqual([])
+      }),
+      { seed: 41, numRuns: RUNS },
+    )
+  })
+
+  it("a bucket that refills evenly: up to what comes back within T", async () => {
+    await fc.assert(
+      fc.asyncProperty(stories([EVEN], { limits: false }), async (story: Story) => {
+        const { witness, policy } = await run(story)
+        const more = Math.ceil((policy.limit * leaseMsOf(policy, story.leaseMs)) / policy.windowMs)
+        expect(witness.excess(more)).toEqual([])
+      }),
+      { seed: 42, numRuns: RUNS },
+    )
+  })
+})
+
+describe("what is not used is given back, to the unit", () => {
+  const safe = stories(COUNTINGS, { kills: false, losses: false, limits: false })
+
+  it("after T of silence", async () => {
+    await fc.assert(
+      fc.asyncProperty(safe, async (story) => {
+        const world = await run(story)
+        const { policy } = world
+        await world.simulation.pass(leaseMsOf(policy, story.leaseMs) + 1)
+        await world.quiet()
+        const { counted, granted } = await counts(world)
+        expect(counted).toEqual(granted)
+        expect(world.running.map(({ store }) => store.leases?.held)).toEqual(world.running.map(() => 0))
+      }),
+      { seed: 43, numRuns: 2 * RUNS },
+    )
+  })
+
+  it("when the stores are closed", async () => {
+    await fc.assert(
+      fc.asyncProperty(safe, async (story) => {
+        const world = await run(story)
+        const closed = world.running.map(({ store }) => store.close())
+        await world.quiet()
+        await Promise.all(closed)
+        const { counted, granted } = await counts(world)
+        expect(counted).toEqual(granted)
+      }),
+      { seed: 44, numRuns: 2 * RUNS },
+    )
+  })
+})
