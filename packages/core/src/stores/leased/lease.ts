@@ -217,9 +217,10 @@ export class Lease {
     if (!this.isLow || nowMs < this.#bookAgainMs || seen === undefined) return 0
     if (this.#bookings.length >= MOST_BOOKINGS) return 0
     const { plain, leaseMs } = this
-    const serverMs = Math.floor(latestServerMs(seen, nowMs))
+    const serverMs = this.#serverMsAt(nowMs)
     const state = this.#algorithm.at(seen.state, plain, serverMs)
-    const restMs = this.#partMs === undefined ? leaseMs : state.startMs + this.#partMs - serverMs
+    const restMs =
+      this.#partMs === undefined ? leaseMs : state.startMs + this.#partMs - latestServerMs(seen, nowMs)
     if (restMs < roundTripMs + SLACK_MS) return 0
     const left = capacityOf(plain) - this.#algorithm.used(state, plain, serverMs)
     return sizeOf({ demand: this.#demand, held: this.#held, left, restMs, leaseMs })
@@ -266,8 +267,9 @@ export class Lease {
 
   /** Begins or prolongs the hold-off after the store has refused the check. */
   refuse({ policy, cost }: Check, seen: Seen): void {
-    // Requests that were in flight together are refused together. That is one refusal.
-    if (seen.sentMs >= this.#refusedMs) {
+    // Requests that were in flight together are refused together, which is one refusal. So is a refusal of a request that
+    // the hold-off does not cover.
+    if (seen.sentMs >= this.#refusedMs + this.#holdOffMs) {
       this.#holdOffMs = nextHoldOffMs(this.#holdOffMs, this.#grantedSince, this.leaseMs)
       this.#grantedSince = 0
       this.#refusedMs = seen.arrivedMs

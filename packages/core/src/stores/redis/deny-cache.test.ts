@@ -66,7 +66,7 @@ describe("DenyCache", () => {
     expect(refusing().answer([check()], SENT_MS + 1_000.9)).toEqual({
       nowMs: SERVER_MS + 1_000,
       granted: false,
-      checks: [{ state: { startMs: START_MS, current: 10, previous: 0 }, taken: 0 }],
+      checks: [{ state: { startMs: START_MS, current: 10, previous: 0 }, taken: 0, ageMs: 1_001 }],
       isRemembered: true,
     })
   })
@@ -85,7 +85,7 @@ describe("DenyCache", () => {
     expect(denied.answer([check(10, { policy: SLIDING })], SENT_MS + 7_000)).toEqual({
       nowMs: SERVER_MS + 7_000,
       granted: false,
-      checks: [{ state: { startMs: START_MS + 60_000, current: 0, previous: 9 }, taken: 0 }],
+      checks: [{ state: { startMs: START_MS + 60_000, current: 0, previous: 9 }, taken: 0, ageMs: 7_000 }],
       isRemembered: true,
     })
   })

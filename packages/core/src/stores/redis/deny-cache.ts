@@ -101,7 +101,11 @@ export class DenyCache {
       // Redis must process a refusal that would change a counter.
       if (countsOne(checks, known, latestMs) || countsOne(checks, known, toldMs)) return undefined
     }
-    const counted = checks.map((check, i) => ({ state: stateAt(check, known[i], toldMs), taken: 0 }))
+    const counted = checks.map((check, i) => ({
+      state: stateAt(check, known[i], toldMs),
+      taken: 0,
+      ageMs: Math.ceil(nowMs - (known[i] as KnownCounter).sentAtMs),
+    }))
     return { nowMs: toldMs, granted: false, checks: counted, isRemembered: true }
   }
 

@@ -113,7 +113,8 @@ export function refundsOf(checks: readonly Check[], counted: readonly (Counted |
  */
 function broughtTo(nowMs: number, { policy }: Check, counted: Counted | undefined): Counted | undefined {
   if (counted === undefined) return undefined
-  const { state: after, taken } = counted
+  const { state: after, taken, ageMs } = counted
   // Keep the old state as `after`: the new one may not show in which window or bucket the units were taken.
-  return { state: algorithmOf(policy).at(after, policy, nowMs), taken, after }
+  const state = algorithmOf(policy).at(after, policy, nowMs)
+  return { state, taken, after, ...(ageMs !== undefined && { ageMs }) }
 }

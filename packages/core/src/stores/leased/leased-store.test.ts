@@ -1,0 +1,594 @@
+import { describe, expect, it } from "vitest"
+import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
+import type { Policy } from "../../ground/policy.ts"
+import { memoryStore } from "../memory/memory-store.ts"
+import type { Check, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import { LeasedStore, leasedStore } from "./leased-store.ts"
+import { check, leased, SERVICE } from "./testing/shared-memory.ts"
+
+const T = 1_000
+const STRICT: Policy = { ...SERVICE, algorithm: "sliding-window-strict", buckets: 60 }
+const EVEN: Policy = { ...SERVICE, algorithm: "token-bucket" }
+/** A rule that is too small to be leased. */
+const CLIENT: Policy = { ...SERVICE, name: "client", counter: "client", limit: 2 }
+
+/** Lets promises settle that do not wait for a clock. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i++) await undefined
+}
+
+/** Takes from a lease of at least `units` units. The first request passes through, and its demand is booked. */
+function warm({ take }: ReturnType<typeof leased>, units: number, policy = SERVICE): void {
+  take(check(units, { policy }))
+}
+
+describe("a leased counter", () => {
+  it("passes the first requests through, then books up to the demand and grants from it", () => {
+    const world = leased()
+    const { take, counted, calls, store } = world
+    const ledger: [fromLease: boolean, counted: number, held: number][] = []
+    for (const cost of [1, 1, 1, 1, 1, 4, 1]) {
+      const { granted, isRemembered = false } = take(check(cost))
+      expect(granted).toBe(true)
+      ledger.push([isRemembered, counted(), store.leases?.held as number])
+    }
+    // A booking raises what is held to the demand when less than half of it is held.
+    expect(ledger).toEqual([
+      [false, 1, 0], // demand 1: a booking of one unit saves nothing
+      [false, 4, 2], // demand 2, booked 2
+      [true, 6, 3], // demand 3, held 1, booked 2
+      [true, 6, 2],
+      [true, 10, 5], // demand 5, held 1, booked 4
+      [true, 18, 9], // demand 9, held 1, booked 8
+      [true, 18, 8],
+    ])
+    expect(calls.takes).toHaveLength(6)
+    expect(store.leases).toEqual({ held: 8, heldOff: 0, granted: 8, booked: 16, returned: 0, lost: 0 })
+  })
+
+  it("books at most a sixteenth of what is left", () => {
+    const world = leased()
+    warm(world, 8_000)
+    expect(world.store.leases?.held).toBe(500)
+  })
+
+  it("reports the booking without the held units, as of the time of the server", () => {
+    const world = leased()
+    warm(world, 500)
+    world.clock.advance(20.25)
+    const startMs = world.clock.now() - 20.25
+    expect(world.take(check(100))).toStrictEqual({
+      nowMs: startMs + 20,
+      granted: true,
+      checks: [
+        {
+          state: { startMs, current: 600, previous: 0 },
+          taken: 100,
+          after: { startMs, current: 1_000, previous: 0 },
+          ageMs: 21,
+        },
+      ],
+      isRemembered: true,
+    })
+  })
+
+  it("sends a request that costs more than is held to the store in full, and keeps what is held", () => {
+    const world = leased()
+    warm(world, 500)
+    const answer = world.take(check(501))
+    expect([answer.granted, answer.isRemembered, answer.checks[0]?.ageMs]).toEqual([true, undefined, undefined])
+    expect(world.calls.takes.at(-2)).toEqual([check(501)])
+    // The demand is 1,001 now, so 501 units were booked.
+    expect(world.store.leases?.held).toBe(1_001)
+  })
+
+  it("is the one of its partition", () => {
+    const world = leased()
+    warm(world, 500)
+    expect(world.take(check(1, { partition: "other" })).isRemembered).toBeUndefined()
+  })
+
+  it("books with a policy that admits nothing above the limit and counts no refusals", () => {
+    const world = leased()
+    world.take(check(500, { policy: { ...SERVICE, extra: 100, countRejected: true } }))
+    expect(world.calls.takes.at(-1)?.[0]).toStrictEqual(check(500))
+  })
+
+  it("ends when its limit changes, and gives back what it holds", () => {
+    const world = leased()
+    warm(world, 500)
+    expect(world.counted()).toBe(1_000)
+    const cut = { ...SERVICE, limit: 8_000 }
+    expect(world.take(check(1, { policy: cut })).isRemembered).toBeUndefined()
+    expect(world.counted()).toBe(501)
+    // A ceiling that changes with the spare capacity is not another limit.
+    world.take(check(200, { policy: cut }))
+    expect(world.take(check(1, { policy: { ...cut, extra: 50 } })).isRemembered).toBe(true)
+  })
+
+  it("lasts until the server may be in the next window", () => {
+    const world = leased()
+    world.clock.advance(59_900.5)
+    warm(world, 500)
+    const held = world.store.leases?.held as number
+    expect(held).toBe(50)
+    // The server's clock shows at most a millisecond more than it has reported, so 98.9 ms later it may be over.
+    world.clock.advance(98.4)
+    expect(world.take(check(1)).isRemembered).toBe(true)
+    world.clock.advance(0.6)
+    expect(world.take(check(1)).isRemembered).toBeUndefined()
+    expect(world.calls.refunds).toMatchObject([{ units: held - 1 }])
+  })
+
+  it("is not booked when the window ends within a round trip and 2 ms", () => {
+    const world = leased()
+    world.clock.advance(59_998)
+    warm(world, 1_600)
+    expect(world.store.leases?.booked).toBe(0)
+  })
+
+  it("of a bucket keeps the end of each booking, and spends the oldest first", () => {
+    const world = leased()
+    warm(world, 500, EVEN)
+    world.clock.advance(600)
+    for (let i = 0; i < 3; i++) world.take(check(100, { policy: EVEN }))
+    // The second request left 300 of 700 units, so 400 were booked.
+    expect(world.store.leases).toMatchObject({ booked: 900, granted: 300, held: 600 })
+    world.clock.advance(398)
+    expect(world.take(check(1, { policy: EVEN })).isRemembered).toBe(true)
+    world.clock.advance(1)
+    expect(world.take(check(1, { policy: EVEN })).isRemembered).toBe(true)
+    expect(world.calls.refunds).toMatchObject([{ units: 199 }])
+  })
+
+  it("is not held for rules that are not selected, nor below the least limit", () => {
+    const world = leased({ rules: (name) => name !== "service" })
+    warm(world, 500)
+    expect(world.store.leases?.booked).toBe(0)
+    const larger = leased({ leastLimit: 16_001 })
+    warm(larger, 500)
+    expect(larger.store.leases?.booked).toBe(0)
+  })
+
+  it("of a rule with a penalty is asked in the store, which counts the refusal", () => {
+    const penalty: Policy = { ...SERVICE, counter: "p", algorithm: "penalty", limit: 3 }
+    const blocking = { ...penalty, penalty: { refusals: 3, withinMs: 60_000, forMs: 60_000 } }
+    const world = leased()
+    warm(world, 500)
+    const answer = world.take(check(1), check(1, { policy: blocking }))
+    expect(answer.isRemembered).toBeUndefined()
+    expect(world.calls.takes.find(({ length }) => length === 2)).toBeDefined()
+  })
+
+  it("answers each of several requests of a call", async () => {
+    const world = leased()
+    warm(world, 500)
+    const answers = await world.store.take([[check(100)], [check(700)], [check(15_000)]])
+    expect(answers.map(({ granted, isRemembered }) => [granted, isRemembered])).toEqual([
+      [true, true],
+      [true, undefined],
+      [false, undefined],
+    ])
+    expect(await world.store.take([])).toEqual([])
+    expect(await world.store.take([[]])).toMatchObject([{ granted: true, checks: [] }])
+  })
+})
+
+describe("a store that answers late", () => {
+  /** Returns a leased store whose calls are answered when the test says so. */
+  function late() {
+    const open: (() => void)[] = []
+    const memory = memoryStore({ clock: { now: () => world.clock.now() } })
+    const world = leased(
+      {},
+      {
+        take: (requests) =>
+          new Promise((resolve) => open.push(() => resolve(memory.take(requests)))),
+        refund: (refunds) => memory.refund(refunds),
+      },
+    )
+    const peek = (): number => {
+      const [answer] = memory.peek([[check(0)]])
+      return answer?.checks[0]?.state.current as number
+    }
+    return { ...world, open, counted: peek }
+  }
+
+  it("delays no request for a booking: all of them go to the store until it is there", async () => {
+    const { store, open } = late()
+    const first = store.take([[check(100)]])
+    open.shift()?.()
+    expect(await first).toMatchObject([{ granted: true }])
+    // The booking is in flight.
+    expect(open).toHaveLength(1)
+    const second = store.take([[check(100)]])
+    expect(open).toHaveLength(2)
+    open.pop()?.()
+    expect(await second).toMatchObject([{ granted: true }])
+    // There is never a second booking in flight.
+    expect(open).toHaveLength(1)
+    open.shift()?.()
+    await settle()
+    expect(store.leases?.held).toBe(100)
+  })
+
+  it("gives a booking back that arrives when its window has ended", async () => {
+    const { store, open, clock, counted } = late()
+    const first = store.take([[check(100)]])
+    open.shift()?.()
+    await first
+    const booking = open.shift()
+    clock.advance(60_000)
+    booking?.()
+    await settle()
+    // The booking was sent before the window began in which the store carried it out.
+    expect(store.leases).toMatchObject({ booked: 100, held: 0, returned: 100 })
+    expect(counted()).toBe(0)
+  })
+
+  it("gives a booking back that arrives when its limit has changed, or when the store is being closed", async () => {
+    const { store, open, counted } = late()
+    const first = store.take([[check(100)]])
+    open.shift()?.()
+    await first
+    const cut = store.take([[check(1, { policy: { ...SERVICE, limit: 8_000 } })]])
+    for (let i = 0; i < 2; i++) open.shift()?.()
+    await cut
+    await settle()
+    expect(counted()).toBe(101)
+    const last = store.take([[check(300, { policy: { ...SERVICE, limit: 8_000 } })]])
+    open.shift()?.()
+    await last
+    const closed = store.close()
+    open.shift()?.()
+    await closed
+    expect(counted()).toBe(401)
+  })
+})
+
+describe("a request under several rules", () => {
+  it("sends only the checks that no lease covers", () => {
+    const world = leased()
+    warm(world, 500)
+    const client = check(1, { policy: CLIENT, partition: "ann" })
+    const answer = world.take(client, check(1))
+    expect(world.calls.takes.at(-1)).toEqual([client])
+    expect(answer).toMatchObject({
+      granted: true,
+      checks: [
+        { taken: 1, state: { current: 1 } },
+        { taken: 1, state: { current: 501 }, ageMs: 0 },
+      ],
+    })
+    expect(answer.isRemembered).toBeUndefined()
+  })
+
+  it("takes nothing from the lease when the store refuses the rest", () => {
+    const world = leased()
+    warm(world, 500)
+    const ask = () => world.take(check(1), check(1, { policy: CLIENT, partition: "ann" }))
+    expect([ask().granted, ask().granted]).toEqual([true, true])
+    const refused = ask()
+    expect(refused).toMatchObject({
+      granted: false,
+      checks: [
+        { taken: 0, state: { current: 502 } },
+        { taken: 0, state: { current: 2 } },
+      ],
+    })
+    expect(world.store.leases).toMatchObject({ held: 498, granted: 2 })
+  })
+
+  it.each([
+    ["throws", () => { throw new StoreUnavailableError("gone") }],
+    ["rejects", () => Promise.reject(new StoreUnavailableError("gone"))],
+  ])("takes nothing from the lease when the store %s", async (_, fail) => {
+    let isGone = false
+    const memory = memoryStore()
+    const take: Store["take"] = (requests) => (isGone ? (fail() as never) : memory.take(requests))
+    const { store } = leased({}, { take })
+    await store.take([[check(500)]])
+    isGone = true
+    const asked = (async () => store.take([[check(1), check(1, { policy: CLIENT })]]))()
+    await expect(asked).rejects.toThrow("gone")
+    expect(store.leases).toMatchObject({ held: 500, granted: 0 })
+  })
+
+  it("gives units back to the store when their window has ended meanwhile", async () => {
+    let refuse = (): void => {}
+    const refunds: Refund[] = []
+    const memory = memoryStore()
+    const take: Store["take"] = (requests) => {
+      if (requests[0]?.[0]?.policy !== CLIENT) return memory.take(requests)
+      const state = { startMs: world.clock.now(), current: 2, previous: 0 }
+      return new Promise((resolve) => {
+        refuse = () => resolve([{ nowMs: world.clock.now(), granted: false, checks: [{ state, taken: 0 }] }])
+      })
+    }
+    const clock = { now: () => world.clock.now() }
+    const world = leased({ clock }, { take, refund: (all) => void refunds.push(...all) })
+    world.store.take([[check(500)]])
+    const asked = world.store.take([[check(7), check(1, { policy: CLIENT })]])
+    world.clock.advance(120_000)
+    refuse()
+    expect(await asked).toMatchObject([{ granted: false }])
+    expect(refunds.map(({ units }) => units)).toEqual([7])
+  })
+
+  it("counts one rule twice if it is listed twice", () => {
+    const world = leased()
+    warm(world, 500)
+    expect(world.take(check(300), check(200)).isRemembered).toBe(true)
+    expect(world.store.leases?.granted).toBe(500)
+  })
+})
+
+describe("refunds", () => {
+  const afterOf = ({ checks }: StoreResult) => {
+    const [counted] = checks
+    if (counted === undefined) throw new Error("not counted")
+    return counted.after ?? counted.state
+  }
+
+  it("return to the lease while its window lasts, and to the store afterwards", async () => {
+    const world = leased()
+    warm(world, 500)
+    const after = afterOf(world.take(check(10)))
+    const refund = { policy: SERVICE, partition: "", units: 4, after }
+    await world.store.refund([refund])
+    expect([world.store.leases?.held, world.calls.refunds]).toEqual([494, []])
+    world.clock.advance(60_000)
+    await world.store.refund([refund])
+    expect(world.calls.refunds).toContainEqual(refund)
+  })
+
+  it.each([
+    ["a charge", (one: Refund): Refund => ({ ...one, units: -4 })],
+    ["units of another window", (one: Refund): Refund => ({ ...one, after: { ...one.after, startMs: 0 } })],
+    ["units above the limit", (one: Refund): Refund => ({ ...one, policy: { ...SERVICE, extra: 5 } })],
+    ["units of another limit", (one: Refund): Refund => ({ ...one, policy: { ...SERVICE, limit: 9_000 } })],
+    ["more units than this process was granted", (one: Refund): Refund => ({ ...one, units: 11 })],
+    ["another partition", (one: Refund): Refund => ({ ...one, partition: "other" })],
+  ])("go to the store: %s", async (_, change) => {
+    const world = leased()
+    warm(world, 500)
+    const after = afterOf(world.take(check(10)))
+    const refund = change({ policy: SERVICE, partition: "", units: 4, after })
+    await world.store.refund([refund])
+    expect([world.store.leases?.held, world.calls.refunds]).toEqual([490, [refund]])
+  })
+
+  it("of a bucket that refills evenly go to the store", async () => {
+    const world = leased()
+    warm(world, 500, EVEN)
+    const after = afterOf(world.take(check(10, { policy: EVEN })))
+    await world.store.refund([{ policy: EVEN, partition: "", units: 4, after }])
+    expect([world.store.leases?.held, world.calls.refunds.length]).toEqual([490, 1])
+  })
+})
+
+describe("peek", () => {
+  it("asks the store, and counts the held units of this process as left", async () => {
+    const world = leased()
+    warm(world, 500)
+    const peek = async (...checks: Check[]) => (await world.store.peek([checks]))[0] as StoreResult
+    expect(await peek(check(500))).toMatchObject({ granted: true, checks: [{ state: { current: 500 } }] })
+    // `take` would send this request to the store in full.
+    expect(await peek(check(501))).toMatchObject({ granted: true, checks: [{ state: { current: 1_000 } }] })
+    expect(await peek(check(15_001))).toMatchObject({ granted: false })
+    expect(await peek(check(1), check(3, { policy: CLIENT }))).toMatchObject({
+      granted: false,
+      checks: [{ state: { current: 500 } }, { state: { current: 0 } }],
+    })
+    expect(world.store.leases).toMatchObject({ granted: 0, held: 500 })
+  })
+})
+
+describe("reset", () => {
+  it("drops the lease and gives nothing back, as the store forgets the units", async () => {
+    const world = leased()
+    warm(world, 500)
+    await world.store.reset([{ policy: SERVICE, partition: "" }])
+    expect([world.counted(), world.store.leases?.held, world.calls.refunds]).toEqual([0, 0, []])
+    expect(world.take(check(1)).isRemembered).toBeUndefined()
+  })
+
+  it("drops a booking that was in flight", async () => {
+    let answer = (): void => {}
+    const memory = memoryStore()
+    const refunds: Refund[] = []
+    const world = leased(
+      {},
+      {
+        take: (requests) =>
+          new Promise((resolve) => {
+            const answers = memory.take(requests)
+            answer = () => resolve(answers)
+          }),
+        refund: (all) => void refunds.push(...all),
+      },
+    )
+    const first = world.store.take([[check(500)]])
+    answer()
+    await first
+    const reset = world.store.reset([{ policy: SERVICE, partition: "" }])
+    answer()
+    await reset
+    await settle()
+    expect([world.store.leases?.held, refunds]).toEqual([0, []])
+  })
+})
+
+describe("units that are not used", () => {
+  it("are given back T after the latest booking", async () => {
+    const world = leased()
+    warm(world, 500)
+    world.clock.advance(T - 1)
+    await settle()
+    expect(world.counted()).toBe(1_000)
+    world.clock.advance(1)
+    await settle()
+    expect([world.counted(), world.store.leases?.held, world.store.leases?.returned]).toEqual([500, 0, 500])
+  })
+
+  it("are given back when the sub-window ends", async () => {
+    const world = leased()
+    world.clock.advance(600)
+    warm(world, 500, STRICT)
+    expect(world.store.leases?.held).toBe(200)
+    world.clock.advance(400)
+    await settle()
+    expect([world.counted(STRICT), world.store.leases?.held]).toEqual([500, 0])
+  })
+
+  it("are given back when the store is closed", async () => {
+    const world = leased()
+    warm(world, 500)
+    let counted = 0
+    const closing = leasedStore({ ...world.shared, close: () => void (counted = world.counted()) }, { clock: world.clock })
+    closing.take([[check(100)]])
+    expect(world.counted()).toBe(1_200)
+    await closing.close()
+    expect(counted).toBe(1_100)
+  })
+
+  it("are lost if the store does not take them back, and an event reports it", async () => {
+    const failures: (() => void | Promise<void>)[] = [
+      () => Promise.reject(new StoreUnavailableError("gone")),
+      () => {
+        throw new Error("broken")
+      },
+    ]
+    const world = leased({}, { refund: () => failures.shift()?.() })
+    const events: StoreEvent[] = []
+    const stop = world.store.subscribe?.((event) => events.push(event))
+    for (let i = 0; i < 2; i++) {
+      warm(world, 500)
+      world.clock.advance(T)
+      await settle()
+    }
+    expect(world.store.leases).toMatchObject({ held: 0, lost: 1_000, returned: 0 })
+    expect(events.map((event) => event.type === "refund-lost" && event.error.message)).toEqual([
+      "gone",
+      "The store failed to take back units of a lease: Error: broken",
+    ])
+    stop?.()
+  })
+
+  it("are given back of the lease that was used least recently, beyond 10,000 leases", () => {
+    const world = leased()
+    world.take(check(100, { partition: "first" }))
+    world.clock.advance(2)
+    for (let i = 0; i < 9_999; i++) world.take(check(1, { partition: `${i}` }))
+    expect(world.calls.refunds).toEqual([])
+    world.take(check(1, { partition: "last" }))
+    expect(world.calls.refunds).toMatchObject([{ partition: "first", units: 100 }])
+  })
+
+  it("are given back after the machine was suspended, which stops the monotonic clock only", async () => {
+    const { shared, clock, counted } = leased()
+    let wallMs = 0
+    const rules = () => true
+    const store = new LeasedStore(shared, { leaseMs: T, leastLimit: 1, rules, clock, wallMs: () => wallMs })
+    store.take([[check(500, { policy: STRICT })]])
+    store.take([[check(500, { policy: SERVICE, partition: "" })]])
+    clock.advance(500)
+    wallMs = 501 + 60_000
+    clock.advance(500)
+    await settle()
+    expect([store.leases.held, counted(SERVICE)]).toEqual([0, 1_000])
+  })
+})
+
+describe("a booking that fails", () => {
+  it("is tried again 10 ms later, and grants go on meanwhile", async () => {
+    let isGone = false
+    let takes = 0
+    const memory = memoryStore()
+    const world = leased(
+      {},
+      {
+        take(requests) {
+          takes++
+          return isGone ? Promise.reject(new StoreUnavailableError("gone")) : memory.take(requests)
+        },
+      },
+    )
+    warm(world, 500)
+    isGone = true
+    takes = 0
+    const ledger: number[] = []
+    for (const afterMs of [0, 0, 9, 1]) {
+      world.clock.advance(afterMs)
+      expect(world.take(check(100)).isRemembered).toBe(true)
+      await settle()
+      ledger.push(takes)
+    }
+    expect(ledger).toEqual([0, 1, 1, 2])
+  })
+})
+
+describe("a leased store", () => {
+  it("tells what the shared store tells, and passes on its events", () => {
+    const listeners = new Set<(event: StoreEvent) => void>()
+    const subscribe: Store["subscribe"] = (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    }
+    const more = { keepsDeadline: true, openBreakers: 2, recentRoundTripsMs: [1, 2], subscribe }
+    const { store } = leased({}, more)
+    expect(store).toMatchObject({
+      isShared: true,
+      keepsDeadline: true,
+      openBreakers: 2,
+      recentRoundTripsMs: [1, 2],
+    })
+    const events: StoreEvent[] = []
+    const stop = store.subscribe?.((event) => events.push(event))
+    const event = { type: "evicted", counters: 1, emptyAfterMs: 0, releaseAfterMs: 0 } as const
+    for (const listener of listeners) listener(event)
+    stop?.()
+    expect([events, listeners.size]).toEqual([[event], 0])
+  })
+
+  it("passes the deadline of the request on, also to its booking", () => {
+    const deadlines: unknown[] = []
+    const memory = memoryStore()
+    const { store } = leased(
+      {},
+      {
+        take(requests, withinMs) {
+          deadlines.push(withinMs)
+          return memory.take(requests)
+        },
+      },
+    )
+    store.take([[check(500)]], 70)
+    expect(deadlines).toEqual([70, 70])
+  })
+
+  it("grants nothing after it was closed", async () => {
+    const world = leased()
+    warm(world, 500)
+    const closed = world.store.close()
+    expect(() => world.take(check(1))).toThrow(ClosedError)
+    await closed
+  })
+
+  const shared = Object.assign(memoryStore(), { isShared: true })
+  it.each([
+    ["not shared", () => leasedStore(memoryStore()), "store: is not shared"],
+    ["leased already", () => leasedStore(leasedStore(shared)), "store: is leased already"],
+    ["not a store", () => leasedStore({} as Store), "store: {} is not a store"],
+    ["no store", () => leasedStore(undefined as never), "store: undefined is not a store"],
+    ["a time", () => leasedStore(shared, { leaseMs: 0.5 }), "leaseMs: 0.5 is not a valid time"],
+    ["a time of 0", () => leasedStore(shared, { leaseMs: 0 }), "leaseMs: 0 is not a valid time"],
+    ["a limit", () => leasedStore(shared, { leastLimit: -1 }), "leastLimit: -1 is not a valid limit"],
+    ["rules", () => leasedStore(shared, { rules: ["a"] as never }), "rules: [ 'a' ] is not a function"],
+    ["a clock", () => leasedStore(shared, { clock: {} as never }), "clock: has no method now()"],
+    ["a name", () => leasedStore(shared, { leasMs: 5 } as never), 'did you mean "leaseMs"?'],
+    ["no options", () => leasedStore(shared, null as never), "null is not an options object"],
+  ])("rejects invalid options: %s", (_, create, message) => {
+    expect(create).toThrow(message)
+  })
+})
