@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import {
   createGuard,
   createLimiter,
+  leasedStore,
   type LoadedRules,
   manualClock,
   memoryStore,
@@ -171,5 +172,58 @@ describe("a full memory store", () => {
     expect(await metering.values("sluice.store.evictions", "sluice.limiter.name")).toEqual({
       default: evicted,
     })
+  })
+})
+
+describe("the leases of a store", () => {
+  function setUp() {
+    const clock = manualClock()
+    const shared = Object.assign(memoryStore({ clock }), { isShared: true })
+    const refund = shared.refund.bind(shared)
+    const store = leasedStore(shared, { clock })
+    const limiter = createLimiter({
+      ...{ limit: 16_000, window: "1 minute", algorithm: "fixed-window", field: "service", clock },
+      ...{ service: "shop", logger: QUIET, store },
+    })
+    onTestFinished(() => limiter.close())
+    const metering = startMetering()
+    const stop = instrument(limiter, { meterProvider: metering.meterProvider })
+    const units = () => metering.values("sluice.store.lease.units", "sluice.lease.result")
+    const gauge = async (name: string) => (await metering.values(`sluice.store.${name}`))[""]
+    return { clock, shared, refund, limiter, units, gauge, stop }
+  }
+
+  it("are described by what they hold, and by what becomes of their units", async () => {
+    const { clock, shared, refund, limiter, units, gauge, stop } = setUp()
+    await limiter.decide({}, { cost: 500 })
+    await limiter.decide({}, { cost: 100 })
+    expect([await gauge("lease.held"), await gauge("hold_off")]).toEqual([400, 0])
+    expect(await units()).toEqual({ booked: 500, granted: 100 })
+    shared.refund = () => {
+      throw new StoreUnavailableError("gone")
+    }
+    clock.advance(1_000)
+    await nextTurn()
+    expect(await units()).toEqual({ booked: 500, granted: 100, lost: 400 })
+    shared.refund = refund
+    // The demand of the previous second was 600.
+    await limiter.decide({}, { cost: 200 })
+    clock.advance(1_000)
+    await nextTurn()
+    expect(await units()).toMatchObject({ granted: 100, lost: 400, returned: 600 })
+    expect(await gauge("lease.held")).toBe(0)
+    expect((await limiter.decide({}, { cost: 16_000 })).retryAfterMs).toBeGreaterThan(0)
+    expect(await gauge("hold_off")).toBe(1)
+    stop()
+    expect(limiter.status.leases).toMatchObject({ held: 0, heldOff: 1, lost: 400 })
+  })
+
+  it("do not exist for a store without leases", async () => {
+    const limiter = createLimiter({ limit: 1, window: "1 minute", service: "shop", logger: QUIET })
+    onTestFinished(() => limiter.close())
+    const metering = startMetering()
+    instrument(limiter, { meterProvider: metering.meterProvider })
+    expect(await metering.series("sluice.store.lease.held")).toEqual([])
+    expect(limiter.status.leases).toBeUndefined()
   })
 })

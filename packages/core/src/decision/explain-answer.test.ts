@@ -39,6 +39,41 @@ describe("the answer of a store", () => {
     ])
   })
 
+  it("tells how old each count is: 0 if the store was asked", () => {
+    const checks = [{ ...counted(), ageMs: 7 }, counted()]
+    const decision = explainAnswer(
+      { nowMs: NOW_MS, granted: true, checks },
+      ASKS,
+      ASKS,
+      false,
+      { store: memoryStore() },
+      undefined,
+    )
+    expect(decision?.checks.map(({ ageMs }) => ageMs)).toEqual([7, 0])
+  })
+
+  it.each([
+    [300, 300],
+    [3_000, 3_000],
+    [undefined, 250],
+  ])("makes a refused request wait until the store is asked again: %s", (againAfterMs, expected) => {
+    const full = { state: { startMs: NOW_MS - 750, previous: 0, current: 5 }, taken: 0 }
+    const free = { state: { startMs: NOW_MS - 750, previous: 0, current: 0 }, taken: 0 }
+    const answer = { nowMs: NOW_MS, granted: false, checks: [full, free], againAfterMs } as StoreResult
+    const decision = explainAnswer(answer, ASKS, ASKS, false, { store: memoryStore() }, undefined)
+    expect([decision?.retryAfterMs, ...(decision?.checks.map((one) => one.retryAfterMs) ?? [])]).toEqual([
+      expected,
+      expected,
+      0,
+    ])
+  })
+
+  it.each([Number.NaN, -1, 0.5, "1", null])("is invalid with %s as an age or as a wait", (wrong) => {
+    const answer = { nowMs: NOW_MS, granted: true, checks: [counted(), counted()] }
+    expect(verdictOn({ ...answer, checks: [{ ...counted(), ageMs: wrong }, counted()] })).toBeUndefined()
+    expect(verdictOn({ ...answer, againAfterMs: wrong })).toBeUndefined()
+  })
+
   it.each([
     ["no state", { taken: 0 }],
     ["a null state", { state: null, taken: 0 }],

@@ -4,7 +4,7 @@ import type { Events } from "../ground/events.ts"
 import type { Warning } from "../ground/warnings.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
-import type { EvictionEvent, RefundLostEvent } from "../stores/store.ts"
+import type { EvictionEvent, LeaseCounts, RefundLostEvent } from "../stores/store.ts"
 
 /** The call that led to a decision. */
 export interface DecisionCall {
@@ -72,6 +72,8 @@ export interface LimiterStatus {
    * circuit breakers, such as the memory store.
    */
   readonly openBreakers?: number
+  /** What the store holds in leases. Absent if the store does not lease. */
+  readonly leases?: LeaseCounts
 }
 
 /** The units that a call asks for. */

@@ -90,9 +90,14 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   get status(): LimiterStatus {
     const { service, store } = this.options
-    const { openBreakers } = store
+    const { openBreakers, leases } = store
     const waiting = this.#parts.waitingRoom.size
-    return { service, waiting, ...(openBreakers !== undefined && { openBreakers }) }
+    return {
+      service,
+      waiting,
+      ...(openBreakers !== undefined && { openBreakers }),
+      ...(leases !== undefined && { leases }),
+    }
   }
 
   /** Resolves when the first decisions can be made. Undefined once rules are loaded, or cannot be loaded in time. */

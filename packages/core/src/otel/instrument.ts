@@ -3,6 +3,7 @@ import manifest from "../../package.json" with { type: "json" }
 import type { Limiter } from "../limiter/limiter.ts"
 import { measureDecisions } from "./decisions.ts"
 import { countErrors } from "./errors.ts"
+import { measureLeases } from "./leases.ts"
 import { checkArguments, type InstrumentOptions } from "./options.ts"
 import { observeState } from "./state.ts"
 
@@ -73,7 +74,11 @@ function measure<Request>(
   onEnd: () => void,
 ): () => void {
   const meter = meterProvider.getMeter(manifest.name, manifest.version)
-  const parts = [measureDecisions(limiter, meter, name), countErrors(limiter, meter, name)]
+  const parts = [
+    measureDecisions(limiter, meter, name),
+    countErrors(limiter, meter, name),
+    measureLeases(limiter, meter, name),
+  ]
   const flush = () => {
     for (const part of parts) part.flush()
   }

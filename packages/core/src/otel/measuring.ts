@@ -17,6 +17,8 @@ export const MODE = "sluice.decision.mode"
 export const OPERATION = "sluice.operation.name"
 /** The `refusal` of a refused or shadowed decision. */
 export const REFUSAL = "sluice.refusal.reason"
+/** What became of units of leases: booked · granted · returned · lost */
+export const LEASE_RESULT = "sluice.lease.result"
 /** A standard attribute of OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/ */
 export const ERROR_TYPE = "error.type"
 

@@ -1,0 +1,48 @@
+import type { BatchObservableResult, Meter } from "@opentelemetry/api"
+import type { Limiter, LimiterStatus } from "../limiter/limiter.ts"
+import { LEASE_RESULT, LIMITER, type Measuring } from "./measuring.ts"
+
+type Leases = NonNullable<LimiterStatus["leases"]>
+
+const RESULTS = ["booked", "granted", "returned", "lost"] as const
+
+/**
+ * Measures the leases of a limiter's store: what is held when metrics are collected, and what has become of the units.
+ * A store that does not lease has no such values.
+ */
+export function measureLeases<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
+  const held = meter.createObservableGauge("sluice.store.lease.held", {
+    description: "Number of units that the leases of this process hold: booked, but not used yet.",
+    unit: "{unit}",
+  })
+  const heldOff = meter.createObservableGauge("sluice.store.hold_off", {
+    description: "Number of counters that are held off: after a refusal, the store is not asked for a moment.",
+    unit: "{counter}",
+  })
+  const units = meter.createCounter("sluice.store.lease.units", {
+    description: "Number of units of leases: booked, granted to requests, returned to the store, or lost.",
+    unit: "{unit}",
+  })
+  const attributes = { [LIMITER]: name }
+  const observe = (result: BatchObservableResult) => {
+    const { leases } = limiter.status
+    if (leases === undefined) return
+    result.observe(held, leases.held, attributes)
+    result.observe(heldOff, leases.heldOff, attributes)
+  }
+  const observables = [held, heldOff]
+  meter.addBatchObservableCallback(observe, observables)
+  let before: Partial<Leases> = limiter.status.leases ?? {}
+  return {
+    flush() {
+      const { leases } = limiter.status
+      if (leases === undefined) return
+      for (const result of RESULTS) {
+        const more = leases[result] - (before[result] ?? 0)
+        if (more > 0) units.add(more, { ...attributes, [LEASE_RESULT]: result })
+      }
+      before = leases
+    },
+    end: () => meter.removeBatchObservableCallback(observe, observables),
+  }
+}
