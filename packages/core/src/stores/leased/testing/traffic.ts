@@ -58,7 +58,7 @@ interface Granted {
   readonly after: StoreResult["checks"][0]
 }
 
-/** Runs a story. Returns what was granted, and the shared store. */
+/** Runs a story. Returns what was granted, and the shared store. Calls may still be in flight. */
 export async function run({
   counting,
   limit,
@@ -140,7 +140,6 @@ export async function run({
       policy = { ...counting, limit: what.limit }
     }
   }
-  await quiet()
   return { simulation, shared: shared as Store, witness, running, policy, quiet }
 }
 
