@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import {
   createGuard,
   createLimiter,
-  leasedStore,
   type LoadedRules,
+  leasedStore,
   manualClock,
   memoryStore,
   type RequestFacts,

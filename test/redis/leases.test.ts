@@ -51,7 +51,11 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
 
     start(): { readonly child: ChildProcess; readonly grants: Grant[] } {
       const env = { ...process.env, TSX_TSCONFIG_PATH: `${ROOT}/tsconfig.base.json` }
-      const child = fork(SCRIPT, [JSON.stringify(this.#app)], { cwd: ROOT, execArgv: ["--import", "tsx"], env })
+      const child = fork(SCRIPT, [JSON.stringify(this.#app)], {
+        cwd: ROOT,
+        execArgv: ["--import", "tsx"],
+        env,
+      })
       const grants: Grant[] = []
       children.add(child)
       child.once("exit", () => children.delete(child))
@@ -69,7 +73,9 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
 
     /** Expects that no window had more units than the limit, and that no lease outlived its sub-window. */
     check(): void {
-      const late = this.grants.filter(([beforeMs, startMs, isLeased]) => isLeased && beforeMs >= startMs + PART_MS)
+      const late = this.grants.filter(
+        ([beforeMs, startMs, isLeased]) => isLeased && beforeMs >= startMs + PART_MS,
+      )
       expect(late).toEqual([])
       const byPart = new Map<number, number>()
       for (const [, startMs] of this.grants) byPart.set(startMs, (byPart.get(startMs) ?? 0) + 1)
@@ -86,25 +92,30 @@ describe("four processes with leases of a strict window", { timeout: 300_000 }, 
   it.each([
     ["that they reach", 4_000],
     ["that they do not reach", 1_000_000],
-  ])("never exceed a limit %s, although one is killed and another stopped past the end of its lease", async (_, limit) => {
-    const processes = new Processes(limit)
-    const running = [1, 2, 3, 4].map(() => processes.start())
-    const [victim, stopped] = running as [(typeof running)[0], (typeof running)[0]]
-    await until("all have leases", () => running.every(({ grants }) => grants.some(([, , isLeased]) => isLeased)))
-    victim.child.kill("SIGKILL")
-    for (let times = 0; times < 3; times++) {
-      stopped.child.kill("SIGSTOP")
+  ])(
+    "never exceed a limit %s, although one is killed and another stopped past the end of its lease",
+    async (_, limit) => {
+      const processes = new Processes(limit)
+      const running = [1, 2, 3, 4].map(() => processes.start())
+      const [victim, stopped] = running as [(typeof running)[0], (typeof running)[0]]
+      await until("all have leases", () =>
+        running.every(({ grants }) => grants.some(([, , isLeased]) => isLeased)),
+      )
+      victim.child.kill("SIGKILL")
+      for (let times = 0; times < 3; times++) {
+        stopped.child.kill("SIGSTOP")
+        const before = processes.parts
+        await until("the sub-window of its lease has passed", () => processes.parts > before + 2)
+        stopped.child.kill("SIGCONT")
+        const granted = stopped.grants.length
+        await until("it is granted more", () => stopped.grants.length > granted + 20)
+      }
       const before = processes.parts
-      await until("the sub-window of its lease has passed", () => processes.parts > before + 2)
-      stopped.child.kill("SIGCONT")
-      const granted = stopped.grants.length
-      await until("it is granted more", () => stopped.grants.length > granted + 20)
-    }
-    const before = processes.parts
-    await until("another window has passed", () => processes.parts > before + BUCKETS)
-    processes.check()
-    expect(await keysWithoutTtl(server)).toEqual([])
-  })
+      await until("another window has passed", () => processes.parts > before + BUCKETS)
+      processes.check()
+      expect(await keysWithoutTtl(server)).toEqual([])
+    },
+  )
 })
 
 describe("a Redis that is frozen while leases are held", () => {
@@ -115,7 +126,8 @@ describe("a Redis that is frozen while leases are held", () => {
     const store = leasedStore(redisStore({ client }))
     afterwards(() => store.close())
     const app = asker(store, { field: "service" })
-    const leased = () => app.decisions.filter(({ degraded, checks }) => !degraded && (checks[0]?.ageMs ?? 0) > 0)
+    const leased = () =>
+      app.decisions.filter(({ degraded, checks }) => !degraded && (checks[0]?.ageMs ?? 0) > 0)
     const stop = app.load()
     await until("requests are granted from leases", () => leased().length > 200)
 

@@ -16,7 +16,8 @@ export function measureLeases<Request>(limiter: Limiter<Request>, meter: Meter, 
     unit: "{unit}",
   })
   const heldOff = meter.createObservableGauge("sluice.store.hold_off", {
-    description: "Number of counters that are held off: after a refusal, the store is not asked for a moment.",
+    description:
+      "Number of counters that are held off: after a refusal, the store is not asked for a moment.",
     unit: "{counter}",
   })
   const units = meter.createCounter("sluice.store.lease.units", {

@@ -76,7 +76,11 @@ describe("a leased counter", () => {
     const world = leased()
     warm(world, 500)
     const answer = world.take(check(501))
-    expect([answer.granted, answer.isRemembered, answer.checks[0]?.ageMs]).toEqual([true, undefined, undefined])
+    expect([answer.granted, answer.isRemembered, answer.checks[0]?.ageMs]).toEqual([
+      true,
+      undefined,
+      undefined,
+    ])
     expect(world.calls.takes.at(-2)).toEqual([check(501)])
     // The demand is 1,001 now, so 501 units were booked.
     expect(world.store.leases?.held).toBe(1_001)
@@ -182,8 +186,7 @@ describe("a store that answers late", () => {
     const world = leased(
       {},
       {
-        take: (requests) =>
-          new Promise((resolve) => open.push(() => resolve(memory.take(requests)))),
+        take: (requests) => new Promise((resolve) => open.push(() => resolve(memory.take(requests)))),
         refund: (refunds) => memory.refund(refunds),
       },
     )
@@ -280,7 +283,12 @@ describe("a request under several rules", () => {
   })
 
   it.each([
-    ["throws", () => { throw new StoreUnavailableError("gone") }],
+    [
+      "throws",
+      () => {
+        throw new StoreUnavailableError("gone")
+      },
+    ],
     ["rejects", () => Promise.reject(new StoreUnavailableError("gone"))],
   ])("takes nothing from the lease when the store %s", async (_, fail) => {
     let isGone = false
@@ -445,7 +453,10 @@ describe("units that are not used", () => {
     const world = leased()
     warm(world, 500)
     let counted = 0
-    const closing = leasedStore({ ...world.shared, close: () => void (counted = world.counted()) }, { clock: world.clock })
+    const close = (): void => {
+      counted = world.counted()
+    }
+    const closing = leasedStore({ ...world.shared, close }, { clock: world.clock })
     closing.take([[check(100)]])
     expect(world.counted()).toBe(1_200)
     await closing.close()
