@@ -104,6 +104,17 @@ const guardRule = {
   to: { path: `${CORE}http/guard/` },
 }
 
+const leasedRule = {
+  name: "stores-leased-knows-no-store",
+  comment: "Leases are in front of any shared store: they know the port, and no implementation.",
+  severity: "error",
+  from: { path: `${CORE}stores/leased/`, pathNot: TEST_FILES },
+  to: {
+    path: `${CORE}stores/`,
+    pathNot: `${CORE}stores/(leased/|(store|store-listeners|take-together)\\.ts$)`,
+  },
+}
+
 /** Ports, each with the files that it may import beside the ground. */
 const PORTS = {
   "algorithms/algorithm": [],
@@ -239,6 +250,7 @@ export default {
     ...roomRules,
     ...partRules,
     guardRule,
+    leasedRule,
     ...portRules,
     {
       name: "core-known-rooms",

@@ -99,6 +99,13 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
         ],
         memoryStore: [oddFor(["maxKeys", "clock"])],
+        leasedStore: [
+          argument(
+            anyOdd,
+            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
+          ),
+          oddFor(["leaseMs", "leastLimit", "rules", "clock"]),
+        ],
         transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
         fileRules: [
           argument(

@@ -2,8 +2,6 @@ import type { BatchObservableResult, Meter } from "@opentelemetry/api"
 import type { Limiter, LimiterStatus } from "../limiter/limiter.ts"
 import { LEASE_RESULT, LIMITER, type Measuring } from "./measuring.ts"
 
-type Leases = NonNullable<LimiterStatus["leases"]>
-
 const RESULTS = ["booked", "granted", "returned", "lost"] as const
 
 /**
@@ -33,7 +31,7 @@ export function measureLeases<Request>(limiter: Limiter<Request>, meter: Meter, 
   }
   const observables = [held, heldOff]
   meter.addBatchObservableCallback(observe, observables)
-  let before: Partial<Leases> = limiter.status.leases ?? {}
+  let before: Partial<NonNullable<LimiterStatus["leases"]>> = limiter.status.leases ?? {}
   return {
     flush() {
       const { leases } = limiter.status
