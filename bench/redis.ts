@@ -1,10 +1,11 @@
 import { writeFileSync } from "node:fs"
 import { readCommandLine } from "./command-line.ts"
 import { type Case, type Measured, measureCase } from "./load/measure.ts"
-import { CASES, DECIDE, OURS, PEER, printCase } from "./redis/cases.ts"
+import { CASES, DECIDE, LEASED, OURS, PEER, printCase } from "./redis/cases.ts"
 import { measureFrozen } from "./redis/frozen.ts"
 import { measureMemory, printMemory } from "./redis/memory.ts"
 import { measureNewlyRefused } from "./redis/newly-refused.ts"
+import { measurePaced, printPaced } from "./redis/paced.ts"
 import { startServer, versionOf } from "./redis/server.ts"
 import { printWantedOf } from "./redis/wanted.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
@@ -44,13 +45,15 @@ try {
   const memory = await measureMemory(server, tracked)
   printMemory(memory, tracked)
   const frozen = DECIDE.includes(only) ? await measureFrozen(server, quick ? 2 : 7) : undefined
+  const paced = LEASED.includes(only) ? await measurePaced(server, quick ? 2_000 : 10_000) : []
   console.log()
   for (const { of, samples } of measured) printWantedOf(of, samples)
+  printPaced(paced)
   if (json !== undefined) {
     const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
       return { workload, inFlight, samples: Object.fromEntries(samples) }
     })
-    const all = { machine, rounds, forMs, cases, newlyRefused, memory, frozen }
+    const all = { machine, rounds, forMs, cases, newlyRefused, memory, frozen, paced }
     writeFileSync(json, `${JSON.stringify(all, null, 2)}\n`)
   }
 } finally {

@@ -45,6 +45,20 @@ export const WORKLOADS = {
     windowMs: 1_000,
     refuses: "some",
   },
+  service: {
+    ...USUAL,
+    says: "one counter, 1,000,000 requests a second",
+    clients: 1,
+    windowMs: 1_000,
+    refuses: "some",
+  },
+  "service, large": {
+    ...USUAL,
+    says: "one counter, a limit above 2^20 that is never reached",
+    clients: 1,
+    limit: 2 ** 31,
+    windowMs: 1_000,
+  },
   refused: {
     ...USUAL,
     says: "a thousand clients that are over their limit of 1",

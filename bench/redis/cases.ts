@@ -6,6 +6,7 @@ import { printTable } from "../report/table.ts"
 
 export const OURS = "sluice take"
 export const DECIDE = "sluice decide"
+export const LEASED = "sluice decide, leased"
 export const PEER = "rate-limiter-flexible"
 export const BLOCK = "rate-limiter-flexible, block"
 export const UNION = "rate-limiter-flexible, union"
@@ -22,6 +23,11 @@ export const CASES: readonly Case[] = [
   { workload: "hot", inFlight: 64, names: [...BASIC, ...BY_HAND] },
   { workload: "hot", inFlight: 256, names: BASIC },
   { workload: "hot, limited", inFlight: 256, names: [...BASIC, BLOCK] },
+  { workload: "service", inFlight: 64, names: [OURS, DECIDE, LEASED, PEER] },
+  { workload: "service", inFlight: 256, names: [OURS, DECIDE, LEASED, PEER] },
+  { workload: "service, large", inFlight: 1, names: [OURS, DECIDE, LEASED, PEER] },
+  { workload: "service, large", inFlight: 64, names: [OURS, DECIDE, LEASED, PEER] },
+  { workload: "service, large", inFlight: 256, names: [OURS, DECIDE, LEASED, PEER] },
   { workload: "refused", inFlight: 64, names: [...BASIC, BLOCK] },
   { workload: "stacked", inFlight: 64, names: [...BASIC, UNION] },
   { workload: "stacked", inFlight: 256, names: [...BASIC, UNION] },

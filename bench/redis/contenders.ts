@@ -1,4 +1,11 @@
-import { createLimiter, type Decision, type Logger, type StoreResult } from "@sluice/core"
+import {
+  createLimiter,
+  type Decision,
+  type Logger,
+  leasedStore,
+  type Store,
+  type StoreResult,
+} from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { type RedisReply, RedisStore } from "rate-limit-redis"
 import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"
@@ -37,19 +44,11 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
   },
   "sluice decide": {
     sends: SCRIPTS,
-    async create({ port, limits }): Promise<Contender<Decision>> {
-      const limiter = createLimiter({
-        rules: limits.map(({ limit, windowMs }) => ({ limit, window: `${windowMs} ms`, field: "ip" })),
-        store: redisStore({ client: await connect(port) }),
-        storeTimeoutMs: PATIENCE_MS,
-        logger: SILENT,
-      })
-      return {
-        count: (key) => limiter.decide({ remoteAddress: key }),
-        judge: judgeDecision,
-        judgeError: FAILED,
-      }
-    },
+    create: (setup) => deciding(setup, (store) => store),
+  },
+  "sluice decide, leased": {
+    sends: SCRIPTS,
+    create: (setup) => deciding(setup, leasedStore),
   },
   "rate-limiter-flexible": {
     sends: SCRIPTS,
@@ -148,6 +147,23 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
     sends: ["watch", "get", "multi", "incr", "pexpire", "exec", "unwatch"],
     create: byWatch,
   },
+}
+
+async function deciding(
+  { port, limits }: Setup,
+  inFront: (store: Store) => Store,
+): Promise<Contender<Decision>> {
+  const limiter = createLimiter({
+    rules: limits.map(({ limit, windowMs }) => ({ limit, window: `${windowMs} ms`, field: "ip" })),
+    store: inFront(redisStore({ client: await connect(port) })),
+    storeTimeoutMs: PATIENCE_MS,
+    logger: SILENT,
+  })
+  return {
+    count: (key) => limiter.decide({ remoteAddress: key }),
+    judge: judgeDecision,
+    judgeError: FAILED,
+  }
 }
 
 async function flexible(

@@ -1,6 +1,7 @@
 import { type Case, compare, type Measured, netPerSecond, type Sample } from "../load/measure.ts"
+import { spreadOf } from "../report/statistics.ts"
 import { printWanted } from "../report/table.ts"
-import { BLOCK, DECIDE, OURS, PEER, UNION } from "./cases.ts"
+import { BLOCK, DECIDE, LEASED, OURS, PEER, UNION } from "./cases.ts"
 
 /**
  * A target for a case: the least ratio of our figure to the peer's. For a cost it is the ratio of the peer's to ours.
@@ -59,6 +60,15 @@ const WANTED: readonly Wanted[] = [
 
 const MOST_LATENCY = 1.15
 
+/** The least decisions with leases in a second of Node's CPU, by case. */
+const LEASED_A_SECOND: Readonly<Record<string, number>> = {
+  "service, 64": 900_000,
+  "service, 256": 900_000,
+  "service, large, 1": 1_000_000,
+  "service, large, 64": 900_000,
+  "service, large, 256": 900_000,
+}
+
 /** Prints the targets of a case with the measured figures, one per line. */
 export function printWantedOf({ workload, inFlight }: Case, measured: Measured): void {
   const which = `${workload}, ${inFlight}`
@@ -73,6 +83,13 @@ export function printWantedOf({ workload, inFlight }: Case, measured: Measured):
       ratio >= least,
       `at least ${least}`,
     )
+  }
+  const least = LEASED_A_SECOND[which]
+  const leased = measured.get(LEASED)
+  if (least !== undefined && leased !== undefined) {
+    const perSecond = spreadOf(leased.map(({ nodeUs }) => 1e6 / nodeUs)).median
+    const what = `${which} in flight: ${LEASED}, decisions in a second of Node's CPU`
+    printWanted(what, perSecond, perSecond >= least, `at least ${least}`)
   }
   if (which === "uniform, 1") {
     const ratio = compare(measured, OURS, PEER, (sample) => sample.p50Ms).median
