@@ -45,7 +45,7 @@ try {
   const memory = await measureMemory(server, tracked)
   printMemory(memory, tracked)
   const frozen = DECIDE.includes(only) ? await measureFrozen(server, quick ? 2 : 7) : undefined
-  const paced = LEASED.includes(only) ? await measurePaced(server, quick ? 2_000 : 10_000) : []
+  const paced = LEASED.includes(only) ? await measurePaced(server, quick ? 4_000 : 20_000) : []
   console.log()
   for (const { of, samples } of measured) printWantedOf(of, samples)
   printPaced(paced)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { createLimiter, leasedStore } from "@sluice/core"
+import { leasedStore, type Policy } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { printWanted } from "../report/table.ts"
 import { LEASED } from "./cases.ts"
@@ -11,6 +11,18 @@ const PACES = [
   { perSecond: 150, most: 0.02 },
   { perSecond: 2_000, most: 0.002 },
 ] as const
+
+/** Until the demand is known, a process books a little at a time. */
+const WARM_UP_MS = 3_000
+
+const SERVICE: Policy = {
+  name: "service",
+  counter: "k3JxW0aQ7rBn5TzE",
+  algorithm: "sliding-window",
+  limit: 1_000_000,
+  windowMs: 60_000,
+  align: "epoch",
+}
 
 export interface Paced {
   readonly perSecond: number
@@ -26,22 +38,23 @@ export async function measurePaced(server: RedisServer, forMs: number): Promise<
     await server.command("FLUSHALL", "SYNC")
     const client = await connect(server.port)
     const store = leasedStore(redisStore({ client }))
-    const limiter = createLimiter({ limit: 1_000_000, window: "1 minute", field: "service", store })
-    const before = await usageOf(server)
-    const startedMs = performance.now()
-    let decisions = 0
-    for (;;) {
-      const elapsedMs = performance.now() - startedMs
-      if (elapsedMs >= forMs) break
-      while (decisions < (elapsedMs * pace.perSecond) / 1_000) {
-        await limiter.decide({})
-        decisions++
+    const run = async (ms: number): Promise<number> => {
+      const startedMs = performance.now()
+      let decisions = 0
+      for (;;) {
+        const elapsedMs = performance.now() - startedMs
+        if (elapsedMs >= ms) return decisions
+        for (; decisions < (elapsedMs * pace.perSecond) / 1_000; decisions++) {
+          await store.take([[{ policy: SERVICE, partition: "", cost: 1, shadow: false }]])
+        }
+        await sleep(1)
       }
-      await sleep(1)
     }
+    await run(WARM_UP_MS)
+    const before = await usageOf(server)
+    const decisions = await run(forMs)
     const calls = callsSince(before, await usageOf(server), ["evalsha", "eval"]) / decisions
     results.push({ ...pace, calls })
-    await limiter.close()
     await store.close()
     client.disconnect()
   }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { manualClock } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { memoryStore } from "../memory/memory-store.ts"
@@ -122,6 +123,28 @@ describe("a leased counter", () => {
     world.clock.advance(0.6)
     expect(world.take(check(1)).isRemembered).toBeUndefined()
     expect(world.calls.refunds).toMatchObject([{ units: held - 1 }])
+  })
+
+  it("ends when the clock of the process goes back", () => {
+    const world = leased()
+    world.clock.advance(1_000)
+    warm(world, 500)
+    world.clock.advance(-1)
+    expect(world.take(check(1)).isRemembered).toBeUndefined()
+    expect(world.counted()).toBe(501)
+  })
+
+  it("ends when the server counts in another window, although its clock should not be there yet", async () => {
+    const serverClock = manualClock()
+    const memory = memoryStore({ clock: serverClock })
+    const world = leased(
+      {},
+      { take: (requests) => memory.take(requests), refund: (all) => memory.refund(all) },
+    )
+    warm(world, 500)
+    serverClock.advance(60_000)
+    world.take(check(600))
+    expect(world.store.leases).toMatchObject({ booked: 1_600, returned: 500 })
   })
 
   it("is not booked when the window ends within a round trip and 2 ms", () => {

@@ -1,16 +1,10 @@
 import type { Clock } from "../../ground/clock.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
-import {
-  BACKGROUND_REFUND_MS,
-  type Check,
-  type CounterKey,
-  type LeaseCounts,
-  type Refund,
-  type Store,
-  type StoreResult,
-} from "../store.ts"
-import { Lease, type Seen } from "./lease.ts"
+import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreResult } from "../store.ts"
+import { Booker } from "./booker.ts"
+import { GiveBacks } from "./give-backs.ts"
+import { Lease } from "./lease.ts"
 import { LeaseTable } from "./lease-table.ts"
 import type { ParsedLeasedOptions } from "./options.ts"
 import type { SharedRequest } from "./shared-request.ts"
@@ -22,24 +16,26 @@ export class Leases {
   readonly #store: Store
   readonly #options: ParsedLeasedOptions
   readonly #clock: Clock
-  readonly #onLost: (error: unknown) => void
   readonly #table = new LeaseTable()
   readonly #sweep: Sweep
   readonly #suspension: SuspensionWatch | undefined
+  readonly #giveBacks: GiveBacks
+  readonly #booker: Booker
   /** Calls that are in flight and may leave units behind. */
   readonly #pending = new Set<Promise<unknown>>()
-  #roundTripMs = 0
   #granted = 0
-  #booked = 0
-  #returned = 0
-  #lost = 0
 
   /** `onLost` is called with the error when units could not be given back. */
   constructor(store: Store, options: ParsedLeasedOptions, onLost: (error: unknown) => void) {
     this.#store = store
     this.#options = options
     this.#clock = options.clock
-    this.#onLost = onLost
+    const track = (call: Promise<unknown>): void => this.#track(call)
+    this.#giveBacks = new GiveBacks(store, track, onLost)
+    this.#booker = new Booker({
+      ...{ store, track, giveBacks: this.#giveBacks, nowMs: () => this.nowMs() },
+      onBooked: (lease, nowMs) => this.#sweep.plan(lease.bookings.dueMs, nowMs),
+    })
     this.#sweep = new Sweep(options.clock, (nowMs) => this.#giveBackUnused(nowMs))
     const { wallMs } = options
     if (wallMs !== undefined) this.#suspension = new SuspensionWatch(wallMs, this.nowMs())
@@ -55,11 +51,11 @@ export class Leases {
     let held = 0
     let heldOff = 0
     for (const lease of this.#table) {
-      held += lease.held
-      if (lease.isHeldOff(nowMs)) heldOff++
+      held += lease.bookings.units
+      if (lease.holdOff.isOn(nowMs)) heldOff++
     }
-    const [granted, booked, returned, lost] = [this.#granted, this.#booked, this.#returned, this.#lost]
-    return { held, heldOff, granted, booked, returned, lost }
+    const { returned, lost } = this.#giveBacks
+    return { held, heldOff, granted: this.#granted, booked: this.#booker.booked, returned, lost }
   }
 
   /** False if the policy is certainly not leased. Cheap enough for every request. */
@@ -72,14 +68,14 @@ export class Leases {
     const { policy, partition } = check
     const lease = this.#table.find(policy.counter, partition)
     if (lease === undefined || !lease.isFor(policy)) return this.#open(check, lease)
-    if (lease.isStale(nowMs)) this.#giveBack(lease.expired(nowMs, false))
+    if (lease.bookings.isStale(nowMs)) this.#giveBacks.add(lease.bookings.expired(nowMs, false))
     return lease
   }
 
   /** Returns the lease of a counter if it holds units for this limit now. */
   holding({ policy, partition }: CounterKey, nowMs: number): Lease | undefined {
     const lease = this.#table.find(policy.counter, partition)
-    return lease === undefined || !lease.isFor(policy) || lease.isStale(nowMs) ? undefined : lease
+    return lease === undefined || !lease.isFor(policy) || lease.bookings.isStale(nowMs) ? undefined : lease
   }
 
   #open(check: Check, before: Lease | undefined): Lease | undefined {
@@ -97,59 +93,9 @@ export class Leases {
     this.#granted += units
   }
 
-  /** Books units if the lease holds too few. The request that triggers the booking does not wait for it. */
+  /** Books units if the lease holds too few. The request does not wait for them. */
   book(lease: Lease, nowMs: number, withinMs: number | undefined): void {
-    const units = lease.wanted(nowMs, this.#roundTripMs)
-    if (units === 0) return
-    lease.isBooking = true
-    const { plain: policy, partition } = lease
-    let answers: MaybePromise<readonly StoreResult[]>
-    try {
-      answers = this.#store.take([[{ policy, partition, cost: units, shadow: false }]], withinMs)
-    } catch {
-      this.#bookingFailed(lease)
-      return
-    }
-    if (isThenable(answers)) this.#await(answers, lease, units, nowMs)
-    else this.#bookingAnswered(lease, units, answers[0], nowMs)
-  }
-
-  #await(answers: Promise<readonly StoreResult[]>, lease: Lease, units: number, sentMs: number): void {
-    this.#track(
-      Promise.resolve(answers).then(
-        (answered) => this.#bookingAnswered(lease, units, answered?.[0], sentMs),
-        () => this.#bookingFailed(lease),
-      ),
-    )
-  }
-
-  #bookingAnswered(lease: Lease, units: number, answer: StoreResult | undefined, sentMs: number): void {
-    const counted = answer?.checks[0]
-    if (answer === undefined || counted === undefined) {
-      this.#bookingFailed(lease)
-      return
-    }
-    lease.isBooking = false
-    const arrivedMs = this.nowMs()
-    const seen: Seen = { state: counted.state, serverMs: answer.nowMs, sentMs, arrivedMs }
-    if (!answer.granted || counted.taken !== units) {
-      if (answer.isRemembered !== true) lease.learn(seen, 0)
-      return
-    }
-    this.#booked += units
-    this.#roundTripMs = arrivedMs - sentMs
-    if (lease.ended !== undefined) {
-      if (lease.ended === "given back") this.#giveBack([lease.refundOf(units, counted.state)])
-      return
-    }
-    this.#giveBack(lease.booked(units, seen))
-    if (lease.isStale(arrivedMs)) this.#giveBack(lease.expired(arrivedMs, false))
-    this.#sweep.plan(lease.dueMs, arrivedMs)
-  }
-
-  #bookingFailed(lease: Lease): void {
-    lease.isBooking = false
-    lease.bookingFailed(this.nowMs())
+    this.#booker.book(lease, nowMs, withinMs)
   }
 
   /** Asks the store for the checks that no lease covers. Returns units that were set aside if it does not grant them. */
@@ -205,7 +151,9 @@ export class Leases {
   #bookEach({ leases }: SharedRequest, withinMs: number | undefined): void {
     const nowMs = this.nowMs()
     for (const lease of leases) {
-      if (lease.ended === undefined) this.book(lease, nowMs, withinMs)
+      if (lease.ended !== undefined) continue
+      if (lease.bookings.isStale(nowMs)) this.#giveBacks.add(lease.bookings.expired(nowMs, false))
+      this.#booker.book(lease, nowMs, withinMs)
     }
   }
 
@@ -214,7 +162,7 @@ export class Leases {
     for (const one of aside) {
       const { lease, counted } = one
       if (lease.putBack(one, nowMs) || lease.ended === "reset") continue
-      this.#giveBack([lease.refundOf(counted.taken, counted.after ?? counted.state)])
+      this.#giveBacks.add([lease.bookings.refundOf(counted.taken, counted.after ?? counted.state)])
     }
   }
 
@@ -222,7 +170,7 @@ export class Leases {
   refund(refund: Refund): boolean {
     const lease = this.#table.find(refund.policy.counter, refund.partition)
     if (lease === undefined) return false
-    lease.endHoldOff()
+    lease.holdOff.end()
     return lease.refund(refund, this.nowMs())
   }
 
@@ -233,7 +181,7 @@ export class Leases {
       if (lease === undefined) continue
       this.#table.delete(lease)
       lease.ended = "reset"
-      lease.all()
+      lease.bookings.all()
     }
   }
 
@@ -249,7 +197,7 @@ export class Leases {
   #end(lease: Lease): void {
     this.#table.delete(lease)
     lease.ended = "given back"
-    this.#giveBack(lease.all())
+    this.#giveBacks.add(lease.bookings.all())
   }
 
   #giveBackUnused(nowMs: number): void {
@@ -258,31 +206,11 @@ export class Leases {
     }
     let dueMs = Number.POSITIVE_INFINITY
     for (const lease of this.#table) {
-      this.#giveBack(lease.expired(nowMs, true))
-      dueMs = Math.min(dueMs, lease.dueMs)
+      this.#giveBacks.add(lease.bookings.expired(nowMs, true))
+      dueMs = Math.min(dueMs, lease.bookings.dueMs)
       if (lease.isIdle(nowMs)) this.#table.delete(lease)
     }
     if (dueMs < Number.POSITIVE_INFINITY) this.#sweep.plan(dueMs, nowMs)
-  }
-
-  #giveBack(refunds: readonly Refund[]): void {
-    for (const refund of refunds) {
-      const lost = (error: unknown): void => {
-        this.#lost += refund.units
-        this.#onLost(error)
-      }
-      try {
-        const done = this.#store.refund([refund], BACKGROUND_REFUND_MS)
-        if (isThenable(done)) this.#track(Promise.resolve(done).then(() => this.#count(refund), lost))
-        else this.#count(refund)
-      } catch (error) {
-        lost(error)
-      }
-    }
-  }
-
-  #count({ units }: Refund): void {
-    this.#returned += units
   }
 
   #track(call: Promise<unknown>): void {

@@ -17,13 +17,15 @@ export function peeked(
   const holding = checks.map((check, i) => {
     const lease: Lease | undefined = leases.mayLease(check.policy) ? leases.holding(check, nowMs) : undefined
     const isBeforePenalty = checks[i + 1]?.policy.algorithm === "penalty"
-    return !isBeforePenalty && lease?.covers(check.cost) === true && lease.held > 0 ? lease : undefined
+    return !isBeforePenalty && lease?.covers(check.cost) === true && lease.bookings.units > 0
+      ? lease
+      : undefined
   })
   const counted = answer.checks.filter((one) => one !== undefined)
   if (holding.every((lease) => lease === undefined) || counted.length < checks.length) return answer
   const pending = checks.map((check, i) => {
     const state = counted[i]?.state as (typeof counted)[0]["state"]
-    const left = holding[i]?.withoutHeld(state, answer.nowMs) ?? state
+    const left = holding[i]?.bookings.without(state, answer.nowMs) ?? state
     return { check, algorithm: algorithmOf(check.policy), state: left, taken: 0 }
   })
   const seen = pending.map(({ state }) => ({ state, taken: 0 }))

@@ -1,7 +1,8 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { countsRefusals } from "../../ground/policy.ts"
 import type { Check, Counted, StoreResult } from "../store.ts"
-import type { Lease, Seen, SetAside } from "./lease.ts"
+import type { Lease, LeasedUnits } from "./lease.ts"
+import type { Seen } from "./seen.ts"
 
 /**
  * A request of which leases cover some checks. Their units are set aside, and the store decides the rest. Either all
@@ -11,7 +12,7 @@ export class SharedRequest {
   readonly #checks: readonly Check[]
   readonly #leases: readonly (Lease | undefined)[]
   readonly #nowMs: number
-  readonly #aside: (SetAside | undefined)[] = []
+  readonly #aside: (LeasedUnits | undefined)[] = []
 
   /** `leases[i]` is the lease of the counter of `checks[i]`, undefined if that counter is not leased. */
   constructor(checks: readonly Check[], leases: readonly (Lease | undefined)[], nowMs: number) {
@@ -31,7 +32,7 @@ export class SharedRequest {
   }
 
   /** What was set aside for the request. */
-  get aside(): readonly SetAside[] {
+  get aside(): readonly LeasedUnits[] {
     return this.#aside.filter((one) => one !== undefined)
   }
 
@@ -49,13 +50,13 @@ export class SharedRequest {
     const counted = this.#checks.map((check, i) => {
       const lease = this.#leases[i]
       if (lease === undefined || lease.covers(check.cost)) return undefined
-      const restMs = lease.holdOffMs(check, this.#nowMs)
+      const restMs = lease.holdOff.restMs(check, this.#nowMs)
       if (restMs === 0) return undefined
       againAfterMs = Math.max(againAfterMs, restMs)
-      const refusal = lease.refusal(this.#nowMs)
+      const repeated = lease.holdOff.repeated(this.#nowMs)
       // The state is reported as of its own time, because a later state might admit.
-      nowMs = refusal.serverMs
-      return refusal
+      nowMs = repeated.serverMs
+      return repeated
     })
     if (againAfterMs === 0) return undefined
     // The answer has one time, so it reports the refusals of that time only.
@@ -105,8 +106,8 @@ export class SharedRequest {
       lease.learn(seen, taken)
       const { policy, cost, shadow } = check
       if (granted || shadow || algorithmOf(policy).admits(state, policy, cost, serverMs)) continue
-      lease.refuse(check, seen)
-      if (isHeldOff) againAfterMs = Math.max(againAfterMs, lease.holdOffMs(check, arrivedMs))
+      lease.holdOff.refuse(check, seen)
+      if (isHeldOff) againAfterMs = Math.max(againAfterMs, lease.holdOff.restMs(check, arrivedMs))
     }
     return againAfterMs
   }

@@ -1,0 +1,88 @@
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import type { Store, StoreResult } from "../store.ts"
+import type { GiveBacks } from "./give-backs.ts"
+import type { Lease } from "./lease.ts"
+import type { Seen } from "./seen.ts"
+
+/** What a booker needs. */
+export interface BookerParts {
+  readonly store: Store
+  /** Returns the monotonic time of this process. */
+  readonly nowMs: () => number
+  readonly giveBacks: GiveBacks
+  /** Called with each call in flight. */
+  readonly track: (call: Promise<unknown>) => void
+  /** Called when a lease has got units, which it will have to give back at some time. */
+  readonly onBooked: (lease: Lease, nowMs: number) => void
+}
+
+/** Books units in the shared store. No request waits for a booking. */
+export class Booker {
+  /** Units that were booked so far. */
+  booked = 0
+  readonly #parts: BookerParts
+  #roundTripMs = 0
+
+  constructor(parts: BookerParts) {
+    this.#parts = parts
+  }
+
+  /** Books units if the lease holds too few. The booking has the deadline of the request that triggers it. */
+  book(lease: Lease, nowMs: number, withinMs: number | undefined): void {
+    const units = lease.wanted(nowMs, this.#roundTripMs)
+    if (units === 0) return
+    lease.isBooking = true
+    const { plain: policy, partition } = lease
+    let answers: MaybePromise<readonly StoreResult[]>
+    try {
+      answers = this.#parts.store.take([[{ policy, partition, cost: units, shadow: false }]], withinMs)
+    } catch {
+      this.#failed(lease)
+      return
+    }
+    if (isThenable(answers)) this.#await(answers, lease, units, nowMs)
+    else this.#answered(lease, units, answers[0], nowMs)
+  }
+
+  #await(answers: Promise<readonly StoreResult[]>, lease: Lease, units: number, sentMs: number): void {
+    const { track } = this.#parts
+    track(
+      Promise.resolve(answers).then(
+        (answered) => this.#answered(lease, units, answered?.[0], sentMs),
+        () => this.#failed(lease),
+      ),
+    )
+  }
+
+  #answered(lease: Lease, units: number, answer: StoreResult | undefined, sentMs: number): void {
+    const { giveBacks, nowMs, onBooked } = this.#parts
+    const counted = answer?.checks[0]
+    if (answer === undefined || counted === undefined) {
+      this.#failed(lease)
+      return
+    }
+    lease.isBooking = false
+    const arrivedMs = nowMs()
+    const seen: Seen = { state: counted.state, serverMs: answer.nowMs, sentMs, arrivedMs }
+    if (!answer.granted || counted.taken !== units) {
+      if (answer.isRemembered === true) lease.bookingFailed(arrivedMs)
+      else lease.learn(seen, 0)
+      return
+    }
+    this.booked += units
+    this.#roundTripMs = arrivedMs - sentMs
+    if (lease.ended === undefined) {
+      giveBacks.add(lease.booked(units, seen))
+      // The part may have ended while the reply was on its way.
+      giveBacks.add(lease.bookings.expired(arrivedMs, false))
+      onBooked(lease, arrivedMs)
+    } else if (lease.ended === "given back") {
+      giveBacks.add([lease.bookings.refundOf(units, counted.state)])
+    }
+  }
+
+  #failed(lease: Lease): void {
+    lease.isBooking = false
+    lease.bookingFailed(this.#parts.nowMs())
+  }
+}

@@ -1,0 +1,33 @@
+/** The units that were asked of a counter in this process, granted or not, within T. */
+export class Demand {
+  readonly #leaseMs: number
+  #startedMs = Number.NEGATIVE_INFINITY
+  #current = 0
+  #previous = 0
+
+  /** `leaseMs` is T in milliseconds. */
+  constructor(leaseMs: number) {
+    this.#leaseMs = leaseMs
+  }
+
+  /** Units of the current interval of T or of the previous one, whichever are more. */
+  get units(): number {
+    return Math.max(this.#current, this.#previous)
+  }
+
+  /** When the current interval began: the time of the last request, to within T. */
+  get startedMs(): number {
+    return this.#startedMs
+  }
+
+  add(units: number, nowMs: number): void {
+    const sinceMs = nowMs - this.#startedMs
+    if (!(sinceMs >= 0 && sinceMs < this.#leaseMs)) {
+      const isNext = sinceMs >= 0 && sinceMs < 2 * this.#leaseMs
+      this.#previous = isNext ? this.#current : 0
+      this.#current = 0
+      this.#startedMs = isNext ? this.#startedMs + this.#leaseMs : nowMs
+    }
+    this.#current = Math.min(this.#current + units, Number.MAX_SAFE_INTEGER)
+  }
+}

@@ -1,0 +1,43 @@
+import { isThenable } from "../../ground/maybe-promise.ts"
+import { BACKGROUND_REFUND_MS, type Refund, type Store } from "../store.ts"
+
+/** Gives units back to the shared store in the background, and counts what was returned or lost. */
+export class GiveBacks {
+  /** Units that the store took back. */
+  returned = 0
+  /** Units that the store did not take back. */
+  lost = 0
+  readonly #store: Store
+  readonly #track: (call: Promise<unknown>) => void
+  readonly #onLost: (error: unknown) => void
+
+  /** `track` is called with each call in flight, and `onLost` with the error of each that failed. */
+  constructor(store: Store, track: (call: Promise<unknown>) => void, onLost: (error: unknown) => void) {
+    this.#store = store
+    this.#track = track
+    this.#onLost = onLost
+  }
+
+  /** Gives units back. Each refund is a call of its own, so that a failure does not lose the units of other counters. */
+  add(refunds: readonly Refund[]): void {
+    for (const refund of refunds) this.#add(refund)
+  }
+
+  #add(refund: Refund): void {
+    const { units } = refund
+    const returned = (): void => {
+      this.returned += units
+    }
+    const lost = (error: unknown): void => {
+      this.lost += units
+      this.#onLost(error)
+    }
+    try {
+      const done = this.#store.refund([refund], BACKGROUND_REFUND_MS)
+      if (isThenable(done)) this.#track(Promise.resolve(done).then(returned, lost))
+      else returned()
+    } catch (error) {
+      lost(error)
+    }
+  }
+}
