@@ -521,6 +521,25 @@ describe("units that are not used", () => {
     expect(world.calls.refunds).toMatchObject([{ partition: "first", units: 100 }])
   })
 
+  it("leave nothing behind: the lease of a counter that is not asked for is forgotten", async () => {
+    const opened: string[] = []
+    const rules = (name: string): boolean => {
+      opened.push(name)
+      return true
+    }
+    const world = leased({ rules })
+    warm(world, 500)
+    world.clock.advance(1_500)
+    world.take(check(1))
+    expect(opened).toHaveLength(1)
+    world.clock.advance(1_500)
+    world.take(check(500, { partition: "other" }))
+    world.clock.advance(T)
+    await settle()
+    world.take(check(1))
+    expect(opened).toHaveLength(3)
+  })
+
   it("are given back after the machine was suspended, which stops the monotonic clock only", async () => {
     const { shared, clock, counted } = leased()
     let wallMs = 0
