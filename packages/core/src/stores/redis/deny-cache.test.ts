@@ -157,7 +157,7 @@ describe("DenyCache", () => {
     const denied = refusing(asked(3), LONGEST_MS, state)
     learn(denied, [[asked(1), { ...state, current: 2, parts: "1001" }, 1]], 500, true)
     expect(denied.answer([asked(3)], SENT_MS + 500)?.checks).toEqual([
-      { state: { ...state, current: 2 }, taken: 0 },
+      { state: { ...state, current: 2 }, taken: 0, ageMs: 0 },
     ])
     // Another process has taken units, and the outline does not show from which part.
     learn(denied, [[asked(1), { ...state, current: 2, previous: 8, parts: "1001" }, 1]], 600, true)

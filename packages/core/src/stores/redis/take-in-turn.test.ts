@@ -204,6 +204,17 @@ describe("a request whose checks are in several slots", () => {
     },
   )
 
+  it("keeps the age of a remembered count when its state is brought to a later time", async () => {
+    const { take, clockOf, instead } = cluster("a", "b")
+    clockOf("a").set(EDGE_MS + 7)
+    const state = { startMs: EDGE_MS - MINUTE, current: 10, previous: 0 }
+    instead.set("b", () => [
+      { nowMs: EDGE_MS - 1, granted: false, checks: [{ state, taken: 0, ageMs: 40 }], isRemembered: true },
+    ])
+    const answer = await take(check("a", 3), check("b"))
+    expect([answer.nowMs, answer.checks.map((one) => one?.ageMs)]).toEqual([EDGE_MS + 7, [undefined, 40]])
+  })
+
   it("is refused at the latest of the servers' times, and refunds the windows of the takes", async () => {
     const { take, clockOf, inUse } = cluster("a", "b", "c")
     clockOf("a").set(EDGE_MS + 7)
