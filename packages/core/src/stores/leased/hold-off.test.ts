@@ -155,6 +155,18 @@ describe("the hold-off after a refusal", () => {
     expect(world.store.leases?.heldOff).toBe(1)
   })
 
+  it("reports the refusal with the longest wait if several rules refuse", () => {
+    const daily = { ...FIXED, counter: "daily", windowMs: 86_400_000 }
+    const world = leased()
+    void world.shared.take([[of(LIMIT), of(LIMIT, daily)]])
+    expect(asked(world, of(1, daily))).toEqual([false, 1, 10])
+    world.clock.advance(1)
+    expect(asked(world, of(1))).toEqual([false, 1, 10])
+    const states = world.take(of(1), of(1, daily)).checks.map((one) => one?.ageMs)
+    expect(states).toEqual([undefined, 1])
+    expect(world.take(of(1, daily), of(1)).checks.map((one) => one?.ageMs)).toEqual([1, undefined])
+  })
+
   it("ends when units come back from this process, when it resets the counter, and when the clock goes back", async () => {
     const world = full(1)
     const taken = world.take(of(1))

@@ -327,6 +327,23 @@ describe("a request under several rules", () => {
     expect(store.leases).toMatchObject({ held: 500, granted: 0 })
   })
 
+  it.each([
+    ["nothing", []],
+    ["no answer", [undefined]],
+    ["no checks", [{ nowMs: 0, granted: true }]],
+    ["no state", [{ nowMs: 0, granted: false, checks: [{ taken: 0 }] }]],
+  ])("takes nothing from the lease when the store answers with %s", (_, answers) => {
+    let isWrong = false
+    const memory = memoryStore()
+    const take: Store["take"] = (requests) => (isWrong ? (answers as never) : memory.take(requests))
+    const { store } = leased({}, { take })
+    void store.take([[check(500)]])
+    isWrong = true
+    const other = { ...SERVICE, counter: "other" }
+    expect(store.take([[check(1), check(1, { policy: other })]])).toBe(answers)
+    expect(store.leases).toMatchObject({ held: 500, granted: 0 })
+  })
+
   it("gives units back to the store when their window has ended meanwhile", async () => {
     let refuse = (): void => {}
     const refunds: Refund[] = []
@@ -556,7 +573,7 @@ describe("units that are not used", () => {
 })
 
 describe("a booking that fails", () => {
-  it("is tried again 10 ms later, and grants go on meanwhile", async () => {
+  it("is tried again 10 ms later, and the lease grants until then", async () => {
     let isGone = false
     let takes = 0
     const memory = memoryStore()
@@ -584,7 +601,7 @@ describe("a booking that fails", () => {
 })
 
 describe("a leased store", () => {
-  it("tells what the shared store tells, and passes on its events", () => {
+  it("has the properties of the shared store, and passes on its events", () => {
     const listeners = new Set<(event: StoreEvent) => void>()
     const subscribe: Store["subscribe"] = (listener) => {
       listeners.add(listener)

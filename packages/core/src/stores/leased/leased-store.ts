@@ -21,16 +21,16 @@ import { SharedRequest } from "./shared-request.ts"
 export type { LeasedStoreOptions } from "./options.ts"
 
 /**
- * Creates a store that books units of large limits ahead of time, in a store that processes share, and grants requests
- * from them without asking that store. Limits hold as they do without leases: a lease ends with the window or
- * sub-window in which its units were booked. The only exception is a token bucket that refills evenly. There, any window
- * may admit as much more as comes back within `leaseMs`, at most 5 % of the limit.
+ * Creates a store in front of a store that processes share. For large limits, it books units ahead of time and grants
+ * requests from them without asking the shared store. No limit is exceeded, because a lease ends with the window or
+ * sub-window in which its units were booked. There is one exception: with a token bucket that refills evenly, any window
+ * may admit at most 5 % of the limit more.
  *
- * A refusal always comes from the shared store, or repeats its latest refusal for at most half of `leaseMs`. All checks
- * of a request are admitted and counted, or nothing is taken. No request waits for a lease. Units that are not used are
- * given back after `leaseMs`. A killed process loses its held units until their window has passed.
+ * A refusal comes from the shared store, or repeats its latest refusal for at most half of `leaseMs`. All checks of a
+ * request are admitted and counted, or nothing is taken. No request waits for a booking. Unused units are given back
+ * after `leaseMs`. If a process is killed, the units that it holds stay taken until their window has passed.
  *
- * Closing the store gives back what is held, and then closes the shared store.
+ * `close` gives back what is held, and then closes the shared store.
  * @example
  * ```ts
  * import { createLimiter, leasedStore } from "@sluice/core"
@@ -41,7 +41,7 @@ export type { LeasedStoreOptions } from "./options.ts"
  * const store = leasedStore(redisStore({ client }))
  * const limiter = createLimiter({ service: "checkout", limit: 1_000_000, window: "1 minute", store })
  * ```
- * @throws {@link InvalidOptionError} if an option is invalid, or if the store is not shared or is leased already
+ * @throws {@link InvalidOptionError} if an option is invalid, or the store is not shared or already leased
  */
 export function leasedStore(store: Store, options: LeasedStoreOptions = {}): Store {
   return new LeasedStore(store, parseOptions(store, options))

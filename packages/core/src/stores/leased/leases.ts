@@ -132,14 +132,15 @@ export class Leases {
     answers: readonly StoreResult[],
     withinMs: number | undefined,
   ): readonly StoreResult[] {
-    const [answer] = answers
-    if (answer === undefined) {
-      this.#putBack(request)
-      return answers
+    let whole: StoreResult | undefined
+    try {
+      whole = request.answered(answers[0] as StoreResult, this.nowMs())
+    } catch {
+      // The answer is invalid. The limiter reports this when it checks the answer.
     }
-    const whole = request.answered(answer, this.nowMs())
-    if (answer.granted) this.#countGranted(request)
+    if (whole?.granted === true) this.#countGranted(request)
     else this.#putBack(request)
+    if (whole === undefined) return answers
     this.#bookEach(request, withinMs)
     return [whole]
   }

@@ -1,5 +1,5 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import type { Check, StoreResult } from "../store.ts"
+import type { Check, Counted, StoreResult } from "../store.ts"
 import { takeTogether } from "../take-together.ts"
 import type { Lease } from "./lease.ts"
 import type { Leases } from "./leases.ts"
@@ -24,7 +24,7 @@ export function peeked(
   const counted = answer.checks.filter((one) => one !== undefined)
   if (holding.every((lease) => lease === undefined) || counted.length < checks.length) return answer
   const pending = checks.map((check, i) => {
-    const state = counted[i]?.state as (typeof counted)[0]["state"]
+    const { state } = counted[i] as Counted
     const left = holding[i]?.bookings.without(state, answer.nowMs) ?? state
     return { check, algorithm: algorithmOf(check.policy), state: left, taken: 0 }
   })

@@ -21,17 +21,12 @@ export class SharedRequest {
     this.#nowMs = nowMs
   }
 
-  /** When the request was made, by the clock of this process. */
-  get nowMs(): number {
-    return this.#nowMs
-  }
-
   /** The leases of the request. */
   get leases(): readonly Lease[] {
     return this.#leases.filter((lease) => lease !== undefined)
   }
 
-  /** What was set aside for the request. */
+  /** The units that were set aside for the request. */
   get aside(): readonly LeasedUnits[] {
     return this.#aside.filter((one) => one !== undefined)
   }
@@ -46,21 +41,27 @@ export class SharedRequest {
     // The store has to see every refusal that counts.
     if (this.#checks.some(countsRefusals)) return undefined
     let againAfterMs = 0
+    let longestMs = -1
     let nowMs = 0
-    const counted = this.#checks.map((check, i) => {
+    const repeated = this.#checks.map((check, i) => {
       const lease = this.#leases[i]
       if (lease === undefined || lease.covers(check.cost)) return undefined
       const restMs = lease.holdOff.restMs(check, this.#nowMs)
       if (restMs === 0) return undefined
       againAfterMs = Math.max(againAfterMs, restMs)
-      const repeated = lease.holdOff.repeated(this.#nowMs)
-      // The state is reported as of its own time, because a later state might admit.
-      nowMs = repeated.serverMs
-      return repeated
+      const refusal = lease.holdOff.repeated(this.#nowMs)
+      const { policy, cost } = check
+      const waitMs = algorithmOf(policy).retryAfterMs(refusal.counted.state, policy, cost, refusal.serverMs)
+      if (waitMs > longestMs) {
+        longestMs = waitMs
+        nowMs = refusal.serverMs
+      }
+      return refusal
     })
     if (againAfterMs === 0) return undefined
-    // The answer has one time, so it reports the refusals of that time only.
-    const checks = counted.map((one) => (one?.serverMs === nowMs ? one.counted : undefined))
+    // A state is reported as of its own time, because a later state might admit. The answer has one time, so it has the
+    // refusals of the time with the longest wait.
+    const checks = repeated.map((one) => (one?.serverMs === nowMs ? one.counted : undefined))
     return { nowMs, granted: false, checks, isRemembered: true, againAfterMs }
   }
 
