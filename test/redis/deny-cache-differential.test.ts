@@ -81,7 +81,8 @@ async function play({ rules, startMs, steps }: LimiterTrace, isCluster: boolean)
       clock.set(Math.max(startMs, clock.now() + step.afterMs))
       const [on, off] = [await carryOut(step, both[0]), await carryOut(step, both[1])]
       expect(off.some(({ degraded }) => degraded)).toBe(false)
-      expect(on).toStrictEqual(off)
+      expect(off.flatMap(({ checks }) => checks).every(({ ageMs }) => ageMs === 0)).toBe(true)
+      expect(on.map(withoutAge)).toStrictEqual(off.map(withoutAge))
     }
   } finally {
     for (const { name, keys, limiter, store } of both) {
@@ -90,6 +91,11 @@ async function play({ rules, startMs, steps }: LimiterTrace, isCluster: boolean)
       store.close()
     }
   }
+}
+
+/** Returns the decision without the age of its counts, the only member that shows whether the cache has answered. */
+function withoutAge(decision: Decision) {
+  return { ...decision, checks: decision.checks.map(({ ageMs: _, ...check }) => check) }
 }
 
 interface Played {

@@ -20,12 +20,24 @@ export interface Booking {
   untilMs: number
 }
 
+/** Units that were taken from a booking. */
+export interface Spent {
+  /** The oldest booking that the units were taken from. */
+  readonly booking: Booking
+  /** The state to which a refund of the units refers. */
+  readonly after: CounterState
+  /** Units that were left in the booking. */
+  readonly left: number
+}
+
 /** Units that were booked in the shared store, and when each of them expires. */
 export class Bookings {
   readonly #algorithm: Algorithm
   readonly #counter: CounterKey
   readonly #leaseMs: number
   readonly #partMs: number | undefined
+  /** True if a refund depends on the level of the counter, not only on the part. */
+  readonly #isBucket: boolean
   /** The oldest booking comes first. Only a bucket that refills evenly has more than one. */
   #all: Booking[] = []
   #units = 0
@@ -36,6 +48,7 @@ export class Bookings {
     this.#counter = counter
     this.#leaseMs = leaseMs
     this.#partMs = partMsOf(counter.policy)
+    this.#isBucket = counter.policy.algorithm === "token-bucket"
   }
 
   /** Units that are held. Some of them may have expired, until `expired` removes them. */
@@ -64,14 +77,19 @@ export class Bookings {
     return oldest !== undefined && !isLive(oldest, nowMs)
   }
 
-  /** Takes units, of the oldest booking first, and returns that booking. Call it only if there are enough. */
-  spend(units: number): Booking {
-    const oldest = this.#all[0] as Booking
+  /** Takes units, of the oldest booking first. Call it only if there are enough. */
+  spend(units: number): Spent {
+    const booking = this.#all[0] as Booking
     this.#units -= units
-    oldest.granted += units
-    if (units <= oldest.units) oldest.units -= units
-    else this.#spendSeveral(units)
-    return oldest
+    booking.granted += units
+    if (units > booking.units) {
+      // The level that the oldest booking left is the safe receipt for all units: less of it is still in use.
+      const { after } = booking
+      this.#spendSeveral(units)
+      return { booking, after, left: booking.units }
+    }
+    booking.units -= units
+    return { booking, after: this.#isBucket ? below(booking) : booking.after, left: booking.units }
   }
 
   #spendSeveral(units: number): void {
@@ -84,8 +102,14 @@ export class Bookings {
     this.#all = this.#all.filter((booking, i) => booking.units > 0 || i === this.#all.length - 1)
   }
 
-  /** Puts units back into their booking. Returns false if it is not held anymore. */
-  putBack(booking: Booking, units: number, nowMs: number): boolean {
+  /** Puts units back into their booking. Returns false if the store has to take them back. */
+  putBack({ booking, left }: Spent, units: number, nowMs: number): boolean {
+    // In a bucket, other units of the booking have receipts that depend on the order in which they were spent.
+    if (this.#isBucket && booking.units !== left) return false
+    return this.#add(booking, units, nowMs)
+  }
+
+  #add(booking: Booking, units: number, nowMs: number): boolean {
     if (!this.#all.includes(booking) || !isLive(booking, nowMs)) return false
     booking.units += units
     booking.granted -= units
@@ -99,9 +123,8 @@ export class Bookings {
    */
   refund({ units, after }: Refund, nowMs: number): boolean {
     const booking = this.#all[0]
-    if (booking === undefined || this.#partMs === undefined || after.startMs !== booking.after.startMs)
-      return false
-    return units > 0 && units <= booking.granted && this.putBack(booking, units, nowMs)
+    if (booking === undefined || this.#isBucket || after.startMs !== booking.after.startMs) return false
+    return units > 0 && units <= booking.granted && this.#add(booking, units, nowMs)
   }
 
   /** Adds booked units. Returns what to give back: units of another part. */
@@ -164,6 +187,15 @@ export class Bookings {
     // Each booking has its own receipt. The refund of a bucket depends on the level that the booking left.
     return gone.filter(({ units }) => units > 0).map(({ units, after }) => this.refundOf(units, after))
   }
+}
+
+/**
+ * Returns the level of a bucket below the units that are left in a booking. The units of a booking are spent from the
+ * bottom of its level up. Each refund of a part of them then has its own share of the level: with one receipt for all,
+ * each refund would take back the top of the level again.
+ */
+function below({ after, units }: Booking): CounterState {
+  return { ...after, current: Math.max(0, after.current - units) }
 }
 
 function isLive({ fromMs, untilMs }: Booking, nowMs: number): boolean {

@@ -86,6 +86,20 @@ describe("a lease", () => {
     expect(lease.putBack(granted, 30)).toBe(false)
   })
 
+  it.each([EVEN, { ...EVEN, refill: "periodic" } as const])(
+    "of a bucket gives each grant its own share of the level, from the bottom up (%o)",
+    (policy) => {
+      const lease = leaseOf(policy)
+      lease.booked(100, seenAt(0, 300))
+      const granted = [30, 20].map((units) => lease.grant(units, 10))
+      expect(granted.map(({ counted }) => counted.after?.current)).toEqual([230, 250])
+      // Units return to the booking only if nothing was granted since: otherwise the shares would overlap.
+      expect(granted.map((one) => lease.putBack(one, 20))).toEqual([false, true])
+      expect(lease.grant(5, 20).counted.after?.current).toBe(235)
+      expect(lease.bookings.all()).toMatchObject([{ units: 65, after: { current: 300 } }])
+    },
+  )
+
   it("asks for the demand of the current second or of the previous one, whichever is larger", () => {
     const lease = leaseOf()
     lease.learn(seenAt(0, 0), 0)

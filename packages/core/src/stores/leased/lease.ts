@@ -1,7 +1,7 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../../ground/policy.ts"
 import type { Counted, CounterKey, Refund } from "../store.ts"
-import { type Booking, Bookings } from "./bookings.ts"
+import { Bookings, type Spent } from "./bookings.ts"
 import { Demand } from "./demand.ts"
 import { HoldOff } from "./hold-off.ts"
 import { ageMsOf, latestServerMs, reachedServerMs, type Seen } from "./seen.ts"
@@ -15,7 +15,7 @@ const AFTER_FAILURE_MS = 10
 /** Units of a lease that a request gets, or that are set aside until the store has decided its other checks. */
 export interface LeasedUnits {
   readonly lease: Lease
-  readonly booking: Booking
+  readonly spent: Spent
   readonly counted: Counted
   /** The server's time of the state in `counted`. */
   readonly serverMs: number
@@ -78,22 +78,22 @@ export class Lease {
 
   /** Takes units. Call it only if the lease covers them. Later refunds apply to the part of `after`. */
   grant(cost: number, nowMs: number): LeasedUnits {
-    const booking = this.bookings.spend(cost)
+    const spent = this.bookings.spend(cost)
     const seen = this.#seen as Seen
     const serverMs = reachedServerMs(seen, nowMs)
     const { policy } = this
     const counted: Counted = {
       state: this.bookings.without(algorithmOf(policy).at(seen.state, policy, serverMs), serverMs),
       taken: cost,
-      after: booking.after,
+      after: spent.after,
       ageMs: ageMsOf(seen, nowMs),
     }
-    return { lease: this, booking, counted, serverMs }
+    return { lease: this, spent, counted, serverMs }
   }
 
   /** Puts units back that a request did not get in the end. Returns false if their booking is not held anymore. */
-  putBack({ booking, counted }: LeasedUnits, nowMs: number): boolean {
-    return this.ended === undefined && this.bookings.putBack(booking, counted.taken, nowMs)
+  putBack({ spent, counted }: LeasedUnits, nowMs: number): boolean {
+    return this.ended === undefined && this.bookings.putBack(spent, counted.taken, nowMs)
   }
 
   /** Takes refunded units. Returns false if the store must refund them. */

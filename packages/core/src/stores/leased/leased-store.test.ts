@@ -111,6 +111,13 @@ describe("a leased counter", () => {
     expect(world.take(check(1, { policy: { ...cut, extra: 50 } })).isRemembered).toBe(true)
   })
 
+  it("of a bucket ends when its burst changes", () => {
+    const world = leased()
+    warm(world, 500, { ...EVEN, burst: 20_000 })
+    expect(world.take(check(1, { policy: { ...EVEN, burst: 10_000 } })).isRemembered).toBeUndefined()
+    expect(world.calls.refunds).toMatchObject([{ units: 500 }])
+  })
+
   it("lasts until the server may be in the next window", () => {
     const world = leased()
     world.clock.advance(59_900.5)
@@ -271,6 +278,36 @@ describe("a store that answers late", () => {
     open.shift()?.()
     await closed
     expect(counted()).toBe(401)
+  })
+})
+
+describe("closing", () => {
+  it("waits for calls in flight, gives back what they leave, and then closes the shared store", async () => {
+    const order: string[] = []
+    let answer = (): void => {}
+    const memory = memoryStore()
+    const world = leased(
+      {},
+      {
+        take(requests) {
+          const answers = memory.take(requests)
+          return new Promise((resolve) => {
+            answer = () => resolve(answers)
+          })
+        },
+        refund: (all) => void order.push(...all.map(({ units }) => `refund ${units}`)),
+        close: () => void order.push("close"),
+      },
+    )
+    const first = world.store.take([[check(100)]])
+    answer()
+    await first
+    const closed = world.store.close()
+    await settle()
+    expect(order).toEqual([])
+    answer()
+    await closed
+    expect(order).toEqual(["refund 100", "close"])
   })
 })
 
@@ -441,6 +478,27 @@ describe("reset", () => {
     await world.store.reset([{ policy: SERVICE, partition: "" }])
     expect([world.counted(), world.store.leases?.held, world.calls.refunds]).toEqual([0, 0, []])
     expect(world.take(check(1)).isRemembered).toBeUndefined()
+  })
+
+  it("drops what was booked while the store was deleting the counter", async () => {
+    let reset = (): void => {}
+    const memory = memoryStore()
+    const world = leased(
+      {},
+      {
+        take: (requests) => memory.take(requests),
+        reset: () =>
+          new Promise((resolve) => {
+            reset = resolve
+          }),
+      },
+    )
+    const done = world.store.reset([{ policy: SERVICE, partition: "" }])
+    warm(world, 500)
+    expect(world.store.leases?.held).toBe(500)
+    reset()
+    await done
+    expect([world.store.leases?.held, world.calls.refunds]).toEqual([0, []])
   })
 
   it("drops a booking that was in flight", async () => {

@@ -31,6 +31,8 @@ export interface Step {
 export interface Story {
   readonly counting: Counting
   readonly limit: number
+  /** The burst of a bucket, as a multiple of the limit. Absent: there is none. */
+  readonly burstOf?: number
   readonly processes: number
   readonly startMs: number
   readonly leaseMs: number
@@ -59,22 +61,15 @@ interface Granted {
 }
 
 /** Runs a story. Returns what was granted, and the shared store. Calls may still be in flight. */
-export async function run({
-  counting,
-  limit,
-  processes,
-  startMs,
-  leaseMs,
-  steps,
-  delaysMs,
-  loseEvery,
-}: Story) {
+export async function run(story: Story) {
+  const { counting, limit, burstOf, processes, startMs, leaseMs, steps, delaysMs, loseEvery } = story
   const simulation = new Simulation(startMs)
   const shared = memoryStore({ clock: { now: () => simulation.nowMs } })
   const witness = new Witness()
   const grants: Granted[] = []
   let calls = 0
   let delays = 0
+  let changes = 0
   const network: Network = {
     delayMs: () => delaysMs[delays++ % delaysMs.length] as number,
     loses() {
@@ -86,7 +81,9 @@ export async function run({
   const start = (i: number) =>
     new Process(shared, simulation, network, i * 1_234.5, { leaseMs, leastLimit: 100 })
   const running = Array.from({ length: processes }, (_, i) => start(i))
-  let policy: Policy = { ...counting, limit }
+  // Some bursts are smaller than the limit, some are larger.
+  const sized = burstOf === undefined ? {} : { burst: Math.ceil(limit * burstOf) }
+  let policy: Policy = { ...counting, limit, ...sized }
   const quiet = async (): Promise<void> => {
     while (running.some((process) => process.calls > 0)) await simulation.pass(1)
   }
@@ -137,7 +134,8 @@ export async function run({
     } else {
       // A request that is on its way under the old limit would count above the new one, with leases or without.
       await quiet()
-      policy = { ...counting, limit: what.limit }
+      // A lease of an earlier limit must not be of the new limit: it holds units for T that were booked under that limit.
+      policy = { ...counting, limit: what.limit + changes++ }
     }
   }
   return { simulation, shared: shared as Store, witness, running, policy, quiet }
@@ -230,6 +228,7 @@ export function stories(
       return fc.record({
         counting: fc.constant({ ...base, windowMs }),
         limit: fc.constant(limit),
+        ...(base.algorithm === "token-bucket" && { burstOf: fc.constantFrom(0.5, 1, 2) }),
         processes: fc.constantFrom(1, 1, 2, 2, 3, 8),
         startMs: tenths(windowMs).map((offset) => Date.UTC(2024, 0, 1) + offset),
         leaseMs: fc.constantFrom(1_000, 1_000, 50),
