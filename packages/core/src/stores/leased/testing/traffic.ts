@@ -166,12 +166,13 @@ export interface Dangers {
   readonly kills?: boolean
   readonly losses?: boolean
   readonly limits?: boolean
+  readonly refunds?: boolean
 }
 
 /** Generates stories. Demand is around the limit, and many steps come close to the end of a part. */
 export function stories(
   countings: readonly Omit<Counting, "windowMs">[],
-  { kills = true, losses = true, limits = true }: Dangers = {},
+  { kills = true, losses = true, limits = true, refunds = true }: Dangers = {},
 ): fc.Arbitrary<Story> {
   const tenths = (max: number) => fc.nat(10 * max).map((tenth) => tenth / 10)
   return fc
@@ -199,7 +200,7 @@ export function stories(
       })
       const what: fc.Arbitrary<Step["what"]> = fc.oneof(
         { weight: 20, arbitrary: ask },
-        { weight: 2, arbitrary: refund },
+        ...(refunds ? [{ weight: 2, arbitrary: refund }] : []),
         {
           weight: 3,
           arbitrary: fc.record({ kind: fc.constant("part end" as const), beforeMs: tenths(4) }),

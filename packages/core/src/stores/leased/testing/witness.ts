@@ -31,9 +31,9 @@ export class Witness {
     this.#entries.push({ nth, serverMs, policy, units: -units, windowMs, of })
   }
 
-  /** Returns the units that are granted and not refunded. */
-  get units(): number {
-    return this.#entries.reduce((sum, { units }) => sum + units, 0)
+  /** Units that were refunded. */
+  get refundedUnits(): number {
+    return this.#entries.reduce((sum, { units }) => sum + Math.max(0, -units), 0)
   }
 
   /** Returns the grants that the exact algorithm refuses. `more` units are added to the capacity of a bucket. */
