@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { leasedStore, type Policy } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { printWanted } from "../report/table.ts"
-import { LEASED } from "./cases.ts"
 import { connect } from "./connect.ts"
 import { callsSince, type RedisServer, usageOf } from "./server.ts"
 
@@ -66,7 +65,7 @@ export function printPaced(paced: readonly Paced[]): void {
   for (const { perSecond, most, calls } of paced) {
     const isMet = calls <= most
     // Two digits after the point would hide these figures.
-    const what = `service, ${perSecond} a second: ${LEASED}, Redis calls for 1,000 decisions`
+    const what = `service, ${perSecond} a second: a leased store, Redis calls for 1,000 decisions`
     printWanted(what, 1_000 * calls, isMet, `at most ${1_000 * most}`)
   }
 }
