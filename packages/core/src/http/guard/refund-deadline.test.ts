@@ -94,7 +94,7 @@ describe("refund, settle and reset", () => {
       outcome: "unknown",
       message:
         "The store failed: down. It is unknown whether the units were given back. " +
-        "Do not call refund again: the units could be counted twice.",
+        "Another refund has no effect, because it could count the units twice.",
     })
     await expect(limiter.reset(ALICE)).rejects.toThrow("You can call reset again.")
     line.fault = undefined
