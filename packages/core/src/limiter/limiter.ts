@@ -48,7 +48,7 @@ export interface LimiterEvents<Request> {
    * succeeds.
    */
   "rules-stale": [event: StaleEvent]
-  /** Emitted when a full memory store evicted a client that was being refused. */
+  /** Emitted when a full memory store evicted a counter that still had an effect. */
   evicted: [event: EvictionEvent]
   /**
    * Emitted when units could not be refunded in the background: after `refundWhen`, for a client that left, or for a
@@ -112,6 +112,11 @@ export interface UnblockOptions {
 export interface BlockOptions extends UnblockOptions {
   /** Duration from now: milliseconds, or a text such as "1 hour"; at most 366 days. */
   readonly for: number | string
+  /**
+   * Names of rules to block the client under. Default: all rules that count by client, not rules for the whole
+   * service.
+   */
+  readonly rules?: readonly string[] | undefined
 }
 
 /** The counters that `reset` resets. */
