@@ -273,6 +273,24 @@ describe("the registry in memory", () => {
     expect(stamps.size).toBe(3)
   })
 
+  it("explains a conflict in the same words as the registry in a table", async () => {
+    const { registry } = rulesInMemory()
+    const rules = [{ name: "rule", limit: 5, window: "1 minute" }]
+    await expect(registry.register("checkout", rules, { version: 3 })).rejects.toThrow(
+      'Service "checkout" has no rules, but version 3 was expected. Nothing was changed. Write without a version to register them again',
+    )
+    await registry.register("checkout", rules)
+    for (const [version, expected] of [
+      [undefined, "no rules were"],
+      [0, "rules without a version were"],
+      [3, "version 3 was"],
+    ] as const) {
+      await expect(registry.register("checkout", rules, { version })).rejects.toThrow(
+        `Service "checkout" has version 1, but ${expected} expected. Nothing was changed. Read the stored rules, and write again with version: 1`,
+      )
+    }
+  })
+
   it("keeps no reference to the caller's objects", async () => {
     const { registry } = rulesInMemory()
     const given = { limit: 5, window: "1 minute" }

@@ -194,7 +194,9 @@ describe("a store that fails", () => {
     expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: true, cost: 2 })
     store.fault = async (requests) => answer(requests)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, degraded: true })
-    expect(errors.map(({ message }) => message)).toEqual(["The store returned an invalid answer."])
+    expect(errors.map(({ message }) => message)).toEqual([
+      "The store returned an invalid answer. Test the store with @sluice/contracts.",
+    ])
   })
 
   // A database column that is null or truncated. With "00", a part has no digits, so parsing would never end.

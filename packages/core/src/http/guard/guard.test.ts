@@ -1176,13 +1176,17 @@ describe("createGuard", () => {
   }
 
   it("rejects a value that is not a limiter", () => {
-    const notOne = {
-      path: "limiter",
-      message: "is not a limiter",
-      accepted: "a limiter that createLimiter() returned",
-    }
-    for (const limiter of [undefined, null, {}, 5, createLimiter, { decide() {}, admit() {} }]) {
-      expect(problemsOf({ limiter })).toEqual([notOne])
+    const accepted = "a limiter that createLimiter() returned"
+    for (const [limiter, shown] of [
+      [undefined, "undefined"],
+      [null, "null"],
+      [{}, "{}"],
+      [5, "5"],
+      [createLimiter, "a function"],
+      [{ decide() {}, admit() {} }, "{}"],
+    ]) {
+      const message = `${shown} is not a limiter`
+      expect(problemsOf({ limiter })).toEqual([{ path: "limiter", message, accepted }])
     }
   })
 

@@ -25,7 +25,8 @@ const MEMBER_NAMES: Names = {
   whiteList: 'use "allow" instead',
   blackList: 'use "deny" instead',
   allowList: 'use "allow" instead, or "skip" for a function',
-  isBlackListed: 'use "limit" for a function that returns 0 for these clients, or "deny" for a list of values',
+  isBlackListed:
+    'use "limit" for a function that returns 0 for these clients, or "deny" for a list of values',
   ban: 'use "penalty" instead',
   blockDuration: 'use "penalty" instead',
   blockOnConsumed: 'use "penalty" instead',

@@ -310,11 +310,10 @@ export class RulesInForce<Request> {
 
   /** Returns a sentence about the rules that apply while an edition is refused. */
   get #inForce(): string {
-    if (this.#edition !== undefined)
-      return `The previous edition stays in force: ${contentOf(this.#edition)}.`
-    if (this.#isDenying) return "No edition is in force yet, so every request is refused."
-    if (this.#shared.length === 0) return "No edition is in force yet, so every request is admitted."
-    return `No edition is in force yet. The default rules stay in force: ${contentOf({ rules: this.#shared })}.`
+    if (this.#edition !== undefined) return `The previous rules stay in force: ${contentOf(this.#edition)}.`
+    if (this.#isDenying) return "No rules are in force yet, so every request is refused."
+    if (this.#shared.length === 0) return "No rules are in force yet, so every request is admitted."
+    return `None of the stored rules are in force yet. The default rules stay in force: ${contentOf({ rules: this.#shared })}.`
   }
 }
 

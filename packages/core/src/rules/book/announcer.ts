@@ -43,7 +43,7 @@ export class Announcer {
     this.events = new SafeEvents<RuleBookEvents>(RULE_BOOK_EVENTS, (error, event) =>
       this.#warner.once(
         "SLUICE_CALLBACK_FAILED",
-        `A listener of "${event}" failed: ${textOf(error)}.`,
+        `A listener of "${event}" failed: ${textOf(error)}. Handle the error in the listener.`,
         `on ${event}`,
         error,
       ),
@@ -77,7 +77,7 @@ export class Announcer {
   othersRejected(problems: readonly Problem[]): void {
     if (problems.length === 0) return
     const error = new InvalidRuleError(problems)
-    const message = `${this.#name}: there are problems outside the limiter's own rules. Correct them.\n${error.message}`
+    const message = `${this.#name}: the source has problems outside the rules in force. Correct them.\n${error.message}`
     this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
   }
 

@@ -70,15 +70,19 @@ export function conflictMessage(
 ): string {
   const what = `Service ${show(service)} in DynamoDB table ${show(tableName)}`
   const wanted =
-    seen === undefined ? "no rules were" : next === 1 ? "no version was" : `version ${next - 1} was`
+    seen === undefined
+      ? "no rules were"
+      : next === 1
+        ? "rules without a version were"
+        : `version ${next - 1} was`
   const expected = `but ${wanted} expected. Nothing was changed`
   if (found === undefined) {
-    return `${what} has no rules, ${expected}: write without a version to register them again`
+    return `${what} has no rules, ${expected}. Write without a version to register them again`
   }
   const isVersioned = found.version > 0
   const there = isVersioned ? `version ${found.version}` : "rules without a version"
   // An invalid version does not equal any number.
   const isNone = found.problems.some(({ path }) => path.endsWith(" version"))
   const retry = isNone ? '"any"' : found.version
-  return `${what} has ${there}, ${expected}: read the stored rules, and write again with version: ${retry}`
+  return `${what} has ${there}, ${expected}. Read the stored rules, and write again with version: ${retry}`
 }

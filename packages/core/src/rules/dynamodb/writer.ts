@@ -161,7 +161,7 @@ function isTooLarge(error: RuleSourceError): boolean {
 }
 
 function unknown(error: RuleSourceError): RuleSourceError {
-  const message = `${error.message}. The write may still have been carried out, or be carried out later: read the stored rules before you write again`
+  const message = `${error.message}. The write may have been carried out, or may be carried out later. Read the stored rules before you write again`
   return new RuleSourceError(message, { cause: error.cause })
 }
 
@@ -183,8 +183,9 @@ function requireFitting(service: string, item: Attributes): void {
  * Returns the error of an item that is too large. The size is unknown if attributes of other writers make it too large.
  */
 function tooLarge(service: string, bytes: number | undefined, cause?: unknown): InvalidRuleError {
-  const size = bytes === undefined ? "are, with the other attributes of their item," : `are ${bytes} bytes,`
-  const message = `of service ${JSON.stringify(service)} ${size} too large for a DynamoDB item`
+  const size =
+    bytes === undefined ? "and the other attributes of their item are" : `have ${bytes} bytes, which is`
+  const message = `the rules of service ${JSON.stringify(service)} ${size} too large for a DynamoDB item`
   const accepted = `at most ${LARGEST_BYTES} bytes, with fewer or shorter rules`
   return new InvalidRuleError([{ path: "rules", message, accepted }], { cause })
 }

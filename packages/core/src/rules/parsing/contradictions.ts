@@ -27,7 +27,7 @@ function nameProblems(rule: Partial<Rule>, known: boolean): MemberProblem[] {
   if (!known || rule.name !== undefined) return []
   const name = defaultName(rule)
   if (name === undefined || NAME.test(name)) return []
-  const message = `is missing, and the default ${show(name)}, made from field and window, is not a name`
+  const message = `is missing, and the default name ${show(name)} (from field and window) is not valid`
   return [{ path: ["name"], message, accepted: NAME_ACCEPTED }]
 }
 
