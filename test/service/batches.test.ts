@@ -128,7 +128,7 @@ describe("a batch of many requests", () => {
     const begun = decisions.next()
     const large = batch.gRPC(MANY, "large")
     await begun
-    // Send the small batch over the other door, which has its own bounds.
+    // Send the small batch over the other server, which has its own bounds.
     const { responses } = await batch.HTTP(100, "small")
     expect(responses).toHaveLength(100)
     expect(decisions.count).toBeLessThan(MANY / 2)

@@ -41,7 +41,7 @@ rules:
   throttle: { kind: queue, max_waiting: 100000, max_wait_ms: 2147483647 }
 `
 type DoorName = "grpc" | "http"
-/** The result of a call, in words that fit both doors. */
+/** The result of a call, in words that fit both servers. */
 type Said = "answered" | "overloaded" | "late"
 const SAID: Readonly<Record<string, Said>> = {
   "grpc 0": "answered",
