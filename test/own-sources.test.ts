@@ -45,18 +45,18 @@ const overHttp: RuleSourceUnderTest = {
   },
   deviations: [
     ...[
-      "loads synchronously what it loads otherwise",
+      "loads the same rules synchronously",
       "throws from a synchronous load while the rules cannot be read",
     ].map((behaviour) => ({ behaviour, reason: OVER_NETWORK })),
     ...[
-      "calls back when what it loads has changed",
-      "calls back no more who has stopped watching, and still the others",
+      "calls back when the stored rules have changed",
+      "stops calling a watcher that was removed, and still calls the others",
     ].map((behaviour) => ({ behaviour, reason: POLLED })),
     ...[
-      "loads what was written before, where that is asked for",
-      "lists every service, with what is loaded for it",
-      "lists nothing where nothing is stored",
-      "has one stamp for what is the same, and another for what has changed",
+      "loads rules that were written before the call, if that is requested",
+      "lists every service, with its rules",
+      "lists nothing if nothing is stored",
+      "keeps the stamp of unchanged rules, and changes the stamp of changed ones",
       "rejects a listing while the rules cannot be read",
       "does not list for a signal that has been aborted",
     ].map((behaviour) => ({ behaviour, reason: NO_LIST })),

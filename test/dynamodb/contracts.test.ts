@@ -41,10 +41,10 @@ function run(engine: DynamoDBEngine): void {
       }
     },
     deviations: [
-      { behaviour: "loads synchronously what it loads otherwise", reason: overNetwork },
+      { behaviour: "loads the same rules synchronously", reason: overNetwork },
       { behaviour: "throws from a synchronous load while the rules cannot be read", reason: overNetwork },
-      { behaviour: "calls back when what it loads has changed", reason: polled },
-      { behaviour: "calls back no more who has stopped watching, and still the others", reason: polled },
+      { behaviour: "calls back when the stored rules have changed", reason: polled },
+      { behaviour: "stops calling a watcher that was removed, and still calls the others", reason: polled },
     ],
   })
   runContract(`rules in DynamoDB: ${engine}`, rules)

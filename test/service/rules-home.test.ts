@@ -81,7 +81,7 @@ const inMemory: RuleSourceUnderTest = {
   },
   deviations: [
     {
-      behaviour: "returns the valid rules, and what is wrong with the others",
+      behaviour: "returns the valid rules, and the problems of the others",
       reason: "a registry refuses wrong rules",
     },
     {
@@ -116,8 +116,8 @@ const beforeRegistry: RuleSourceUnderTest = {
     }
   },
   deviations: [
-    { behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" },
-    { behaviour: "loads synchronously what it loads otherwise", reason: "a registry may be elsewhere" },
+    { behaviour: "lists nothing if nothing is stored", reason: "an empty file is a mistake" },
+    { behaviour: "loads the same rules synchronously", reason: "a registry may be elsewhere" },
     {
       behaviour: "throws from a synchronous load while the rules cannot be read",
       reason: "a registry may be elsewhere",

@@ -121,7 +121,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   )
 
   behaves(
-    "yields rules that pass the check of rules in code, with every member",
+    "returns rules that are also valid in code, with every member",
     [
       {
         service_id: "checkout",
@@ -163,7 +163,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("tells the version of what is stored", stored(5), async ({ source }) => {
+  behaves("returns the version of the stored rules", stored(5), async ({ source }) => {
     expect((await source.load("checkout")).version).toBe(5)
   })
 
@@ -185,7 +185,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   )
 
   behaves(
-    "returns the valid rules, and what is wrong with the others",
+    "returns the valid rules, and the problems of the others",
     [{ service_id: "checkout", rules: [rule(5), rule(0, { name: "wrong" }), rule(9, { name: "good" })] }],
     async ({ source }) => {
       const { rules, problems } = await source.load("checkout")
@@ -195,7 +195,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("loads synchronously what it loads otherwise", stored(5), async ({ source }) => {
+  behaves("loads the same rules synchronously", stored(5), async ({ source }) => {
     const { otherProblems = [], ...now } = loadedNow(source)
     expect(now).toEqual(await source.load("checkout"))
     expect(otherProblems).toEqual([])
@@ -229,25 +229,29 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("yields the same for who asks at the same time", stored(5), async ({ source }) => {
+  behaves("returns the same rules to concurrent callers", stored(5), async ({ source }) => {
     const all = await Promise.all([1, 2, 3].map(() => source.load("checkout")))
     expect(all.map(({ rules }) => rules.map(({ limit }) => limit))).toEqual([[5], [5], [5]])
   })
 
-  behaves("loads what is stored now", stored(5), async ({ source, write }) => {
+  behaves("loads the rules that are stored now", stored(5), async ({ source, write }) => {
     await source.load("checkout")
     await write(stored(50))
     expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
   })
 
-  behaves("loads what was written before, where that is asked for", stored(5), async ({ source, write }) => {
-    await source.load("checkout")
-    await write(stored(50))
-    expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
-    await write(stored(60))
-    const [found] = await listed(source, { fresh: true })
-    expect((await found?.read())?.rules).toMatchObject([{ limit: 60 }])
-  })
+  behaves(
+    "loads rules that were written before the call, if that is requested",
+    stored(5),
+    async ({ source, write }) => {
+      await source.load("checkout")
+      await write(stored(50))
+      expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
+      await write(stored(60))
+      const [found] = await listed(source, { fresh: true })
+      expect((await found?.read())?.rules).toMatchObject([{ limit: 60 }])
+    },
+  )
 
   behaves("does not load for a signal that has been aborted", stored(5), async ({ source }) => {
     const signal = AbortSignal.abort(new Error("enough"))
@@ -263,7 +267,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     expect((await source.load("checkout")).rules).toMatchObject([{ limit: 6 }])
   })
 
-  behaves("calls back when what it loads has changed", stored(5), async ({ source, write }) => {
+  behaves("calls back when the stored rules have changed", stored(5), async ({ source, write }) => {
     const { heard, stop } = changeOf(source)
     await source.load("checkout")
     await write(stored(50))
@@ -272,22 +276,26 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
   })
 
-  behaves("calls back no more who has stopped watching, and still the others", stored(5), async (opened) => {
-    const { source, write } = opened
-    let stopped = 0
-    const first = source.watch?.(() => stopped++)
-    const second = changeOf(source)
-    await source.load("checkout")
-    first?.()
-    first?.()
-    await write(stored(50))
-    await second.heard
-    second.stop()
-    expect(stopped).toBe(0)
-  })
+  behaves(
+    "stops calling a watcher that was removed, and still calls the others",
+    stored(5),
+    async (opened) => {
+      const { source, write } = opened
+      let stopped = 0
+      const first = source.watch?.(() => stopped++)
+      const second = changeOf(source)
+      await source.load("checkout")
+      first?.()
+      first?.()
+      await write(stored(50))
+      await second.heard
+      second.stop()
+      expect(stopped).toBe(0)
+    },
+  )
 
   behaves(
-    "lists every service, with what is loaded for it",
+    "lists every service, with its rules",
     [
       { service_id: "checkout", version: 3, rules: [rule(5), rule(0, { name: "wrong" })] },
       { service_id: "search", rules: [rule(9)] },
@@ -303,12 +311,12 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("lists nothing where nothing is stored", [], async ({ source }) => {
+  behaves("lists nothing if nothing is stored", [], async ({ source }) => {
     expect(await listed(source)).toEqual([])
   })
 
   behaves(
-    "has one stamp for what is the same, and another for what has changed",
+    "keeps the stamp of unchanged rules, and changes the stamp of changed ones",
     stored(5),
     async ({ source, write }) => {
       const other = { service_id: "search", version: 1, rules: [rule(9)] }

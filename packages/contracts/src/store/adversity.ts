@@ -61,7 +61,7 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
       })
     }
 
-    behaves("may be closed again", async (store) => {
+    behaves("can be closed twice", async (store) => {
       await store.close()
       await store.close()
     })

@@ -45,27 +45,24 @@ const STARTS_MS: Readonly<Record<string, { readonly first: number; readonly seco
 /** Adds the behaviors of a single check, under fixed and changing limits. */
 export function counting({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("one check", () => {
-    behavesWithEach(
-      "admits up to the limit, and counts nothing for who is refused",
-      async (store, policy) => {
-        const ledger: [granted: boolean, taken: number, current: number][] = []
-        for (const cost of [4, 7, 5, 2, 1, 1]) {
-          const { granted, checks } = await takeOne(store, check(policy, cost))
-          ledger.push([granted, only(checks).taken, currentOf(checks)])
-        }
-        expect(ledger).toEqual([
-          [true, 4, 4],
-          [false, 0, 4],
-          [true, 5, 9],
-          [false, 0, 9],
-          [true, 1, 10],
-          [false, 0, 10],
-        ])
-      },
-    )
+    behavesWithEach("admits up to the limit, and counts no refused requests", async (store, policy) => {
+      const ledger: [granted: boolean, taken: number, current: number][] = []
+      for (const cost of [4, 7, 5, 2, 1, 1]) {
+        const { granted, checks } = await takeOne(store, check(policy, cost))
+        ledger.push([granted, only(checks).taken, currentOf(checks)])
+      }
+      expect(ledger).toEqual([
+        [true, 4, 4],
+        [false, 0, 4],
+        [true, 5, 9],
+        [false, 0, 9],
+        [true, 1, 10],
+        [false, 0, 10],
+      ])
+    })
 
     behavesWithEach(
-      "tells the time at which it decided, in whole milliseconds",
+      "returns the time of the decision, in whole milliseconds",
       async (store, policy, clock) => {
         clock.advance(1_234.75)
         const nowMs = Math.floor(clock.now())
@@ -75,7 +72,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
       },
     )
 
-    behavesWithEach("tells the window that it counts in", async (store, policy, clock) => {
+    behavesWithEach("returns the window that it counts in", async (store, policy, clock) => {
       const startMs = clock.now()
       clock.advance(25_000)
       const { first, second } = STARTS_MS[policy.name] ?? { first: 0, second: 0 }
@@ -86,7 +83,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
     })
 
     behavesWithEach(
-      "admits a cost of nothing and takes nothing, also when the limit is reached",
+      "admits a cost of 0 and takes nothing, even if the limit is reached",
       async (store, policy) => {
         await takeOne(store, check(policy, 10))
         const { granted, checks } = await takeOne(store, check(policy, 0))

@@ -118,7 +118,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       ])
     })
 
-    behavesWithEach("tells who knocks the true time to wait", async (store, policy, clock) => {
+    behavesWithEach("returns the exact wait to a client that keeps asking", async (store, policy, clock) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 10))
       clock.advance(15_000)
@@ -135,22 +135,24 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect((await takeOne(store, one)).granted).toBe(true)
     })
 
-    behavesWithEach("counts in a request of several only what refuses by itself", async (store, policy) => {
-      const counted = counting(policy)
-      const hourly = counting(HOURLY)
-      await takeOne(store, check(counted, 8))
-      const refused = await takeOne(store, check(hourly, 3), check(counted, 5))
-      expect([refused.granted, ...refused.checks.map(({ state, taken }) => [state.current, taken])]).toEqual([
-        false,
-        [0, 0],
-        [10, 0],
-      ])
-      expect([await countOf(store, hourly), await countOf(store, counted)]).toEqual([0, 10])
-      // Both checks refuse, so both count, including the second one.
-      await takeOne(store, check(hourly, 10))
-      await takeOne(store, check(counted, 1), check(hourly, 9))
-      expect(await countOf(store, hourly)).toBe(15)
-    })
+    behavesWithEach(
+      "counts only the checks of a request that refuse by themselves",
+      async (store, policy) => {
+        const counted = counting(policy)
+        const hourly = counting(HOURLY)
+        await takeOne(store, check(counted, 8))
+        const refused = await takeOne(store, check(hourly, 3), check(counted, 5))
+        expect([
+          refused.granted,
+          ...refused.checks.map(({ state, taken }) => [state.current, taken]),
+        ]).toEqual([false, [0, 0], [10, 0]])
+        expect([await countOf(store, hourly), await countOf(store, counted)]).toEqual([0, 10])
+        // Both checks refuse, so both count, including the second one.
+        await takeOne(store, check(hourly, 10))
+        await takeOne(store, check(counted, 1), check(hourly, 9))
+        expect(await countOf(store, hourly)).toBe(15)
+      },
+    )
 
     behavesWithEach("keeps its counts when it no longer counts them", async (store, policy) => {
       await takeOne(store, check(counting(policy), 7))
@@ -167,13 +169,13 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       return [current as number, previous === 1]
     }
 
-    behavesWithEach("counts nothing for who is admitted", async (store, policy) => {
+    behavesWithEach("counts no admitted requests", async (store, policy) => {
       const { granted, checks } = await takeOne(store, check(policy, 10), block())
       expect([granted, checks[0]?.taken, await countOf(store, PENALTY)]).toEqual([true, 10, 0])
     })
 
     behavesWithEach(
-      "blocks after so many refusals, and then admits nothing",
+      "blocks after the given number of refusals, and then admits nothing",
       async (store, policy, clock) => {
         const startMs = clock.now()
         await takeOne(store, check(policy, 10), block())
@@ -199,7 +201,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       },
     )
 
-    behaves("forgets refusals after so long from the first", async (store, clock) => {
+    behaves("forgets refusals after the given time from the first", async (store, clock) => {
       await takeOne(store, check(HOURLY, 15))
       const ledger = []
       for (const afterMs of [0, 59_999, 1, 59_999, 1]) {
@@ -248,7 +250,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       ])
     })
 
-    behaves("is lifted by a reset, and by nothing that is given back", async (store) => {
+    behaves("is ended by a reset, and not by a refund", async (store) => {
       await takeOne(store, check(HOURLY, 10))
       let after = await takeOne(store, check(HOURLY, 6), block())
       for (let i = 0; i < 2; i++) after = await takeOne(store, check(HOURLY, 6), block())
@@ -287,26 +289,23 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       },
     )
 
-    behaves("blocks nobody for refusals where its limit is 0", async (store) => {
+    behaves("blocks no client for refusals if its limit is 0", async (store) => {
       await takeOne(store, check(HOURLY, 15))
       for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY), check(NEVER))
       expect(await countOf(store, NEVER)).toBe(0)
       expect((await takeOne(store, check(SLIDING), check(NEVER))).granted).toBe(true)
     })
 
-    behaves(
-      "holds nobody longer when the clock goes back, and lets nobody in early",
-      async (store, clock) => {
-        await takeOne(store, check(HOURLY, 10))
-        for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY, 6), block())
-        clock.advance(-10 * MINUTE)
-        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
-        clock.advance(5 * MINUTE - 1)
-        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
-        clock.advance(1)
-        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
-      },
-    )
+    behaves("keeps the length of a block if the clock goes back", async (store, clock) => {
+      await takeOne(store, check(HOURLY, 10))
+      for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY, 6), block())
+      clock.advance(-10 * MINUTE)
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+      clock.advance(5 * MINUTE - 1)
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+      clock.advance(1)
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
+    })
   })
 }
 

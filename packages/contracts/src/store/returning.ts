@@ -46,7 +46,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect([await countOf(store, policy), await countOf(store, HOURLY)]).toEqual([4, 0])
     })
 
-    behavesWithEach("tells whether take would admit, and what is counted now", async (store, policy) => {
+    behavesWithEach("returns whether take would admit, and the current counts", async (store, policy) => {
       for (const cost of [0, 4, 6, 7, 6, 1, 0]) {
         const peeked = await peekOne(store, check(policy, cost))
         const before = await countOf(store, policy)

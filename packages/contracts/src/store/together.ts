@@ -98,7 +98,7 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
       },
     )
 
-    behaves("one that is refused takes nothing and hinders no other", async (store) => {
+    behaves("a refused request takes nothing and does not affect others", async (store) => {
       const answers = await store.take([
         [check(SLIDING, 10), check(HOURLY, 16)],
         [check(SLIDING, 10), check(HOURLY, 10)],
