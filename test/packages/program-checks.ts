@@ -10,7 +10,7 @@ const ANY_PORT = "127.0.0.1:0"
 
 /** Registers the tests of the installed programs. `redisUrl` is called once they are installed. */
 export function itRunsThePrograms(project: Project, redisUrl: () => string): void {
-  it("npx sluice tells what it can do, and judges files of rules", async () => {
+  it("npx sluice prints its commands, and checks files of rules", async () => {
     project.write("rules.yaml", "rules: { field: ip, limit: 5, window: 1 minute }\n")
     project.write("wrong.yaml", "rules: { limit: 5, windw: 1 minute }\n")
     expect((await project.run("npx", "sluice", "--help")).stdout).toContain("Usage: sluice")

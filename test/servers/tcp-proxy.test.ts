@@ -58,7 +58,7 @@ it("holds both directions while paused and loses nothing", async () => {
   expect(await reply).toBe(1)
 })
 
-it("holds replies alone: the server has done what nobody is told yet", async () => {
+it("holds back only replies: the server has already executed the commands", async () => {
   await client.command("PING")
   proxy.pause("replies")
   const reply = client.command("INCR", "count")
