@@ -68,7 +68,7 @@ describe.each(KINDS)("$name", (kind) => {
   })
 })
 
-it("longer sub-windows admit more than the limit in a window, but not in a shorter stretch", () => {
+it("sub-windows of half a window admit more than the limit in a window, but not in half a window", () => {
   const { worst } = searchAll(kindOf("sliding-window, buckets"), { limit: 2, windowMs: 8, buckets: 2 })
   expect(worst.map(({ most }) => most)).toEqual([3, 2])
 })

@@ -222,7 +222,7 @@ describe("a failed write", () => {
   })
 })
 
-describe("a conflict message says what is stored and what to do for", () => {
+describe("the message of a conflict says what is stored and what to do, for", () => {
   const say = async (change: Promise<unknown>): Promise<string> => (await failure(change)).message
 
   it("another version", async () => {

@@ -142,7 +142,7 @@ describe("the hash of a strict window", () => {
     await follow(units)
   })
 
-  it("counts within a sub-window by one command, and touches at most two pieces in the next", async () => {
+  it("counts by one command within a sub-window, and writes at most two fields when the next one begins", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (let second = 0; second < 30; second++) {

@@ -179,7 +179,7 @@ describe("the token bucket", () => {
   })
 })
 
-describe("a bucket that owes enough units to be counted in seconds", () => {
+describe("a bucket whose debt is so large that it counts time in seconds", () => {
   const policy = policyOf({ algorithm: "token-bucket", limit: 1_000_000, windowMs: 86_400_000 })
   const { withUnits, withoutUnits, at, used } = algorithmOf(policy)
   const nowMs = Date.UTC(2024, 0, 1)

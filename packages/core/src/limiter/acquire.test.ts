@@ -96,7 +96,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["1000 a", "1000 b", "2000 c", "3000 d"])
   })
 
-  it("does not let a new request overtake waiting ones, even if its units are left", async () => {
+  it("makes a new request wait behind the others, even if enough units for it are left", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })

@@ -143,7 +143,7 @@ describe("the partition of a request", () => {
     expect(partition(["ip", "user"], "skip", { ip })).toBe(SKIP)
   })
 
-  it("contains the first missing field if the rule denies it", () => {
+  it("names the first missing field if the rule denies requests without it", () => {
     expect(partition(["user"], "deny", { ip })).toEqual({ field: "user" })
     expect(partition(["ip", "user", "plan"], "deny", { ip, plan: "free" })).toEqual({ field: "user" })
     expect(partition(["plan", "user"], "deny", { ip })).toEqual({ field: "plan" })

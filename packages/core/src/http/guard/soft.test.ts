@@ -23,7 +23,7 @@ function limiterWith(more: Partial<Rule> = {}) {
   }
 }
 
-describe.each(KINDS_OF_RULE)("500 a minute with 5 percent, by %s", (_name, rule) => {
+describe.each(KINDS_OF_RULE)("a limit of 500 a minute and 5 percent above it, by %s", (_name, rule) => {
   it("admits exactly 525, marks 25 of them, also in events, and reports no negative number", async () => {
     const { limiter } = limiterWith(rule)
     const emitted: Decision[] = []

@@ -150,7 +150,7 @@ describe("a warning", () => {
     },
   )
 
-  it("about a failing store is followed by another when it has recovered", async () => {
+  it("about a failing store is followed by a second warning when the store has recovered", async () => {
     const said = await saidOf({ ...RULE, store: failingAtFirst() })
     expect(said.map(([code]) => code)).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
     expect(said[0]?.[1]).toContain("onStoreFailure")

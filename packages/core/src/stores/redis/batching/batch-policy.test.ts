@@ -58,7 +58,7 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(calls)
   })
 
-  it("stays one with little or brief idle time, and becomes two after more idle time", () => {
+  it("stays one while the process is rarely idle, and becomes two when it is idle more often", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(19, 200)
