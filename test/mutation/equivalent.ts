@@ -208,7 +208,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/stores/counters.ts": {
     "if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))":
       "ConditionalExpression: others end when they were to end, so it is looked for in vain",
-    'this.#spare = keys.of("", "")': "StringLiteral: it is written over before it is read",
+    'this.#spare = keyOf("", "")': "StringLiteral: it is written over before it is read",
     "const isOne = checks.length === 1":
       "ConditionalExpression: all of one check are taken as one is, only slower",
     "if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)":
@@ -226,7 +226,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: it is found again; that both words are compared shows in the operators",
   },
   "core/src/stores/memory/key-hash.ts": {
-    "const key = reused ?? { low: 0, high: 0 }":
+    "return (counter, partition, into = { low: 0, high: 0 }) => {":
       "ObjectLiteral: both words are written before they are read, and it is of its shape from the start",
     "if (counter !== lastCounter) {": "ConditionalExpression: it is looked up anew",
     "if (known !== undefined) return known": "ConditionalExpression: it is worked out anew",

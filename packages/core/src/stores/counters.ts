@@ -22,28 +22,22 @@ interface Located<Key> extends Pending {
   readonly key: Key
 }
 
-/** The keys under which counters are stored. */
-export interface Keys<Key> {
-  /** Returns the key of a counter and a partition. May overwrite and return `reused`, a key that is not needed now. */
-  of(counter: string, partition: string, reused?: Key): Key
-  areSame(one: Key, other: Key): boolean
-}
+/** Returns the key of a counter and a partition. May overwrite and return `reused`, a key that is not needed now. */
+export type NameKey<Key> = (counter: string, partition: string, reused?: Key) => Key
 
 /**
  * Counts requests in the states of counters, at times that the caller passes. Atomic if nothing else writes the states.
  */
 export class Counters<Key> {
   readonly #table: CounterStates<Key>
-  readonly #keys: Keys<Key>
-  readonly #isSame: (one: Located<Key>, other: Located<Key>) => boolean
+  readonly #keyOf: NameKey<Key>
   /** A key that is reused for counters that are handled one at a time. It saves an allocation on the hot path. */
   readonly #spare: Key
 
-  constructor(table: CounterStates<Key>, keys: Keys<Key>) {
+  constructor(table: CounterStates<Key>, keyOf: NameKey<Key>) {
     this.#table = table
-    this.#keys = keys
-    this.#spare = keys.of("", "")
-    this.#isSame = (one, other) => keys.areSame(one.key, other.key)
+    this.#keyOf = keyOf
+    this.#spare = keyOf("", "")
   }
 
   /** Takes the units of all checks, or nothing. */
@@ -55,7 +49,7 @@ export class Counters<Key> {
   /** Returns whether `take` would grant the request, and the current states of its counters. */
   peek(checks: readonly Check[], nowMs: number): StoreResult {
     const pending = checks.map((check) => this.#look(check, nowMs))
-    const granted = takeTogether(pending, nowMs, this.#isSame)
+    const granted = takeTogether(pending, nowMs)
     return {
       nowMs,
       granted,
@@ -70,7 +64,7 @@ export class Counters<Key> {
   refund(refunds: readonly Refund[], nowMs: number): void {
     for (const { policy, partition, units, after } of refunds) {
       const algorithm = algorithmOf(policy)
-      const key = this.#keys.of(policy.counter, partition, this.#spare)
+      const key = this.#keyOf(policy.counter, partition, this.#spare)
       const state = stateAt(this.#table, key, algorithm, policy, nowMs)
       const left = algorithm.withoutUnits(state, policy, chargeable(state, units), after, nowMs)
       if (left === state) keepState(this.#table, key, algorithm, state, policy)
@@ -87,7 +81,7 @@ export class Counters<Key> {
 
   reset(keys: readonly CounterKey[]): void {
     for (const { policy, partition } of keys) {
-      this.#table.remove(this.#keys.of(policy.counter, partition, this.#spare))
+      this.#table.remove(this.#keyOf(policy.counter, partition, this.#spare))
     }
   }
 
@@ -95,7 +89,7 @@ export class Counters<Key> {
   #takeOne(check: Check, nowMs: number): StoreResult {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
-    const key = this.#keys.of(policy.counter, partition, this.#spare)
+    const key = this.#keyOf(policy.counter, partition, this.#spare)
     const state = stateAt(this.#table, key, algorithm, policy, nowMs)
     if (cost === 0) {
       keepState(this.#table, key, algorithm, state, policy)
@@ -121,7 +115,7 @@ export class Counters<Key> {
   #takeAll(checks: readonly Check[], nowMs: number): StoreResult {
     const pending = checks.map((check) => this.#look(check, nowMs))
     const before = pending.map(({ state }) => state)
-    if (takeTogether(pending, nowMs, this.#isSame)) {
+    if (takeTogether(pending, nowMs)) {
       for (let i = 0; i < pending.length; i++) {
         const { key, algorithm, state, check, taken } = pending[i] as Located<Key>
         // A penalty that admits does not change its state, so it need not be written.
@@ -131,9 +125,7 @@ export class Counters<Key> {
       }
       return { nowMs, granted: true, checks: pending.map(({ state, taken }) => ({ state, taken })) }
     }
-    const states = checks.some(countsRefusals)
-      ? statesAfterRefusal(pending, before, nowMs, this.#isSame)
-      : before
+    const states = checks.some(countsRefusals) ? statesAfterRefusal(pending, before, nowMs) : before
     pending.forEach(({ key, algorithm, check }, i) => {
       const state = states[i] as CounterState
       if (state !== before[i]) this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
@@ -144,7 +136,7 @@ export class Counters<Key> {
   }
 
   #look(check: Check, nowMs: number): Located<Key> {
-    const key = this.#keys.of(check.policy.counter, check.partition)
+    const key = this.#keyOf(check.policy.counter, check.partition)
     const algorithm = algorithmOf(check.policy)
     return {
       check,

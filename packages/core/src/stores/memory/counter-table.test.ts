@@ -7,9 +7,7 @@ const NOW = 1_700_000_000_000
 const hash = keyHasher([11, 12])
 
 function keyOf(n: number): KeyHash {
-  const into = { low: 0, high: 0 }
-  hash("c", String(n), into)
-  return into
+  return hash("c", String(n))
 }
 
 function stateOf(n: number): CounterState {

@@ -160,11 +160,7 @@ function countsOne(checks: readonly Check[], known: readonly KnownCounter[], now
     const algorithm: Algorithm = algorithmOf(check.policy)
     return { check, algorithm, state: before[i] as CounterState, taken: 0 }
   })
-  const after = statesAfterRefusal(pending, before, nowMs, (one, other) => {
-    return (
-      one.check.policy.counter === other.check.policy.counter && one.check.partition === other.check.partition
-    )
-  })
+  const after = statesAfterRefusal(pending, before, nowMs)
   return after.some((state, i) => state !== before[i])
 }
 

@@ -5,7 +5,7 @@ import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Check, Refund, StoreEvent, StoreResult } from "../store.ts"
 import type { RedisCommands } from "./commands.ts"
-import { NO_COUNTER } from "./failure.ts"
+import { noCounter } from "./failure.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
 import { PEEK, REFUND, TAKE } from "./scripts.ts"
 
@@ -446,7 +446,7 @@ describe("a peek", () => {
     call.answer(holding(5), 0)
     const key = call.keys[1] as string
     expect(key.endsWith("bob")).toBe(true)
-    const message = `The Redis key ${key.slice(0, -"bob".length)}… ${NO_COUNTER}`
+    const { message } = noCounter(`${key.slice(0, -"bob".length)}…`)
     await expect(peeking).rejects.toThrow(StoreUnavailableError)
     await expect(peeking).rejects.toMatchObject({ kind: "invalid-answer", message })
   })

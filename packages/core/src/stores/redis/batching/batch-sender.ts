@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "../../../ground/errors.ts"
 import { outsideRequests, setTimer } from "../../../ground/time.ts"
 import type { StoreResult } from "../../store.ts"
-import { failureOf, NO_COUNTER, shownKey } from "../failure.ts"
+import { failureOf, noCounter, shownKey } from "../failure.ts"
 import type { ReplyArrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
@@ -226,13 +226,8 @@ export class BatchSender {
       const answer = answers[i]
       if (answer === undefined) {
         this.#listener.lost(asked)
-        settle(
-          waiting,
-          new StoreUnavailableError(
-            `The Redis key ${shownKey(asked.keys[0] as string)}${asked.keys.length > 1 ? ", or another key of the request," : ""} ${NO_COUNTER}`,
-            { kind: "invalid-answer" },
-          ),
-        )
+        const others = asked.keys.length > 1 ? ", or another key of the request," : ""
+        settle(waiting, noCounter(`${shownKey(asked.keys[0] as string)}${others}`))
         continue
       }
       this.#listener.answered(asked, answer, arrival)
