@@ -19,16 +19,11 @@ export class RedisTopology {
   readonly #senders = new Map<string, (BatchSender | undefined)[]>()
   /** Servers by the client's name for them. */
   readonly #nodes = new Map<string, Node>()
-  readonly #stopListening: () => void
 
   constructor(commands: RedisCommands, timekeeping: Timekeeping, listener: BatchListener) {
     this.#commands = commands
     this.#timekeeping = timekeeping
     this.#listener = listener
-    this.#stopListening = commands.onReady(() => {
-      this.#eachOpenSender((sender) => sender.wake())
-      for (const node of this.#nodes.values()) node.breaker.hurry()
-    })
   }
 
   /** Returns the server that currently serves a key. */
@@ -100,12 +95,6 @@ export class RedisTopology {
     return keys.every((key) => this.slotOf(key) === slot)
   }
 
-  /** Calls back with every batch sender. */
-  #eachOpenSender(work: (sender: BatchSender) => void): void {
-    for (const senders of this.#senders.values())
-      for (const sender of senders) if (sender !== undefined) work(sender)
-  }
-
   /** Groups the counters by slot and calls `work` with each group, without waiting in between. */
   eachSender<One>(
     all: readonly One[],
@@ -126,8 +115,7 @@ export class RedisTopology {
 
   /** Rejects all waiting requests and stops all probes. */
   close(error: Error): void {
-    this.#stopListening()
-    this.#eachOpenSender((sender) => sender.close(error))
+    for (const senders of this.#senders.values()) for (const sender of senders) sender?.close(error)
     for (const node of this.#nodes.values()) node.breaker.stop()
   }
 }

@@ -16,6 +16,9 @@ import { Watchdog } from "./watchdog.ts"
  */
 const SETTLED = Promise.resolve()
 
+/** Delay before a call is sent to a server that has rejected one without running it. */
+const REST_MS = 25
+
 /** A listener for the outcomes of a batch sender's requests. */
 export interface BatchListener {
   /** Called when Redis has decided a request, whether or not its caller still waits. */
@@ -56,8 +59,7 @@ export class BatchSender {
   readonly #queue = new TakeQueue()
   #isLearning = false
   /**
-   * True after the server rejected a call without running it, as a replica does. Sending resumes in a moment, or when
-   * the client becomes ready.
+   * True after the server rejected a call without running it, as a replica does. Sending resumes in a moment.
    */
   #isResting = false
   /**
@@ -89,12 +91,6 @@ export class BatchSender {
       // Send after the other requests of the same callback have been added.
       if (this.#queue.add(waiting)) void SETTLED.then(this.#pump)
     })
-  }
-
-  /** Sends the waiting requests, because the client has become ready. */
-  wake(): void {
-    this.#isResting = false
-    this.#pump()
   }
 
   /** Rejects all waiting requests, and makes `take` throw. */
@@ -138,15 +134,19 @@ export class BatchSender {
   }
 
   /**
-   * Tries again after a delay. Clients emit an event when they are ready. They emit none when another server has taken
-   * over a slot, or when a replica has become the primary.
+   * Tries again after a delay. Clients emit no event when another server has taken over a slot, or when a replica has
+   * become the primary.
    */
   #pumpLater(): void {
     if (this.#later !== undefined) return
-    this.#later = setTimer(() => {
-      this.#later = undefined
-      this.wake()
-    }, LOOK_AGAIN_MS)
+    this.#later = setTimer(
+      () => {
+        this.#later = undefined
+        this.#isResting = false
+        this.#pump()
+      },
+      this.#isResting ? REST_MS : LOOK_AGAIN_MS,
+    )
     this.#later.unref()
   }
 

@@ -1,7 +1,6 @@
 import { InvalidOptionError, textOf } from "../../../ground/errors.ts"
 import { makeStringsQuick } from "../../quick-strings.ts"
 import type { RedisCommands } from "../commands.ts"
-import { heardOnce } from "./heard-once.ts"
 import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
@@ -33,7 +32,7 @@ export function commandsOf(client: unknown): RedisCommands {
   }
   const known = isObject(client) ? ports.get(client) : undefined
   if (known !== undefined) return known
-  const commands = heardOnce(portOn(client))
+  const commands = portOn(client)
   ports.set(client as object, commands)
   makeStringsQuick()
   return commands
@@ -76,7 +75,7 @@ function isIoredis(client: unknown): client is IoredisLike | IoredisClusterLike 
     isObject(client) &&
     typeof client.status === "string" &&
     isObject(client.options) &&
-    has(client, "evalsha", "sendCommand", "call", "connect", "disconnect", "on", "off")
+    has(client, "evalsha", "sendCommand", "call", "connect", "disconnect", "on")
   )
 }
 
@@ -93,11 +92,7 @@ function isNodeRedis(client: unknown): client is NodeRedisLike {
 }
 
 function hasNodeRedisCalls(client: unknown): client is Record<string, unknown> {
-  return (
-    isObject(client) &&
-    typeof client.isOpen === "boolean" &&
-    has(client, "evalSha", "eval", "del", "on", "off")
-  )
+  return isObject(client) && typeof client.isOpen === "boolean" && has(client, "evalSha", "eval", "del")
 }
 
 function has(value: unknown, ...methods: readonly string[]): boolean {

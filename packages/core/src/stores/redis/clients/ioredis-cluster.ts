@@ -53,6 +53,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     outsideRequests(() => client.refreshSlotsCache(() => undefined))
   }
 
+  for (const node of client.nodes("all")) hearAsking(node)
+  client.on("+node", hearAsking)
   return {
     isCluster: true,
     isReady(key) {
@@ -67,35 +69,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     },
     isOpen: () => client.status !== "end",
     ...callsOf(client),
-    onReady: (listener) => listenToNodes(client, listener),
     nodeOf,
     reconnect: () => undefined,
-  }
-}
-
-/** Calls back when the cluster and when any of its nodes becomes ready. */
-function listenToNodes(client: IoredisClusterLike, listener: () => void): () => void {
-  const onReady = (): void => listener()
-  const heard = new Set<IoredisLike>()
-  const add = (node: IoredisLike): void => {
-    if (heard.has(node)) return
-    heard.add(node)
-    node.on("ready", onReady)
-    hearAsking(node)
-  }
-  const remove = (node: IoredisLike): void => {
-    heard.delete(node)
-    node.off("ready", onReady)
-  }
-  for (const node of client.nodes("all")) add(node)
-  client.on("ready", onReady)
-  client.on("+node", add)
-  client.on("-node", remove)
-  return () => {
-    client.off("ready", onReady)
-    client.off("+node", add)
-    client.off("-node", remove)
-    for (const node of heard) remove(node)
   }
 }
 

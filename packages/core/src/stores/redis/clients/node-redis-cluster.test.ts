@@ -149,38 +149,4 @@ describe("a cluster of node-redis", () => {
       ["del", ["k"]],
     ])
   })
-
-  it("reports when any node becomes ready, including nodes added later, until they are removed", () => {
-    const { client, first, second, commands } = connected()
-    client.masters.push({ address: "10.0.0.1:7004" })
-    const later = node("10.0.0.1:7003")
-    const all = [first.client, second.client, later.client]
-    let heard = 0
-    const stop = commands.onReady(() => heard++)
-    const heardOf = () =>
-      all.map((each) => {
-        heard = 0
-        each.emit("ready")
-        return heard
-      })
-    expect(heardOf()).toEqual([1, 1, 0])
-    heard = 0
-    // When a node is ready for the first time, the cluster emits an event after the node's own.
-    client.emit("node-ready")
-    expect(heard).toBe(0)
-    client.masters.push(later)
-    client.emit("node-ready")
-    expect(heard).toBe(1)
-    expect(heardOf()).toEqual([1, 1, 1])
-    client.masters.splice(client.masters.indexOf(second), 1)
-    client.emit("node-ready")
-    expect(heardOf()).toEqual([1, 0, 1])
-    // A replica that becomes the primary again keeps its client.
-    client.masters.push(second)
-    client.emit("node-ready")
-    expect(heardOf()).toEqual([1, 1, 1])
-    stop()
-    expect(heardOf()).toEqual([0, 0, 0])
-    for (const each of [client, ...all]) expect(each.eventNames()).toEqual([])
-  })
 })

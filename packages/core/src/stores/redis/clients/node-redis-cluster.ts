@@ -10,8 +10,6 @@ const REFRESH_EVERY_MS = 500
 /** The connection to a node of a cluster. */
 interface NodeClient {
   readonly isReady: boolean
-  on(event: "ready", listener: () => void): unknown
-  off(event: "ready", listener: () => void): unknown
 }
 
 /** A node of a cluster. With `minimizeConnections`, its client is created for the first command. */
@@ -68,44 +66,7 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
     },
     isOpen: () => client.isOpen,
     ...callsOf(client),
-    onReady: (listener) => listenToNodes(client, listener),
     nodeOf: (key) => primaryOf(key)?.address ?? "",
     reconnect: () => undefined,
-  }
-}
-
-/**
- * Calls back when any node becomes ready. node-redis 5 emits `node-ready` only when a node is ready for the first time.
- */
-function listenToNodes(client: NodeRedisClusterLike, listener: () => void): () => void {
-  const onReady = (): void => listener()
-  const heard = new Set<NodeClient>()
-  const listen = (): boolean => {
-    const present = new Set(
-      client.masters.flatMap((node) => (node.client === undefined ? [] : [node.client])),
-    )
-    for (const node of heard) if (!present.has(node)) remove(node)
-    let added = false
-    for (const node of present) {
-      if (heard.has(node)) continue
-      heard.add(node)
-      node.on("ready", onReady)
-      added = true
-    }
-    return added
-  }
-  const remove = (node: NodeClient): void => {
-    heard.delete(node)
-    node.off("ready", onReady)
-  }
-  // A node that already had a listener has called it.
-  const onNodeReady = (): void => {
-    if (listen()) listener()
-  }
-  listen()
-  client.on("node-ready", onNodeReady)
-  return () => {
-    client.off("node-ready", onNodeReady)
-    for (const node of heard) remove(node)
   }
 }

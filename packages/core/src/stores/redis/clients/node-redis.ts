@@ -6,8 +6,6 @@ export interface NodeRedisCalls {
   evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   del(keys: string[]): Promise<unknown>
-  on(event: string, listener: () => void): unknown
-  off(event: string, listener: () => void): unknown
 }
 
 /** A node-redis client of one server. */
@@ -31,11 +29,6 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
     isReady: () => client.isReady,
     isOpen: () => client.isOpen,
     ...callsOf(client),
-    onReady(listener) {
-      const onReady = (): void => listener()
-      client.on("ready", onReady)
-      return () => void client.off("ready", onReady)
-    },
     nodeOf: () => address,
     // node-redis cannot reconnect without losing the app's commands.
     reconnect: () => undefined,

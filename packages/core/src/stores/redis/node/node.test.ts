@@ -468,10 +468,22 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is not probed before its client is connected", async () => {
+  it("is probed as soon as its client is connected, not before", async () => {
     const { server, node } = await probed(false)
+    await pass(5_000)
     expect([node.breaker.isOpen, server.asked]).toEqual([true, []])
+    server.isReady = () => true
+    await pass(LOOK_AGAIN_MS)
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect([node.breaker.isOpen, vi.getTimerCount()]).toEqual([false, 0])
+  })
+
+  it("is no longer checked after its breaker is stopped", async () => {
+    const { node } = await probed(false)
     node.breaker.stop()
+    await pass(LOOK_AGAIN_MS)
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 

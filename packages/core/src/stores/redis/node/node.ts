@@ -20,8 +20,8 @@ import { ServerTime } from "./server-time.ts"
 const TIME =
   "redis.call('SET', KEYS[1], '', 'XX', 'PX', '1') local t = redis.call('TIME') return { t[1], t[2] }"
 
-/** Delay before a client that was not ready is checked again. A cluster node may be replaced without any event. */
-export const LOOK_AGAIN_MS = 25
+/** Delay before a client that was not ready is checked again. */
+export const LOOK_AGAIN_MS = 5
 
 /** Least time for which timeout errors report that a server is a replica. After that, its role counts as unknown. */
 const REPLICA_REMEMBERED_MS = 1_000
@@ -76,7 +76,7 @@ export class Node {
       `${this.title} does not answer. The store keeps trying in the background.`,
       { kind: "unavailable", outcome: "not-applied" },
     )
-    this.breaker = new Breaker(() => this.#probe(), setTimer)
+    this.breaker = new Breaker(() => this.#probe())
   }
 
   /**
@@ -243,7 +243,7 @@ export class Node {
     try {
       // A client may connect to a node only when there is a command for it.
       const asked = outsideRequests(() =>
-        this.#whenReady(call.deadlineMs, inBackground).then(() => ask(call)),
+        this.#whenReady(() => performance.now() <= call.deadlineMs, inBackground).then(() => ask(call)),
       )
       const value = await beforeDeadline(asked, withinMs, late, !inBackground)
       if (!inBackground) this.breaker.succeeded()
@@ -254,14 +254,17 @@ export class Node {
     }
   }
 
-  /** Waits until the client is ready. A client's own queue would be sent after the caller has stopped waiting. */
-  async #whenReady(deadlineMs: number, inBackground: boolean): Promise<void> {
+  /**
+   * Waits until the client is ready. A client's own queue would be sent after the caller has stopped waiting. Rejects
+   * when `isWanted` returns false.
+   */
+  async #whenReady(isWanted: () => boolean, inBackground: boolean): Promise<void> {
     while (!this.isReady()) {
       await new Promise<void>((resolve) => {
         const timer = setTimer(resolve, LOOK_AGAIN_MS)
         if (inBackground) timer.unref()
       })
-      if (performance.now() > deadlineMs) throw this.unavailable
+      if (!isWanted()) throw this.unavailable
     }
   }
 
@@ -276,8 +279,12 @@ export class Node {
     return this.#commands.eval(text, keys, args)
   }
 
-  /** Rejects if the server takes longer than any caller would wait, but not before it has answered. */
+  /**
+   * Asks the server for its time as soon as the client is ready. Rejects if the server takes longer than any caller
+   * would wait, but not before it has answered.
+   */
   async #probe(): Promise<void> {
+    await this.#whenReady(() => this.breaker.isOpen, true)
     let isLate = false
     const markLate = (): void => {
       isLate = true
