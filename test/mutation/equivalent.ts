@@ -327,7 +327,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   },
   "core/src/stores/redis/node/node.ts": {
     "if (this.#refusal === undefined) {": "ConditionalExpression: each time another one, which says the same",
-    "this.#whenReady(() => performance.now() <= call.deadlineMs, inBackground).then(() => ask(call)),":
+    "this.#whenReady(() => performance.now() <= deadlineMs, inBackground).then(() =>":
       "EqualityOperator: at the very end either will do",
   },
   "core/src/stores/redis/options.ts": {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../ground/clock.ts"
-import { StoreUnavailableError } from "../../../ground/errors.ts"
+import { type StoreOutcome, StoreUnavailableError } from "../../../ground/errors.ts"
 import { atDeadline, beforeDeadline, ignore, outsideRequests, setTimer } from "../../../ground/time.ts"
 import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
@@ -10,7 +10,6 @@ import type { TakeCall, TakeReply } from "../scripts/take-call.ts"
 import { type Script, TAKE } from "../scripts.ts"
 import { type ReplyArrival, ReplyOrder } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
-import { ServerCall } from "./call.ts"
 import { ServerTime } from "./server-time.ts"
 
 /**
@@ -174,12 +173,12 @@ export class Node {
     numbers: readonly number[],
     patience: CallTimeout,
   ): Promise<Reply> {
-    return this.#within(patience, async (call) => {
+    return this.#within(patience, async (send, deadlineMs) => {
       if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) {
         throw silent(this.reach, this.title, "not-applied")
       }
-      const args = [policies.input(this.timeOf(call.deadlineMs), numbers)]
-      if (!call.send()) throw this.unavailable
+      const args = [policies.input(this.timeOf(deadlineMs), numbers)]
+      send()
       let sentAtMs = performance.now()
       let reply: unknown
       try {
@@ -196,8 +195,8 @@ export class Node {
 
   /** Deletes keys. Rejects with StoreUnavailableError, by the deadline at the latest. */
   async forget(keys: readonly string[], withinMs: number): Promise<void> {
-    await this.#within({ withinMs }, async (call) => {
-      if (!call.send()) throw this.unavailable
+    await this.#within({ withinMs }, async (send) => {
+      send()
       const sentAtMs = performance.now()
       await this.#commands.del(keys)
       this.#arrivals.add(sentAtMs)
@@ -227,30 +226,42 @@ export class Node {
     outsideRequests(() => this.#commands.reconnect(this.key))
   }
 
+  /**
+   * Makes a call, and rejects at its deadline. `ask` calls `send` before it hands a command to the client, so that the
+   * server may run it. `send` throws if the caller has already got an error that says that nothing was sent.
+   */
   async #within<Value>(
     { withinMs, inBackground = false }: CallTimeout,
-    ask: (call: ServerCall) => Promise<Value>,
+    ask: (send: () => void, deadlineMs: number) => Promise<Value>,
   ): Promise<Value> {
     if (!inBackground) {
       if (this.breaker.isOpen) throw this.unavailable
       this.waitedFor(withinMs)
     }
-    const call = new ServerCall(withinMs)
+    const deadlineMs = performance.now() + withinMs
+    let outcome: StoreOutcome = "not-applied"
+    let isOver = false
+    const send = (): void => {
+      if (isOver) throw this.unavailable
+      outcome = "unknown"
+    }
     const late = (): Promise<never> => {
-      call.giveUp()
-      return Promise.reject(silent(this.reach, this.title, call.outcome))
+      isOver = true
+      return Promise.reject(silent(this.reach, this.title, outcome))
     }
     try {
       // A client may connect to a node only when there is a command for it.
       const asked = outsideRequests(() =>
-        this.#whenReady(() => performance.now() <= call.deadlineMs, inBackground).then(() => ask(call)),
+        this.#whenReady(() => performance.now() <= deadlineMs, inBackground).then(() =>
+          ask(send, deadlineMs),
+        ),
       )
       const value = await beforeDeadline(asked, withinMs, late, !inBackground)
       if (!inBackground) this.breaker.succeeded()
       return value
     } catch (error) {
       if (!inBackground) this.breaker.failed()
-      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : call.outcome)
+      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : outcome)
     }
   }
 
