@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { timeDigits } from "./packed-log.ts"
+import { logOf } from "./packed-log.ts"
 import { slidingLog } from "./sliding-log.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
@@ -26,9 +26,9 @@ describe("the sliding log", () => {
 
   it("keeps one entry per instant, with the fewest time digits that are unique within the window", () => {
     const counter = new Counter(POLICY)
-    expect(timeDigits(POLICY)).toBe(2)
-    expect(timeDigits({ ...POLICY, windowMs: 4_095 })).toBe(2)
-    expect(timeDigits({ ...POLICY, windowMs: 4_096 })).toBe(3)
+    const unused = { startMs: 0, current: 0, previous: 0 }
+    const timeDigits = (windowMs: number) => logOf(unused, { ...POLICY, windowMs }).timeWidth
+    expect([POLICY.windowMs, 4_095, 4_096].map(timeDigits)).toEqual([2, 2, 3])
     counter.take(64, 1)
     counter.take(64, 1)
     counter.take(65, 1)
