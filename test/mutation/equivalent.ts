@@ -206,7 +206,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: undefined is below no number",
   },
   "core/src/stores/counters.ts": {
-    "if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))":
+    "if (algorithm.endsByRule === true) this.#table.keep(key, algorithm.emptyAtMs(state, policy))":
       "ConditionalExpression: others end when they were to end, so it is looked for in vain",
     'this.#spare = keyOf("", "")': "StringLiteral: it is written over before it is read",
     "const isOne = checks.length === 1":
