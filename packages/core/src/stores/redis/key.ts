@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto"
 import type { CounterKey } from "../store.ts"
 
-/** Longer partitions are hashed. The rest of a key takes about 24 bytes, so no key is much longer than this. */
-const LONGEST_TEXT = 64
 /**
- * Marks a hash. A partition that begins with this character is hashed too, so that it cannot be mistaken for a hash.
+ * A partition that is part of the key unchanged: printable ASCII, which operators can read and which has one encoding.
+ * All others are hashed. "#" marks a hash, so a text that begins with it is hashed too. The rest of a key takes about
+ * 24 bytes, so no key is much longer than 64.
  */
-const HASHED = "#"
+const PLAIN = /^(?!#)[\x20-\x7e]{0,64}$/
 const GROUPS = 256
 /** Number of counters whose key prefixes are cached. The cache is cleared when it is full. */
 const MOST_COUNTERS = 1_000
@@ -57,18 +57,7 @@ function groupOf(text: string): number {
 }
 
 function textOf(partition: string): string {
-  if (partition.length > LONGEST_TEXT || !isPlain(partition)) {
-    // Hash UTF-16, because two different malformed strings may have the same UTF-8 bytes. 22 characters are 132 bits.
-    return HASHED + createHash("sha256").update(partition, "utf16le").digest("base64url").slice(0, 22)
-  }
-  return partition
-}
-
-/** True for printable ASCII that cannot be mistaken for a hash. Operators can read it, and it has one encoding. */
-function isPlain(text: string): boolean {
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code < 0x20 || code > 0x7e) return false
-  }
-  return !text.startsWith(HASHED)
+  if (PLAIN.test(partition)) return partition
+  // Hash UTF-16, because two different malformed strings may have the same UTF-8 bytes. 22 characters are 132 bits.
+  return `#${createHash("sha256").update(partition, "utf16le").digest("base64url").slice(0, 22)}`
 }
