@@ -101,16 +101,15 @@ export class RedisTopology {
     keyOf: (one: One) => string,
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
   ): readonly Promise<void>[] {
-    const groups = new Map<string, { some: One[]; keys: string[] }>()
-    for (const one of all) {
-      const key = keyOf(one)
-      const name = this.slotOf(key)
-      const group = groups.get(name) ?? { some: [], keys: [] }
-      group.some.push(one)
-      group.keys.push(key)
-      groups.set(name, group)
-    }
-    return [...groups.values()].map(({ some, keys }) => work(some, keys, this.nodeOf(keys[0] as string)))
+    const keys = all.map(keyOf)
+    return bySlot(keys, (key) => this.slotOf(key)).map((places) => {
+      const own = places.map((place) => keys[place] as string)
+      return work(
+        places.map((place) => all[place] as One),
+        own,
+        this.nodeOf(own[0] as string),
+      )
+    })
   }
 
   /** Rejects all waiting requests and stops all probes. */
@@ -118,6 +117,18 @@ export class RedisTopology {
     for (const senders of this.#senders.values()) for (const sender of senders) sender?.close(error)
     for (const node of this.#nodes.values()) node.breaker.stop()
   }
+}
+
+/** Returns the indexes of the keys, grouped by slot. */
+export function bySlot(keys: readonly string[], slotOf: (key: string) => string): (readonly number[])[] {
+  const groups = new Map<string, number[]>()
+  keys.forEach((key, place) => {
+    const slot = slotOf(key)
+    const group = groups.get(slot)
+    if (group === undefined) groups.set(slot, [place])
+    else group.push(place)
+  })
+  return [...groups.values()]
 }
 
 /** Returns a timeout's class. In a class, no timeout is more than twice as long as another. */
