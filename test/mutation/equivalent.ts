@@ -273,7 +273,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: who takes the slot writes over them; memory holds them until then",
     "if (from[at + HASH_HIGH] === 0) continue": "ConditionalExpression: a free slot makes a free slot",
     "const free = this.freeFor(from[at + HASH_LOW] as number)": "ArithmeticOperator: it is the first",
-    "halves[free * HALVES + HASH_LOW] = from[at + HASH_LOW] as number": "ArithmeticOperator: it is the first",
     "if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]":
       "OptionalChaining: there were some where there are some",
   },
@@ -318,8 +317,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: more would be remembered, and nothing else",
     "known = new Array<string | undefined>(GROUPS).fill(undefined)": "ArrayDeclaration: it grows",
     "if (partition !== lastPartition) {": "ConditionalExpression: it would be worked out anew",
-    "for (let i = 0; i < text.length; i++) {":
-      "EqualityOperator: what is no character is below and above nothing",
   },
   "core/src/stores/redis/node/breaker.ts": {
     "if (this.#isOpen) this.#close()":

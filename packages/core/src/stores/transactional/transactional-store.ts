@@ -1,5 +1,5 @@
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
-import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import { Counters } from "../counters.ts"
 import type { Check, CounterKey, Refund, Store, StoreResult } from "../store.ts"
 import type { CounterBackend } from "./counter-backend.ts"
@@ -109,8 +109,4 @@ class TransactionalStore implements Store {
     }
     return isThenable(done) ? Promise.resolve(done).then(result) : result()
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as Partial<PromiseLike<unknown>> | undefined)?.then === "function"
 }
