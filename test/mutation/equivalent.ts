@@ -298,12 +298,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/stores/redis/batching/watchdog.ts": {
     "if (deadlineMs >= this.#dueMs) return": "EqualityOperator: the same deadline would be set anew",
   },
-  "core/src/stores/redis/clients/first-connection.ts": {
-    "if (since !== Number.NEGATIVE_INFINITY) this.#sinceMs.set(node, Number.NEGATIVE_INFINITY)":
-      "ConditionalExpression: it would be said again",
-  },
   "core/src/stores/redis/clients/ioredis-cluster.ts": {
-    "default:": "ConditionalExpression: nothing is as much of a no",
     'if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return':
       "ConditionalExpression: all clients of ioredis have it",
   },

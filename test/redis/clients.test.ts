@@ -407,7 +407,7 @@ describe("commandsOf a client of a cluster", () => {
     const { commands, connect } = make(ports())
     await connect()
     for (const key of KEYS) {
-      expect(commands.isReady(key)).toBe(true)
+      await until("it is connected to the node", () => commands.isReady(key))
       expect(commands.nodeOf(key)).toBe(await nameOf(key))
     }
     await expect(commands.evalsha(SHA, ["a"], ["1"])).rejects.toThrow(/^NOSCRIPT /)

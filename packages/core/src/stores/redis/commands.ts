@@ -12,8 +12,7 @@ export interface RedisCommands {
   readonly isCluster: boolean
   /**
    * True if the client would write a command for this key to a connection at once, without queueing it. Must be cheap,
-   * because every call checks it, and it is polled while it is false. In a cluster, a node counts as ready for one second while the client first connects
-   * to it. Clients connect to a node only when there is a command for it.
+   * because every call checks it, and it is polled while it is false. May make the client connect to the server.
    */
   isReady(key: string): boolean
   /**

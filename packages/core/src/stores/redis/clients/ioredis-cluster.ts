@@ -1,6 +1,5 @@
 import { outsideRequests } from "../../../ground/time.ts"
 import type { RedisCommands } from "../commands.ts"
-import { FirstConnections } from "./first-connection.ts"
 import { callsOf, connect, type IoredisClusterLike, type IoredisLike, prefixOf } from "./ioredis.ts"
 import { keySlot } from "./key-slot.ts"
 
@@ -13,7 +12,6 @@ const REFRESH_EVERY_MS = 200
  */
 export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommands {
   const prefix = prefixOf(client)
-  const firstConnections = new FirstConnections()
   const nodes = new Map<string, IoredisLike>()
   let refreshedAtMs = Number.NEGATIVE_INFINITY
 
@@ -26,22 +24,6 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     nodes.clear()
     for (const node of client.nodes("master")) nodes.set(`${node.options.host}:${node.options.port}`, node)
     return nodes.get(name)
-  }
-
-  const accepts = (node: IoredisLike): boolean => {
-    switch (node.status) {
-      case "ready":
-        return firstConnections.accepts(node, true)
-      case "wait":
-        // The first command would connect the node, but the caller may have other reasons not to send one.
-        connect(node)
-        return firstConnections.accepts(node, false)
-      case "connecting":
-      case "connect":
-        return firstConnections.accepts(node, false)
-      default:
-        return false
-    }
   }
 
   // ioredis drops a node whose connection has ended. It learns which node serves the slots from the next command for
@@ -63,8 +45,10 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
         return false
       }
       const node = nodeNamed(nodeOf(key))
-      if (node !== undefined && accepts(node)) return true
-      refresh()
+      if (node?.status === "ready") return true
+      // ioredis connects to a node only when there is a command for it.
+      if (node?.status === "wait") connect(node)
+      else refresh()
       return false
     },
     isOpen: () => client.status !== "end",

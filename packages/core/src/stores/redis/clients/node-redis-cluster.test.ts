@@ -73,16 +73,6 @@ describe("a cluster of node-redis", () => {
     expect(commands.isReady("c")).toBe(true)
   })
 
-  it("allows a second for the first connection to a node", () => {
-    const { first, commands } = connected()
-    first.client.isReady = false
-    expect(commands.isReady("a")).toBe(true)
-    vi.advanceTimersByTime(999)
-    expect(commands.isReady("a")).toBe(true)
-    vi.advanceTimersByTime(1)
-    expect(commands.isReady("a")).toBe(false)
-  })
-
   it("rediscovers its slots from a ready node after another was lost, at most every half second", () => {
     const { first, second, commands, askedBy } = rediscovering()
     expect(commands.isReady("a")).toBe(true)

@@ -1,6 +1,5 @@
 import { outsideRequests } from "../../../ground/time.ts"
 import type { RedisCommands } from "../commands.ts"
-import { FirstConnections } from "./first-connection.ts"
 import { keySlot } from "./key-slot.ts"
 import { callsOf, type NodeRedisCalls } from "./node-redis.ts"
 
@@ -35,7 +34,6 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
   const inside = client as NodeRedisClusterLike & ClusterInside
   const { _keyPrefix: keyPrefix } = inside
   const prefix = keyPrefix === undefined ? "" : String(keyPrefix)
-  const firstConnections = new FirstConnections()
   let refreshedAtMs = Number.NEGATIVE_INFINITY
 
   const primaryOf = (key: string): ClusterNode | undefined => client.slots[keySlot(prefix + key)]?.master
@@ -59,8 +57,8 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
       if (!client.isOpen) return false
       const primary = primaryOf(key)
       if (primary === undefined) return false
-      if (primary.client === undefined) return true
-      if (firstConnections.accepts(primary.client, primary.client.isReady)) return true
+      // Without a client, the first command makes node-redis connect to the node.
+      if (primary.client === undefined || primary.client.isReady) return true
       refresh()
       return false
     },
