@@ -318,7 +318,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
   "core/src/stores/redis/node/node.ts": {
-    "if (this.#refusal === undefined) {": "ConditionalExpression: each time another one, which says the same",
     "this.#whenReady(() => performance.now() <= deadlineMs, inBackground).then(() =>":
       "EqualityOperator: at the very end either will do",
   },

@@ -84,7 +84,8 @@ export class BatchSender {
   take(asked: RedisRequest, withinMs: number): Promise<readonly StoreResult[]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
-    if (node.breaker.isOpen) return node.refusal
+    // Throwing the error would take as long as deciding without the server.
+    if (node.breaker.isOpen) return Promise.reject(node.unavailable)
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
       const waiting = { asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false }

@@ -33,9 +33,6 @@ export interface Timekeeping {
   readonly isWide: boolean
 }
 
-/** A reply to a call, and when it arrived. */
-export type Sent<Told> = Told & { readonly arrival: ReplyArrival }
-
 /**
  * The timeout of a call. No caller waits for a background call. It is sent even if the breaker is open. It may take
  * longer than any caller would wait, so its outcome neither opens nor closes the breaker.
@@ -52,7 +49,6 @@ export class Node {
   readonly title: string
   /** The error while the breaker is open. Created once, because a stack trace per request would be expensive. */
   readonly unavailable: StoreUnavailableError
-  #refusal: Promise<never> | undefined
   /** A key that this server served when `nodeOf` last returned it. */
   key: string
   readonly #commands: RedisCommands
@@ -76,18 +72,6 @@ export class Node {
       { kind: "unavailable", outcome: "not-applied" },
     )
     this.breaker = new Breaker(() => this.#probe())
-  }
-
-  /**
-   * `unavailable` as a rejected promise for all callers. Throwing it would take as long as deciding without the server.
-   */
-  get refusal(): Promise<never> {
-    if (this.#refusal === undefined) {
-      this.#refusal = outsideRequests(() => Promise.reject(this.unavailable))
-      // Callers handle the rejection, but the promise must not count as unhandled before the first one does.
-      this.#refusal.catch(() => undefined)
-    }
-    return this.#refusal
   }
 
   get knowsTime(): boolean {
@@ -141,7 +125,7 @@ export class Node {
   }
 
   /** Decides the requests of a call. After the deadline, the server counts none of them. */
-  async take(call: TakeCall, deadlineMs: number): Promise<Sent<TakeReply>> {
+  async take(call: TakeCall, deadlineMs: number): Promise<TakeReply & { readonly arrival: ReplyArrival }> {
     const { keys } = call
     const args = call.args(this.timeOf(deadlineMs))
     let sentAtMs = performance.now()
