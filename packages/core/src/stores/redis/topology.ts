@@ -1,14 +1,10 @@
 import { type BatchListener, BatchSender } from "./batching/batch-sender.ts"
 import type { RedisCommands } from "./commands.ts"
 import { Node, type Timekeeping } from "./node/node.ts"
+import type { RedisRequest } from "./scripts/script-input.ts"
 
 /** The only slot, if there is one server. */
 const ONLY = ""
-
-/** An object with keys. The keys are only read in a cluster, or once for a new batch sender. */
-interface Keyed {
-  readonly keys: readonly string[]
-}
 
 /** The servers behind a client, and their batch senders. In a cluster there are senders for each slot in use. */
 export class RedisTopology {
@@ -51,9 +47,10 @@ export class RedisTopology {
 
   /**
    * Returns the batch sender for a request and its timeout. A call expires at the earliest deadline of its requests. So
-   * requests share a call only if none of them waits more than twice as long as another.
+   * requests share a call only if none of them waits more than twice as long as another. The request's keys are only
+   * read in a cluster, or once for a new batch sender.
    */
-  senderOf(asked: Keyed, withinMs: number): BatchSender {
+  senderOf(asked: RedisRequest, withinMs: number): BatchSender {
     const slot = this.#commands.isCluster ? this.slotOf(asked.keys[0] as string) : ONLY
     let senders = this.#senders.get(slot)
     if (senders === undefined) {
@@ -88,7 +85,7 @@ export class RedisTopology {
   }
 
   /** True if one call may have all the keys. */
-  areTogether(asked: Keyed): boolean {
+  areTogether(asked: RedisRequest): boolean {
     if (!this.#commands.isCluster) return true
     const { keys } = asked
     const slot = this.slotOf(keys[0] as string)
