@@ -266,13 +266,11 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ArithmeticOperator: beyond the end there is nothing either",
     "if ((slotHigh & HASH_BITS) === high && halves[at + HASH_LOW] === low) return slot":
       "ArithmeticOperator: it is the first",
-    "while (this.isUsed(slot)) slot = slot + 1 === this.capacity ? 0 : slot + 1":
-      "ArithmeticOperator: beyond the end nothing is free either",
     "this.#halves[slot * HALVES + HASH_LOW] = key.low": "ArithmeticOperator: it is the first",
     "if (this.#parts !== undefined) this.#parts[hole] = undefined":
       "ConditionalExpression: who takes the slot writes over them; memory holds them until then",
+    "const low = from[at + HASH_LOW] as number": "ArithmeticOperator: it is the first",
     "if (from[at + HASH_HIGH] === 0) continue": "ConditionalExpression: a free slot makes a free slot",
-    "const free = this.freeFor(from[at + HASH_LOW] as number)": "ArithmeticOperator: it is the first",
     "if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]":
       "OptionalChaining: there were some where there are some",
   },
@@ -307,10 +305,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes",
   },
   "core/src/stores/redis/key.ts": {
-    "if (known === undefined) {": "ConditionalExpression: it would be put together anew",
-    "if (heads.size >= MOST_COUNTERS) heads.clear()":
-      "ConditionalExpression,EqualityOperator: more would be remembered, and nothing else",
-    "known = new Array<string | undefined>(GROUPS).fill(undefined)": "ArrayDeclaration: it grows",
     "if (partition !== lastPartition) {": "ConditionalExpression: it would be worked out anew",
   },
   "core/src/stores/redis/node/breaker.ts": {

@@ -8,8 +8,6 @@ import type { CounterKey } from "../store.ts"
  */
 const PLAIN = /^(?!#)[\x20-\x7e]{0,64}$/
 const GROUPS = 256
-/** Number of counters whose key prefixes are cached. The cache is cleared when it is full. */
-const MOST_COUNTERS = 1_000
 
 /**
  * Returns a function that returns the Redis key of a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. The digit is the
@@ -19,33 +17,24 @@ const MOST_COUNTERS = 1_000
  * characters) and the partition follow. No two counters have the same key.
  */
 export function keyNamer(prefix: string): (counter: CounterKey) => string {
-  /** The part of a key before the partition, by counter and group. Caching it saves most of the concatenation. */
-  const heads = new Map<string, (string | undefined)[]>()
+  /** The part of a key before the counter, by group. */
+  const heads = Array.from({ length: GROUPS }, (_, group) => {
+    return `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}`
+  })
   // The checks of one request mostly have the same partition, and so do the requests in a burst.
   let lastPartition: string | undefined
   let lastText: string
   let lastGroup: number
 
-  const headOf = (counter: string, group: number): string => {
-    let known = heads.get(counter)
-    if (known === undefined) {
-      if (heads.size >= MOST_COUNTERS) heads.clear()
-      known = new Array<string | undefined>(GROUPS).fill(undefined)
-      heads.set(counter, known)
-    }
-    known[group] ??= `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}${counter}`
-    return known[group]
-  }
-
   return ({ policy: { counter }, partition }) => {
     // A counter of the whole service. The group depends on the counter, or one cluster node would serve all of these.
-    if (partition === "") return headOf(counter, groupOf(counter))
+    if (partition === "") return heads[groupOf(counter)] + counter
     if (partition !== lastPartition) {
       lastPartition = partition
       lastText = textOf(partition)
       lastGroup = groupOf(partition)
     }
-    return headOf(counter, lastGroup) + lastText
+    return heads[lastGroup] + counter + lastText
   }
 }
 
