@@ -135,38 +135,32 @@ for _ = 1, nextNumber() do
     local isQuickHash = cost > 0 and cost <= limit and policy.countsInHash and units <= MOST_STRICT
     local text = integer(units)
     for i = max(read, quickDone) + 1, read + count do
+      local state, granted = nil, times
       if isQuick then
         local value = quickValue or pcall("INCRBY", keys[i], text)
-        quickValue = nil
         -- USE window-fits
+        state = rest
         if not fits then
           local previous, counted = previousOf(keys[i], policy, value, units)
-          local granted = previous and min(times, floor((limit - counted) / cost)) or 0
+          granted = previous and min(times, floor((limit - counted) / cost)) or 0
           if granted > 0 then
-            rest = begin(keys[i], policy, previous, granted * cost)
+            state = begin(keys[i], policy, previous, granted * cost)
           else
             beCareful()
-            rest, granted = afterAll(keys[i], policy, cost, times, value)
+            state, granted = afterAll(keys[i], policy, cost, times, value)
           end
-          if granted < times then lack(i, granted) end
         end
-        answer[i + 1] = rest
       elseif isQuickHash then
         local value = quickValue or pcall("HINCRBY", keys[i], "n", text)
-        quickValue = nil
         -- USE strict-fits
-        if not fits then
-          local granted
-          value, granted = takeInHash(keys[i], policy, cost, times, value)
-          if granted < times then lack(i, granted) end
-        end
-        answer[i + 1] = value
+        state = value
+        if not fits then state, granted = takeInHash(keys[i], policy, cost, times, value) end
       else
         beCareful()
-        local state, granted = withLook(keys[i], policy, cost, times)
-        if granted < times then lack(i, granted) end
-        answer[i + 1] = state
+        state, granted = withLook(keys[i], policy, cost, times)
       end
+      quickValue, answer[i + 1] = nil, state
+      if granted < times then lack(i, granted) end
     end
     read = read + count
   else
