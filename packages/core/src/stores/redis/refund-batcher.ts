@@ -76,8 +76,7 @@ export class RefundBatcher {
   }
 
   async #ask(batch: readonly Returning[]): Promise<void> {
-    let deadlineMs = Number.POSITIVE_INFINITY
-    for (const returning of batch) deadlineMs = Math.min(deadlineMs, returning.deadlineMs)
+    const deadlineMs = Math.min(...batch.map((returning) => returning.deadlineMs))
     const policies = new PolicyTable()
     const numbers = batch.flatMap(({ refund: { policy, units, after } }) => [
       policies.numberOf(policy),

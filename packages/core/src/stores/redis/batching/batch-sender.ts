@@ -38,7 +38,6 @@ export interface Late {
 interface Flight {
   readonly batch: readonly PendingTake[]
   readonly node: Node
-  isOver: boolean
 }
 
 /**
@@ -174,7 +173,7 @@ export class BatchSender {
     const most = this.#policy.mostRequests(this.#flights.length, this.#queue.waiting.length)
     const { batch, deadlineMs } = this.#queue.moveTo(call, most, node)
     if (batch.length === 0) return
-    const flight: Flight = { batch, node, isOver: false }
+    const flight: Flight = { batch, node }
     this.#flights = [...this.#flights, flight]
     this.#policy.sent()
     node.take(call, deadlineMs).then(
@@ -269,8 +268,9 @@ export class BatchSender {
 
   /** Removes a call from those in flight. Returns true if it had been given up. */
   #land(flight: Flight): boolean {
+    const wasOver = !this.#flights.includes(flight)
     this.#flights = this.#flights.filter((other) => other !== flight)
-    return flight.isOver
+    return wasOver
   }
 
   #expire(): void {
@@ -279,7 +279,6 @@ export class BatchSender {
     for (const flight of this.#flights) {
       if (expire(flight.batch, nowMs, flight.node).length > 0) continue
       // No caller waits for this call, so it must not hold back other requests.
-      flight.isOver = true
       this.#land(flight)
       flight.node.breaker.failed()
     }

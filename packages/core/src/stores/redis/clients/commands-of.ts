@@ -27,26 +27,23 @@ const ports = new WeakMap<object, RedisCommands>()
  */
 export function commandsOf(client: unknown): RedisCommands {
   const refused = unusable(client)
-  if (refused !== undefined) {
-    throw new InvalidOptionError([{ path: "client", message: refused, accepted: ACCEPTED }])
+  const commands = refused === undefined ? (ports.get(client as object) ?? portOn(client)) : undefined
+  if (commands === undefined) {
+    const message = refused ?? `${nameOf(client)} is not a Redis client`
+    throw new InvalidOptionError([{ path: "client", message, accepted: ACCEPTED }])
   }
-  const known = isObject(client) ? ports.get(client) : undefined
-  if (known !== undefined) return known
-  const commands = portOn(client)
   ports.set(client as object, commands)
   makeStringsQuick()
   return commands
 }
 
-function portOn(client: unknown): RedisCommands {
+function portOn(client: unknown): RedisCommands | undefined {
   if (isIoredis(client)) {
     return isIoredisCluster(client) ? ioredisClusterCommands(client) : ioredisCommands(client)
   }
   if (isNodeRedisCluster(client)) return nodeRedisClusterCommands(client)
   if (isNodeRedis(client)) return nodeRedisCommands(client)
-  throw new InvalidOptionError([
-    { path: "client", message: `${nameOf(client)} is not a Redis client`, accepted: ACCEPTED },
-  ])
+  return undefined
 }
 
 /** Returns why a value that resembles a client, or leads to one, cannot be used. Returns undefined for other values. */

@@ -61,7 +61,9 @@ export class TakeCall {
       this.#places.push(before)
       return true
     }
-    if (!this.#hasRoomFor(asked)) return false
+    const entries = this.#entries.length
+    const hasRoom = entries < MOST_ENTRIES && this.keys.length + asked.checks.length <= MOST_KEYS
+    if (entries > 0 && !hasRoom) return false
     const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0, state: undefined }
     this.#entries.push(entry)
     this.#places.push(entry)
@@ -70,11 +72,6 @@ export class TakeCall {
       this.#last?.set(key, entry)
     }
     return true
-  }
-
-  #hasRoomFor({ checks }: RedisRequest): boolean {
-    const entries = this.#entries.length
-    return entries === 0 || (entries < MOST_ENTRIES && this.keys.length + checks.length <= MOST_KEYS)
   }
 
   /** Returns the entry that the request may be merged with. */
