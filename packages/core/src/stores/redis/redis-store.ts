@@ -185,7 +185,7 @@ export class RedisStore implements Store {
   }
 
   /** Takes checks in one call, unless the deny cache can refuse them. */
-  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly StoreResult[]> {
+  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly [StoreResult]> {
     const { checks } = asked
     if (!this.#denied.isEmpty) {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())

@@ -1,5 +1,4 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Check, Counted, Refund, StoreResult } from "../store.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
@@ -8,7 +7,7 @@ import { bySlot } from "./topology.ts"
 /** The calls that take and refund the checks of one slot. */
 export interface SlotCalls {
   /** Takes a part of a request, or returns a cached refusal. */
-  take(part: RedisRequest): MaybePromise<readonly StoreResult[]>
+  take(part: RedisRequest): MaybePromise<readonly [StoreResult]>
   /**
    * Refunds units in the background. A server that is unavailable keeps the units until their window has passed, which
    * is the safe side.
@@ -42,11 +41,6 @@ export async function takeInTurn(
         keys: part.map((place) => keys[place] as string),
         isPart: true,
       })
-      if (answer === undefined) {
-        throw new StoreUnavailableError("Redis did not return a result for a part of the request.", {
-          kind: "invalid-answer",
-        })
-      }
       part.forEach((place, i) => {
         counted[place] = answer.checks[i]
         times[place] = answer.nowMs

@@ -80,7 +80,7 @@ export class BatchSender {
    * Takes one request, whose caller waits for `withinMs`. That time starts when the current callback ends, because
    * nothing is sent before. Throws or rejects with StoreUnavailableError.
    */
-  take(asked: RedisRequest, withinMs: number): Promise<readonly StoreResult[]> {
+  take(asked: RedisRequest, withinMs: number): Promise<readonly [StoreResult]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
     // Throwing the error would take as long as deciding without the server.

@@ -126,16 +126,7 @@ export class Node {
 
   /** Decides the requests of a call. After the deadline, the server counts none of them. */
   async take(call: TakeCall, deadlineMs: number): Promise<TakeReply & { readonly arrival: ReplyArrival }> {
-    const { keys } = call
-    const args = call.args(this.timeOf(deadlineMs))
-    let sentAtMs = performance.now()
-    let reply: unknown
-    try {
-      reply = await this.#commands.evalsha(TAKE.sha, keys, args)
-    } catch (error) {
-      sentAtMs = performance.now()
-      reply = await this.#sendWhole(TAKE, keys, args, error)
-    }
+    const { reply, sentAtMs } = await this.#run(TAKE, call.keys, call.args(this.timeOf(deadlineMs)))
     const { nowMs, answers } = call.read(reply)
     this.#learn(nowMs, sentAtMs)
     return { nowMs, answers, arrival: this.#arrivals.add(sentAtMs, nowMs) }
@@ -163,14 +154,7 @@ export class Node {
       }
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       send()
-      let sentAtMs = performance.now()
-      let reply: unknown
-      try {
-        reply = await this.#commands.evalsha(script.sha, keys, args)
-      } catch (error) {
-        sentAtMs = performance.now()
-        reply = await this.#sendWhole(script, keys, args, error)
-      }
+      const { reply, sentAtMs } = await this.#run(script, keys, args)
       const list = readReply(reply)
       this.#arrivals.add(sentAtMs, integerAt(list, 0))
       return list
@@ -263,15 +247,20 @@ export class Node {
     }
   }
 
-  /** Sends the whole script if the server does not have it and has therefore done nothing. Throws any other error. */
-  #sendWhole(
-    { text }: Script,
+  /** Sends a script by its digest, or as a whole if the server does not have it and has therefore done nothing. */
+  async #run(
+    { sha, text }: Script,
     keys: readonly string[],
     args: readonly string[],
-    error: unknown,
-  ): Promise<unknown> {
-    if (!isCode(error, "NOSCRIPT")) throw error
-    return this.#commands.eval(text, keys, args)
+  ): Promise<{ reply: unknown; sentAtMs: number }> {
+    const sentAtMs = performance.now()
+    try {
+      return { reply: await this.#commands.evalsha(sha, keys, args), sentAtMs }
+    } catch (error) {
+      if (!isCode(error, "NOSCRIPT")) throw error
+    }
+    const sentWholeAtMs = performance.now()
+    return { reply: await this.#commands.eval(text, keys, args), sentAtMs: sentWholeAtMs }
   }
 
   /**
