@@ -13,7 +13,6 @@ import {
 } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
-import type { Late } from "./batching/batch-sender.ts"
 import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, noCounter, shownKey } from "./failure.ts"
 import { keyNamer } from "./key.ts"
@@ -83,7 +82,8 @@ export class RedisStore implements Store {
     this.#topology = new RedisTopology(commands, timekeeping, {
       answered: (asked, answer, arrival) => this.#learn(asked, answer, arrival),
       lost: ({ checks }) => this.#denied.forget(checks),
-      grantedLate: (late) => this.#refundLate(late),
+      grantedLate: (late) =>
+        this.#refundInBackground(late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))),
     })
   }
 
@@ -117,16 +117,12 @@ export class RedisStore implements Store {
 
   async refund(refunds: readonly Refund[], withinMs: number = this.#parts.timeoutMs): Promise<void> {
     this.#checkOpen()
-    await this.#refund(refunds, withinMs, (node) => node.outlastsDecisions(withinMs))
+    await this.#refund(refunds, withinMs, false)
   }
 
-  async #refund(
-    refunds: readonly Refund[],
-    withinMs: number,
-    isInBackground: (node: Node) => boolean,
-  ): Promise<void> {
+  async #refund(refunds: readonly Refund[], withinMs: number, isOwn: boolean): Promise<void> {
     await this.#change(refunds, async (some, keys, node) => {
-      const patience = { withinMs, inBackground: isInBackground(node) }
+      const patience = { withinMs, inBackground: isOwn || node.outlastsDecisions(withinMs) }
       await this.#batcherOf(keys[0] as string, patience).add(some, keys, patience)
     })
   }
@@ -134,13 +130,9 @@ export class RedisStore implements Store {
   /** Refunds units that no caller got. Emits an event on failure, because there is no caller to reject. */
   #refundInBackground(refunds: readonly Refund[]): void {
     if (this.#isClosed || refunds.length === 0) return
-    this.#refund(refunds, BACKGROUND_REFUND_MS, () => true).catch((error: unknown) => {
+    this.#refund(refunds, BACKGROUND_REFUND_MS, true).catch((error: unknown) => {
       if (!this.#isClosed) this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
     })
-  }
-
-  #refundLate(late: readonly Late[]): void {
-    this.#refundInBackground(late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks)))
   }
 
   #batcherOf(key: string, { withinMs, inBackground = false }: CallTimeout): RefundBatcher {
