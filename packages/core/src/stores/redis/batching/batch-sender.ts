@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from "../../../ground/errors.ts"
-import { outsideRequests, setTimer } from "../../../ground/time.ts"
+import { outsideRequests, setTimer, soon } from "../../../ground/time.ts"
 import type { StoreResult } from "../../store.ts"
 import { failureOf, noCounter, shownKey } from "../failure.ts"
 import type { ReplyArrival } from "../node/arrivals.ts"
@@ -10,11 +10,6 @@ import { BatchPolicy } from "./batch-policy.ts"
 import { expire, type PendingTake, settle } from "./pending.ts"
 import { TakeQueue } from "./queue.ts"
 import { Watchdog } from "./watchdog.ts"
-
-/**
- * A promise whose `then` runs code after the current callback. queueMicrotask would create an async resource per call.
- */
-const SETTLED = Promise.resolve()
 
 /** Delay before a call is sent to a server that has rejected one without running it. */
 const REST_MS = 25
@@ -89,7 +84,7 @@ export class BatchSender {
     return new Promise((resolve, reject) => {
       const waiting = { asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false }
       // Send after the other requests of the same callback have been added.
-      if (this.#queue.add(waiting)) void SETTLED.then(this.#pump)
+      if (this.#queue.add(waiting)) soon(this.#pump)
     })
   }
 
