@@ -65,7 +65,7 @@ export class Segment extends SlotTable {
     if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()
     if (this.count + 1 > this.capacity * MOST_LOAD) {
       this.#resizeTo(this.#growth + 1)
-      slot = this.freeFor(key.low)
+      slot = -1 - this.find(key)
     }
     this.claim(slot, key, this.#mark)
     this.#newest.low = key.low

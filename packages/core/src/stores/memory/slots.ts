@@ -63,13 +63,6 @@ export class SlotTable {
     }
   }
 
-  /** Returns the first free slot for a key that is not in the table. */
-  protected freeFor(low: number): number {
-    let slot = this.#home(low)
-    while (this.isUsed(slot)) slot = slot + 1 === this.capacity ? 0 : slot + 1
-    return slot
-  }
-
   /** Assigns a free slot to a key. The slot must still be written. */
   protected claim(slot: number, key: KeyHash, mark: number): void {
     this.#halves[slot * HALVES + HASH_LOW] = key.low
@@ -172,7 +165,8 @@ export class SlotTable {
     for (let slot = 0; slot < slots; slot++) {
       const at = slot * HALVES
       if (from[at + HASH_HIGH] === 0) continue
-      const free = this.freeFor(from[at + HASH_LOW] as number)
+      const low = from[at + HASH_LOW] as number
+      const free = -1 - this.find({ low, high: from[at + HASH_HIGH] as number })
       // Copy halves: as a 64-bit number, a word of two numbers may be a NaN, and a copy need not preserve its bits.
       for (let half = 0; half < HALVES; half++) to[free * HALVES + half] = from[at + half] as number
       if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]
