@@ -43,6 +43,10 @@ export const periodicRefill: Algorithm = {
     return refilledAtMs(state, policy, state.current)
   },
 
+  whenFull(state, policy) {
+    return { ...state, current: Math.max(state.current, ceilingOf(policy)) }
+  },
+
   withoutUnits(state, policy, units, after) {
     // The last tokens taken are the last to come back: see bucket.ts.
     const left = after.current - refilled(after, policy, state.startMs)

@@ -182,6 +182,33 @@ describe("settling", () => {
     expect(saved.returned).toEqual([])
   })
 
+  it.each([
+    ["a token bucket", { algorithm: "token-bucket" }],
+    ["a token bucket with periodic refills", { algorithm: "token-bucket", refill: "periodic" }],
+    ["a leaky bucket", { algorithm: "leaky-bucket" }],
+  ] as const)(
+    "charges %s in full, although more than what was reserved has come back since",
+    async (_what, kind) => {
+      const { limiter, clock } = limiterWith({ limit: 10_000, window: "1 minute", burst: 10_000, ...kind })
+      const held: Decision[] = []
+      let settled = 0
+      // Requests are sent at twice the rate. Each takes half a minute, and only then tells that it used 1,000 units.
+      for (let second = 0; second < 600; second += 3) {
+        const decision = await limiter.decide(ALICE)
+        if (decision.allowed) held.push(decision)
+        clock.advance(3_000)
+        if (held.length > 10 || !decision.allowed) {
+          const done = held.shift()
+          if (done !== undefined) await limiter.settle(done, 1_000)
+          if (done !== undefined) settled += 1_000
+        }
+      }
+      // The burst, ten minutes of the rate, and the requests that were admitted before the others were charged.
+      expect(settled).toBeLessThanOrEqual(10_000 + 10 * 10_000 + 11 * 1_000)
+      expect(settled).toBeGreaterThan(90_000)
+    },
+  )
+
   it("makes waiting requests ask again if units are returned, and not if more are charged", async () => {
     const { limiter, calls } = limiterWith({ limit: 10, window: "1 minute" })
     const [first, second] = [
