@@ -6,12 +6,9 @@ import type { Announcer } from "./announcer.ts"
 import { type Load, Loader, type LoaderSettings } from "./loader.ts"
 import { type Loads, readAll, requireLoaded } from "./loads.ts"
 import type { ListAll, ParsedBookOptions } from "./options.ts"
-import { type LoadFailure, loadError, NOTHING, type SourceRules } from "./rule-snapshot.ts"
+import { type LoadFailure, loadError, NOTHING } from "./rule-snapshot.ts"
 import type { RulesReader, ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
-
-/** Placeholder for rules that a service already has and that are not read again. */
-const UNREAD: LoadedRules = { rules: [], problems: [] }
 
 export interface FollowedOptions extends Pick<ParsedBookOptions, "name" | "listAll" | "loadSync"> {
   readonly loads: Loads
@@ -152,7 +149,7 @@ export class Followed {
     const { loads, announcer, settings } = this.#options
     const { number, fresh, loading } = load
     try {
-      await readAll(listAll, load, settings.timing, (found) => this.#readListed(number, found))
+      await readAll(listAll, load, settings.timing, (found) => this.#takeListed(number, found))
     } catch (error) {
       if (loading.signal.aborted && error instanceof ClosedError) throw error
       const failure = loadError(undefined, error)
@@ -178,34 +175,23 @@ export class Followed {
   }
 
   /** Reads the listed rules of a service if they are new, and takes them. */
-  #readListed(load: number, found: FoundRules): void | Promise<void> {
-    const { service, stamp } = found
-    const take = (read: () => LoadedRules): void => this.#takeListed(load, service, { stamp, read })
-    const fail = (error: unknown): void =>
-      take(() => {
-        throw error
-      })
-    // The rules are taken in the same turn, so the stamp still matches and UNREAD is never parsed.
-    if (this.#rules.get(service)?.hasRead(stamp) === true) return take(() => UNREAD)
-    let loaded: LoadedRules | Promise<LoadedRules>
-    try {
-      loaded = found.read()
-    } catch (error) {
-      return fail(error)
-    }
-    if (loaded instanceof Promise) return loaded.then((rules) => take(() => rules), fail)
-    const rules = loaded
-    return take(() => rules)
-  }
-
-  #takeListed(load: number, service: string, found: SourceRules): void {
+  async #takeListed(load: number, found: FoundRules): Promise<void> {
     const { loads, announcer, name } = this.#options
+    const { service, stamp } = found
+    let loaded: LoadedRules | LoadFailure = { ...NOTHING, stamp }
+    // Known rules are taken in the same turn, so the stamp still matches and their content is not needed.
+    if (this.#rules.get(service)?.hasRead(stamp) !== true) {
+      try {
+        loaded = { ...requireLoaded(await found.read(), "read()", name), stamp }
+      } catch (error) {
+        loaded = loadError(service, error)
+      }
+    }
     const rules = this.#follow(service)
     rules.isListed = true
     let failure: LoadFailure | undefined
     try {
-      const read = () => requireLoaded(found.read(), "read()", name)
-      loads.take(rules, load, { stamp: found.stamp, read })
+      loads.take(rules, load, loaded)
       announcer.loaded(rules)
     } catch (error) {
       failure = loadError(service, error)

@@ -5,7 +5,7 @@ import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import type { Load } from "./loader.ts"
 import type { ListAll, LoadSync } from "./options.ts"
-import { loadError, type SourceRules } from "./rule-snapshot.ts"
+import { type LoadFailure, loadError } from "./rule-snapshot.ts"
 import type { ServiceRules } from "./service-rules.ts"
 import { inTime, type Timing } from "./timing.ts"
 
@@ -34,8 +34,7 @@ export class Loads {
     const read = async () => source.load(service, { signal: loading.signal, fresh })
     try {
       const answer = await inTime(read(), loading, timing, (error) => loadError(service, error))
-      const loaded = requireLoaded(answer, "load()", name)
-      this.take(rules, number, { stamp: loaded.stamp, read: () => loaded })
+      this.take(rules, number, requireLoaded(answer, "load()", name))
       this.#options.announcer.loaded(rules)
     } catch (error) {
       if (loading.signal.aborted && error instanceof ClosedError) throw error
@@ -53,7 +52,7 @@ export class Loads {
     const { announcer, name } = this.#options
     try {
       const { otherProblems = [], ...loaded } = requireLoaded(loadSync(rules.service), "loadSync()", name)
-      this.take(rules, number, { stamp: loaded.stamp, read: () => loaded }, true)
+      this.take(rules, number, loaded, true)
       announcer.othersRejected(otherProblems)
     } catch (error) {
       throw loadError(rules.service, error)
@@ -61,7 +60,7 @@ export class Loads {
   }
 
   /** Takes what a load has read for a service and announces the change. Throws the reason of a rejection. */
-  take(rules: ServiceRules, load: number, found: SourceRules, isStrict = false): void {
+  take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure, isStrict = false): void {
     const change = rules.take(load, found, isStrict)
     if (change === undefined) return
     // The list has brought in the service since then and announces it.
@@ -81,7 +80,7 @@ export async function readAll(
   listAll: ListAll,
   { loading, fresh }: Load,
   timing: Timing,
-  take: (found: FoundRules) => void | Promise<void>,
+  take: (found: FoundRules) => Promise<void>,
 ): Promise<void> {
   const slices = new Slices()
   let pages: AsyncIterator<readonly FoundRules[]> | undefined
@@ -99,10 +98,7 @@ export async function readAll(
       for (const found of value) {
         if (slices.isUsedUp) await slices.pause()
         loading.signal.throwIfAborted()
-        const taking = take(found)
-        if (taking === undefined) continue
-        await taking
-        slices.begin()
+        await take(found)
       }
     }
   } catch (error) {

@@ -1,17 +1,10 @@
+import { isDeepStrictEqual } from "node:util"
 import { InvalidRuleError } from "../../ground/errors.ts"
 import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
+import type { LoadedRules } from "../source.ts"
 import type { Complaint } from "./complaint.ts"
 import type { Loader } from "./loader.ts"
-import {
-  editionOf,
-  type Fingerprint,
-  fingerprintOf,
-  hasStamp,
-  isNothing,
-  isSame,
-  type LoadFailure,
-  type SourceRules,
-} from "./rule-snapshot.ts"
+import { editionOf, isNothing, type LoadFailure } from "./rule-snapshot.ts"
 import { WaitingList } from "./waiting-list.ts"
 
 /**
@@ -24,6 +17,9 @@ export interface RulesReader {
   onError(error: LoadFailure): void
   onStale(ageMs: number): void
 }
+
+/** Identifies stored rules: the stamp of the source or, without a stamp, everything that the source returned. */
+type Fingerprint = string | LoadedRules
 
 /** The effect of a load on the rules of a service. */
 export interface RuleChange {
@@ -126,26 +122,27 @@ export class ServiceRules {
 
   /** True if the rules with this stamp were already taken or rejected, so that they need not be read again. */
   hasRead(stamp: string): boolean {
-    return hasStamp(this.#fingerprint, stamp) || hasStamp(this.#rejected?.fingerprint, stamp)
+    return this.#fingerprint === stamp || this.#rejected?.fingerprint === stamp
   }
 
   /**
    * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service does
    * not have an edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes,
-   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected edition, and
-   * any error of reading.
+   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected edition, and `found` itself
+   * if reading has failed.
    */
-  take(load: number, found: SourceRules, isStrict: boolean): RuleChange | undefined {
+  take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {
     if (load < this.#takenFrom) return undefined
     this.#takenFrom = load
-    if (this.#rejected !== undefined && isSame(this.#rejected.fingerprint, found)) throw this.#rejected.error
-    if (isSame(this.#fingerprint, found)) {
+    if (found instanceof Error) throw found
+    const fingerprint = found.stamp ?? found
+    const rejected = this.#rejected
+    if (rejected !== undefined && isDeepStrictEqual(rejected.fingerprint, fingerprint)) throw rejected.error
+    if (isDeepStrictEqual(this.#fingerprint, fingerprint)) {
       this.#rejected = undefined
       return undefined
     }
-    const loaded = found.read()
-    const fingerprint = fingerprintOf(found, loaded)
-    const edition = editionOf(this.service, loaded)
+    const edition = editionOf(this.service, found)
     const isFirst = this.known === undefined && edition.rules.length > 0
     if (edition.problems.length > 0 && (isStrict || !isFirst)) {
       const error = new InvalidRuleError(edition.problems)
