@@ -4,10 +4,10 @@ import { show } from "../../ground/show.ts"
 import { atOnce, held, ignore, inSlices, type Steps, unlessAborted } from "../../ground/time.ts"
 import { recovered } from "../../rules/book/announcer.ts"
 import { Complaint } from "../../rules/book/complaint.ts"
-import { OpenBook, type OpenedRules } from "../../rules/book/open-book.ts"
+import { OpenBook } from "../../rules/book/open-book.ts"
 import { parseBookOptions } from "../../rules/book/options.ts"
 import { contentOf, rulesEvent } from "../../rules/book/rule-snapshot.ts"
-import type { RulesReader } from "../../rules/book/service-rules.ts"
+import type { RulesReader, ServiceRules } from "../../rules/book/service-rules.ts"
 import { WaitingList } from "../../rules/book/waiting-list.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { Edition, ReadyOptions, RulesEvent, RulesStatus } from "../../rules/rule-book.ts"
@@ -50,7 +50,7 @@ export class RulesInForce<Request> {
   #unwatch: (() => void) | undefined
   /** Present only if rules come from a source, or from a book that other limiters use, too. */
   #book: OpenBook | undefined
-  #page: OpenedRules | undefined
+  #page: ServiceRules | undefined
   /** The reason why the latest edition is not in force, although its rules are valid. */
   #refused: InvalidRuleError | undefined
   /** The log messages about the refused edition. */

@@ -1,17 +1,16 @@
-import type { AsyncResource } from "node:async_hooks"
 import { ClosedError } from "../../ground/errors.ts"
-import { ignore } from "../../ground/time.ts"
+import { ignore, outsideRequests } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import type { ParsedBookOptions } from "./options.ts"
 import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
 import { Staleness } from "./staleness.ts"
-import { nextPollMs, retryMs, sleep } from "./timing.ts"
+import { after, nextPollMs, retryMs } from "./timing.ts"
 import { closed, WaitingList } from "./waiting-list.ts"
 
 /** One load of a service, or of the list of all services. */
 export interface Load {
   /**
-   * Number of the load; all loads of a book are counted from 1. A result never replaces the result of a load with a
+   * Number of the load; all loads of a process are counted from 1. A result never replaces the result of a load with a
    * higher number.
    */
   readonly number: number
@@ -34,14 +33,8 @@ export interface LoadTask {
   onStale(ageMs: number): void
 }
 
-/** Settings that the loaders of a book share. */
-export interface LoaderSettings
-  extends Pick<ParsedBookOptions, "pollMs" | "rememberMs" | "staleAfterMs" | "timing"> {
-  /** Number of loads that have begun in the book. */
-  readonly count: { begun: number }
-  /** Async context of loads, so that a load does not keep the AsyncLocalStorage of its request alive. */
-  readonly outside: AsyncResource
-}
+/** Number of loads that have begun in this process. */
+let loadsBegun = 0
 
 /** Two loads: one that may hang, and one that began after the latest change. */
 const MOST_LOADS = 2
@@ -53,7 +46,7 @@ const MOST_LOADS = 2
  * hangs. The result of an earlier load never counts after the result of a later one.
  */
 export class Loader {
-  readonly #settings: LoaderSettings
+  readonly #options: ParsedBookOptions
   readonly #task: LoadTask
   readonly #waiting = new WaitingList()
   /** The loads under way, at most two. A list is smaller than a map, and a book remembers thousands of loaders. */
@@ -74,14 +67,13 @@ export class Loader {
   #error: LoadFailure | undefined
   #loadedAtMs: number | undefined
   #dueMs = 0
-  /** Cancels the wait for the next load. */
-  #next: AbortController | undefined
+  #cancelNext: () => void = ignore
   readonly #staleness: Staleness
 
-  constructor(settings: LoaderSettings, task: LoadTask) {
-    this.#settings = settings
+  constructor(options: ParsedBookOptions, task: LoadTask) {
+    this.#options = options
     this.#task = task
-    this.#staleness = new Staleness(settings, task.onStale)
+    this.#staleness = new Staleness(options, task.onStale)
   }
 
   /** True while the loader loads by itself. */
@@ -110,7 +102,7 @@ export class Loader {
 
   /** True if the interval or backoff of a resting loader is over, and the latest change is not being loaded. */
   get isDue(): boolean {
-    return this.#dueMs <= this.#settings.timing.now() && !this.#isLoading
+    return this.#dueMs <= this.#options.timing.now() && !this.#isLoading
   }
 
   /** Loads now, and starts to load periodically. Results of earlier loads do not count. */
@@ -124,13 +116,13 @@ export class Loader {
    * nothing.
    */
   keepFrom(load: (number: number) => void): void {
-    const begunAtMs = this.#settings.timing.now()
-    const number = this.#nextNumber()
+    const begunAtMs = this.#options.timing.now()
+    const number = ++loadsBegun
     load(number)
     this.#begin()
     this.#begun = number
     this.#settled = number
-    this.#settings.outside.runInAsyncScope(() => this.#succeed(number, begunAtMs))
+    outsideRequests(() => this.#succeed(number, begunAtMs))
   }
 
   /** Rests, because another loader's load with this number has put the rules in force or was rejected with `error`. */
@@ -149,13 +141,13 @@ export class Loader {
   reload(fresh = false): void {
     if (this.#isClosed) return
     this.#isFreshWanted ||= fresh
-    if (this.#underWay.length < MOST_LOADS) this.#settings.outside.runInAsyncScope(() => void this.#load())
+    if (this.#underWay.length < MOST_LOADS) outsideRequests(() => void this.#load())
     else this.#isWanted = true
   }
 
   /** Resolves when a load that begins from now on, or a later one, has succeeded. Rejects when one has failed. */
   refresh(): Promise<void> {
-    const done = this.#waiting.add(this.#settings.count.begun + 1, {})
+    const done = this.#waiting.add(loadsBegun + 1, {})
     this.reload(true)
     return done
   }
@@ -204,7 +196,7 @@ export class Loader {
     this.#failures = 0
     this.#error = undefined
     this.#loadedAtMs = undefined
-    this.#staleness.renew(this.#settings.timing.now())
+    this.#staleness.renew(this.#options.timing.now())
   }
 
   #stop(): void {
@@ -215,22 +207,17 @@ export class Loader {
 
   /** Cancels the waits for later, and aborts loads that began before the load with this number. */
   #abort(number: number, reason: ClosedError): void {
-    this.#next?.abort()
+    this.#cancelNext()
     this.#staleness.end()
     const earlier = this.#underWay.filter((load) => load.number < number)
     this.#underWay = this.#underWay.filter((load) => load.number >= number)
     for (const { loading } of earlier) loading.abort(reason)
   }
 
-  #nextNumber(): number {
-    this.#settings.count.begun += 1
-    return this.#settings.count.begun
-  }
-
   async #load(): Promise<void> {
-    this.#next?.abort()
-    const number = this.#nextNumber()
-    const begunAtMs = this.#settings.timing.now()
+    this.#cancelNext()
+    const number = ++loadsBegun
+    const begunAtMs = this.#options.timing.now()
     const load: Load = { number, fresh: this.#isFreshWanted, loading: new AbortController() }
     this.#begun = number
     this.#isFreshWanted = false
@@ -256,7 +243,7 @@ export class Loader {
   }
 
   #succeed(number: number, begunAtMs: number): void {
-    const { pollMs, rememberMs, timing } = this.#settings
+    const { pollMs, rememberMs, timing } = this.#options
     this.#failures = 0
     this.#error = undefined
     this.#staleness.renew(begunAtMs)
@@ -268,7 +255,7 @@ export class Loader {
   }
 
   #fail(number: number, begunAtMs: number, error: LoadFailure): void {
-    const { pollMs, timing } = this.#settings
+    const { pollMs, timing } = this.#options
     const before = this.#error
     this.#failures += 1
     this.#error = error
@@ -278,7 +265,7 @@ export class Loader {
     } else if (this.#isKept && !isOutage(before)) {
       // Without polling, rules are current until the source reports a change.
       if (pollMs === undefined && this.#loadedAtMs !== undefined) this.#staleness.renew(begunAtMs)
-      void this.#staleness.begin()
+      this.#staleness.begin()
     }
     this.#plan(number, retryMs(this.#failures, timing))
     this.#task.onError(error)
@@ -288,10 +275,9 @@ export class Loader {
   /** Schedules the next load in `ms` milliseconds, unless a later load schedules it or a change made it due at once. */
   #plan(number: number, ms: number): void {
     if (number !== this.#begun || number < this.#validFrom) return
-    const { timing } = this.#settings
+    const { timing } = this.#options
     this.#dueMs = timing.now() + ms
     if (!this.#isKept) return
-    this.#next = new AbortController()
-    sleep(ms, this.#next.signal, timing).then(() => this.reload(), ignore)
+    this.#cancelNext = after(ms, timing, () => this.reload())
   }
 }

@@ -7,12 +7,6 @@ import { RememberedRules } from "./remembered-rules.ts"
 import type { ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
 
-export interface LookupsOptions extends Pick<ParsedBookOptions, "maxUnknown" | "rememberMs" | "timing"> {
-  readonly loads: Loads
-  /** Creates the rules of a service of which nothing is known yet. */
-  readonly create: (service: string) => ServiceRules
-}
-
 /**
  * Maximum number of concurrent loads, counted separately for names with rules and for other names, so that neither group delays the
  * other.
@@ -27,7 +21,9 @@ const LONGEST_NAME = 2_048
 
 /** Services that are not followed and are loaded by name when they are looked up. */
 export class Lookups {
-  readonly #options: LookupsOptions
+  readonly #options: ParsedBookOptions
+  readonly #loads: Loads
+  readonly #create: (service: string) => ServiceRules
   readonly #remembered: RememberedRules
   /** Loads of names that have rules. `#ofOthers` holds all other loads. */
   readonly #ofFound = new Set<Load>()
@@ -36,8 +32,11 @@ export class Lookups {
   #begunInInterval = 0
   #isClosed = false
 
-  constructor(options: LookupsOptions) {
+  /** Creates the lookups. `create` returns the rules of a service of which nothing is known yet. */
+  constructor(options: ParsedBookOptions, loads: Loads, create: (service: string) => ServiceRules) {
     this.#options = options
+    this.#loads = loads
+    this.#create = create
     this.#remembered = new RememberedRules(options.maxUnknown)
   }
 
@@ -128,7 +127,7 @@ export class Lookups {
     const underWay = rules.known === undefined ? this.#ofOthers : this.#ofFound
     underWay.add(load)
     try {
-      await this.#options.loads.byName(rules, load)
+      await this.#loads.byName(rules, load)
     } finally {
       underWay.delete(load)
       this.#remembered.settle(rules)
@@ -159,7 +158,7 @@ export class Lookups {
 
   #remember(service: string): ServiceRules {
     // Copy the name: a name that was cut out of a request would keep the request's text alive.
-    const rules = this.#options.create(JSON.parse(JSON.stringify(service)) as string)
+    const rules = this.#create(JSON.parse(JSON.stringify(service)) as string)
     this.#remembered.keep(rules)
     return rules
   }

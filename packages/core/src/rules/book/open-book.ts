@@ -1,4 +1,3 @@
-import { AsyncResource } from "node:async_hooks"
 import { held, unlessAborted } from "../../ground/time.ts"
 import type {
   Edition,
@@ -53,14 +52,6 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
   return new OpenBook(parseBookOptions(options))
 }
 
-/** The rules of a service that a limiter has opened. The service is followed until the limiter is closed. */
-export interface OpenedRules {
-  /** The edition in force; undefined until the first load. */
-  readonly edition: Edition | undefined
-  /** Resolves when the first load has succeeded; see RuleBook. */
-  ready(options: ReadyOptions): Promise<void>
-}
-
 /**
  * The book behind the interface, with additional methods for limiters. It works as follows:
  *
@@ -84,28 +75,25 @@ export class OpenBook implements RuleBook {
   #isClosed = false
 
   constructor(options: ParsedBookOptions) {
-    const { name, logger, source, timing } = options
-    this.name = name
+    this.name = options.name
     this.isLocal = options.loadSync !== undefined
     this.untilLoaded = options.untilLoaded
-    this.#timing = timing
-    const announcer = new Announcer(name, logger, timing)
+    this.#timing = options.timing
+    const announcer = new Announcer(options)
     this.#announcer = announcer
-    const settings = { ...options, count: { begun: 0 }, outside: new AsyncResource("SluiceRuleBook") }
     const loaderOf = (rules: ServiceRules): Loader =>
-      new Loader(settings, {
+      new Loader(options, {
         load: (load) => (rules.isFollowed ? loads.byName(rules, load) : this.#lookups.load(rules, load)),
         onError: (error) => announcer.failed(error, rules),
         onStale: (ageMs) => announcer.stale(ageMs, rules.service, [rules]),
       })
     const create = (service: string) => new ServiceRules(service, loaderOf)
-    const followed = (service: string) => this.#followed.get(service)
-    const loads = new Loads({ source, name, timing, announcer, followed })
-    this.#lookups = new Lookups({ ...options, loads, create })
+    const loads = new Loads(options, announcer, (service) => this.#followed.get(service))
+    this.#lookups = new Lookups(options, loads, create)
     const claim = (service: string) => this.#lookups.remove(service) ?? create(service)
-    this.#followed = new Followed({ ...options, loads, announcer, settings, claim })
+    this.#followed = new Followed(options, loads, announcer, claim)
     // Watch before loading; otherwise a change between the two would be missed.
-    this.#stopWatching = source.watch?.(() => {
+    this.#stopWatching = options.source.watch?.(() => {
       this.#lookups.expire()
       this.#followed.reload()
     })
@@ -170,18 +158,9 @@ export class OpenBook implements RuleBook {
    * Follows a service for a reader and passes it the edition at once, if there is one. Throws {@link ClosedError} and,
    * for a local source, the problems of the service's rules.
    */
-  open(service: string, reader: RulesReader): OpenedRules {
+  open(service: string, reader: RulesReader): ServiceRules {
     this.#requireOpen()
-    const rules = this.#followed.open(service, reader)
-    return {
-      get edition() {
-        return rules.edition
-      },
-      ready: async (options) => {
-        this.#requireOpen()
-        await rules.ready(options)
-      },
-    }
+    return this.#followed.open(service, reader)
   }
 
   /** Stops reporting to the reader. */

@@ -75,9 +75,10 @@ export class ServiceRules {
 
   /**
    * Resolves when there is an edition, even one without rules. Rejects with the error of the next failed load. Rejects
-   * at once if the listed rules were rejected.
+   * at once if the listed rules were rejected or the book is closed.
    */
   async ready(options: ReadyOptions): Promise<void> {
+    this.#waiting.requireOpen()
     options.signal?.throwIfAborted()
     if (this.#edition !== undefined) return
     if (this.isListed && this.rejection !== undefined && options.retry !== true) throw this.rejection
