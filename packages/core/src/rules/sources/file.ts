@@ -3,9 +3,9 @@ import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as v from "valibot"
 import { InvalidOptionError, InvalidRuleError } from "../../ground/errors.ts"
-import { integer, memberProblems, says, strict } from "../../ground/shape.ts"
+import { integer, interval, memberProblems, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
-import { ignore, LONGEST_TIMER_MS } from "../../ground/time.ts"
+import { ignore } from "../../ground/time.ts"
 import type { FoundRules, LoadedNow, RuleSource } from "../source.ts"
 import { type FileContent, readContent, readContentSync } from "./file-content.ts"
 import type { FileDocuments } from "./file-documents.ts"
@@ -30,10 +30,9 @@ export interface FileRulesOptions {
 /** Services in a page of `loadAll`. */
 const PAGE = 100
 const SIZE = says("a size", "a positive whole number of bytes")
-const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const optionsShape = strict("the options of fileRules", {
   maxBytes: v.optional(integer(SIZE, 1)),
-  pollMs: v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS)),
+  pollMs: interval,
   required: v.optional(v.boolean(says("a boolean", "true or false"))),
 })
 
