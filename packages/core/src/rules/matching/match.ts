@@ -26,10 +26,7 @@ export interface Matcher {
   ): boolean
 }
 
-/**
- * Compiles `match`. Throws a TypeError if its path is not a pattern, and InvalidRuleError if a value of "ip" is not an
- * address.
- */
+/** Compiles `match`. Throws a TypeError if its path is not a pattern. */
 export function compileMatch(match: RuleMatch = {}): Matcher {
   const methods = match.methods === undefined ? undefined : methodSet(match.methods)
   const path = match.path === undefined ? undefined : compilePath(match.path)
