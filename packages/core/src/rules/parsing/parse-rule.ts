@@ -11,28 +11,11 @@ import { readThrottle } from "./throttle-members.ts"
 /** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
 const isLimit = (value: unknown): boolean => answersAtOnce(value) || v.is(member.limit, value)
 
+const optionalMembers = Object.entries(member).map(([name, schema]) => [name, v.optional(schema)])
 const ruleShape = strict("a rule", {
-  name: v.optional(member.name),
+  ...Object.fromEntries(optionalMembers),
   limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
   window: member.window,
-  field: v.optional(member.field),
-  onMissing: v.optional(member.onMissing),
-  algorithm: v.optional(member.algorithm),
-  align: v.optional(member.align),
-  buckets: v.optional(member.buckets),
-  burst: v.optional(member.burst),
-  refill: v.optional(member.refill),
-  /** Read separately, by its kind: see `withThrottle`. */
-  throttle: v.optional(v.unknown()),
-  countRejected: v.optional(member.countRejected),
-  penalty: v.optional(member.penalty),
-  cost: v.optional(member.cost),
-  match: v.optional(member.match),
-  allow: v.optional(member.allow),
-  deny: v.optional(member.deny),
-  rejectionMessage: v.optional(member.rejectionMessage),
-  shadow: v.optional(member.shadow),
-  onStoreFailure: v.optional(member.onStoreFailure),
 })
 
 /** The names of a rule's members in code. */

@@ -73,6 +73,8 @@ export const member = {
   buckets: integer(BUCKETS, 2, 360),
   burst: integer(says("a burst", POSITIVE), 1),
   refill: choice("a refill", ["continuous", "periodic"]),
+  /** Read separately, by its kind: see `withThrottle`. */
+  throttle: v.unknown(),
   countRejected: BOOLEAN,
   penalty: strict("a penalty", {
     refusals: integer(says("a valid number of refusals", POSITIVE), 1),
