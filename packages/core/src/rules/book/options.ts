@@ -1,5 +1,5 @@
 import * as v from "valibot"
-import { type Clock, soundTime, steadyClock, waitUnheld } from "../../ground/clock.ts"
+import { type Clock, soundTime, steadyClock, waitOf } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import {
   hasMethods,
@@ -136,7 +136,7 @@ export function parseBookOptions(value: unknown): ParsedBookOptions {
     logger: options.logger,
     timing: {
       now: () => soundTime(clock),
-      wait: clock.wait === undefined ? waitUnheld : clock.wait.bind(clock),
+      wait: waitOf(clock),
       random: options.random ?? Math.random,
     },
   }
