@@ -75,13 +75,13 @@ function parseList(value: unknown, place: string, check: (rule: unknown) => Chec
       problems.length === 0 ? [fillRule(rule as StorableRule)] : [],
     ),
     problems: checked.flatMap(({ name, problems }, index) =>
-      problems.map((at) => ofRule(name, locate(`${place}[${index}]`, at))),
+      problems.map((problem) => locate(`${place}[${index}]`, ofRule(name, problem))),
     ),
   }
 }
 
 /** Returns the problem with the name of its rule, if the rule has one. */
-export function ofRule(name: string | undefined, problem: Problem): Problem {
+export function ofRule(name: string | undefined, problem: MemberProblem): MemberProblem {
   return name === undefined ? problem : { ...problem, rule: name }
 }
 

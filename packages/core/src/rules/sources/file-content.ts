@@ -1,7 +1,8 @@
 import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
-import { type Problem, RuleSourceError } from "../../ground/errors.ts"
+import { RuleSourceError } from "../../ground/errors.ts"
+import { locate } from "../../ground/show.ts"
 import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { type TextFormat, valuesIn } from "../documents/document-text.ts"
 import { FileTextError } from "../documents/json-text.ts"
@@ -77,13 +78,13 @@ function* documentsIn(file: string, text: string): Steps<readonly ReadDocument[]
   const documents: ReadDocument[] = []
   for (const placed of valuesIn(text, formatOf(file))) {
     const document = yield* documentSteps(placed.value)
-    const problems = document.problems.map(
-      (problem): Problem => ({ ...problem, ...placed.placeOf(problem.path) }),
-    )
     documents.push({
       ...document,
-      problems,
-      ...(services.has(document.service) && { start: placed.placeOf("") }),
+      problems: document.problems.map((problem) => ({
+        ...locate("", problem),
+        ...placed.placeOf(problem.path),
+      })),
+      ...(services.has(document.service) && { start: placed.placeOf([]) }),
     })
     services.add(document.service)
     yield
