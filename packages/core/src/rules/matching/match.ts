@@ -1,5 +1,6 @@
 import { METHODS } from "node:http"
 import { parse, pathToRegexp, type Token, TokenData } from "path-to-regexp"
+import { remember } from "../../ground/address.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import type { RuleMatch } from "../rule.ts"
 import { normalizePath } from "./path.ts"
@@ -59,11 +60,11 @@ export function compilePath(
 ): (paths: readonly string[], route: string | undefined) => boolean {
   const tokens = pathTokens(pattern)
   const { regexp } = pathToRegexp(new TokenData(tokens, pattern))
-  const sameRoute = routeTest(pattern)
+  const shape = routeShape(pattern)
   return (paths, route) =>
     // A path with a slash at its end matches patterns both with and without a last slash.
     paths.some((path) => regexp.test(path === "/" ? path : `${path}/`)) ||
-    (route !== undefined && sameRoute(route))
+    (route !== undefined && routeShape(route) === shape)
 }
 
 /**
@@ -116,29 +117,13 @@ function normalizeText(token: Token): Token {
 }
 
 /**
- * Number of routes that a test remembers. Frameworks have a fixed set, but a caller of the core might pass any route.
+ * Returns a route without the names and expressions of its parameters: "/users/:id(\\d+)" is "/users/:". Shapes are
+ * remembered. Frameworks have a fixed set of routes, but a caller of the core might pass any route.
  */
-const MAX_ROUTES = 1_000
-
-function routeTest(pattern: string): (route: string) => boolean {
-  const shape = routeShape(pattern)
-  const known = new Map<string, boolean>()
-  return (route) => {
-    let same = known.get(route)
-    if (same === undefined) {
-      same = routeShape(route) === shape
-      if (known.size >= MAX_ROUTES) known.clear()
-      known.set(route, same)
-    }
-    return same
-  }
-}
-
-/** Returns a route without the names and expressions of its parameters: "/users/:id(\\d+)" is "/users/:". */
-export function routeShape(route: string): string {
+export const routeShape: (route: string) => string | undefined = remember((route) => {
   const unnamed = route.replace(/([:*])(?:\w+|"[^"]*")(?:\([^()]*\))?/g, "$1").replaceAll("(.*)", "*")
   return normalizePath(unnamed.replace(/[?#]/g, encodeURIComponent))
-}
+})
 
 /**
  * Returns a warning if Node does not know the method, because no Node server then gets such a request. This is not an
