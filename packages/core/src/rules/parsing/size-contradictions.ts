@@ -7,8 +7,6 @@ import { mostExactUnits, percentOf, smallestPercent } from "./units.ts"
 /** True if none of these members is given with an invalid value. */
 export type Knows = (...names: (keyof Rule)[]) => boolean
 
-type ThrottleObject = Exclude<Throttle, string>
-
 /** Returns the contradictions between members that are units or times. */
 export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[] {
   const counted = countProblems(rule, knows("burst"))
@@ -134,6 +132,7 @@ function costProblem(cost: number, what: string, most: number): MemberProblem {
   return { path: ["cost"], message, accepted: `1 to ${most}` }
 }
 
-function kindOf(throttle: Rule["throttle"]): ThrottleObject {
+/** Returns a throttle as an object. */
+export function kindOf(throttle: Rule["throttle"]): Exclude<Throttle, string> {
   return typeof throttle === "object" ? throttle : { kind: "hard" }
 }

@@ -98,12 +98,7 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
  */
 export function storeThrottle(throttle: Throttle): unknown {
   if (typeof throttle === "string" || throttle.kind === "hard") return "hard"
-  switch (throttle.kind) {
-    case "soft":
-      return { kind: "soft", percent: throttle.percent }
-    case "elastic":
-      return { kind: "elastic", ceiling: throttle.ceiling }
-    case "queue":
-      return { kind: "queue", max_waiting: throttle.maxWaiting, max_wait_ms: throttle.maxWaitMs }
-  }
+  const { kind, ...members } = throttle
+  const { percent, ceiling, maxWaiting, maxWaitMs }: Readonly<Record<string, unknown>> = members
+  return { kind, percent, ceiling, max_waiting: maxWaiting, max_wait_ms: maxWaitMs }
 }
