@@ -6,7 +6,7 @@ import {
 } from "@aws-sdk/client-dynamodb"
 import { abortedAfter } from "../../ground/time.ts"
 import type { Attributes } from "./attribute-values.ts"
-import { type CallDescription, DeadlineError, failure, nameOf } from "./failure.ts"
+import { type CallDescription, DeadlineError, details, failure } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
 import type { DynamoDBSender, ParsedTableOptions } from "./table-options.ts"
 
@@ -113,7 +113,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
       } catch (error) {
         if (call.signal?.aborted && error === call.signal.reason) throw error
         // The table may have been recreated with another key.
-        if (given === undefined && nameOf(error) === "ValidationException") learnt = undefined
+        if (given === undefined && details(error).name === "ValidationException") learnt = undefined
         throw failure(call, error)
       }
     },

@@ -6,7 +6,7 @@ import { type RegisteredRules, RuleConflictError } from "../registry.ts"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"
 import { type Condition, conflictMessage } from "./expected-version.ts"
-import { causeName, messageBehind } from "./failure.ts"
+import { causeName, details } from "./failure.ts"
 import { readRegistered, storedItem } from "./stored-item.ts"
 import type { Table, TableItem } from "./table.ts"
 import { keyFor } from "./table-key.ts"
@@ -151,7 +151,7 @@ function isSame(tableName: string, service: string, found: TableItem | undefined
 }
 
 function isTooLarge(error: RuleSourceError): boolean {
-  return causeName(error) === "ValidationException" && /\bsize\b/i.test(messageBehind(error))
+  return causeName(error) === "ValidationException" && /\bsize\b/i.test(details(error.cause).message)
 }
 
 function unknown(error: RuleSourceError): RuleSourceError {
