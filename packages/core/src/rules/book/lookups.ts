@@ -3,7 +3,6 @@ import type { Edition } from "../rule-book.ts"
 import type { Load } from "./loader.ts"
 import type { Loads } from "./loads.ts"
 import type { ParsedBookOptions } from "./options.ts"
-import { RememberedRules } from "./remembered-rules.ts"
 import type { ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
 
@@ -24,7 +23,8 @@ export class Lookups {
   readonly #options: ParsedBookOptions
   readonly #loads: Loads
   readonly #create: (service: string) => ServiceRules
-  readonly #remembered: RememberedRules
+  /** The rules of the names that the book remembers. The least recently used name comes first. */
+  readonly #remembered = new Map<string, ServiceRules>()
   /** Loads of names that have rules. `#ofOthers` holds all other loads. */
   readonly #ofFound = new Set<Load>()
   readonly #ofOthers = new Set<Load>()
@@ -37,12 +37,12 @@ export class Lookups {
     this.#options = options
     this.#loads = loads
     this.#create = create
-    this.#remembered = new RememberedRules(options.maxUnknown)
   }
 
   /** Returns what is known of the name. Loads it in the background when that is due. */
   read(service: string): Edition | undefined {
-    const rules = this.#remembered.touch(service)
+    const rules = this.get(service)
+    if (rules !== undefined) this.#keep(rules)
     const isDue = rules === undefined || rules.loader.isDue
     if (isDue && this.#mayBegin(service, rules)) (rules ?? this.#remember(service)).loader.reload()
     return rules?.known
@@ -75,7 +75,7 @@ export class Lookups {
 
   /** The rules of remembered names that have rules now. */
   get found(): readonly ServiceRules[] {
-    return this.#remembered.found
+    return [...this.#remembered.values()].filter(({ known }) => known !== undefined)
   }
 
   /**
@@ -119,7 +119,7 @@ export class Lookups {
    * without rules count as unknown again.
    */
   expire(): void {
-    for (const { loader, known } of this.#remembered.all) loader.expire(known !== undefined)
+    for (const { loader, known } of this.#remembered.values()) loader.expire(known !== undefined)
   }
 
   /** Loads the rules of a name. */
@@ -130,7 +130,9 @@ export class Lookups {
       await this.#loads.byName(rules, load)
     } finally {
       underWay.delete(load)
-      this.#remembered.settle(rules)
+      // A name that was evicted during the load comes back only if it has rules.
+      const isForgotten = this.get(rules.service) === undefined && !rules.isFollowed
+      if (isForgotten && rules.known !== undefined) this.#keep(rules)
     }
   }
 
@@ -159,7 +161,19 @@ export class Lookups {
   #remember(service: string): ServiceRules {
     // Copy the name: a name that was cut out of a request would keep the request's text alive.
     const rules = this.#create(JSON.parse(JSON.stringify(service)) as string)
-    this.#remembered.keep(rules)
+    this.#keep(rules)
     return rules
+  }
+
+  /** Remembers the name as the most recently used. Evicts another name if there are too many. */
+  #keep(rules: ServiceRules): void {
+    this.#remembered.delete(rules.service)
+    this.#remembered.set(rules.service, rules)
+    if (this.#remembered.size <= this.#options.maxUnknown) return
+    // Names without rules go first, so that made-up names cannot evict real ones. Keep the new name, because it is being
+    // asked for.
+    const others = [...this.#remembered.values()].slice(0, -1)
+    const evicted = others.find(({ known }) => known === undefined) ?? others[0]
+    if (evicted !== undefined) this.#remembered.delete(evicted.service)
   }
 }
