@@ -46,6 +46,14 @@ const MOST_LOADS = 2
  * hangs. The result of an earlier load never counts after the result of a later one.
  */
 export class Loader {
+  /** True while the loader loads by itself. Only the loader sets its members. */
+  isKept = false
+  /** True if the loader never loads again. */
+  isClosed = false
+  /** When the latest successful load began. */
+  loadedAtMs: number | undefined
+  /** Why the latest load failed; undefined if it succeeded. */
+  error: LoadFailure | undefined
   readonly #options: ParsedBookOptions
   readonly #task: LoadTask
   readonly #waiting = new WaitingList()
@@ -58,14 +66,10 @@ export class Loader {
   #begun = 0
   #settled = 0
   #validFrom = 1
-  #isKept = false
-  #isClosed = false
   /** True if a load must begin as soon as one under way has ended. */
   #isWanted = false
   #isFreshWanted = false
   #failures = 0
-  #error: LoadFailure | undefined
-  #loadedAtMs: number | undefined
   #dueMs = 0
   #cancelNext: () => void = ignore
   readonly #staleness: Staleness
@@ -76,28 +80,8 @@ export class Loader {
     this.#staleness = new Staleness(options, task.onStale)
   }
 
-  /** True while the loader loads by itself. */
-  get isKept(): boolean {
-    return this.#isKept
-  }
-
-  /** When the latest successful load began. */
-  get loadedAtMs(): number | undefined {
-    return this.#loadedAtMs
-  }
-
-  /** Why the latest load failed; undefined if it succeeded. */
-  get error(): LoadFailure | undefined {
-    return this.#error
-  }
-
-  /** True if the loader never loads again. */
-  get isClosed(): boolean {
-    return this.#isClosed
-  }
-
   get isStale(): boolean {
-    return isOutage(this.#error) && this.#staleness.isDue
+    return isOutage(this.error) && this.#staleness.isDue
   }
 
   /** True if the interval or backoff of a resting loader is over, and the latest change is not being loaded. */
@@ -127,7 +111,7 @@ export class Loader {
 
   /** Rests, because another loader's load with this number has put the rules in force or was rejected with `error`. */
   rest(number: number, error: LoadFailure | undefined): void {
-    this.#isKept = false
+    this.isKept = false
     this.#settled = Math.max(this.#settled, number)
     this.#abort(number, new ClosedError("A newer load has replaced this one"))
     if (error === undefined) this.#waiting.succeeded(number)
@@ -139,7 +123,7 @@ export class Loader {
    * stored now.
    */
   reload(fresh = false): void {
-    if (this.#isClosed) return
+    if (this.isClosed) return
     this.#isFreshWanted ||= fresh
     if (this.#underWay.length < MOST_LOADS) outsideRequests(() => void this.#load())
     else this.#isWanted = true
@@ -154,13 +138,13 @@ export class Loader {
 
   /** Resolves when a load has succeeded since the loader was kept. */
   ready(options: ReadyOptions): Promise<void> {
-    if (this.#loadedAtMs !== undefined) return Promise.resolve()
+    if (this.loadedAtMs !== undefined) return Promise.resolve()
     return this.#waiting.add(1, options)
   }
 
   /** Resolves when there is an answer, or when a load that could bring one is no longer under way. */
   async answered(): Promise<void> {
-    while (this.#loadedAtMs === undefined && this.#isLoading) {
+    while (this.loadedAtMs === undefined && this.#isLoading) {
       await this.#waiting.add(this.#begun, {}).catch(ignore)
     }
   }
@@ -172,7 +156,7 @@ export class Loader {
   expire(isKnown: boolean): void {
     this.#dueMs = 0
     this.#validFrom = this.#begun + 1
-    if (!isKnown) this.#loadedAtMs = undefined
+    if (!isKnown) this.loadedAtMs = undefined
   }
 
   /** Stops loading because the rules are no longer needed. Resolves all waiting calls. */
@@ -192,15 +176,15 @@ export class Loader {
   }
 
   #begin(): void {
-    this.#isKept = true
+    this.isKept = true
     this.#failures = 0
-    this.#error = undefined
-    this.#loadedAtMs = undefined
+    this.error = undefined
+    this.loadedAtMs = undefined
     this.#staleness.renew(this.#options.timing.now())
   }
 
   #stop(): void {
-    this.#isClosed = true
+    this.isClosed = true
     this.#isWanted = false
     this.#abort(Number.POSITIVE_INFINITY, closed())
   }
@@ -229,7 +213,7 @@ export class Loader {
       error = thrown
     }
     this.#underWay = this.#underWay.filter((other) => other !== load)
-    if (number > this.#settled && !this.#isClosed) {
+    if (number > this.#settled && !this.isClosed) {
       this.#settled = number
       if (error === undefined) this.#succeed(number, begunAtMs)
       // A later load has not aborted it, so the book is closed.
@@ -245,26 +229,26 @@ export class Loader {
   #succeed(number: number, begunAtMs: number): void {
     const { pollMs, rememberMs, timing } = this.#options
     this.#failures = 0
-    this.#error = undefined
+    this.error = undefined
     this.#staleness.renew(begunAtMs)
     this.#abort(number, new ClosedError("A newer load has replaced this one"))
-    if (number >= this.#validFrom) this.#loadedAtMs = begunAtMs
-    if (!this.#isKept) this.#plan(number, nextPollMs(rememberMs, begunAtMs, timing, 0))
+    if (number >= this.#validFrom) this.loadedAtMs = begunAtMs
+    if (!this.isKept) this.#plan(number, nextPollMs(rememberMs, begunAtMs, timing, 0))
     else if (pollMs !== undefined) this.#plan(number, nextPollMs(pollMs, begunAtMs, timing))
     this.#waiting.succeeded(number)
   }
 
   #fail(number: number, begunAtMs: number, error: LoadFailure): void {
     const { pollMs, timing } = this.#options
-    const before = this.#error
+    const before = this.error
     this.#failures += 1
-    this.#error = error
+    this.error = error
     if (!isOutage(error)) {
       // The source has answered, so the rules are not stale, even if none of them can be used.
       this.#staleness.renew(begunAtMs)
-    } else if (this.#isKept && !isOutage(before)) {
+    } else if (this.isKept && !isOutage(before)) {
       // Without polling, rules are current until the source reports a change.
-      if (pollMs === undefined && this.#loadedAtMs !== undefined) this.#staleness.renew(begunAtMs)
+      if (pollMs === undefined && this.loadedAtMs !== undefined) this.#staleness.renew(begunAtMs)
       this.#staleness.begin()
     }
     this.#plan(number, retryMs(this.#failures, timing))
@@ -277,7 +261,7 @@ export class Loader {
     if (number !== this.#begun || number < this.#validFrom) return
     const { timing } = this.#options
     this.#dueMs = timing.now() + ms
-    if (!this.#isKept) return
+    if (!this.isKept) return
     this.#cancelNext = after(ms, timing, () => this.reload())
   }
 }

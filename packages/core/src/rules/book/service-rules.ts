@@ -37,15 +37,17 @@ export class ServiceRules {
   isFollowed = false
   /** True if the latest list of all services contains this service. */
   isListed = false
+  /** The edition in force. Undefined until the first load; without rules if the source does not have any. */
+  edition: Edition | undefined
+  /** The number of the latest load that had an answer. */
+  takenFrom = 0
   /** The complaint in the log about these rules; undefined if there never was one. */
   complaint: Complaint | undefined
-  #edition: Edition | undefined
   #isNothing = true
   /** Fingerprint of the edition in force. */
   #fingerprint: Fingerprint | undefined
   /** The edition that was rejected after the one in force was taken. */
   #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
-  #takenFrom = 0
   readonly #waiting = new WaitingList()
 
   constructor(service: string, loaderOf: (rules: ServiceRules) => Loader) {
@@ -53,24 +55,14 @@ export class ServiceRules {
     this.loader = loaderOf(this)
   }
 
-  /** The edition in force. Undefined until the first load; without rules if the source does not have any. */
-  get edition(): Edition | undefined {
-    return this.#edition
-  }
-
   /** The edition in force; undefined also if the source has nothing for the service. */
   get known(): Edition | undefined {
-    return this.#isNothing ? undefined : this.#edition
+    return this.#isNothing ? undefined : this.edition
   }
 
   /** Why the stored rules are not in force; undefined if they are. */
   get rejection(): InvalidRuleError | undefined {
     return this.#rejected?.error
-  }
-
-  /** The number of the latest load that had an answer. */
-  get takenFrom(): number {
-    return this.#takenFrom
   }
 
   /**
@@ -80,7 +72,7 @@ export class ServiceRules {
   async ready(options: ReadyOptions): Promise<void> {
     this.#waiting.requireOpen()
     options.signal?.throwIfAborted()
-    if (this.#edition !== undefined) return
+    if (this.edition !== undefined) return
     if (this.isListed && this.rejection !== undefined && options.retry !== true) throw this.rejection
     await this.#waiting.add(1, options)
   }
@@ -110,7 +102,7 @@ export class ServiceRules {
     // A problem that was logged once is repeated from now on.
     this.complaint?.end()
     if (this.known !== undefined) return
-    this.#edition = undefined
+    this.edition = undefined
     this.#fingerprint = undefined
     this.#rejected = undefined
   }
@@ -133,8 +125,8 @@ export class ServiceRules {
    * if reading has failed.
    */
   take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {
-    if (load < this.#takenFrom) return undefined
-    this.#takenFrom = load
+    if (load < this.takenFrom) return undefined
+    this.takenFrom = load
     if (found instanceof Error) throw found
     const fingerprint = found.stamp ?? found
     const rejected = this.#rejected
@@ -150,10 +142,10 @@ export class ServiceRules {
       this.#rejected = { fingerprint, error }
       throw error
     }
-    const [before, wasNothing] = [this.#edition, this.#isNothing]
+    const [before, wasNothing] = [this.edition, this.#isNothing]
     this.#rejected = undefined
     this.#fingerprint = fingerprint
-    this.#edition = edition
+    this.edition = edition
     this.#isNothing = isNothing(edition, found.stamp)
     this.#waiting.succeeded(1)
     const change =
