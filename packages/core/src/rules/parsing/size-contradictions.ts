@@ -116,20 +116,18 @@ function costProblems({ limit, burst, cost, throttle }: Partial<Rule>): MemberPr
   const units = typeof limit === "number" ? limit : undefined
   const capacity = burst ?? units
   if (cost === undefined || capacity === undefined) return []
+  let what = burst === undefined ? "limit" : "burst"
+  let most = capacity
   if (kind.kind === "elastic") {
-    if (kind.ceiling === undefined || cost <= kind.ceiling) return []
-    return [costProblem(cost, "ceiling", kind.ceiling)]
+    what = "ceiling"
+    most = kind.ceiling ?? Number.POSITIVE_INFINITY
+  } else if (kind.kind === "soft") {
+    what = "limit plus its percent"
+    most = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, kind.percent)
   }
-  if (kind.kind === "soft") {
-    const ceiling = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, kind.percent)
-    return cost > ceiling ? [costProblem(cost, "limit plus its percent", ceiling)] : []
-  }
-  return cost > capacity ? [costProblem(cost, burst === undefined ? "limit" : "burst", capacity)] : []
-}
-
-function costProblem(cost: number, what: string, most: number): MemberProblem {
+  if (cost <= most) return []
   const message = `${cost} is above the ${what} of ${most}, so no request would ever be admitted`
-  return { path: ["cost"], message, accepted: `1 to ${most}` }
+  return [{ path: ["cost"], message, accepted: `1 to ${most}` }]
 }
 
 /** Returns a throttle as an object. */
