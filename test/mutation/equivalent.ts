@@ -137,12 +137,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },
   "core/src/limiter/rule-set/compiled-rule.ts": {
-    "const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)":
+    "const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf)":
       "ConditionalExpression: what matches everything yields the same, only slower",
     'partition: isText ? partition : "",':
       "StringLiteral: whoever lacks a field is refused before any counter is asked",
-    "if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined":
-      "ConditionalExpression: what matches everything yields the same, only slower",
     "if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined":
       "ConditionalExpression: a shortcut, as what is absent is no set",
     'if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined':

@@ -10,41 +10,39 @@ import { compileValueList } from "./value-list.ts"
 export const PATH_ACCEPTED =
   'a path that starts with "/": "/login", "/users/:id", "/files/*" for everything below, "/files/*rest/raw", "/files{/:version}"; with a "\\" before each literal character of :*?+!()[]{}'
 
-/** A rule's `match`, compiled once. */
-export interface Matcher {
-  /** The fields whose values `matches` may read. */
-  readonly fields: readonly string[]
-  /**
-   * Whether the rule applies to this request. `paths` are the readings of its target (`pathReadings`), empty without a
-   * target. `route` is the framework's pattern, if known. `fieldText` returns the text of a field, or undefined if the
-   * field is missing. For "ip" it returns the canonical address.
-   */
-  matches(
-    method: string | undefined,
-    paths: readonly string[],
-    route: string | undefined,
-    fieldText: (field: string) => string | undefined,
-  ): boolean
-}
+/**
+ * A rule's `match`, compiled once. Returns whether the rule applies to this request. `paths` are the readings of its
+ * target (`pathReadings`), empty without a target. `route` is the framework's pattern, if known.
+ */
+export type Matcher<Facts> = (
+  facts: Facts,
+  request: unknown,
+  method: string | undefined,
+  paths: readonly string[],
+  route: string | undefined,
+) => boolean
 
-/** Compiles `match`. Throws a TypeError if its path is not a pattern. */
-export function compileMatch(match: RuleMatch = {}): Matcher {
+/**
+ * Compiles `match`. `readerOf` returns the function that reads the text of a field, or undefined if the field is
+ * missing. For "ip" that is the canonical address. Throws a TypeError if the path is not a pattern.
+ */
+export function compileMatch<Facts>(
+  match: RuleMatch,
+  readerOf: (field: string) => (facts: Facts, request: unknown) => string | undefined,
+): Matcher<Facts> {
   const methods = match.methods === undefined ? undefined : methodSet(match.methods)
   const path = match.path === undefined ? undefined : compilePath(match.path)
   const fields = Object.entries(match.fields ?? {}).map(([field, values]) => ({
-    field,
-    names: compileValueList(field, values),
+    read: readerOf(field),
+    isListed: compileValueList(field, values),
   }))
-  return {
-    fields: fields.map(({ field }) => field),
-    matches(method, paths, route, fieldText) {
-      if (methods !== undefined && (method === undefined || !methods.has(method.toUpperCase()))) return false
-      if (path !== undefined && !path(paths, route)) return false
-      return fields.every(({ field, names }) => {
-        const text = fieldText(field)
-        return text !== undefined && names(text)
-      })
-    },
+  return (facts, request, method, paths, route) => {
+    if (methods !== undefined && (method === undefined || !methods.has(method.toUpperCase()))) return false
+    if (path !== undefined && !path(paths, route)) return false
+    return fields.every(({ read, isListed }) => {
+      const text = read(facts, request)
+      return text !== undefined && isListed(text)
+    })
   }
 }
 
