@@ -64,18 +64,15 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
   const inTime = <T>(signal: AbortSignal | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> =>
     abortedAfter(timeoutMs, signal, () => new DeadlineError(timeoutMs), run)
 
-  const describe = async (): Promise<TableKey> => {
-    const { Table = {} } = await inTime(undefined, (abortSignal) =>
-      client.send(new DescribeTableCommand({ TableName: tableName }), { abortSignal }),
-    )
-    return keyOf(Table)
-  }
   /** Shares one request among concurrent calls. Does not keep a failure. */
   const learn = (): Promise<TableKey> => {
-    learnt ??= describe().catch((error: unknown) => {
-      learnt = undefined
-      throw error
-    })
+    const command = new DescribeTableCommand({ TableName: tableName })
+    learnt ??= inTime(undefined, (abortSignal) => client.send(command, { abortSignal }))
+      .then(({ Table = {} }) => keyOf(Table))
+      .catch((error: unknown) => {
+        learnt = undefined
+        throw error
+      })
     return learnt
   }
 

@@ -27,11 +27,8 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
   try {
     const stamp = stampOf(await stat(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
-    const text = textOf(await readFile(file))
-    if (text === last?.text) return { ...last, stamp }
     // A file may have thousands of documents and rules, and it can change while requests are being decided.
-    const documents = await inSlices(documentsIn(file, text))
-    return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
+    return await inSlices(parse(file, stamp, await readFile(file), last))
   } catch (error) {
     throw sourceError(file, error)
   }
@@ -44,12 +41,7 @@ export function readContentSync(file: string, maxBytes: number, last?: FileConte
   try {
     const stamp = stampOf(statSync(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
-    const text = textOf(readFileSync(file))
-    return {
-      stamp,
-      text,
-      documents: fileDocuments(atOnce(documentsIn(file, text)), last?.documents.expected),
-    }
+    return atOnce(parse(file, stamp, readFileSync(file), last))
   } catch (error) {
     throw sourceError(file, error, true)
   }
@@ -68,8 +60,11 @@ function stampOf(found: BigIntStats, maxBytes: number): string {
   return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")
 }
 
-function textOf(bytes: Uint8Array): string {
-  return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+function* parse(file: string, stamp: string, bytes: Uint8Array, last?: FileContent): Steps<FileContent> {
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  if (text === last?.text) return { ...last, stamp }
+  const documents = yield* documentsIn(file, text)
+  return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
 }
 
 /** Reads the documents rule by rule, with the line and column of each problem. */
