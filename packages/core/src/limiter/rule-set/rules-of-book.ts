@@ -148,7 +148,8 @@ export class RulesOfBook<Request> {
     if (taken.length > 0) {
       const problems = taken.map((name) => takenProblem(service, name))
       // The limiter is still being created, so its creation can fail.
-      if (this.#page === undefined && this.#book.isLocal) throw new InvalidOptionError(problems)
+      if (this.#page === undefined && this.#book.options.loadSync !== undefined)
+        throw new InvalidOptionError(problems)
       this.#refuse(new InvalidRuleError(problems))
       return
     }

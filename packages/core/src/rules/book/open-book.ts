@@ -17,8 +17,6 @@ import { Lookups } from "./lookups.ts"
 import { type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
 import { isRejection } from "./rule-snapshot.ts"
 import { type RulesReader, ServiceRules } from "./service-rules.ts"
-import type { Timing } from "./timing.ts"
-import type { UntilLoaded } from "./until-loaded.ts"
 import { closed } from "./waiting-list.ts"
 
 /**
@@ -63,11 +61,7 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
  */
 export class OpenBook implements RuleBook {
   readonly name: string
-  /** True if the source loads synchronously, so that a limiter has its rules as soon as it is created. */
-  readonly isLocal: boolean
-  /** Rules or decision of its limiters until the first load; undefined if the options do not define them. */
-  readonly untilLoaded: UntilLoaded | undefined
-  readonly #timing: Timing
+  readonly options: ParsedBookOptions
   readonly #announcer: Announcer
   readonly #followed: Followed
   readonly #lookups: Lookups
@@ -76,9 +70,7 @@ export class OpenBook implements RuleBook {
 
   constructor(options: ParsedBookOptions) {
     this.name = options.name
-    this.isLocal = options.loadSync !== undefined
-    this.untilLoaded = options.untilLoaded
-    this.#timing = options.timing
+    this.options = options
     const announcer = new Announcer(options)
     this.#announcer = announcer
     const loaderOf = (rules: ServiceRules): Loader =>
@@ -129,7 +121,7 @@ export class OpenBook implements RuleBook {
     return statusOf(
       rules,
       followed === undefined ? rules?.loader : this.#followed.loaderOf(followed),
-      this.#timing.now(),
+      this.options.timing.now(),
     )
   }
 
