@@ -154,10 +154,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return routedUrl === url ? paths : [...paths, ...pathReadings(routedUrl)]":
       "ConditionalExpression: the same readings once more",
   },
-  "core/src/limiter/rule-set/rules-in-force.ts": {
-    "return `${this.#book?.name}, service ${show(this.#options.service)}`":
-      "OptionalChaining: only what a book has brought is refused",
-  },
   "core/src/limiter/spare-capacity/event-loop-gauge.ts": {
     "const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })":
       "ObjectLiteral: looked at twice as often, which only costs",
