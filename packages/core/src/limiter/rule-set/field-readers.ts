@@ -17,8 +17,8 @@ export function appExtractor(
 /** Returns a function that returns the reader of a field, and compiles it only once. */
 export function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
   const { warner, clientGroup, extractorNames } = context
-  const compile = (name: string): FieldReader => {
-    return compileField(name, appExtractor(name, context), {
+  const compile = (name: string): FieldReader =>
+    compileField(name, appExtractor(name, context), {
       clientGroup,
       matchedPath: rule.match?.path,
       onClientChosen: () => {
@@ -54,6 +54,5 @@ export function rememberedReaders(rule: ParsedRule, context: RuleContext): (fiel
           error,
         ),
     })
-  }
   return remember(compile) as (field: string) => FieldReader
 }

@@ -48,12 +48,9 @@ export class Loads {
    * InvalidRuleError if any of them is invalid.
    */
   sync(rules: ServiceRules, loadSync: LoadSync, number: number): void {
+    const { name } = this.#options
     try {
-      const { otherProblems = [], ...loaded } = requireLoaded(
-        loadSync(rules.service),
-        "loadSync()",
-        this.#options.name,
-      )
+      const { otherProblems = [], ...loaded } = requireLoaded(loadSync(rules.service), "loadSync()", name)
       this.take(rules, number, loaded, true)
       this.#announcer.othersRejected(otherProblems)
     } catch (error) {

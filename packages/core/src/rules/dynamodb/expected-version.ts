@@ -25,12 +25,7 @@ export function removalOf(version: number | "any" | undefined): Condition {
 }
 
 function conditionOn(version: number | undefined): Condition {
-  if (
-    version === undefined ||
-    !Number.isSafeInteger(version) ||
-    version < 0 ||
-    version === Number.MAX_SAFE_INTEGER
-  ) {
+  if (version === undefined || !isVersion(version)) {
     const message = version === undefined ? "is missing" : `${show(version)} is not a version`
     throw new InvalidOptionError([
       { path: "version", message, accepted: 'a whole number from 0, or "any" to accept any version' },
@@ -57,8 +52,12 @@ export function conditionOf(found: TableItem | undefined): Condition {
     return { expression, seen: { S: "N" }, next: 1 }
   }
   const number = Number(version.N)
-  const isSound = Number.isSafeInteger(number) && number >= 0 && number < Number.MAX_SAFE_INTEGER
-  return { expression: "#version = :seen", seen: version, next: isSound ? number + 1 : 1 }
+  return { expression: "#version = :seen", seen: version, next: isVersion(number) ? number + 1 : 1 }
+}
+
+/** True if the number is a version that another one can follow. */
+function isVersion(number: number): boolean {
+  return Number.isSafeInteger(number) && number >= 0 && number < Number.MAX_SAFE_INTEGER
 }
 
 /** Returns the message of a conflict: what is there, what was expected, and what to do. */

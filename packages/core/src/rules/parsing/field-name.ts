@@ -38,7 +38,7 @@ const NAMES: Readonly<
 }
 
 /** Why a text is not a field: the noun that it is not, and the accepted forms. */
-type FieldMistake = { readonly noun: string; readonly accepted: string }
+export type FieldMistake = { readonly noun: string; readonly accepted: string }
 
 /** Returns why a text is not a field, with the accepted forms; undefined if it is a field. */
 export function fieldMistake(text: string): FieldMistake | undefined {
