@@ -49,11 +49,11 @@ const overHttp: RuleSourceUnderTest = {
       "throws from a synchronous load while the rules cannot be read",
     ].map((behaviour) => ({ behaviour, reason: OVER_NETWORK })),
     ...[
-      "calls back when the stored rules have changed",
+      "calls its watchers when the stored rules have changed",
       "stops calling a watcher that was removed, and still calls the others",
     ].map((behaviour) => ({ behaviour, reason: POLLED })),
     ...[
-      "loads rules that were written before the call, if that is requested",
+      "returns the latest rules to a call with fresh: true",
       "lists every service, with its rules",
       "lists nothing if nothing is stored",
       "keeps the stamp of unchanged rules, and changes the stamp of changed ones",
@@ -83,7 +83,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   await new Promise((resolve) => server.close(resolve))
 })
 
-it("is the code that docs/guides/own-stores.md shows", async () => {
+it("docs/guides/own-stores.md shows the code of this source", async () => {
   const [block] = blocksTestedBy("test/own-sources.test.ts", "docs/guides/own-stores.md", 1)
   const example = await readFile(new URL("../examples/src/http-rules/source.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())

@@ -45,22 +45,25 @@ const inCode: RuleSourceUnderTest = {
   deviations: [
     { behaviour: "returns the version of the stored rules", reason: "code has no version" },
     {
-      behaviour: "keeps the rules of services apart, and has none for one that it does not know",
+      behaviour: "keeps the rules of services separate, and returns no rules for an unknown service",
       reason: FOR_ALL,
     },
     {
-      behaviour: "returns the valid rules, and the problems of the others",
+      behaviour: "returns the valid rules, and the problems of the invalid rules",
       reason: "a wrong rule in code throws at once",
     },
     { behaviour: "throws from a synchronous load while the rules cannot be read", reason: NEVER_CHANGE },
-    { behaviour: "keeps a limiter on its rules while one of them is invalid", reason: NEVER_CHANGE },
+    { behaviour: "lets a limiter keep its rules while a stored rule is invalid", reason: NEVER_CHANGE },
     { behaviour: "does not load for a signal that has been aborted", reason: "there is nothing to wait for" },
-    { behaviour: "loads the rules that are stored now", reason: NEVER_CHANGE },
+    { behaviour: "loads changed rules on the next load", reason: NEVER_CHANGE },
     {
-      behaviour: "loads rules that were written before the call, if that is requested",
+      behaviour: "returns the latest rules to a call with fresh: true",
       reason: NEVER_CHANGE,
     },
-    { behaviour: "rejects while the rules cannot be read, and loads when they can", reason: NEVER_CHANGE },
+    {
+      behaviour: "rejects while the rules cannot be read, and loads them once they can be read",
+      reason: NEVER_CHANGE,
+    },
     { behaviour: "lists every service, with its rules", reason: FOR_ALL },
     { behaviour: "lists nothing if nothing is stored", reason: FOR_ALL },
     {
@@ -69,12 +72,12 @@ const inCode: RuleSourceUnderTest = {
     },
     { behaviour: "rejects a listing while the rules cannot be read", reason: FOR_ALL },
     { behaviour: "does not list for a signal that has been aborted", reason: FOR_ALL },
-    { behaviour: "calls back when the stored rules have changed", reason: NEVER_CHANGE },
+    { behaviour: "calls its watchers when the stored rules have changed", reason: NEVER_CHANGE },
     {
       behaviour: "stops calling a watcher that was removed, and still calls the others",
       reason: NEVER_CHANGE,
     },
-    { behaviour: "feeds a limiter, whose counts stay when a limit changes", reason: NEVER_CHANGE },
+    { behaviour: "updates a limiter, which keeps its counts when a limit changes", reason: NEVER_CHANGE },
   ],
 }
 runContract("rules in code", ruleSourceContract(inCode))

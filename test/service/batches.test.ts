@@ -124,7 +124,7 @@ describe("a batch of many requests", () => {
     expect(decisions.mostInTurn).toBeLessThanOrEqual(256)
   })
 
-  it("does not make a small batch wait for its end", async () => {
+  it("does not make a small batch wait until the large batch ends", async () => {
     const begun = decisions.next()
     const large = batch.gRPC(MANY, "large")
     await begun

@@ -140,7 +140,7 @@ describe("a malformed message", () => {
 })
 
 describe("the HTTP endpoint", () => {
-  it("gives the same answers in JSON", async () => {
+  it("gives the same answers as gRPC, in JSON", async () => {
     const response = await fetch(
       `${started.http}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`,
       {

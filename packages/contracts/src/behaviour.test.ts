@@ -4,7 +4,7 @@ import { Contract } from "./behaviour.ts"
 const show = async (): Promise<void> => {}
 
 describe("a contract", () => {
-  it("has its behaviours in order, each with the group that it is of", () => {
+  it("lists its behaviors in order, each with the name of its group", () => {
     const contract = new Contract()
     contract.add("loads", show)
     contract.group("closed", () => contract.add("rejects", show))

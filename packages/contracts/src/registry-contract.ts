@@ -66,7 +66,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     })
   }
 
-  behaves("has nothing at first", async ({ registry }) => {
+  behaves("contains no services at first", async ({ registry }) => {
     expect(await registry.get("checkout")).toBeUndefined()
     expect(await all(registry.list())).toEqual([])
     expect(await registry.remove("checkout", { version: "any" })).toBe(false)
@@ -145,7 +145,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     expect(await registry.remove("checkout", { version: "any" })).toBe(true)
   })
 
-  behaves("keeps services apart, and lists them all", async ({ registry }) => {
+  behaves("keeps the rules of services separate, and lists all services", async ({ registry }) => {
     await registry.register("checkout", [rule(5)])
     await registry.register("search", [rule(9)])
     await registry.register("__proto__", [rule(7)])

@@ -102,7 +102,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   }
 
   behaves(
-    "loads the rules, in the order written",
+    "loads the rules in their stored order",
     [
       {
         service_id: "checkout",
@@ -168,7 +168,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   })
 
   behaves(
-    "keeps the rules of services apart, and has none for one that it does not know",
+    "keeps the rules of services separate, and returns no rules for an unknown service",
     [
       { service_id: "checkout", rules: [rule(5)] },
       { service_id: "search", rules: [rule(9)] },
@@ -185,7 +185,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   )
 
   behaves(
-    "returns the valid rules, and the problems of the others",
+    "returns the valid rules, and the problems of the invalid rules",
     [{ service_id: "checkout", rules: [rule(5), rule(0, { name: "wrong" }), rule(9, { name: "good" })] }],
     async ({ source }) => {
       const { rules, problems } = await source.load("checkout")
@@ -207,7 +207,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   })
 
   behaves(
-    "keeps a limiter on its rules while one of them is invalid",
+    "lets a limiter keep its rules while a stored rule is invalid",
     stored(5),
     async ({ source, write }) => {
       const limiter = createLimiter({
@@ -234,24 +234,20 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     expect(all.map(({ rules }) => rules.map(({ limit }) => limit))).toEqual([[5], [5], [5]])
   })
 
-  behaves("loads the rules that are stored now", stored(5), async ({ source, write }) => {
+  behaves("loads changed rules on the next load", stored(5), async ({ source, write }) => {
     await source.load("checkout")
     await write(stored(50))
     expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
   })
 
-  behaves(
-    "loads rules that were written before the call, if that is requested",
-    stored(5),
-    async ({ source, write }) => {
-      await source.load("checkout")
-      await write(stored(50))
-      expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
-      await write(stored(60))
-      const [found] = await listed(source, { fresh: true })
-      expect((await found?.read())?.rules).toMatchObject([{ limit: 60 }])
-    },
-  )
+  behaves("returns the latest rules to a call with fresh: true", stored(5), async ({ source, write }) => {
+    await source.load("checkout")
+    await write(stored(50))
+    expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
+    await write(stored(60))
+    const [found] = await listed(source, { fresh: true })
+    expect((await found?.read())?.rules).toMatchObject([{ limit: 60 }])
+  })
 
   behaves("does not load for a signal that has been aborted", stored(5), async ({ source }) => {
     const signal = AbortSignal.abort(new Error("enough"))
@@ -259,15 +255,19 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     await expect(source.load("checkout")).resolves.toMatchObject({ problems: [] })
   })
 
-  behaves("rejects while the rules cannot be read, and loads when they can", stored(5), async (opened) => {
-    const { source, write, breakDown } = opened
-    await breakDown()
-    await expect(source.load("checkout")).rejects.toThrow(RuleSourceError)
-    await write(stored(6))
-    expect((await source.load("checkout")).rules).toMatchObject([{ limit: 6 }])
-  })
+  behaves(
+    "rejects while the rules cannot be read, and loads them once they can be read",
+    stored(5),
+    async (opened) => {
+      const { source, write, breakDown } = opened
+      await breakDown()
+      await expect(source.load("checkout")).rejects.toThrow(RuleSourceError)
+      await write(stored(6))
+      expect((await source.load("checkout")).rules).toMatchObject([{ limit: 6 }])
+    },
+  )
 
-  behaves("calls back when the stored rules have changed", stored(5), async ({ source, write }) => {
+  behaves("calls its watchers when the stored rules have changed", stored(5), async ({ source, write }) => {
     const { heard, stop } = changeOf(source)
     await source.load("checkout")
     await write(stored(50))
@@ -341,26 +341,30 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     await expect(listed(source, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
   })
 
-  behaves("feeds a limiter, whose counts stay when a limit changes", stored(5), async ({ source, write }) => {
-    const clock = manualClock()
-    const limiter = createLimiter({
-      rules: source,
-      onRulesMissing: "allow",
-      service: "checkout",
-      clock,
-      logger: QUIET,
-    })
-    await limiter.ready()
-    expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
-    await write(stored(50))
-    while ((await limiter.peek({})).limit !== 50) {
-      // A source with a poll interval is polled when the clock reaches it. If the change never comes, the test times
-      // out.
-      if (source.pollMs !== undefined) clock.advance(source.pollMs)
-      await delay(10)
-    }
-    expect(await limiter.peek({})).toMatchObject({ limit: 50, remaining: 47 })
-    await limiter.close()
-  })
+  behaves(
+    "updates a limiter, which keeps its counts when a limit changes",
+    stored(5),
+    async ({ source, write }) => {
+      const clock = manualClock()
+      const limiter = createLimiter({
+        rules: source,
+        onRulesMissing: "allow",
+        service: "checkout",
+        clock,
+        logger: QUIET,
+      })
+      await limiter.ready()
+      expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
+      await write(stored(50))
+      while ((await limiter.peek({})).limit !== 50) {
+        // A source with a poll interval is polled when the clock reaches it. If the change never comes, the test times
+        // out.
+        if (source.pollMs !== undefined) clock.advance(source.pollMs)
+        await delay(10)
+      }
+      expect(await limiter.peek({})).toMatchObject({ limit: 50, remaining: 47 })
+      await limiter.close()
+    },
+  )
   return contract.done()
 }

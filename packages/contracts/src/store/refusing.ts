@@ -75,7 +75,7 @@ function waitOf({ checks, nowMs }: Looked, { policy, cost }: Check): number {
 /** Adds the behaviors of policies that count refused requests, and of penalties. */
 export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("a policy under which refused requests count", () => {
-    behavesWithEach("counts them up to the ceiling", async (store, policy) => {
+    behavesWithEach("counts refused units up to the ceiling", async (store, policy) => {
       const counted = counting(policy)
       const ledger = []
       for (const cost of [7, 5, 10, 1]) ledger.push(await asked(store, check(counted, cost)))
@@ -88,7 +88,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await countOf(store, counted)).toBe(10)
     })
 
-    behavesWithEach("counts no cost that never fits, and no shadow check", async (store, policy) => {
+    behavesWithEach("does not count a cost above the limit or a shadow check", async (store, policy) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 7))
       expect(await asked(store, check(counted, 11))).toEqual([false, 7])
@@ -100,14 +100,14 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await countOf(store, counted)).toBe(7)
     })
 
-    behavesWithEach("counts nothing when it is peeked at", async (store, policy) => {
+    behavesWithEach("counts nothing for a peek", async (store, policy) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 7))
       expect((await peekOne(store, check(counted, 5))).granted).toBe(false)
       expect(await countOf(store, counted)).toBe(7)
     })
 
-    behavesWithEach("counts each of equal requests, in order", async (store, policy) => {
+    behavesWithEach("counts each of several equal requests of a call, in order", async (store, policy) => {
       const counted = counting(policy)
       const answers = looked(await store.take([4, 4, 4, 4].map((cost) => [check(counted, cost)])))
       expect(answers.map(({ granted, checks }) => [granted, currentOf(checks)])).toEqual([
@@ -136,7 +136,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
     })
 
     behavesWithEach(
-      "counts only the checks of a request that refuse by themselves",
+      "counts only those checks of a refused request that refuse it themselves",
       async (store, policy) => {
         const counted = counting(policy)
         const hourly = counting(HOURLY)
@@ -154,7 +154,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       },
     )
 
-    behavesWithEach("keeps its counts when it no longer counts them", async (store, policy) => {
+    behavesWithEach("keeps its counts when refused requests no longer count", async (store, policy) => {
       await takeOne(store, check(counting(policy), 7))
       await takeOne(store, check(counting(policy), 5))
       expect(await asked(store, check(policy, 5))).toEqual([false, 10])
@@ -201,23 +201,26 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       },
     )
 
-    behaves("forgets refusals after the given time from the first", async (store, clock) => {
-      await takeOne(store, check(HOURLY, 15))
-      const ledger = []
-      for (const afterMs of [0, 59_999, 1, 59_999, 1]) {
-        clock.advance(afterMs)
-        ledger.push(told(await takeOne(store, check(HOURLY), block())))
-      }
-      expect(ledger).toEqual([
-        [1, false],
-        [2, false],
-        [1, false],
-        [2, false],
-        [1, false],
-      ])
-    })
+    behaves(
+      "forgets refusals when the configured time since the first one has passed",
+      async (store, clock) => {
+        await takeOne(store, check(HOURLY, 15))
+        const ledger = []
+        for (const afterMs of [0, 59_999, 1, 59_999, 1]) {
+          clock.advance(afterMs)
+          ledger.push(told(await takeOne(store, check(HOURLY), block())))
+        }
+        expect(ledger).toEqual([
+          [1, false],
+          [2, false],
+          [1, false],
+          [2, false],
+          [1, false],
+        ])
+      },
+    )
 
-    behaves("counts what the check before it refuses by itself, and no other", async (store) => {
+    behaves("counts only refusals by the check directly before it", async (store) => {
       const other: Policy = { ...HOURLY, counter: "sl-1h-other", limit: 2 }
       await takeOne(store, check(other, 2))
       await takeOne(store, check(other), check(HOURLY), block())
@@ -229,7 +232,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await countOf(store, PENALTY)).toBe(2)
     })
 
-    behaves("counts no shadow check, no cost that never fits, and no peek", async (store) => {
+    behaves("does not count a shadow check, a cost above the limit or a peek", async (store) => {
       await takeOne(store, check(HOURLY, 15))
       await takeOne(store, check(HOURLY, 1, { shadow: true }), block())
       await takeOne(store, check(HOURLY, 16), block())
@@ -239,7 +242,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await countOf(store, PENALTY)).toBe(1)
     })
 
-    behaves("counts each of several requests of a call", async (store) => {
+    behaves("counts each refused request of a call", async (store) => {
       await takeOne(store, check(HOURLY, 15))
       const answers = looked(await store.take(Array.from({ length: 4 }, () => [check(HOURLY), block()])))
       expect(answers.map(told)).toEqual([
@@ -250,7 +253,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       ])
     })
 
-    behaves("is ended by a reset, and not by a refund", async (store) => {
+    behaves("is ended by a reset, but not by a refund", async (store) => {
       await takeOne(store, check(HOURLY, 10))
       let after = await takeOne(store, check(HOURLY, 6), block())
       for (let i = 0; i < 2; i++) after = await takeOne(store, check(HOURLY, 6), block())
@@ -264,7 +267,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
     })
 
     behaves(
-      "is charged with a block of as many milliseconds, which needs no refusal",
+      "blocks for as many milliseconds as units are charged, without a refusal",
       async (store, clock) => {
         const charge = (units: number) =>
           store.refund([{ policy: NEVER, partition: "alice", units, after: UNTAKEN }])
