@@ -42,12 +42,12 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
   const rule = { limit: 100, window: "1 minute", ...kind } as const
 
   it.each([
-    ["gives back what was not used", 40, 15, 85],
-    ["gives back all of it", 40, 0, 100],
-    ["leaves as it is what was used", 40, 40, 60],
-    ["charges what is missing", 40, 70, 30],
-    ["charges beyond the limit", 40, 140, 0],
-    ["charges where nothing was reserved", 0, 25, 75],
+    ["refunds unused units", 40, 15, 85],
+    ["refunds all units if none were used", 40, 0, 100],
+    ["changes nothing if all units were used", 40, 40, 60],
+    ["charges the units that were used in addition", 40, 70, 30],
+    ["charges units above the limit", 40, 140, 0],
+    ["charges all units if none were reserved", 0, 25, 75],
   ])("%s", async (_what, reserved, used, left) => {
     const { limiter, clock, remaining } = limiterWith(rule)
     clock.advance(1_000)

@@ -41,7 +41,7 @@ describe("the text of a partition", () => {
     expect(partitionText(values)).toBe(text)
   })
 
-  it("is readable up to 128 units, and a hash beyond that", () => {
+  it("is readable up to 128 characters, and a hash beyond that", () => {
     expect(partitionText(["a".repeat(128)])).toBe("a".repeat(128))
     expect(partitionText(["a".repeat(129)])).toMatch(HASHED)
     expect(partitionText([`@${"a".repeat(126)}`])).toBe(`@@${"a".repeat(126)}`)
@@ -134,7 +134,7 @@ describe("the partition of a request", () => {
     [["user", "plan"], "ip", { plan: "free", ip }, "@ip:192.0.2.7"],
     [["user", "plan"], "shared", { plan: "free", ip }, "@shared"],
     [["service"], "deny", { service: "" }, ""],
-  ])("counted by %j, %j when missing, of %j is %j", (fields, onMissing, request, text) => {
+  ])("with the fields %j, onMissing %j and the values %j is %j", (fields, onMissing, request, text) => {
     expect(partition(fields, onMissing, request)).toBe(text)
   })
 

@@ -332,7 +332,7 @@ describe("an invalid option", () => {
     ])
   })
 
-  it("is reported only for the missing field of rules that would share a default name or block the whole service", () => {
+  it("is reported for a missing field only if rules would share a default name or block the whole service", () => {
     const penalty = { refusals: 3, for: "1 hour" }
     expect(problemsOf({ rules: [RULE, { ...RULE, penalty }] }).map(({ path }) => path)).toEqual([
       "rules[0].field",
@@ -397,7 +397,7 @@ describe("an invalid option", () => {
     )
   })
 
-  it("is reported for a choice for missing rules without a source", () => {
+  it("is reported for defaultRules or onRulesMissing without a rule source", () => {
     const problem = {
       path: "defaultRules",
       message: "has no effect without a rule source",

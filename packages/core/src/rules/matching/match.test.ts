@@ -67,7 +67,7 @@ describe("a path pattern", () => {
     ["/files{/:version}", "/files/2/3", false],
     ["/x/{a}", "/x", true],
     ["/{A%62/}c", "/ab/c", true],
-  ])("%j against %j: %j", (pattern, target, expected) => {
+  ])("%j matches the path %j: %j", (pattern, target, expected) => {
     expect(covers(pattern, target)).toBe(expected)
   })
 
@@ -83,7 +83,7 @@ describe("a path pattern", () => {
     ["/files/*", "/files/(.*)", true],
     ["/files/*", "/files/:name", false],
     ["/a%20b", "/a b", true],
-  ])("%j against a route %j of a request whose path is unknown: %j", (pattern, route, expected) => {
+  ])("%j matches the route %j of a request whose path is unknown: %j", (pattern, route, expected) => {
     const covers = compilePath(pattern)
     expect(covers([], route)).toBe(expected)
     expect(covers([], route)).toBe(expected)
@@ -94,7 +94,7 @@ describe("a path pattern", () => {
     expect(covers("/users/:id", "/users/", "/users/:name")).toBe(true)
   })
 
-  test("answers correctly for more routes than its cache holds", () => {
+  test("matches correctly for more routes than the cache holds", () => {
     const covers = compilePath("/r/:id")
     for (let index = 0; index < 2_500; index++) expect(covers([], `/r/${index}`)).toBe(false)
     expect(covers([], "/r/:other")).toBe(true)

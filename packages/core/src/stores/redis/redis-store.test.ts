@@ -420,11 +420,11 @@ describe("a client that was refused by Redis", () => {
 
 describe("a peek", () => {
   it.each([
-    ["one counter with room for either check", [check("ann", 3), check("ann", 3)], false],
-    ["one counter with room for both", [check("ann", 2), check("ann", 3)], true],
+    ["one counter with units for either check", [check("ann", 3), check("ann", 3)], false],
+    ["one counter with units for both checks", [check("ann", 2), check("ann", 3)], true],
     ["two counters of one client", [check("ann", 5), check("ann", 5, OTHER)], true],
     ["one counter of two clients", [check("ann", 5), check("bob", 5)], true],
-    ["two counters, one of them without room", [check("ann", 5), check("bob", 6)], false],
+    ["two counters, one of them without units", [check("ann", 5), check("bob", 6)], false],
   ] as const)("reports whether two checks would be granted together, for %s", async (_, checks, granted) => {
     const { store, next } = open()
     const peeking = store.peek([checks])

@@ -191,7 +191,7 @@ describe("batched refunds", () => {
     node.breaker.stop()
   })
 
-  it("are never sent twice, so all refunds of a failed call are rejected and later ones sent", async () => {
+  it("are never sent twice, so all refunds of a failed call are rejected, and later refunds are sent", async () => {
     const { server, refundKeys } = await startBatcher()
     const failing = [refundKeys(["a"]), refundKeys(["b"])]
     await nextTurn()

@@ -188,7 +188,7 @@ describe("a request whose checks are in several slots", () => {
     },
   )
 
-  it("is refused at the latest of the servers' times, and refunds the windows of the takes", async () => {
+  it("is refused at the latest of the servers' times, and refunds units in the windows in which they were taken", async () => {
     const { take, clockOf, inUse } = cluster("a", "b", "c")
     clockOf("a").set(EDGE_MS + 7)
     clockOf("b").set(EDGE_MS - 1)
