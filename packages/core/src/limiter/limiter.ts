@@ -210,7 +210,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Corrects the units that a decision has taken to the units that were used, a whole number from 0 up. Unused units
    * are refunded. Missing units are charged, even beyond the limit. The correction applies to the window the units were
-   * taken in, so it is a no-op when that window has passed.
+   * taken in, so it is a no-op when that window has passed. A bucket is charged in full for as long as a full bucket
+   * takes to refill.
    *
    * Only the first call to `settle` or `refund` has an effect. For a refused decision it is a no-op. It accepts the
    * same decisions as `refund`, and rejects as `refund` does.
