@@ -344,7 +344,7 @@ describe("maxWaitMs", () => {
     await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 0 }))
   })
 
-  it("refuses a request at once, with the wait of the request ahead of it, if that wait exceeds the maximum", async () => {
+  it("refuses a request at once if the request ahead of it has to wait longer than the maximum", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })

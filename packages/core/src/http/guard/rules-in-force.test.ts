@@ -255,7 +255,7 @@ describe("the first rules", () => {
     expect(await left(limiter)).toEqual([["rule", 5]])
   })
 
-  it("delay no request after loading has failed, and are loaded again; ready() rejects with the reason", async () => {
+  it("delay no request after a failed load; ready() rejects with the reason, and a later load succeeds", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock, errors } = setUp(source)
     await expect(limiter.ready()).rejects.toThrow(RuleSourceError)

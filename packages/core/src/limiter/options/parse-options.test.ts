@@ -410,7 +410,7 @@ describe("an invalid option", () => {
     expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
   })
 
-  it("is reported for a file name for rules, with a hint on how to read the file", () => {
+  it("is reported if `rules` is the name of a file, with a hint on how to read it", () => {
     const accepted = 'fileRules("rules.yaml"), or a list of rules'
     const message = '"rules.yaml" is not a valid value for rules'
     expect(problemsOf({ rules: "rules.yaml" })).toEqual([{ path: "rules", message, accepted }])

@@ -128,7 +128,7 @@ describe("a cluster of ioredis", () => {
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
   })
 
-  it("handles a rejected ASKING, and still rejects for its caller", async () => {
+  it("leaves no unhandled rejection when ASKING is rejected, and rejects the caller's own call", async () => {
     class LikeNode extends LikeRedis {
       readonly asked: unknown[] = []
 
