@@ -191,7 +191,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     ["no service", { service_id: 0 }, "service_id", "is missing; give service_id or service"],
     ["a service below 1", { service_id: -1 }, "service_id", "-1 is not a positive whole number"],
     ["two services", { service: "a" }, "service", "is given together with service_id; give only one of them"],
-    ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /longer than 256/],
+    ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /at most 256/],
     [
       "rule and rules",
       { rule: rule(5), rules: [rule(5)] },
