@@ -1,10 +1,10 @@
-// Which file may import which, type imports included. ARCHITECTURE.md draws the same arrows.
+// The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
 const DOORS = `${CORE}(index|redis|dynamodb|otel)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
 const OTEL = `${CORE}otel/`
-/** Tests, and what they share. */
+/** Tests and the files that they share. */
 const TEST_FILES = "(\\.(test|test-d)\\.ts|/testing/[^/]+\\.ts)$"
 
 /** The rooms of the core, each with the rooms or files below that it may import. */
@@ -20,7 +20,7 @@ const BELOW = {
   otel: ["limiter", "decision", "ground"],
 }
 
-/** What tests of a room import besides: a limiter is tested with its rules and on a store. */
+/** Rooms that the tests of a room may also import. For example, a limiter is tested with rules and a store. */
 const FOR_TESTS = { http: ["rules", "stores", "algorithms"] }
 
 const places = (names) =>
@@ -45,8 +45,8 @@ const roomRules = Object.entries(BELOW).flatMap(([room, below]) => {
 })
 
 /**
- * Large rooms have parts, each with the parts below that it may import; a part is a folder and the file of its name beside it.
- * `shared` are files beside them that every part may import, and that import no part. The others are above all parts.
+ * The parts of large rooms, each with the parts that it may import. A part is a folder and the file next to it of the same name.
+ * Every part may import the files in `shared`, which import no part. All other files of the room may import every part.
  */
 const PARTS = {
   http: { shared: [], below: { headers: [], rejection: ["headers"] } },
@@ -98,7 +98,7 @@ const partRules = Object.entries(PARTS).flatMap(([room, { shared, below }]) => {
 const guardRule = {
   name: "http-guard-on-top",
   comment:
-    "What writes headers and rejections does not know the guard. What the guard decides, respond carries out.",
+    "The code for headers and rejections must not import the guard. Only respond.ts does, to carry out its decisions.",
   severity: "error",
   from: { path: CORE, pathNot: [`${CORE}http/(guard/|respond\\.ts$)`, DOORS, TEST_FILES] },
   to: { path: `${CORE}http/guard/` },
@@ -115,7 +115,7 @@ const leasedRule = {
   },
 }
 
-/** Ports, each with the files that it may import beside the ground. */
+/** Ports, each with the files that it may import in addition to ground. */
 const PORTS = {
   "algorithms/algorithm": [],
   "stores/store": ["algorithms/algorithm"],
@@ -127,13 +127,13 @@ const PORTS = {
 
 const portRules = Object.entries(PORTS).map(([port, others]) => ({
   name: `port-${port.replace("/", "-")}`,
-  comment: "A port is what its implementers agree on: it imports none of them.",
+  comment: "A port must not import its implementations.",
   severity: "error",
   from: { path: `${CORE}${port}\\.ts$` },
   to: { pathNot: [`${CORE}ground/`, ...others.map((other) => `${CORE}${other}\\.ts$`)] },
 }))
 
-/** Adapters, each with the packages that it may import beside the core and Node itself. */
+/** Adapters, each with the packages that it may import in addition to the core and Node's modules. */
 const ADAPTERS = {
   express: ["express", "@types/express"],
   fastify: ["fastify", "fastify-plugin"],
@@ -142,7 +142,7 @@ const ADAPTERS = {
 
 const adapterRules = Object.entries(ADAPTERS).map(([adapter, packages]) => ({
   name: `${adapter}-imports-core-and-its-framework`,
-  comment: `@sluice/${adapter} imports @sluice/core and ${packages[0]}.`,
+  comment: `@sluice/${adapter} may only import @sluice/core and ${packages[0]}.`,
   severity: "error",
   from: { path: `^packages/${adapter}/src/`, pathNot: TEST_FILES },
   to: {
@@ -155,14 +155,14 @@ const adapterRules = Object.entries(ADAPTERS).map(([adapter, packages]) => ({
   },
 }))
 
-/** What the contract suites may import beside the core's door and Node itself. */
+/** Packages that the contract suites may import in addition to the core's main entry point and Node's modules. */
 const CONTRACTS_PACKAGES = ["expect", "fast-check"]
 
-/** What the program may import beside the core's doors and Node itself. */
+/** Packages that the command line may import in addition to the core's entry points and Node's modules. */
 const CLI_PACKAGES = ["@aws-sdk/client-dynamodb", "commander", "yaml"]
 
 const SERVICE = "^packages/service/src/"
-/** What the decision service may import beside the core's doors and Node itself. */
+/** Packages that the decision service may import in addition to the core's entry points and Node's modules. */
 const SERVICE_PACKAGES = [
   ...["@aws-sdk/client-dynamodb", "@bufbuild/protobuf", "@grpc/grpc-js", "commander", "grpc-health-check"],
   ...["@opentelemetry", "fastify", "ioredis", "pino"],
@@ -173,14 +173,14 @@ export default {
   forbidden: [
     {
       name: "no-circular",
-      comment: "A circle of imports, type imports included, is one file in disguise.",
+      comment: "Files must not import each other in a circle, not even for types.",
       severity: "error",
       from: {},
       to: { circular: true },
     },
     {
       name: "no-orphans",
-      comment: "A file that nothing imports and that imports nothing is left over.",
+      comment: "A file without any imports in either direction is unused. Delete it.",
       severity: "error",
       from: {
         orphan: true,
@@ -190,36 +190,37 @@ export default {
     },
     {
       name: "named-for-its-purpose",
-      comment: "A file of that name is for whatever is put there next: what is in it has a name of its own.",
+      comment: "Name a file after its contents, not common, helpers, misc, shared, types or utils.",
       severity: "error",
       from: {},
       to: { path: "/(common|helpers|misc|shared|types|utils)[.]ts$", pathNot: "node_modules" },
     },
     {
       name: "no-unresolvable",
-      comment: "An import that leads nowhere.",
+      comment: "The import cannot be resolved.",
       severity: "error",
       from: {},
       to: { couldNotResolve: true },
     },
     {
       name: "no-undeclared-dependency",
-      comment: "What a package imports is in its own package.json.",
+      comment: "A package must declare what it imports in its own package.json.",
       severity: "error",
       from: { path: "^packages/[^/]+/src/", pathNot: TEST_FILES },
-      // Of an optional peer it says both that it is declared and that it is not.
+      // An optional peer is reported both as declared and as undeclared.
       to: { dependencyTypes: ["npm-no-pkg", "npm-unknown"], dependencyTypesNot: ["npm-peer"] },
     },
     {
       name: "no-dev-dependency-in-source",
-      comment: "Who installs a package does not get its devDependencies.",
+      comment: "The sources of a package must not import devDependencies, because users do not get them.",
       severity: "error",
       from: { path: "^packages/(?!core/)[^/]+/src/", pathNot: TEST_FILES },
       to: { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["npm", "npm-peer", "npm-optional"] },
     },
     {
       name: "no-dev-dependency-in-core",
-      comment: "The same, but for what is built into the core: packages/core/tsdown.config.ts.",
+      comment:
+        "The core may only import the devDependencies that are bundled into it: packages/core/tsdown.config.ts.",
       severity: "error",
       from: { path: "^packages/core/src/", pathNot: TEST_FILES },
       to: {
@@ -231,7 +232,7 @@ export default {
     {
       name: "core-errors-import-nothing",
       comment:
-        "Anybody may import errors.ts, so it imports only what removes passwords from messages, which imports only node:util.",
+        "Every file may import errors.ts, so errors.ts only imports credentials.ts, which only imports node:util.",
       severity: "error",
       from: { path: `${CORE}ground/(errors|credentials)\\.ts$` },
       to: { pathNot: [`${CORE}ground/credentials\\.ts$`, "^util$"] },
@@ -239,7 +240,7 @@ export default {
     {
       name: "core-shape-for-rules-and-options",
       comment:
-        "shape.ts loads the schema library: only rules and the limiter's options import it, so that Redis and OpenTelemetry do without.",
+        "shape.ts loads the schema library. Only rules and the limiter's options may import it, so that Redis and OpenTelemetry do not load it.",
       severity: "error",
       from: {
         path: CORE,
@@ -254,7 +255,7 @@ export default {
     ...portRules,
     {
       name: "core-known-rooms",
-      comment: "Every file of the core is a door, or in a room whose arrows are known.",
+      comment: "Every file of the core must be an entry point, or in a room that is listed in BELOW.",
       severity: "error",
       from: { path: CORE, pathNot: [DOORS, `${CORE}(${Object.keys(BELOW).join("|")})/`] },
       to: {},
@@ -262,22 +263,21 @@ export default {
     {
       name: "core-loads-no-client",
       comment:
-        "The core takes a client that the app made; it imports none but DynamoDB's, whose commands are classes.",
+        "The app creates the clients. The core only imports DynamoDB's client, because its commands are classes.",
       severity: "error",
       from: { path: CORE, pathNot: DYNAMODB },
       to: { path: "(^|node_modules/)(ioredis|redis|@redis|@aws-sdk|@smithy)(/|$)" },
     },
     {
       name: "otel-loads-its-api-alone",
-      comment:
-        "What measures imports OpenTelemetry's API, which finds the SDK that the app has set up; nothing else does.",
+      comment: "The core may only import OpenTelemetry's API, which finds the SDK that the app has set up.",
       severity: "error",
       from: { path: CORE },
       to: { path: "(^|node_modules/)@opentelemetry/(?!api(/|$))" },
     },
     {
       name: "otel-by-its-own-door",
-      comment: "OpenTelemetry is loaded by who imports @sluice/core/otel, and by nobody else.",
+      comment: "Only @sluice/core/otel may load OpenTelemetry.",
       severity: "error",
       from: { path: CORE, pathNot: [OTEL, `${CORE}otel\\.ts$`] },
       to: { path: [OTEL, "(^|node_modules/)@opentelemetry/api(/|$)"] },
@@ -285,7 +285,7 @@ export default {
     {
       name: "dynamodb-loads-its-client-alone",
       comment:
-        "What knows DynamoDB imports the one package that an app with DynamoDB has, and no other client.",
+        "The code for DynamoDB may only import the package @aws-sdk/client-dynamodb, and no other client.",
       severity: "error",
       from: { path: DYNAMODB, pathNot: TEST_FILES },
       to: {
@@ -295,14 +295,14 @@ export default {
     },
     {
       name: "dynamodb-by-its-own-door",
-      comment: "The AWS SDK is loaded by who imports @sluice/core/dynamodb, and by nobody else.",
+      comment: "Only @sluice/core/dynamodb may load the AWS SDK.",
       severity: "error",
       from: { path: CORE, pathNot: [DYNAMODB, `${CORE}dynamodb\\.ts$`, TEST_FILES] },
       to: { path: DYNAMODB },
     },
     {
       name: "core-imports-no-adapter",
-      comment: "The core knows no framework.",
+      comment: "The core must not import a framework or another package.",
       severity: "error",
       from: { path: "^packages/core/" },
       to: { path: ["^packages/(?!core/)", "(^|node_modules/)(express|fastify|fastify-plugin|koa)(/|$)"] },
@@ -310,8 +310,7 @@ export default {
     ...adapterRules,
     {
       name: "contracts-import-core-and-their-own-packages",
-      comment:
-        "@sluice/contracts imports @sluice/core, and what it compares and makes stories with: no test runner.",
+      comment: "@sluice/contracts may only import @sluice/core, expect and fast-check, and no test runner.",
       severity: "error",
       from: { path: "^packages/contracts/src/", pathNot: TEST_FILES },
       to: {
@@ -325,7 +324,7 @@ export default {
     },
     {
       name: "cli-imports-core-and-its-own-packages",
-      comment: "@sluice/cli imports @sluice/core, commander, yaml and the AWS client that it makes.",
+      comment: "@sluice/cli may only import @sluice/core, commander, yaml and the AWS client.",
       severity: "error",
       from: { path: "^packages/cli/src/", pathNot: TEST_FILES },
       to: {
@@ -339,8 +338,7 @@ export default {
     },
     {
       name: "service-imports-core-and-its-own-packages",
-      comment:
-        "@sluice/service imports @sluice/core, and what it speaks gRPC, HTTP, Redis and DynamoDB with.",
+      comment: "@sluice/service may only import @sluice/core and the packages in SERVICE_PACKAGES.",
       severity: "error",
       from: { path: SERVICE, pathNot: TEST_FILES },
       to: {
@@ -354,28 +352,28 @@ export default {
     },
     {
       name: "packages-by-their-names",
-      comment: "A package knows another by its public name, never by a path into it.",
+      comment: "A package must import another by its public name, not by a path into it.",
       severity: "error",
       from: { path: "^packages/([^/]+)/" },
       to: { path: "^packages/", pathNot: "^packages/$1/", dependencyTypesNot: ["aliased"] },
     },
     {
       name: "packages-stand-alone",
-      comment: "What is published does not lean on what is not.",
+      comment: "Published packages must not import test, bench or examples.",
       severity: "error",
       from: { path: "^packages/" },
       to: { path: "^(test|bench|examples)/" },
     },
     {
       name: "examples-use-public-names",
-      comment: "An example shows what a user can write.",
+      comment: "Examples must import packages by their public names, as users do.",
       severity: "error",
       from: { path: "^examples/" },
       to: { path: "^packages/", dependencyTypesNot: ["aliased"] },
     },
     {
       name: "examples-stand-alone",
-      comment: "An example leans on nothing that a user does not have.",
+      comment: "Examples must not import test or bench, because users do not have them.",
       severity: "error",
       from: { path: "^examples/" },
       to: { path: "^(test|bench)/" },

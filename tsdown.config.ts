@@ -1,6 +1,6 @@
 import { defineConfig, type UserConfig } from "tsdown"
 
-// One build for every package: ESM only, declarations by isolatedDeclarations, and the two package linters as part of it.
+// The build of every package: ESM only, declarations by isolatedDeclarations, and two package linters (publint, attw).
 const config: UserConfig = defineConfig({
   entry: ["src/index.ts"],
   format: "esm",
@@ -8,9 +8,9 @@ const config: UserConfig = defineConfig({
   target: "node20.19",
   dts: { oxc: true },
   sourcemap: false,
-  // Declarations have the docstrings. What bundlers and licenses need stays.
+  // Docstrings are only in the declarations. Keep the comments that bundlers and licenses need.
   outputOptions: { comments: { legal: true, annotation: true, jsdoc: false } },
-  // What is not our own source stays an import: a bundled dependency is an error, where the package does not say that it is meant.
+  // Dependencies stay imports. Bundling one is an error unless the package lists it.
   deps: { onlyBundle: [] },
   publint: { level: "warning", strict: true },
   attw: { profile: "esm-only", level: "error" },

@@ -8,8 +8,8 @@ let files = 0
 let filesDone = 0
 
 /**
- * Prints how many files are done, now and then. At the end prints each skipped test, whose name says what the implementation does not do,
- * and why.
+ * Prints after every 20 files how many are done. At the end, prints each skipped test. Its name contains what the
+ * implementation does not do, and why.
  */
 const progress: Reporter = {
   onTestRunStart(specifications) {
@@ -27,7 +27,7 @@ const progress: Reporter = {
   },
 }
 
-/** Scripts are imported as text, as the build does it. */
+/** Imports Lua scripts as text, as the build does. */
 const luaAsText: Plugin = {
   name: "lua-as-text",
   transform: (code, id) => (id.endsWith(".lua") ? `export default ${JSON.stringify(code)}` : undefined),
@@ -53,28 +53,28 @@ const config: ViteUserConfig = defineConfig({
       "examples/**/*.test.ts",
       "bench/**/*.test.ts",
     ],
-    // The AWS SDK would say in each process that it will drop Node 20.
+    // Otherwise, the AWS SDK warns in each process that it will drop Node 20.
     env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
-    // Finds the Redis that tests start, or fails the run with the line that says how to get one.
+    // Finds the Redis that tests start. Without one, fails the run with a line that explains how to get it.
     globalSetup: ["test/servers/global-setup.ts"],
-    // The files of a worker share their modules: to import these anew for each file takes as long as all tests.
+    // The files of a worker share their modules. Importing the modules again for each file takes as long as all tests.
     isolate: false,
-    // The default keeps one core back, which on a machine with two halves the speed.
+    // The default leaves one core unused, which halves the speed on a machine with two.
     maxWorkers: "100%",
-    // What runs side by side in a file mostly waits: for a window to end, or for nothing to come.
+    // Concurrent tests of a file mostly wait, for example for a window to end.
     maxConcurrency: 10,
     reporters: ["default", progress],
-    // Warnings that tests provoke would hide which files are done. The tests still see them.
+    // Warnings that tests provoke would hide the progress. The tests still receive them.
     execArgv: ["--disable-warning=SluiceWarning"],
-    // No test says how fast something is: they only end what hangs, on a machine that is as busy as it likes.
+    // These timeouts only end tests that hang, even on a very busy machine. No test measures speed.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     coverage: {
-      // CI runs all tests once, and counts what they reach.
+      // CI runs all tests once, with coverage.
       enabled: process.env.CI === "true",
       provider: "v8",
       include: ["packages/*/src/**/*.ts"],
-      // The starts of the programs run in processes of their own only: test/cli/process.test.ts, test/service/program-*.test.ts.
+      // The main files of the programs only run in child processes: test/cli/process.test.ts, test/service/program-*.test.ts.
       exclude: [
         ...["**/*.test.ts", "**/*.test-d.ts", "**/testing/**"],
         ...[

@@ -6,6 +6,7 @@ import { measureFrozen } from "./redis/frozen.ts"
 import { measureMemory, printMemory } from "./redis/memory.ts"
 import { measureNewlyRefused } from "./redis/newly-refused.ts"
 import { measurePaced, printPaced } from "./redis/paced.ts"
+import { measureFarCharges, measureRefunds, printFarCharges, printRefunds } from "./redis/refunds.ts"
 import { startServer, versionOf } from "./redis/server.ts"
 import { printWantedOf } from "./redis/wanted.ts"
 import { describeMachine, printMachine } from "./report/machine.ts"
@@ -41,6 +42,10 @@ try {
     printCase(one, samples)
   }
   const newlyRefused = await measureNewlyRefused(server, only)
+  const refunds = await measureRefunds(server, { rounds, clients: quick ? 4_096 : 16_384 })
+  printRefunds(refunds)
+  const farCharges = await measureFarCharges(server, quick ? 12_800 : 64_000)
+  printFarCharges(farCharges)
   const tracked = quick ? 20_000 : 100_000
   const memory = await measureMemory(server, tracked)
   printMemory(memory, tracked)
@@ -53,7 +58,7 @@ try {
     const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
       return { workload, inFlight, samples: Object.fromEntries(samples) }
     })
-    const all = { machine, rounds, forMs, cases, newlyRefused, memory, frozen, paced }
+    const all = { machine, rounds, forMs, cases, newlyRefused, refunds, farCharges, memory, frozen, paced }
     writeFileSync(json, `${JSON.stringify(all, null, 2)}\n`)
   }
 } finally {

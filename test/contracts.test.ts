@@ -36,7 +36,7 @@ const each = (requests: Requests, change: (check: Check) => Check) =>
   requests.map((checks) => checks.map(change))
 
 describe("the contract of stores", () => {
-  it("is kept by the memory store", async () => {
+  it("is met by the memory store", async () => {
     expect(await missing(wrong(() => ({})))).toEqual([])
   })
 
@@ -69,16 +69,16 @@ describe("the contract of stores", () => {
       "several checks of a request: ",
     ],
     ["takes units during a peek", (store) => ({ peek: (requests) => store.take(requests) }), "peek: "],
-    ["gives nothing back", () => ({ refund() {} }), "giving back: "],
+    ["ignores a refund", () => ({ refund() {} }), "refund: "],
     [
-      "gives back twice",
+      "refunds twice",
       (store) => ({
         async refund(refunds) {
           await store.refund(refunds)
           await store.refund(refunds)
         },
       }),
-      "giving back: ",
+      "refund: ",
     ],
     ["ignores a reset", () => ({ reset() {} }), "reset: "],
     [
@@ -107,7 +107,7 @@ describe("the contract of stores", () => {
       }),
       "any trace: ",
     ],
-  ])("is not kept by a store that %s", async (_what, change, group) => {
+  ])("is not met by a store that %s", async (_what, change, group) => {
     expect(await missing(wrong(change), group)).not.toEqual([])
   })
 })

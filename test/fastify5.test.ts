@@ -22,11 +22,11 @@ adapterContract("Fastify 5", {
   replyInParts: (response, status, body) => sendInParts((response as FastifyReply).raw, status, body),
   deviations: [
     {
-      behaviour: "created while a request is handled is warned of once",
+      behaviour: "created while a request is handled causes one warning",
       reason: "Fastify refuses plugins once it serves",
     },
     {
-      behaviour: "is a body that no parser has read, said once",
+      behaviour: "is assumed for a body that no parser has read, with one warning",
       reason: "Fastify parses bodies before the hook of a rule that reads them",
     },
   ],

@@ -31,7 +31,7 @@ async function startKoa() {
 it.each([
   ["Fastify", startFastify],
   ["Koa", startKoa],
-])("clients of different hosts are counted apart over HTTP/2, by %s", async (_framework, start) => {
+])("clients of different hosts are counted separately over HTTP/2, by %s", async (_framework, start) => {
   const { server, stop } = await start()
   const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   const statusOf = async (headers: object): Promise<unknown> => {

@@ -6,7 +6,7 @@ import { blocksTestedBy } from "./docs/shown.ts"
 
 adapterContract("the adapter of docs/guides/own-adapters.md, on node:http", onNodeHttp)
 
-it("is the code that docs/guides/own-adapters.md shows", async () => {
+it("docs/guides/own-adapters.md shows the code of this adapter", async () => {
   const [block] = blocksTestedBy("test/node-http.test.ts", "docs/guides/own-adapters.md", 1)
   const example = await readFile(new URL("../examples/src/adapter/rate-limit.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())

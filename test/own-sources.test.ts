@@ -45,18 +45,18 @@ const overHttp: RuleSourceUnderTest = {
   },
   deviations: [
     ...[
-      "loads synchronously what it loads otherwise",
+      "loads the same rules synchronously",
       "throws from a synchronous load while the rules cannot be read",
     ].map((behaviour) => ({ behaviour, reason: OVER_NETWORK })),
     ...[
-      "calls back when what it loads has changed",
-      "calls back no more who has stopped watching, and still the others",
+      "calls its watchers when the stored rules have changed",
+      "stops calling a watcher that was removed, and still calls the others",
     ].map((behaviour) => ({ behaviour, reason: POLLED })),
     ...[
-      "loads what was written before, where that is asked for",
-      "lists every service, with what is loaded for it",
-      "lists nothing where nothing is stored",
-      "has one stamp for what is the same, and another for what has changed",
+      "returns the latest rules to a call with fresh: true",
+      "lists every service, with its rules",
+      "lists nothing if nothing is stored",
+      "keeps the stamp of unchanged rules, and changes the stamp of changed ones",
       "rejects a listing while the rules cannot be read",
       "does not list for a signal that has been aborted",
     ].map((behaviour) => ({ behaviour, reason: NO_LIST })),
@@ -83,7 +83,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   await new Promise((resolve) => server.close(resolve))
 })
 
-it("is the code that docs/guides/own-stores.md shows", async () => {
+it("docs/guides/own-stores.md shows the code of this source", async () => {
   const [block] = blocksTestedBy("test/own-sources.test.ts", "docs/guides/own-stores.md", 1)
   const example = await readFile(new URL("../examples/src/http-rules/source.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())

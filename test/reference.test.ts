@@ -172,7 +172,7 @@ describe("the reference", () => {
       "docs/guides/lakes.md: <!-- members of Tap, without those of TapOptions -->: no table comes after it",
       "docs/guides/water.md: <!-- members of Tap -->: turn is missing",
       "docs/guides/water.md: <!-- members of Tap -->: spin is no member",
-      "docs/guides/wells.md: <!-- members of Well -->: no door exports Well",
+      "docs/guides/wells.md: <!-- members of Well -->: no entry point exports Well",
     ])
   })
 

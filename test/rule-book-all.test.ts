@@ -336,7 +336,7 @@ describe("a limiter on a book of all services", () => {
     expect(book.statusOf("s9")).toMatchObject({ ageMs: 0 })
   })
 
-  it("loses rules that are no longer listed only after a load by name confirms it", async () => {
+  it("drops rules that are no longer listed only after a load by name finds none either", async () => {
     const { limiterOf, source, advance } = await setUp()
     const limiter = limiterOf("s2")
     const changes: string[] = []

@@ -282,7 +282,7 @@ describe("a load that hangs", () => {
     expect(limitsOf(page.edition)).toEqual([5])
   })
 
-  test("is aborted when the book closes, and so is its timeout", async () => {
+  test("is aborted when the book closes, and its timeout is cancelled", async () => {
     const { book, loads, deadlines } = open()
     book.close()
     await settled()

@@ -210,7 +210,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     },
   )
 
-  it("counts a soft rule in shadow up to its soft limit, never refuses, and reports when it would have", async () => {
+  it("counts a soft shadow rule up to its soft limit, never refuses, and reports when it would have refused", async () => {
     const soft: Partial<Rule> = { throttle: { kind: "soft", percent: 20 }, shadow: true }
     const { take } = setUp([rule(100, { name: "real" }), rule(10, soft)])
     expect((await take(10)).checks[1]).toMatchObject({ allowed: true, overLimit: false, remaining: 0 })

@@ -127,7 +127,7 @@ describe("an edition with a rule name that another limiter already uses", () => 
     place.stored = { rules: [rule("x"), rule("login")], problems: [], version: 2 }
     await expect(limiter.refresh()).rejects.toThrow("another limiter")
     const rejected = expect.stringMatching(
-      /^SLUICE_RULES_REJECTED the table, service "shop": .*another limiter already counts rule "login".*\nThe previous edition stays in force: version 1 with the rule "x"\./s,
+      /^SLUICE_RULES_REJECTED the table, service "shop": .*another limiter already counts rule "login".*\nThe previous rules stay in force: version 1 with the rule "x"\./s,
     )
     expect(said.splice(0)).toEqual([rejected])
     expect(await logged(2)).toEqual([rejected, rejected])
@@ -142,12 +142,12 @@ describe("an edition with a rule name that another limiter already uses", () => 
   })
 
   it.each<[string, LimiterOptions<RequestFacts>, string]>([
-    ["admits all", { onRulesMissing: "allow" }, "No edition is in force yet, so every request is admitted."],
-    ["refuses all", { onRulesMissing: "deny" }, "No edition is in force yet, so every request is refused."],
+    ["admits all", { onRulesMissing: "allow" }, "No rules are in force yet, so every request is admitted."],
+    ["refuses all", { onRulesMissing: "deny" }, "No rules are in force yet, so every request is refused."],
     [
       "has default rules",
       { onRulesMissing: undefined, defaultRules: [rule("d")] },
-      'No edition is in force yet. The default rules stay in force: the rule "d".',
+      'None of the stored rules are in force yet. The default rules stay in force: the rule "d".',
     ],
   ])(
     "reports what is in force when the first rules are rejected: a limiter that %s",

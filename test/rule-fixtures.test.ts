@@ -75,7 +75,7 @@ test("a document without service_id applies to services without their own docume
   expect(await limits("search")).toEqual([100])
 })
 
-test("a file that is not a rules file is rejected with what to do", async () => {
+test("a file that is not a rules file is rejected, and the error says what to do", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-rules-"))
   try {
     const huge = join(folder, "huge.yaml")

@@ -26,9 +26,7 @@ function fileSource(extension: string): RuleSourceUnderTest {
         dispose: () => rm(folder, { recursive: true }),
       }
     },
-    deviations: [
-      { behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" },
-    ],
+    deviations: [{ behaviour: "lists nothing if nothing is stored", reason: "an empty file is a mistake" }],
   }
 }
 
@@ -45,29 +43,41 @@ const inCode: RuleSourceUnderTest = {
     return { source: staticRules(rules), write: nothing, breakDown: nothing, dispose: nothing }
   },
   deviations: [
-    { behaviour: "tells the version of what is stored", reason: "code has no version" },
+    { behaviour: "returns the version of the stored rules", reason: "code has no version" },
     {
-      behaviour: "keeps the rules of services apart, and has none for one that it does not know",
+      behaviour: "keeps the rules of services separate, and returns no rules for an unknown service",
       reason: FOR_ALL,
     },
     {
-      behaviour: "returns the valid rules, and what is wrong with the others",
+      behaviour: "returns the valid rules, and the problems of the invalid rules",
       reason: "a wrong rule in code throws at once",
     },
     { behaviour: "throws from a synchronous load while the rules cannot be read", reason: NEVER_CHANGE },
-    { behaviour: "keeps a limiter on its rules while one of them is invalid", reason: NEVER_CHANGE },
+    { behaviour: "lets a limiter keep its rules while a stored rule is invalid", reason: NEVER_CHANGE },
     { behaviour: "does not load for a signal that has been aborted", reason: "there is nothing to wait for" },
-    { behaviour: "loads what is stored now", reason: NEVER_CHANGE },
-    { behaviour: "loads what was written before, where that is asked for", reason: NEVER_CHANGE },
-    { behaviour: "rejects while the rules cannot be read, and loads when they can", reason: NEVER_CHANGE },
-    { behaviour: "lists every service, with what is loaded for it", reason: FOR_ALL },
-    { behaviour: "lists nothing where nothing is stored", reason: FOR_ALL },
-    { behaviour: "has one stamp for what is the same, and another for what has changed", reason: FOR_ALL },
+    { behaviour: "loads changed rules on the next load", reason: NEVER_CHANGE },
+    {
+      behaviour: "returns the latest rules to a call with fresh: true",
+      reason: NEVER_CHANGE,
+    },
+    {
+      behaviour: "rejects while the rules cannot be read, and loads them once they can be read",
+      reason: NEVER_CHANGE,
+    },
+    { behaviour: "lists every service, with its rules", reason: FOR_ALL },
+    { behaviour: "lists nothing if nothing is stored", reason: FOR_ALL },
+    {
+      behaviour: "keeps the stamp of unchanged rules, and changes the stamp of changed ones",
+      reason: FOR_ALL,
+    },
     { behaviour: "rejects a listing while the rules cannot be read", reason: FOR_ALL },
     { behaviour: "does not list for a signal that has been aborted", reason: FOR_ALL },
-    { behaviour: "calls back when what it loads has changed", reason: NEVER_CHANGE },
-    { behaviour: "calls back no more who has stopped watching, and still the others", reason: NEVER_CHANGE },
-    { behaviour: "feeds a limiter, whose counts stay when a limit changes", reason: NEVER_CHANGE },
+    { behaviour: "calls its watchers when the stored rules have changed", reason: NEVER_CHANGE },
+    {
+      behaviour: "stops calling a watcher that was removed, and still calls the others",
+      reason: NEVER_CHANGE,
+    },
+    { behaviour: "updates a limiter, which keeps its counts when a limit changes", reason: NEVER_CHANGE },
   ],
 }
 runContract("rules in code", ruleSourceContract(inCode))

@@ -119,7 +119,7 @@ describe("a limiter whose rules are in a file", () => {
     expect(limiter.rules.problems).toEqual([])
     expect(said).toHaveLength(1)
     expect(said[0]).toMatch(
-      /^SLUICE_RULES_REJECTED rules file ".*": there are problems outside the limiter's own rules/,
+      /^SLUICE_RULES_REJECTED rules file ".*": the source has problems outside the rules in force/,
     )
     expect(said[0]).toContain('service "search" rules[0].limit (line 7, column ')
   })

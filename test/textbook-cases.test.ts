@@ -89,7 +89,7 @@ function at(text: string): number {
 // A Redis key expires by the server's own clock. Windows of a second are therefore tested in memory, where time stands
 // still.
 describe("textbook cases, in memory", () => {
-  it("15 a second and 15 a minute are different limits: one admits 900 a minute, the other 15", async () => {
+  it("limits of 15 a second and 15 a minute differ: one admits 900 requests a minute, the other 15", async () => {
     const perSecond: StorableRule = { limit: 15, window: "1 second" }
     const perMinute: StorableRule = { limit: 15, window: "1 minute" }
     const askEachSecond = async (...rules: StorableRule[]) => {
@@ -106,7 +106,7 @@ describe("textbook cases, in memory", () => {
     expect(await askEachSecond(perSecond, perMinute)).toBe(15)
   })
 
-  it("two requests at 300 and 400 ms count until 1,300 and 1,400 in a rolling second, until 1,000 in a fixed one", async () => {
+  it("requests at 300 and 400 ms count for a second in a rolling window, until 1,000 ms in a fixed window", async () => {
     const rule: StorableRule = { limit: 2, window: "1 second" }
     const rolling = new Story("memory", { ...rule, algorithm: "sliding-log" })
     expect([await rolling.ask(300), await rolling.ask(400), await rolling.ask(1_000)]).toEqual([1, 1, 0])
@@ -142,7 +142,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     ["sliding-window-strict", 3],
     ["sliding-log", 3],
   ] as const)(
-    "a limit of 10 an hour with 7 at 1:30 and 8 at 2:15: %s admits %i of the 8",
+    "with a limit of 10 an hour and 7 requests at 1:30, %s admits %i of 8 requests at 2:15",
     async (algorithm, admitted) => {
       const story = new Story(where, { limit: 10, window: "1 hour", algorithm })
       expect(await story.ask(at("1:30"), 7)).toBe(7)
@@ -150,7 +150,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     },
   )
 
-  it("10 in the previous minute and 2 in this one count as 3 at its 54th second", async () => {
+  it("10 requests in the previous minute and 2 in this minute count as 3 at its 54th second", async () => {
     const story = new Story(where, { limit: 10, window: "1 minute" })
     expect(await story.ask(30 * SECOND, 10)).toBe(10)
     // At the 50th second, 10 * 10 / 60 of the earlier requests count, so both new ones are admitted.
@@ -160,18 +160,21 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(story.told).toMatchObject({ limit: 10, remaining: 6 })
   })
 
-  it.each([3, 60])("10, 20 and 30 in an hour of %i parts: at 2:50 only the 30 count", async (buckets) => {
-    // The hour before 2:50 begins at 1:50. It contains only the 30 requests of 2:00 to 2:20.
-    const story = new Story(where, { limit: 100, window: "1 hour", buckets })
-    expect([
-      await story.ask(at("1:05"), 10),
-      await story.ask(at("1:25"), 20),
-      await story.ask(at("2:05"), 30),
-    ]).toEqual([10, 20, 30])
-    expect(await story.before(at("2:50"))).toBe(30)
-    expect(await story.ask(at("2:50"))).toBe(1)
-    expect(story.told.remaining).toBe(100 - 31)
-  })
+  it.each([3, 60])(
+    "10, 20 and 30 requests in an hour of %i parts: at 2:50 only the 30 count",
+    async (buckets) => {
+      // The hour before 2:50 begins at 1:50. It contains only the 30 requests of 2:00 to 2:20.
+      const story = new Story(where, { limit: 100, window: "1 hour", buckets })
+      expect([
+        await story.ask(at("1:05"), 10),
+        await story.ask(at("1:25"), 20),
+        await story.ask(at("2:05"), 30),
+      ]).toEqual([10, 20, 30])
+      expect(await story.before(at("2:50"))).toBe(30)
+      expect(await story.ask(at("2:50"))).toBe(1)
+      expect(story.told.remaining).toBe(100 - 31)
+    },
+  )
 
   it("an hour of three parts weights the oldest part by the share that is still in the hour", async () => {
     // At 2:50, the hour begins in the middle of the part from 1:40 to 2:00.
@@ -186,7 +189,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await story.before(at("2:50"))).toBe(5 + 20 + 30)
   })
 
-  it("a bucket of 3 is refilled by 2 every minute at once", async () => {
+  it("a bucket of 3 units gets 2 units at once every minute", async () => {
     const rule: StorableRule = {
       limit: 2,
       window: "1 minute",
@@ -203,7 +206,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await story.ask(6 * MINUTE, 4)).toBe(3)
   })
 
-  it("a bucket of 3 is refilled by 2 a minute evenly", async () => {
+  it("a bucket of 3 units gets 2 units a minute, evenly", async () => {
     const story = new Story(where, { limit: 2, window: "1 minute", algorithm: "token-bucket", burst: 3 })
     expect(await story.ask(10 * SECOND, 4)).toBe(3)
     expect(story.told.retryAfterMs).toBe(30 * SECOND)
@@ -223,7 +226,7 @@ describe.each(["memory", "Redis"] as const)("textbook cases, in %s", (where) => 
     expect(await story.before(179 * MINUTE)).toBe(20)
   })
 
-  it("a client that asks every second gets 2 a minute, or none with countRejected until it pauses", async () => {
+  it("a client that asks every second gets 2 units a minute, and with countRejected none until it pauses", async () => {
     const rule: StorableRule = {
       limit: 2,
       window: "1 minute",

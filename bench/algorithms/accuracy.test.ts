@@ -21,7 +21,7 @@ describe("traffic", () => {
     expect(make(50, 1_000, 400, 5)).not.toEqual(times)
   })
 
-  it("at the edge occurs only just before and just after a boundary", () => {
+  it("called edge occurs only just before and just after a window boundary", () => {
     for (const atMs of edge(50, 1_000, 20, 3)) expect((atMs + 12) % 1_000).toBeLessThanOrEqual(22)
   })
 

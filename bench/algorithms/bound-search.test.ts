@@ -8,8 +8,8 @@ import { playOutflow } from "./outflow.ts"
 
 const SIZE = { limit: 2, windowMs: 6, buckets: 3, burst: 3 }
 
-describe("the most in any stretch", () => {
-  it("counts the units of any stretch of the given length", () => {
+describe("the most units in any time span", () => {
+  it("considers every time span of the given length", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     for (const atMs of [0, 4, 5, 6, 11, 30]) any.add({ atMs, units: 1 })
     // The stretch with 4, 5 and 6 has three. From 0 to 5 there are three as well, and from 6 to 11 two.
@@ -18,13 +18,13 @@ describe("the most in any stretch", () => {
     expect([any.most, any.trace.map(({ atMs }) => atMs)]).toEqual([10, [30, 35]])
   })
 
-  it("counts by windows since the epoch if they are aligned", () => {
+  it("considers only windows aligned with the epoch if requested", () => {
     const aligned = new MostIn({ lengthMs: 6, isAligned: true })
     for (const atMs of [5, 6, 11, 12, 13, 17]) aligned.add({ atMs, units: 1 })
     expect(aligned.trace.map(({ atMs }) => atMs)).toEqual([12, 13, 17])
   })
 
-  it("rejects a time before the last one", () => {
+  it("rejects a time before the previous one", () => {
     const any = new MostIn({ lengthMs: 6, isAligned: false })
     any.add({ atMs: 5, units: 1 })
     expect(() => any.add({ atMs: 4, units: 1 })).toThrow("4 is earlier than 5")
@@ -68,7 +68,7 @@ describe.each(KINDS)("$name", (kind) => {
   })
 })
 
-it("longer sub-windows admit more than the limit in a window, but not in a shorter stretch", () => {
+it("two sub-windows admit more than the limit in a window, but not in half a window", () => {
   const { worst } = searchAll(kindOf("sliding-window, buckets"), { limit: 2, windowMs: 8, buckets: 2 })
   expect(worst.map(({ most }) => most)).toEqual([3, 2])
 })

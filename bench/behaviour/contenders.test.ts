@@ -29,7 +29,7 @@ async function admittedBy(name: string, more: Partial<AppSetup>): Promise<number
 }
 
 describe.each(CONTENDERS)("the app of $name", ({ name }) => {
-  it("limits each client behind its proxy, with counters in memory", async () => {
+  it("limits each client behind a proxy, with counters in memory", async () => {
     expect(await admittedBy(name, {})).toEqual([3, 3])
   })
 

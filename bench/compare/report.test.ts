@@ -20,7 +20,7 @@ it("computes ratios within a round, so that a slower machine does not change the
   expect(take?.p90).toBeCloseTo(1.18)
 })
 
-it("marks a median above 1.05 as missed, except for the Redis server", () => {
+it("marks a median ratio above 1.05 as missed, except for the Redis server", () => {
   const printed: string[] = []
   vi.spyOn(console, "log").mockImplementation((line = "") => void printed.push(line))
   printComparison(compareFigures(rounds), "abc1234")

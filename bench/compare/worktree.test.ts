@@ -59,12 +59,15 @@ it.each([
   ["throws", undefined],
   ["waits", "SIGINT"],
   ["waits", "SIGKILL"],
-] as const)("is removed with its running programs when the process %s (%s)", async (how, signal) => {
-  const { child, root, pid } = await startOwner(how)
-  if (signal !== undefined) child.kill(signal)
-  await until("the worktree is removed", () => isGone(root))
-  if (pid !== undefined) await until("the program has ended", () => !isRunning(pid))
-})
+] as const)(
+  "the worktree and its running programs are removed when the process %s (%s)",
+  async (how, signal) => {
+    const { child, root, pid } = await startOwner(how)
+    if (signal !== undefined) child.kill(signal)
+    await until("the worktree is removed", () => isGone(root))
+    if (pid !== undefined) await until("the program has ended", () => !isRunning(pid))
+  },
+)
 
 /** Starts a process that owns a worktree. If it waits, a child of its child runs in the worktree. */
 async function startOwner(

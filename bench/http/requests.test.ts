@@ -51,7 +51,7 @@ it.each([
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na", false],
   ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", true],
   ["HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", true],
-])("detects if %j is a complete response: %s", (text, complete) => {
+])("detects whether %j is a complete response: %s", (text, complete) => {
   expect(isComplete(text)).toBe(complete)
 })
 

@@ -80,7 +80,7 @@ it("draws a line against the load for each counter", async () => {
   expect(plots[0]?.picture).toContain("token-bucket")
 })
 
-it("puts the machine above the pictures, as text", () => {
+it("describes the machine in text above the pictures", () => {
   const page = pageOf({ machine: MACHINE, steadiness: "It was steady." }, [
     { title: "A & B", picture: "<svg/>" },
   ])

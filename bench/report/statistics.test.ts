@@ -17,11 +17,11 @@ it("interpolates percentiles between the values beside them", () => {
   expect(percentile([], 0.5)).toBeNaN()
 })
 
-it("divides values of the same round", () => {
+it("computes the ratio of two values of the same round", () => {
   expect(pairedRatios([2, 9], [1, 3])).toEqual([2, 3])
 })
 
-it("starts at another member in each round", () => {
+it("rotates the order of the members in each round", () => {
   expect([0, 1, 2].map((round) => rotated(["a", "b"], round))).toEqual([
     ["a", "b"],
     ["b", "a"],

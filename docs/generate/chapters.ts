@@ -9,7 +9,10 @@ export interface Chapter {
   readonly first?: readonly string[]
 }
 
-/** The chapters of each door, in the order in which a user needs them. The first chapter that lists a file gets it. */
+/**
+ * The chapters of each entry point, in the order in which a user needs them. A file belongs to the first chapter that
+ * lists it.
+ */
 export type Chapters = Readonly<Record<string, readonly Chapter[]>>
 
 const CORE: readonly Chapter[] = [
@@ -62,10 +65,10 @@ const CORE: readonly Chapter[] = [
   },
 ]
 
-/** The chapters of each door that has too many exports for a list by kind (functions, interfaces and so on). */
+/** The chapters of each entry point that has too many exports for a list by kind (functions, interfaces and so on). */
 export const CHAPTERS: Chapters = { "@sluice/core": CORE }
 
-/** Groups the exports of a door by chapter. Returns the names of the exports that belong to no chapter. */
+/** Groups the exports of an entry point by chapter. Returns the names of the exports that belong to no chapter. */
 export function intoChapters(door: DeclarationReflection, chapters: readonly Chapter[]): string[] {
   const categories = chapters.map(({ title }) => new ReflectionCategory(title))
   const left: string[] = []

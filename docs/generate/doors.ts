@@ -9,7 +9,7 @@ export interface Door {
   readonly source: string
 }
 
-/** Returns the doors of every package under `root`: each entry of `exports` in its package.json that has types. */
+/** Returns the entry points of every package under `root`: the entries of `exports` in package.json that have types. */
 export function findDoors(root: string): Door[] {
   const packages = join(root, "packages")
   return readdirSync(packages)

@@ -37,7 +37,7 @@ export function undocumented(project: ProjectReflection): string[] {
  */
 const SHAPES = new Set(["IoredisLike", "IoredisClusterLike", "NodeRedisLike", "NodeRedisClusterLike"])
 
-/** Returns the types that signatures mention but no door exports, as `Guard.check: Hidden`. */
+/** Returns the types that signatures mention but no entry point exports, as `Guard.check: Hidden`. */
 export function unexported(project: ProjectReflection): string[] {
   const found: string[] = []
   for (const reflection of Object.values(project.reflections)) {

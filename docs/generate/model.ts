@@ -7,7 +7,7 @@ import { ReferenceTheme } from "./theme.ts"
 
 /** The input of {@link readModel}. */
 export interface ModelOptions {
-  /** Paths of the doors' sources. */
+  /** Paths of the entry points' sources. */
   readonly sources: readonly string[]
   /** Path of a tsconfig.json. Only its compiler options are used. */
   readonly tsconfig: string
@@ -75,7 +75,7 @@ const OPTIONS: Partial<TypeDocOptions & PluginOptions> = {
   },
 }
 
-/** Reads the sources. Rejects if TypeDoc returns no project, for example because a door's source does not exist. */
+/** Reads the sources. Rejects if TypeDoc returns no project, for example because the source of an entry point is missing. */
 export async function readModel({ sources, tsconfig }: ModelOptions): Promise<Model> {
   const app = (await Application.bootstrapWithPlugins({
     ...OPTIONS,
@@ -86,7 +86,7 @@ export async function readModel({ sources, tsconfig }: ModelOptions): Promise<Mo
   app.renderer.defineRouter("door", DoorRouter)
   app.renderer.defineTheme("reference", ReferenceTheme)
   app.options.setCompilerOptions([...sources], compilerOptions(tsconfig), undefined)
-  // Resolves links to exports of another door, and to exports that the docstring's own file does not import.
+  // Resolves links to exports of another entry point, and to exports that the docstring's own file does not import.
   app.converter.addUnknownSymbolResolver(({ symbolReference }, { project }, part) => {
     const names = part === undefined ? [] : (symbolReference?.path ?? []).map(({ path }) => path)
     const door = project.children?.find(({ children }) => children?.some(({ name }) => name === names[0]))
@@ -94,7 +94,8 @@ export async function readModel({ sources, tsconfig }: ModelOptions): Promise<Mo
     return door && { target: `${pageName(door.name)}.md#${names.join(".")}`, caption: names.join(".") }
   })
   const project = await app.convert()
-  if (project === undefined) throw new Error(["TypeDoc made nothing of the doors", ...warnings].join("\n"))
+  if (project === undefined)
+    throw new Error(["TypeDoc could not read the entry points", ...warnings].join("\n"))
   app.validate(project)
   return { app, project, warnings }
 }

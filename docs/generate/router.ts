@@ -2,11 +2,11 @@ import { type Reflection, ReflectionKind, type RouterTarget } from "typedoc"
 import { ModuleRouter } from "typedoc-plugin-markdown"
 
 /**
- * A router with one page for each door and with the full name of a declaration as its anchor, such as `Limiter.decide`.
+ * A router with one page for each entry point. The anchor of a declaration is its full name, such as `Limiter.decide`.
  * The plugin's own anchors get a number when a name occurs twice, so a new export would change existing anchors.
  */
 export class DoorRouter extends ModuleRouter {
-  /** Returns the base name of a door's page: "core-redis" for "@sluice/core/redis". */
+  /** Returns the base name of an entry point's page: "core-redis" for "@sluice/core/redis". */
   override getIdealBaseName({ name }: Reflection): string {
     return pageName(name)
   }
@@ -31,7 +31,7 @@ export class DoorRouter extends ModuleRouter {
   }
 }
 
-/** Returns the name of a door's page: "core-redis" for "@sluice/core/redis". */
+/** Returns the name of an entry point's page: "core-redis" for "@sluice/core/redis". */
 export function pageName(door: string): string {
   return door.replace(/^@[^/]+\//, "").replaceAll("/", "-")
 }

@@ -3,8 +3,8 @@ import { ORIGIN, type Pages } from "./pages.ts"
 import { pageName } from "./router.ts"
 
 /**
- * Moves each chapter of a door's page to a page of its own. The door's page keeps its introduction and lists the chapters. All links
- * lead to the same exports as before.
+ * Moves each chapter of an entry point to its own page. The page of the entry point keeps its introduction and lists
+ * the chapters. All links lead to the same exports as before.
  */
 export function splitIntoChapters(pages: Pages, chapters: Chapters): Pages {
   const split = new Map(pages)

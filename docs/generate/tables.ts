@@ -3,7 +3,7 @@ import { literalsOf } from "./literals.ts"
 
 /**
  * Returns the problems of the tables on a page that claim to list every member of a type. The claim is a comment before
- * the table, such as `members of RuleBookOptions`. ` of @sluice/core` may follow to say which door exports the type.
+ * the table, such as `members of RuleBookOptions`. ` of @sluice/core` may follow, to name the entry point of the type.
  * The claim ends with the members that the table omits: `, without random` or `, without those of Rule`. The table
  * lists the members as code in its first column.
  */
@@ -13,7 +13,7 @@ export function tableProblems(page: string, text: string, project: ProjectReflec
     const members = membersOf(project, type, door)
     const left = others === undefined ? [without] : membersOf(project, others)
     if (members === undefined || left === undefined)
-      return [`${at}: no door exports ${members ? others : type}`]
+      return [`${at}: no entry point exports ${members ? others : type}`]
     const named = new Set(
       table
         .split("\n")

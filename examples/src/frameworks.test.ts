@@ -60,7 +60,7 @@ describe.each(FRAMEWORKS)("the $name example", ({ start, stacks }) => {
     expect((await get("/search")).status).toBe(200)
   })
 
-  it(`${stacks ? "takes" : "does not take"} searches from the app's limit`, async () => {
+  it(`${stacks ? "counts" : "does not count"} searches against the app's limit`, async () => {
     for (let search = 0; search < 3; search++) await get("/search")
     expect(await (await get("/")).json()).toMatchObject({ remaining: stacks ? 96 : 99 })
   })

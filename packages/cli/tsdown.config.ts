@@ -1,6 +1,6 @@
 import type { UserConfig } from "tsdown"
 import base from "../../tsdown.config.ts"
 
-/** A program and no library: it has no door, so there are no declarations and no types to check. */
+/** A program without a library: it has no entry point, so there are no declarations and no types to check. */
 const config: UserConfig = { ...base, entry: ["src/main.ts"], dts: false, attw: false }
 export default config

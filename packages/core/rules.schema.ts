@@ -117,7 +117,7 @@ describe(storedRule, {
   throttle: {
     description:
       "What to do with a request above the limit: refuse it (hard, the default), admit a given percentage more (soft), admit it while there is spare capacity (elastic), or hold it until it fits (queue, the default of leaky-bucket).",
-    // Further down its kinds are described.
+    // The descriptions of its kinds are further below.
     get anyOf() {
       return [{ type: "string", const: "hard" }, ...Object.values(storedThrottles).map(jsonOf)]
     },
@@ -241,7 +241,7 @@ function jsonOf(schema: Schema): Json {
   if (key !== undefined && value !== undefined) {
     return { type: "object", propertyNames: { type: "string" }, additionalProperties: jsonOf(value) }
   }
-  // What the parser checks by a function, JSON Schema has no word for.
+  // Ignore checks by functions, because JSON Schema cannot express them.
   const { $schema, ...json } = toJsonSchema(schema, { errorMode: "ignore" })
   return { ...added, ...json, ...added }
 }
@@ -252,7 +252,7 @@ export function rulesSchema(): object {
   return {
     $schema: "http://json-schema.org/draft-07/schema#",
     title: "Sluice rules",
-    // Not anyOf, of which an editor could only say that neither fits.
+    // Not anyOf: an editor could then only report that neither alternative fits.
     if: { type: "array" },
     // biome-ignore lint/suspicious/noThenProperty: it is a keyword of JSON Schema
     then: { type: "array", items: one, minItems: 1 },

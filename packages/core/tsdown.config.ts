@@ -1,10 +1,10 @@
 import type { UserConfig } from "tsdown"
 import base from "../../tsdown.config.ts"
 
-/** Small parts of packages of many files: finding and reading those takes longer than the code that is used of them. */
+/** Packages of which the core needs only a small part. Loading their many files would take longer than running that part. */
 const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 
-/** The core has a door for each back end that needs a client of the app's. */
+/** The core has a separate entry point for each back end that uses a client of the app. */
 const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts"],
@@ -14,13 +14,13 @@ const config: UserConfig = {
       name: "lua-without-comments",
       transform: {
         filter: { id: /\.lua$/ },
-        // USE and FORMULA are no comments: scripts.ts puts the scripts together by them.
+        // Keep USE and FORMULA lines. scripts.ts uses them to assemble the scripts.
         handler: (script) => script.replace(/^ *--(?! (?:USE|FORMULA) ).*\n/gm, ""),
       },
     },
   ],
   deps: { alwaysBundle: BUILT_IN, onlyBundle: BUILT_IN },
-  // Not named "license": pnpm would take it for the package's own, and leave that out.
+  // Do not name the file "license". pnpm would mistake it for the package's own license, and leave that out.
   copy: BUILT_IN.map((name) => ({
     from: `node_modules/${name}/LICENSE${name === "valibot" ? ".md" : ""}`,
     to: "dist",

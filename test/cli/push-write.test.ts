@@ -186,7 +186,7 @@ describe("rules that the table cannot store", () => {
     const { code, out, err } = await run("push", file)
     expect({ code, out }).toEqual({ code: 1, out: "a: registered, version 1\n" })
     expect(err).toMatch(
-      /^error: Wrong rules: rules: of service "b" are \d+ bytes, too large for a DynamoDB item.*\n$/,
+      /^error: Wrong rules: rules: the rules of service "b" have \d+ bytes, which is too large for a DynamoDB item.*\n$/,
     )
   })
 })

@@ -86,11 +86,11 @@ describe("an invalid command line", () => {
     ],
     [
       ["rules", "remove", "", "--table", "rules", "--force"],
-      "error: command-argument value '' is invalid for argument 'service'. It is empty; check whether a shell variable is not set.\n",
+      "error: command-argument value '' is invalid for argument 'service'. It is empty. If it comes from a shell variable, set the variable.\n",
     ],
     [
       ["rules", "pull", "--table", "rules", "--service", ""],
-      "error: option '-s, --service <id>' argument '' is invalid. It is empty; check whether a shell variable is not set.\n",
+      "error: option '-s, --service <id>' argument '' is invalid. It is empty. If it comes from a shell variable, set the variable.\n",
     ],
     [
       ["rules", "remove", "checkout", "--table", "rules"],

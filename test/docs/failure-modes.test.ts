@@ -7,10 +7,10 @@ import { breakRules, RULE_FAILURES } from "./failures/rules.ts"
 
 const guide = readFileSync(`${ROOT}docs/guides/failure-modes.md`, "utf8")
 
-describe("a Redis that", () => {
+describe("Redis failures in the guide", () => {
   const rows = rowsOf(guide, "Redis")
 
-  it("fails in any way of the guide is covered by a case", () => {
+  it("are all covered by a case", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(REDIS_FAILURES))
   })
 
@@ -34,10 +34,10 @@ describe("a Redis that", () => {
   })
 })
 
-describe("rules when", () => {
+describe("rule failures in the guide", () => {
   const rows = rowsOf(guide, "what is wrong")
 
-  it("any failure of the guide occurs are covered by a case", () => {
+  it("are all covered by a case", () => {
     expect(rows.map(([what]) => what)).toEqual(Object.keys(RULE_FAILURES))
   })
 
@@ -51,7 +51,7 @@ describe("rules when", () => {
   })
 })
 
-it("every section names tests that show it", () => {
+it("every section of the guide names tests that show it", () => {
   const sections = guide.split(/^#{2,3} /m).slice(1)
   const named = sections.map((section) => [...section.matchAll(/^<!-- shown by: (\S+): (.+) -->$/gm)])
   expect(sections.filter((_, at) => named[at]?.length === 0)).toEqual([])

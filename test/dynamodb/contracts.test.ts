@@ -10,7 +10,7 @@ const tableName = "rules"
 
 for (const { engine, missing } of ENGINES) {
   if (missing === undefined) run(engine)
-  else describe(`DynamoDB: ${engine}`, () => it.skip(`keeps the contracts (not run: ${missing})`, () => {}))
+  else describe(`DynamoDB: ${engine}`, () => it.skip(`meets the contracts (not run: ${missing})`, () => {}))
 }
 
 function run(engine: DynamoDBEngine): void {
@@ -41,10 +41,10 @@ function run(engine: DynamoDBEngine): void {
       }
     },
     deviations: [
-      { behaviour: "loads synchronously what it loads otherwise", reason: overNetwork },
+      { behaviour: "loads the same rules synchronously", reason: overNetwork },
       { behaviour: "throws from a synchronous load while the rules cannot be read", reason: overNetwork },
-      { behaviour: "calls back when what it loads has changed", reason: polled },
-      { behaviour: "calls back no more who has stopped watching, and still the others", reason: polled },
+      { behaviour: "calls its watchers when the stored rules have changed", reason: polled },
+      { behaviour: "stops calling a watcher that was removed, and still calls the others", reason: polled },
     ],
   })
   runContract(`rules in DynamoDB: ${engine}`, rules)

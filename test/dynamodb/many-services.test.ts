@@ -82,7 +82,7 @@ it.skipIf(engine !== "dynoxide")(
   60_000,
 )
 
-it("reads pages of few items while items are large, and of more when they are small again", async () => {
+it("reads small pages while items are large, and larger pages when items are small again", async () => {
   await fillTable(client, "large", 30, (index) => ({
     rules: attribute(Array.from({ length: 100 }, (_, i) => ({ name: `rule-${index}-${i}`, rate: rate(5) }))),
   }))

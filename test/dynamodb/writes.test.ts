@@ -74,7 +74,7 @@ async function failure(change: Promise<unknown>): Promise<Error> {
   return error as Error
 }
 const UNKNOWN =
-  "The write may still have been carried out, or be carried out later: read the stored rules before you write again"
+  "The write may have been carried out, or may be carried out later. Read the stored rules before you write again"
 
 describe("a write whose response is lost", () => {
   it.each<Fault>(["lose", "silence", "cut"])("succeeds if the write was carried out: %s", async (fault) => {
@@ -222,13 +222,13 @@ describe("a failed write", () => {
   })
 })
 
-describe("a conflict message says what is stored and what to do for", () => {
+describe("the message of a conflict says what is stored and what to do, for", () => {
   const say = async (change: Promise<unknown>): Promise<string> => (await failure(change)).message
 
   it("another version", async () => {
     await other.register("checkout", [rule(5)])
     expect(await say(registry.register("checkout", [rule(6)], { version: 3 }))).toBe(
-      'Service "checkout" in DynamoDB table "rules" has version 1, but version 3 was expected. Nothing was changed: read the stored rules, and write again with version: 1',
+      'Service "checkout" in DynamoDB table "rules" has version 1, but version 3 was expected. Nothing was changed. Read the stored rules, and write again with version: 1',
     )
     expect(await say(registry.register("checkout", [rule(6)]))).toContain(
       "has version 1, but no rules were expected. Nothing was changed",
@@ -237,7 +237,7 @@ describe("a conflict message says what is stored and what to do for", () => {
 
   it("no rules", async () => {
     expect(await say(registry.register("checkout", [rule(6)], { version: 3 }))).toBe(
-      'Service "checkout" in DynamoDB table "rules" has no rules, but version 3 was expected. Nothing was changed: write without a version to register them again',
+      'Service "checkout" in DynamoDB table "rules" has no rules, but version 3 was expected. Nothing was changed. Write without a version to register them again',
     )
   })
 
@@ -245,7 +245,7 @@ describe("a conflict message says what is stored and what to do for", () => {
     await putItem(direct, tableName, { service_id: { S: "checkout" }, rules: attribute([]) })
     expect(await other.get("checkout")).toEqual({ service: "checkout", version: 0, rules: [], problems: [] })
     expect(await say(registry.register("checkout", [rule(6)]))).toContain(
-      "has rules without a version, but no rules were expected. Nothing was changed: read the stored rules, and write again with version: 0",
+      "has rules without a version, but no rules were expected. Nothing was changed. Read the stored rules, and write again with version: 0",
     )
     expect(await registry.register("checkout", [rule(6)], { version: 0 })).toMatchObject({ version: 1 })
     await putItem(direct, tableName, { service_id: { S: "checkout" }, rules: attribute([]) })
@@ -339,7 +339,7 @@ describe("an item of DynamoDB", () => {
     const error = await failure(registry.register("checkout", many(400), { version: 1 }))
     expect(error).toBeInstanceOf(InvalidRuleError)
     expect(error.message).toMatch(
-      /^Wrong rules: rules: of service "checkout" are 4\d{5} bytes, too large for a DynamoDB item; accepted: at most 409600 bytes, with fewer or shorter rules$/,
+      /^Wrong rules: rules: the rules of service "checkout" have 4\d{5} bytes, which is too large for a DynamoDB item; accepted: at most 409600 bytes, with fewer or shorter rules$/,
     )
     expect(proxy.calls).toEqual([])
   })
@@ -353,7 +353,7 @@ describe("an item of DynamoDB", () => {
     const error = await failure(registry.register("checkout", many(300), { version: 0 }))
     expect(error).toBeInstanceOf(InvalidRuleError)
     expect(error.message).toContain(
-      'rules: of service "checkout" are, with the other attributes of their item, too large for a DynamoDB item',
+      'rules: the rules of service "checkout" and the other attributes of their item are too large for a DynamoDB item',
     )
   })
 })

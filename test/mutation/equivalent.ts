@@ -137,12 +137,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },
   "core/src/limiter/rule-set/compiled-rule.ts": {
-    "const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)":
+    "const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf)":
       "ConditionalExpression: what matches everything yields the same, only slower",
     'partition: isText ? partition : "",':
       "StringLiteral: whoever lacks a field is refused before any counter is asked",
-    "if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined":
-      "ConditionalExpression: what matches everything yields the same, only slower",
     "if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined":
       "ConditionalExpression: a shortcut, as what is absent is no set",
     'if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined':
@@ -155,10 +153,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/limiter/rule-set/rule-set.ts": {
     "return routedUrl === url ? paths : [...paths, ...pathReadings(routedUrl)]":
       "ConditionalExpression: the same readings once more",
-  },
-  "core/src/limiter/rule-set/rules-in-force.ts": {
-    "return `${this.#book?.name}, service ${show(this.#options.service)}`":
-      "OptionalChaining: only what a book has brought is refused",
   },
   "core/src/limiter/spare-capacity/event-loop-gauge.ts": {
     "const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })":
@@ -206,9 +200,9 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: undefined is below no number",
   },
   "core/src/stores/counters.ts": {
-    "if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))":
+    "if (algorithm.endsByRule === true) this.#table.keep(key, algorithm.emptyAtMs(state, policy))":
       "ConditionalExpression: others end when they were to end, so it is looked for in vain",
-    'this.#spare = keys.of("", "")': "StringLiteral: it is written over before it is read",
+    'this.#spare = keyOf("", "")': "StringLiteral: it is written over before it is read",
     "const isOne = checks.length === 1":
       "ConditionalExpression: all of one check are taken as one is, only slower",
     "if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)":
@@ -226,7 +220,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: it is found again; that both words are compared shows in the operators",
   },
   "core/src/stores/memory/key-hash.ts": {
-    "const key = reused ?? { low: 0, high: 0 }":
+    "return (counter, partition, into = { low: 0, high: 0 }) => {":
       "ObjectLiteral: both words are written before they are read, and it is of its shape from the start",
     "if (counter !== lastCounter) {": "ConditionalExpression: it is looked up anew",
     "if (known !== undefined) return known": "ConditionalExpression: it is worked out anew",
@@ -266,14 +260,11 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ArithmeticOperator: beyond the end there is nothing either",
     "if ((slotHigh & HASH_BITS) === high && halves[at + HASH_LOW] === low) return slot":
       "ArithmeticOperator: it is the first",
-    "while (this.isUsed(slot)) slot = slot + 1 === this.capacity ? 0 : slot + 1":
-      "ArithmeticOperator: beyond the end nothing is free either",
     "this.#halves[slot * HALVES + HASH_LOW] = key.low": "ArithmeticOperator: it is the first",
     "if (this.#parts !== undefined) this.#parts[hole] = undefined":
       "ConditionalExpression: who takes the slot writes over them; memory holds them until then",
+    "const low = from[at + HASH_LOW] as number": "ArithmeticOperator: it is the first",
     "if (from[at + HASH_HIGH] === 0) continue": "ConditionalExpression: a free slot makes a free slot",
-    "const free = this.freeFor(from[at + HASH_LOW] as number)": "ArithmeticOperator: it is the first",
-    "halves[free * HALVES + HASH_LOW] = from[at + HASH_LOW] as number": "ArithmeticOperator: it is the first",
     "if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]":
       "OptionalChaining: there were some where there are some",
   },
@@ -299,12 +290,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/stores/redis/batching/watchdog.ts": {
     "if (deadlineMs >= this.#dueMs) return": "EqualityOperator: the same deadline would be set anew",
   },
-  "core/src/stores/redis/clients/first-connection.ts": {
-    "if (since !== Number.NEGATIVE_INFINITY) this.#sinceMs.set(node, Number.NEGATIVE_INFINITY)":
-      "ConditionalExpression: it would be said again",
-  },
   "core/src/stores/redis/clients/ioredis-cluster.ts": {
-    "default:": "ConditionalExpression: nothing is as much of a no",
     'if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return':
       "ConditionalExpression: all clients of ioredis have it",
   },
@@ -313,21 +299,14 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes",
   },
   "core/src/stores/redis/key.ts": {
-    "if (known === undefined) {": "ConditionalExpression: it would be put together anew",
-    "if (heads.size >= MOST_COUNTERS) heads.clear()":
-      "ConditionalExpression,EqualityOperator: more would be remembered, and nothing else",
-    "known = new Array<string | undefined>(GROUPS).fill(undefined)": "ArrayDeclaration: it grows",
     "if (partition !== lastPartition) {": "ConditionalExpression: it would be worked out anew",
-    "for (let i = 0; i < text.length; i++) {":
-      "EqualityOperator: what is no character is below and above nothing",
   },
   "core/src/stores/redis/node/breaker.ts": {
     "if (this.#isOpen) this.#close()":
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
   "core/src/stores/redis/node/node.ts": {
-    "if (this.#refusal === undefined) {": "ConditionalExpression: each time another one, which says the same",
-    "if (performance.now() > deadlineMs) throw this.unavailable":
+    "this.#whenReady(() => performance.now() <= deadlineMs, inBackground).then(() =>":
       "EqualityOperator: at the very end either will do",
   },
   "core/src/stores/redis/options.ts": {

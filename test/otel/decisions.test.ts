@@ -253,7 +253,7 @@ describe("instrument", () => {
     await limiter.close()
   })
 
-  it("counts each decision once if two modules measure a limiter, until both have ended", async () => {
+  it("counts each decision once while two modules measure the limiter", async () => {
     const { limiter, end, decide, metering, byPolicy } = setUp({ name: "all", limit: 9, window: "1 minute" })
     const { meterProvider } = metering
     const endOther = instrument(limiter, { meterProvider, name: "default" })

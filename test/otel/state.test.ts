@@ -95,7 +95,7 @@ describe("the rules of a source", () => {
 })
 
 describe("rules in code", () => {
-  it("have no age, no version and no other rule set metrics", async () => {
+  it("have no metrics of a rule set, such as an age or a version", async () => {
     const metering = startMetering()
     const limiter = createLimiter({ rules: [RULE] })
     instrument(limiter, { meterProvider: metering.meterProvider })

@@ -37,18 +37,21 @@ export function describeAsInstalled(node: string): Project {
       const folder = project.programs(type)
       itLimitsTheAppsOfTheReadmes({ project, type })
 
-      it("runs what needs no client, without a warning", async () => {
+      it("runs code that needs no client, without a warning", async () => {
         folder.write("program.js", programOf(type, WITHOUT_CLIENT, "console.log(typeof redisStore)"))
         expect(await folder.run("node", "program.js")).toEqual({ code: 0, stdout: "function\n", stderr: "" })
       })
 
-      it.each(WITH_CLIENT)("says that @sluice/core/%s misses %s", async (door, peer, name) => {
-        folder.write("program.js", programOf(type, { [`@sluice/core/${door}`]: [name] }, ""))
-        const { code, stderr } = await folder.start("node", ["program.js"]).ended
-        expect(code).toBe(1)
-        const importer = project.installed("@sluice/core", "dist/")
-        expect(stderr).toContain(`Cannot find package '${peer}' imported from ${importer}`)
-      })
+      it.each(WITH_CLIENT)(
+        "fails to import @sluice/core/%s, and the error names the missing package %s",
+        async (door, peer, name) => {
+          folder.write("program.js", programOf(type, { [`@sluice/core/${door}`]: [name] }, ""))
+          const { code, stderr } = await folder.start("node", ["program.js"]).ended
+          expect(code).toBe(1)
+          const importer = project.installed("@sluice/core", "dist/")
+          expect(stderr).toContain(`Cannot find package '${peer}' imported from ${importer}`)
+        },
+      )
     })
   })
 
@@ -67,7 +70,7 @@ export function describeAsInstalled(node: string): Project {
       const folder = project.programs(type)
       itCountsInRedis({ project, type }, url)
 
-      it("loads none of them with @sluice/core, its store for Redis and the adapters", async () => {
+      it("loads no client with @sluice/core, its Redis store and the adapters", async () => {
         const loaded = await filesLoadedBy(folder, programOf(type, WITHOUT_CLIENT, ""))
         for (const door of ["index", "redis"]) {
           expect(loaded).toContainEqual(expect.stringContaining(`/node_modules/@sluice/core/dist/${door}.js`))
@@ -77,7 +80,7 @@ export function describeAsInstalled(node: string): Project {
         expect(loaded.filter((file) => file.includes("/node_modules/yaml/"))).toEqual([])
       })
 
-      it.each(WITH_CLIENT)("loads with @sluice/core/%s %s, and no other", async (door, peer, name) => {
+      it.each(WITH_CLIENT)("for @sluice/core/%s, loads %s and no other client", async (door, peer, name) => {
         const loaded = await filesLoadedBy(folder, programOf(type, { [`@sluice/core/${door}`]: [name] }, ""))
         expect(loaded).toContainEqual(expect.stringContaining(`/node_modules/${peer}/`))
         const clients = loaded

@@ -15,7 +15,7 @@ export const FRAMEWORKS: readonly string[] = ["express", "fastify", "koa"]
 
 /** Registers a test for each adapter's README: its app starts, admits requests, and refuses with 429. */
 export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
-  it.each(FRAMEWORKS)("limits the app of the README of @sluice/%s", async (name) => {
+  it.each(FRAMEWORKS)("limits requests in the app from the README of @sluice/%s", async (name) => {
     const app = quickStart(project, name, type)
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })
@@ -34,7 +34,7 @@ export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
 /** Registers a test for each client: processes share a count in a real Redis. `url` is called when the test runs. */
 export function itCountsInRedis({ project, type }: Place, url: () => string): void {
   it.each(REDIS_CLIENTS)(
-    "counts two processes as one in Redis through $client",
+    "counts two processes together in Redis through $client",
     async ({ client, imports, open, close }) => {
       const limiting = { "@sluice/core": ["createLimiter"], "@sluice/core/redis": ["redisStore"] }
       const program = programOf(type, { ...limiting, ...imports }, `${open}\n${COUNT_IN_REDIS}\n${close}`)

@@ -30,7 +30,7 @@ it("the core is packed into at most 210 kB", () => {
 describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   const { contents = [] } = inject("tarballs")[name] ?? {}
 
-  it("has the build, its manifest, README and license, and nothing else", () => {
+  it("contains the build, manifest, README, license and listed files, and nothing else", () => {
     const others = contents.filter(
       (path) =>
         !/^(dist\/[\w.-]+\.(js|d\.ts)|proto\/[\w./]+\.proto|package\.json|README\.md|LICENSE)$/.test(path),
@@ -41,14 +41,14 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     expect(contents.filter((path) => /\.test(-d)?\./.test(path))).toEqual([])
   })
 
-  it("has code and declarations, and neither maps of sources that are not in it nor the way to them", () => {
+  it("contains code and declarations, but no source maps or references to them", () => {
     const built = contents.filter((path) => path.startsWith("dist/"))
     expect(built.length).toBeGreaterThan(0)
     expect(built.filter((path) => !/(\.(js|d\.ts)|-MIT\.txt)$/.test(path))).toEqual([])
     expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
   })
 
-  it("has no code of others but where that is meant, and its license beside it", () => {
+  it("contains third-party code only where intended, each with its license", () => {
     const code = contents.filter((path) => path.endsWith(".js")).map((path) => textOf(name, path))
     // The bundler writes this line above each module.
     const modules = code.flatMap((text) => [
@@ -61,7 +61,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     expect(contents.filter((path) => path.endsWith("-MIT.txt"))).toHaveLength(others.length)
   })
 
-  it("has a README that says how to install it, on which Node, and leads nowhere that is not there", () => {
+  it("has a README with the install command and Node versions, and without relative links", () => {
     const readme = textOf(name, "README.md")
     expect(readme).toMatch(new RegExp(`^# @sluice/${name}\n`))
     expect(readme).toMatch(new RegExp(`^npm install (--save-dev )?@sluice/${name}`, "m"))
@@ -69,7 +69,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     expect(readme.match(/\]\((?!https?:)[^)]*\)/g)).toBeNull()
   })
 
-  it("names the Nodes that can require it, and runs nothing when it is installed", () => {
+  it("declares its license and Node versions, and has no install scripts", () => {
     const manifest = JSON.parse(textOf(name, "package.json"))
     expect(manifest).toMatchObject({
       license: "MIT",
@@ -83,7 +83,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   })
 
   if (LIBRARIES.includes(name)) {
-    it("points each entry point at declarations first, then at one file for import and require", () => {
+    it("maps each entry point to declarations first, then to one file for import and require", () => {
       const { exports } = JSON.parse(textOf(name, "package.json"))
       const entries = Object.entries<Record<string, string>>(exports).filter(
         ([path]) => !path.endsWith(".json"),
@@ -95,7 +95,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
       }
     })
 
-    it("lets bundlers leave out what is not used", () => {
+    it("lets bundlers remove unused code", () => {
       expect(JSON.parse(textOf(name, "package.json")).sideEffects).toBe(false)
     })
   }

@@ -54,7 +54,7 @@ describe("the lowest versions of all peers", () => {
     itCountsInRedis({ project, type }, () => `redis://${redis.host}:${redis.port}`)
   })
 
-  it("have types that go with ours", async () => {
+  it("have types that are compatible with the types of our packages", async () => {
     // Only the quick starts: ioredis 5.0 lacks the name that the READMEs import further down.
     const quickStarts = { moduleResolution: "nodenext", types: MODULE_SYSTEMS, blocks: 1 } as const
     expect(await compile(project, { ...quickStarts, names: FRAMEWORKS })).toEqual([])

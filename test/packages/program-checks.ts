@@ -10,7 +10,7 @@ const ANY_PORT = "127.0.0.1:0"
 
 /** Registers the tests of the installed programs. `redisUrl` is called once they are installed. */
 export function itRunsThePrograms(project: Project, redisUrl: () => string): void {
-  it("npx sluice tells what it can do, and judges files of rules", async () => {
+  it("npx sluice prints its commands, and checks rules files", async () => {
     project.write("rules.yaml", "rules: { field: ip, limit: 5, window: 1 minute }\n")
     project.write("wrong.yaml", "rules: { limit: 5, windw: 1 minute }\n")
     expect((await project.run("npx", "sluice", "--help")).stdout).toContain("Usage: sluice")
@@ -27,7 +27,7 @@ export function itRunsThePrograms(project: Project, redisUrl: () => string): voi
     ["on", { plain: 3, "grpc-js": 0 }],
     ["off", { plain: 0, "grpc-js": 3 }],
   ])(
-    "sluice-service answers its README's question over HTTP and gRPC, counts in Redis, and ends when it is told to, with plain calls %s",
+    "with plain calls %s, sluice-service answers the README's request over HTTP and gRPC, and counts in Redis",
     async (plainCalls, readers) => {
       const [rules = ""] = blocksOf(project, "service", "yaml")
       const [question = ""] = blocksOf(project, "service", "sh").filter((block) => block.startsWith("curl "))

@@ -16,11 +16,11 @@ const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = { fastif
 export function itWeighsLittle(project: Project): void {
   const brought = (name: string) => broughtBy(project.installed(`@sluice/${name}`))
 
-  it("brings along with the core what it says", () => {
+  it("of the core adds only the listed packages", () => {
     expect([...brought("core").values()].sort()).toEqual(BROUGHT_BY_CORE)
   })
 
-  it.each(FRAMEWORKS)("brings along with @sluice/%s the core and no framework", (name) => {
+  it.each(FRAMEWORKS)("of @sluice/%s adds the core and no framework", (name) => {
     const own = BROUGHT_BY_ADAPTER[name] ?? []
     expect([...brought(name).values()].sort()).toEqual(["@sluice/core", ...BROUGHT_BY_CORE, ...own].sort())
   })

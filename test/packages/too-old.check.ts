@@ -11,11 +11,11 @@ describe(`Node ${TOO_OLD}, which is too old`, () => {
   })
   afterAll(() => project.remove())
 
-  it("is told so by npm when it installs", () => {
+  it("gets a warning from npm during the installation", () => {
     expect(unfit).toContain("@sluice/core")
   })
 
-  it("says of require that the package is an ES module", async () => {
+  it("fails on require, because the package is an ES module", async () => {
     const folder = project.programs("commonjs")
     folder.write("program.js", programOf("commonjs", { "@sluice/core": ["createLimiter"] }, ""))
     const { code, stderr } = await folder.start("node", ["program.js"]).ended

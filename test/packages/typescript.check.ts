@@ -31,7 +31,7 @@ describe("TypeScript, strict", () => {
     ).toEqual([])
   })
 
-  it("accepts them with bundler, where the same declarations need no second look", async () => {
+  it("accepts the same files with bundler, without checking declarations again", async () => {
     const bundled = { moduleResolution: "bundler", types: ["module"], skipLibCheck: true } as const
     expect(await compile(project, { ...bundled, names: TYPED })).toEqual([])
   })

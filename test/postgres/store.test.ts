@@ -58,7 +58,7 @@ function expiring(): ExpiringStore {
   return { store: storeBy(clock), clock, forget: async () => void (await pool.query(sql, [clock.now()])) }
 }
 
-it("is what docs/guides/own-stores.md shows", async () => {
+it("docs/guides/own-stores.md shows the code of this store", async () => {
   const [, block] = blocksTestedBy("test/postgres/store.test.ts", "docs/guides/own-stores.md", 3)
   const example = await readFile(new URL("../../examples/src/postgres/store.ts", import.meta.url), "utf8")
   expect(block?.text.trim()).toBe(example.trim())
@@ -68,7 +68,7 @@ describe("a limiter with counters in PostgreSQL", () => {
   const LIMITS = { limit: 10, window: "1 hour", service: "shop", storeTimeoutMs: 60_000 } as const
   const ALICE = { remoteAddress: "192.0.2.1" }
 
-  it("counts together with another one, however many ask at once, by the database's time", async () => {
+  it("counts together with another limiter under concurrency, by the database's time", async () => {
     const limiters = [pool, connect()].map((each) =>
       createLimiter({ ...LIMITS, store: transactionalStore(postgresCounters(each)) }),
     )
@@ -84,7 +84,7 @@ describe("a limiter with counters in PostgreSQL", () => {
     expect(Number(rows[0].left)).toBeLessThanOrEqual(7_200_000)
   })
 
-  it("goes on when its connection is lost in the middle of a transaction, and counts there again", async () => {
+  it("keeps deciding when its connection is lost in a transaction, and counts in PostgreSQL again afterwards", async () => {
     const logger = { warn() {}, error() {} }
     const proxy = await startProxy(server)
     const lost = new Pool({ ...ACCESS, host: proxy.host, port: proxy.port, max: 4 })
@@ -103,7 +103,7 @@ describe("a limiter with counters in PostgreSQL", () => {
     await proxy.close()
   })
 
-  it("goes on while the table is gone, and counts there again when it is back", async () => {
+  it("keeps deciding while the table is gone, and counts in the table again when it is back", async () => {
     const logger = { warn() {}, error() {} }
     const limiter = createLimiter({ ...LIMITS, logger, store: transactionalStore(postgresCounters(pool)) })
     await pool.query("ALTER TABLE counters RENAME TO elsewhere")

@@ -86,12 +86,12 @@ function countsOf({ allowed, checks }: Decision): unknown {
   return { allowed, counts: { parts: "", ...checks[0]?.counts } }
 }
 
-describe("units taken in the last millisecond of a window, while another slot's fall into the next window", () => {
+describe("units taken in the last millisecond of a window, when another slot counts in the next window,", () => {
   /** Ways to end the first decision after another client has taken five more units. */
   const LATER: readonly { readonly what: string; readonly used?: number }[] = [
     { what: "are refunded to the earlier window" },
-    { what: "are partly refunded there when fewer were used", used: 2 },
-    { what: "are charged there when more were used", used: 7 },
+    { what: "are partly refunded to the earlier window if fewer units were used", used: 2 },
+    { what: "are charged to the earlier window if more units were used", used: 7 },
   ]
 
   for (const { what, used } of LATER) {

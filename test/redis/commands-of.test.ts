@@ -81,10 +81,10 @@ describe("commandsOf", () => {
   it.each([
     ...[...SINGLE.slice(0, 4), ...CLUSTER.slice(0, 2)].map(
       ([name, make]) =>
-        [name, make, "status options evalsha sendCommand call connect disconnect on off"] as const,
+        [name, make, "status options evalsha sendCommand call connect disconnect on"] as const,
     ),
     ...[...SINGLE.slice(4), ...CLUSTER.slice(2)].map(
-      ([name, make]) => [name, make, "isOpen evalSha eval del on off"] as const,
+      ([name, make]) => [name, make, "isOpen evalSha eval del"] as const,
     ),
     ...SINGLE.slice(4).map(([name, make]) => [name, make, "isReady"] as const),
   ])("rejects an object that looks like %s but lacks one of its members", (_, make, members) => {

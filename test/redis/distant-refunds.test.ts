@@ -153,7 +153,7 @@ describe("a refund that fails", () => {
     proxy.pause("replies")
     const failed = await failureOf(limiter.refund(decision))
     expect(failed).toMatchObject({ outcome: "unknown", kind: "timeout" })
-    expect(failed.message).toContain("Do not call refund again")
+    expect(failed.message).toContain("Another refund has no effect")
     proxy.resume()
     await limiter.refund(decision)
     await limiter.settle(decision, 0)

@@ -85,7 +85,7 @@ describe.each(ALGORITHMS)("an elastic rule over Redis, by %s", (algorithm) => {
     expect(callsBetween(atCeiling, await callsOf(server))).toEqual({})
   })
 
-  it("is shared by all processes: units admitted above the limit by one count for the others", async () => {
+  it("counts units that one process admits above the limit in all other processes", async () => {
     const [idle, busy] = processes(2, algorithm, 6)
     if (idle === undefined || busy === undefined) throw new Error("there are no two processes")
     busy.capacity.isSpare = false

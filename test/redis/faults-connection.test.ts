@@ -230,7 +230,7 @@ describe.each(["ioredis", "node-redis"])("with %s", (library) => {
 })
 
 describe("a client that", () => {
-  it("connects lazily is connected by the first request", async () => {
+  it("connects lazily is connected when the first request arrives", async () => {
     const app = asker(storeOf(ioredis(server.port, { lazyConnect: true })), { storeTimeoutMs: 5_000 })
     expect((await app.ask()).degraded).toBe(false)
   })

@@ -133,9 +133,9 @@ describe.each<[string, typeof Redis]>([
   ["ioredis 5", Redis5 as unknown as typeof Redis],
 ])("a primary that Sentinel replaces under load, with %s", (_library, Client) => {
   it.each<[string, (watched: RedisSentinel) => Promise<unknown>]>([
-    ["by order", replaceByOrder],
-    ["when it was killed", ({ primary }) => primary.kill()],
-  ])("is replaced for the store too, %s", async (_how, fail) => {
+    ["after a planned failover", replaceByOrder],
+    ["after it was killed", ({ primary }) => primary.kill()],
+  ])("is also replaced in the store, %s", async (_how, fail) => {
     const watched = await startSentinel()
     afterwards(() => watched.stop())
     const { replica, sentinel, name } = watched

@@ -130,9 +130,9 @@ describe("a strict window with an outage", () => {
   const LIMIT = 5
 
   it.each([
-    ["admits 2 L at most by default", {}, 2 * LIMIT],
-    ["admits 2 L at most with local", { onStoreFailure: "local" }, 2 * LIMIT],
-    ["admits L with deny", { onStoreFailure: "deny" }, LIMIT],
+    ["admits at most twice the limit by default", {}, 2 * LIMIT],
+    ["admits at most twice the limit with local", { onStoreFailure: "local" }, 2 * LIMIT],
+    ["admits at most the limit with deny", { onStoreFailure: "deny" }, LIMIT],
   ] as const)("%s", async (_title, options, most) => {
     const store = await openStore()
     const limiter = createLimiter({

@@ -92,7 +92,7 @@ const RUBBISH: readonly [string, string][] = [
 
 // node-redis 5 mistakes a reply to its next handshake for a pending one, and is then never ready again.
 describe.each<Library>(["ioredis 6", "node-redis 6", "ioredis 5"])(
-  "a server that answers rubbish to %s",
+  "a server that sends invalid replies to %s",
   (library) => {
     it.each(RUBBISH)(
       "such as %s, degrades decisions, and is used again once its answers are valid",

@@ -100,8 +100,12 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await take([one("h"), one("there")])
     const refund = { policy, partition: "there", after: first?.checks[0]?.state as CounterState }
     for (const units of [1, -1, 20]) await attempt((store) => store.refund([{ ...refund, units }]))
-    for (const units of [-1, 1]) {
-      await attempt((store) => store.refund([{ ...refund, partition: "i", units }]))
+    for (const [partition, units] of [
+      ["i", -1],
+      ["i", 1],
+      ["nobody", 1],
+    ] as const) {
+      await attempt((store) => store.refund([{ ...refund, partition, units }]))
     }
     clock?.advance(MINUTE)
     await take([one("full")])

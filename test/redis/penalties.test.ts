@@ -103,7 +103,7 @@ describe("a penalty on a Redis that three instances share", () => {
     expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 49, 1])
   })
 
-  it("is lifted by a reset, at once there and on other instances once their cached refusals expire", async () => {
+  it("is lifted by a reset, at once on that instance and on others once their cached refusals expire", async () => {
     const { clock, limiters } = three(BLOCKING)
     const [first, second, third] = limiters
     for (let i = 0; i < 5; i++) await first.decide(ALICE)
@@ -241,7 +241,7 @@ describe("a client that one instance blocks", () => {
     expect(told(await three_.decide(ALICE))).toEqual([true, undefined, 0])
   })
 
-  it("is refused with the rest of the block as its wait, even where a shorter refusal is cached", async () => {
+  it("is refused with the rest of the block as its wait, even if a shorter refusal is cached", async () => {
     const { clock, limiters } = three({ limit: 1, window: "1 minute", algorithm: "fixed-window" })
     const [one, two] = limiters
     await two.decide(ALICE)

@@ -56,7 +56,7 @@ describe("three processes with one counter in Redis", { timeout: 300_000 }, () =
     expect(await Promise.all(processes.map((instance) => instance.leave()))).toEqual([0, 0, 0])
   })
 
-  it("count exactly 500 even if one is killed in the middle, and report no more", async () => {
+  it("count exactly 500 units even if one process is killed in the middle, and report no more units", async () => {
     const app = appOf(500)
     const processes = await startProcesses(app, 3)
     const [victim, ...others] = processes as [Instance, ...Instance[]]

@@ -15,17 +15,19 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([server?.stop(), cluster?.stop()]))
 
-/** Returns how many listeners the client and its nodes have for each event. */
+const EVENTS = ["ready", "node-ready", "+node", "-node"]
+
+/** Returns how many listeners for these events the client and its nodes have. */
 function listenersOf({ client }: OpenedClient, library: Library, isCluster: boolean): number[] {
-  const count = (emitter: object, ...events: readonly string[]): number =>
-    events.reduce((sum, event) => sum + (emitter as EventEmitter).listenerCount(event), 0)
-  if (!isCluster) return [count(client, "ready")]
+  const count = (emitter: object): number =>
+    EVENTS.reduce((sum, event) => sum + (emitter as EventEmitter).listenerCount(event), 0)
+  if (!isCluster) return [count(client)]
   if (library.startsWith("node")) {
     const { masters } = client as { readonly masters: readonly { readonly client?: object }[] }
-    return [count(client, "node-ready"), ...masters.map((node) => count(node.client ?? client, "ready"))]
+    return [count(client), ...masters.map((node) => count(node.client ?? client))]
   }
   const nodes = (client as unknown as Cluster).nodes("all")
-  return [count(client, "ready", "+node", "-node"), ...nodes.map((node) => count(node, "ready"))]
+  return [count(client), ...nodes.map(count)]
 }
 
 it.each<[Library, boolean]>([
@@ -36,7 +38,7 @@ it.each<[Library, boolean]>([
   ["ioredis 6", true],
   ["node-redis 6", true],
 ])(
-  "a client of %s that many stores share gets each listener only once (cluster: %s)",
+  "a client of %s that many stores share gets at most one listener (cluster: %s)",
   async (library, isCluster) => {
     const warnings: Error[] = []
     const onWarning = (warning: Error) => void warnings.push(warning)
@@ -48,18 +50,11 @@ it.each<[Library, boolean]>([
       const stores = Array.from({ length: 20 }, (_, i) =>
         redisStore({ client: opened.client, prefix: `${i}:` }),
       )
-      const during = listenersOf(opened, library, isCluster)
-      for (const [i, count] of during.entries()) expect(count).toBeGreaterThan(before[i] as number)
-      expect(Math.max(...during.map((count, i) => count - (before[i] as number)))).toBeLessThan(4)
-      for (const store of stores.slice(1)) store.close()
-      // Closing the other stores changes nothing while one store is open.
-      expect(listenersOf(opened, library, isCluster)).toEqual(during)
-      stores[0]?.close()
-      stores[0]?.close()
-      expect(listenersOf(opened, library, isCluster)).toEqual(before)
-      const again = redisStore({ client: opened.client })
-      expect(listenersOf(opened, library, isCluster)).toEqual(during)
-      again.close()
+      const added = listenersOf(opened, library, isCluster).map((count, i) => count - (before[i] as number))
+      // Only a cluster client of ioredis has one, for the nodes that are added later.
+      const own = isCluster && library.startsWith("ioredis") ? 1 : 0
+      expect(added).toEqual(before.map((_, i) => (i === 0 ? own : 0)))
+      for (const store of stores) store.close()
       await nextTurn()
       expect(warnings.map(({ name }) => name)).not.toContain("MaxListenersExceededWarning")
     } finally {

@@ -128,7 +128,7 @@ describe("the hash of a strict window", () => {
   it.each([
     ["idle seconds", [1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1]],
     [
-      "more pieces, and later fewer",
+      "more fields, and later fewer",
       [100, ...Array(54).fill(0), ...Array(12).fill(1), 100, ...Array(70).fill(1), ...Array(40).fill(100)],
     ],
     [
@@ -142,7 +142,7 @@ describe("the hash of a strict window", () => {
     await follow(units)
   })
 
-  it("counts within a sub-window by one command, and touches at most two pieces in the next", async () => {
+  it("counts by one command within a sub-window, and writes at most two fields when the next one begins", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (let second = 0; second < 30; second++) {
@@ -180,7 +180,7 @@ describe("the hash of a strict window", () => {
     },
   )
 
-  it("gives all refused requests of equal cost the time when all of their units return", async () => {
+  it("returns to all refused requests of equal cost the time when their units are available", async () => {
     const clock = manualClock(START_MS)
     const [store, twin] = [open(clock), memoryStore({ clock })]
     const policy = { ...POLICY, limit: 10 }
@@ -197,7 +197,7 @@ describe("the hash of a strict window", () => {
     twin.close()
   })
 
-  it("touches at most two pieces even when it needs one piece fewer than it has", async () => {
+  it("accesses at most two fields even if the hash has one field more than it needs", async () => {
     const clock = manualClock(START_MS)
     const store = open(clock)
     for (const [second, cost] of [
@@ -215,7 +215,7 @@ describe("the hash of a strict window", () => {
     expect(calls).toEqual({ evalsha: 1, hget: 1, hincrby: 1, hset: 1, pexpire: 1 })
   })
 
-  it("undoes a refused take without a trace", async () => {
+  it("is unchanged after a refused take", async () => {
     const store = open(manualClock(START_MS + 1))
     await take(store, LIMIT - 1)
     const key = await theKey()

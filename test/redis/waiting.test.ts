@@ -61,7 +61,7 @@ async function remainingOf(limiter: Limiter): Promise<number> {
 }
 
 describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
-  it("grants as many units as remain, and returns the wait for the next one", async () => {
+  it("grants as many units as remain, and returns the wait for the next unit", async () => {
     const { limiter, clock } = instances(kind)
     clock.advance(1_000)
     expect(await limiter.takeUpTo(ALICE, 70)).toMatchObject({ allowed: true, cost: 70, remaining: 30 })
@@ -74,7 +74,7 @@ describe.each(KINDS_OF_RULE)("%s in Redis", (_name, kind) => {
     expect((await limiter.takeUpTo(ALICE, 70)).allowed).toBe(true)
   })
 
-  it("grants concurrent requests no more than what remains", async () => {
+  it("grants concurrent requests no more units than remain", async () => {
     const { limiters } = instances(kind, 4)
     const decisions = await Promise.all(limiters.map((limiter) => limiter.takeUpTo(ALICE, 40)))
     const granted = decisions.reduce((sum, { cost }) => sum + cost, 0)

@@ -34,24 +34,27 @@ it.each([
   [[64, 63, 64, 0, 1, 4_095, 1]],
   [[4_096, 1, 1, 1, 1, 1, 1]],
   [[1, 4_096, 0, 0, 1, 262_143, 262_144, 1, 1, 1, 1, 1]],
-])("parts use exactly as many digits as the largest needs, in Redis and in memory: %j", async (units) => {
-  await client.flushall()
-  const clock = manualClock(START_MS)
-  const redis = redisStore({ client, clock, timeoutMs: 20_000 })
-  const memory = memoryStore({ clock })
-  try {
-    for (const algorithm of ["sliding-window", "sliding-window-strict"] as const) {
-      const policy: Policy = { ...POLICY, counter: algorithm, algorithm }
-      for (const [minute, cost] of units.entries()) {
-        clock.set(START_MS + minute * 60_000)
-        const asked = [[{ policy, partition: "", cost, shadow: false }]]
-        const [expected] = await memory.take(asked)
-        const [answer] = await redis.take(asked)
-        expect(answer?.checks[0]?.state).toEqual(expected?.checks[0]?.state)
+])(
+  "parts use exactly as many digits as the largest part needs, in Redis and in memory: %j",
+  async (units) => {
+    await client.flushall()
+    const clock = manualClock(START_MS)
+    const redis = redisStore({ client, clock, timeoutMs: 20_000 })
+    const memory = memoryStore({ clock })
+    try {
+      for (const algorithm of ["sliding-window", "sliding-window-strict"] as const) {
+        const policy: Policy = { ...POLICY, counter: algorithm, algorithm }
+        for (const [minute, cost] of units.entries()) {
+          clock.set(START_MS + minute * 60_000)
+          const asked = [[{ policy, partition: "", cost, shadow: false }]]
+          const [expected] = await memory.take(asked)
+          const [answer] = await redis.take(asked)
+          expect(answer?.checks[0]?.state).toEqual(expected?.checks[0]?.state)
+        }
       }
+    } finally {
+      await redis.close()
+      await memory.close()
     }
-  } finally {
-    await redis.close()
-    await memory.close()
-  }
-})
+  },
+)

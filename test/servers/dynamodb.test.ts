@@ -4,7 +4,7 @@ import { ENGINES, startDynamoDB } from "./dynamodb.ts"
 
 describe.each(ENGINES)("$engine", ({ engine, missing }) => {
   it.skipIf(missing !== undefined)(
-    `starts empty, keeps tables apart from another's, and is gone when it stops${missing === undefined ? "" : ` (${missing})`}`,
+    `starts empty, shares no tables with another server, and is gone when it stops${missing === undefined ? "" : ` (${missing})`}`,
     async () => {
       const [one, other] = [await startDynamoDB(engine), await startDynamoDB(engine)]
       await one.client().send(

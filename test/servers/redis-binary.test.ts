@@ -17,21 +17,21 @@ function programAt(path: string, version = "9.9.9"): string {
 }
 
 describe("findRedis", () => {
-  it("takes the file that SLUICE_REDIS_SERVER names before what is on PATH, with the client beside it", async () => {
+  it("prefers the server in SLUICE_REDIS_SERVER to PATH, with the client next to it", async () => {
     const named = programAt(join(scratch, "named", "my-redis"), "1.2.3")
     const cli = programAt(join(scratch, "named", "redis-cli"))
     const env = { SLUICE_REDIS_SERVER: named, PATH: join(programAt(join(scratch, "a/redis-server")), "..") }
     expect(await findRedis({ env })).toEqual({ server: named, cli, env: {}, version: "1.2.3" })
   })
 
-  it("does not go on to another server when SLUICE_REDIS_SERVER leads nowhere", async () => {
+  it("does not try another server if the file in SLUICE_REDIS_SERVER does not exist", async () => {
     const env = { ...process.env, SLUICE_REDIS_SERVER: "/nowhere/redis" }
     await expect(findRedis({ env })).rejects.toThrow(
       "SLUICE_REDIS_SERVER is /nowhere/redis, which is no Redis",
     )
   })
 
-  it("takes the first on PATH that runs, and Redis before Valkey", async () => {
+  it("uses the first server on PATH that runs, and prefers Redis to Valkey", async () => {
     const valkey = programAt(join(scratch, "valkey", "valkey-server"))
     const redis = programAt(join(scratch, "redis", "redis-server"))
     const broken = join(scratch, "broken")
@@ -42,13 +42,13 @@ describe("findRedis", () => {
     expect((await findRedis({ env: { PATH: path.slice(0, 2).join(":") } })).server).toBe(valkey)
   })
 
-  it("takes an unpacked one with its libraries before unpacking another", async () => {
+  it("uses an unpacked server with its libraries instead of unpacking another", async () => {
     const first = await findRedis({ env: { PATH: "" }, cacheFolder: cacheWithRedis() })
     expect(first.version).toBe("8.8.8")
     expect(first.env.LD_LIBRARY_PATH).toMatch(/usr\/lib\/x-linux-gnu$/)
   })
 
-  it("says in one line how to get one when there is none and nothing can be unpacked", async () => {
+  it("says in one line how to get a server if none is found and none can be unpacked", async () => {
     // The cache folder cannot be created below a file, so nothing is downloaded.
     const file = join(scratch, "a-file")
     writeFileSync(file, "")

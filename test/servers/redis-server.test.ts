@@ -22,7 +22,7 @@ async function folderOf(server: RedisServer): Promise<string> {
 }
 
 describe("a started server", () => {
-  it("answers on a port of its own below 22768, whoever starts beside it", async () => {
+  it("uses its own port below 22768, even if another server starts at the same time", async () => {
     const [one, two] = await Promise.all([start(), start()])
     expect(one.port).not.toBe(two.port)
     expect(Math.max(one.port, two.port)).toBeLessThan(22_768)
@@ -31,7 +31,7 @@ describe("a started server", () => {
     expect(await one.command("CONFIG", "GET", "save")).toEqual(["save", ""])
   })
 
-  it("yields each kind of reply, in order, and rejects with the server's error", async () => {
+  it("returns replies of each type in order, and rejects with the server's error", async () => {
     const server = await start()
     const long = "ü".repeat(100_000)
     const replies = await Promise.all([
@@ -46,7 +46,7 @@ describe("a started server", () => {
     expect(await server.command("PING")).toBe("PONG")
   })
 
-  it("says nothing while frozen, and does what was sent once it is thawed", async () => {
+  it("does not answer while frozen, and executes the sent commands once it is thawed", async () => {
     const server = await start()
     server.freeze()
     let answered = false
@@ -60,7 +60,7 @@ describe("a started server", () => {
     expect(await reply).toBe(1)
   })
 
-  it("restarts on the same port in the same folder, with what it was asked to keep", async () => {
+  it("restarts on the same port in the same folder, with its persisted data", async () => {
     const server = await start({ args: ["--appendonly", "yes", "--appendfsync", "always"] })
     const { port, pid } = server
     const folder = await folderOf(server)
@@ -75,14 +75,14 @@ describe("a started server", () => {
     expect(await server.command("GET", "kept")).toBe("yes")
   })
 
-  it("restarts from being frozen", async () => {
+  it("can be restarted while frozen", async () => {
     const server = await start()
     server.freeze()
     await server.restart()
     expect(await server.command("PING")).toBe("PONG")
   })
 
-  it("leaves no process and no folder behind when it is stopped, even frozen and twice", async () => {
+  it("leaves no process or folder behind when stopped, even if frozen or stopped twice", async () => {
     const server = await start()
     const { pid } = server
     const folder = await folderOf(server)
@@ -96,16 +96,16 @@ describe("a started server", () => {
   })
 })
 
-it("does not take another server on its port for the one that it starts", async () => {
+it("startRedis rejects if another server already uses the port", async () => {
   const server = await start()
   await expect(startRedis({ port: server.port })).rejects.toThrow("Address already in use")
 })
 
-it("says what the server says when it does not start", async () => {
+it("startRedis rejects with the server's own message if the server does not start", async () => {
   await expect(startRedis({ args: ["--no-such-option", "1"] })).rejects.toThrow(/Bad directive/)
 })
 
-describe("a server whose process ends without stopping it", () => {
+describe("a server whose parent process ends without stopping it", () => {
   const script = `
     import { startRedis } from ${JSON.stringify(new URL("./redis-server.ts", import.meta.url).href)}
     const server = await startRedis()
@@ -121,12 +121,15 @@ describe("a server whose process ends without stopping it", () => {
     return { parent, ...JSON.parse(String(said)) }
   }
 
-  it.each(["exit", "SIGKILL"] as const)("dies with it and leaves no folder: %s", async (end) => {
-    const { parent, pid, folder } = await startElsewhere()
-    expect(isAlive(pid)).toBe(true)
-    if (end === "exit") parent.stdin?.write("\n")
-    else parent.kill(end)
-    await once(parent, "exit")
-    await until("it is gone", () => !isAlive(pid) && !existsSync(folder))
-  })
+  it.each(["exit", "SIGKILL"] as const)(
+    "ends with its parent and leaves no folder behind: %s",
+    async (end) => {
+      const { parent, pid, folder } = await startElsewhere()
+      expect(isAlive(pid)).toBe(true)
+      if (end === "exit") parent.stdin?.write("\n")
+      else parent.kill(end)
+      await once(parent, "exit")
+      await until("it is gone", () => !isAlive(pid) && !existsSync(folder))
+    },
+  )
 })

@@ -27,7 +27,7 @@ async function stillWaiting(reply: Promise<unknown>): Promise<boolean> {
 }
 const count = async (): Promise<number> => Number(await server.command("GET", "count"))
 
-it("passes bytes on in order", async () => {
+it("forwards bytes in order", async () => {
   const replies = Array.from({ length: 1_000 }, () => client.command("INCR", "count"))
   expect(await Promise.all(replies)).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1))
   expect(proxy.connections).toBe(1)
@@ -48,7 +48,7 @@ it("delays each direction, and keeps the order when the delay shrinks", async ()
   expect(performance.now() - again).toBeGreaterThanOrEqual(79)
 })
 
-it("holds both directions while paused and loses nothing", async () => {
+it("holds back both directions while paused, and loses nothing", async () => {
   await client.command("PING")
   proxy.pause()
   const reply = client.command("INCR", "count")
@@ -58,7 +58,7 @@ it("holds both directions while paused and loses nothing", async () => {
   expect(await reply).toBe(1)
 })
 
-it("holds replies alone: the server has done what nobody is told yet", async () => {
+it("can hold back only the replies, while the server executes the commands", async () => {
   await client.command("PING")
   proxy.pause("replies")
   const reply = client.command("INCR", "count")
@@ -68,7 +68,7 @@ it("holds replies alone: the server has done what nobody is told yet", async () 
   expect(await reply).toBe(1)
 })
 
-it("loses replies, and the connection when it is cut", async () => {
+it("can drop replies and cut the connection", async () => {
   await client.command("PING")
   proxy.dropReplies = true
   const reply = client.command("INCR", "count")
@@ -81,7 +81,7 @@ it("loses replies, and the connection when it is cut", async () => {
   expect(await client.command("INCR", "count")).toBe(2)
 })
 
-it("refuses connections, and accepts them again on the same port", async () => {
+it("can refuse connections, and accept them again on the same port", async () => {
   await client.command("PING")
   proxy.refuse()
   expect(await client.command("PING")).toBe("PONG")
@@ -91,7 +91,7 @@ it("refuses connections, and accepts them again on the same port", async () => {
   expect(await client.command("PING")).toBe("PONG")
 })
 
-it("answers rubbish in the server's place", async () => {
+it("can send other bytes instead of the server's replies", async () => {
   await client.command("PING")
   proxy.answerWith("HTTP/1.1 400 Bad Request\r\n\r\n")
   await expect(client.command("INCR", "count")).rejects.toThrow("not RESP")
@@ -101,7 +101,7 @@ it("answers rubbish in the server's place", async () => {
   expect(await client.command("INCR", "count")).toBe(1)
 })
 
-it("passes on that the server is gone, and that the client is", async () => {
+it("closes one side when the server or the client closes the other", async () => {
   await client.command("PING")
   const clients = async (): Promise<number> =>
     String(await server.command("CLIENT", "LIST")).split("id=").length

@@ -92,12 +92,14 @@ it("a change that the registry failed to store is logged as failed, not as done"
     {
       level: "warn",
       fields: { ...fields, after: { rules } },
-      message: "Registering rules failed. If they may have changed anyway, err says so.",
+      message:
+        "Registering rules failed. See err for the cause, and for whether the rules may have changed nevertheless.",
     },
     {
       level: "warn",
       fields,
-      message: "Removing rules failed. If they may have changed anyway, err says so.",
+      message:
+        "Removing rules failed. See err for the cause, and for whether the rules may have changed nevertheless.",
     },
   ])
   door.close()

@@ -124,11 +124,11 @@ describe("a batch of many requests", () => {
     expect(decisions.mostInTurn).toBeLessThanOrEqual(256)
   })
 
-  it("does not make a small batch wait for its end", async () => {
+  it("does not make a small batch wait until the large batch ends", async () => {
     const begun = decisions.next()
     const large = batch.gRPC(MANY, "large")
     await begun
-    // Send the small batch over the other door, which has its own bounds.
+    // Send the small batch over the other server, which has its own bounds.
     const { responses } = await batch.HTTP(100, "small")
     expect(responses).toHaveLength(100)
     expect(decisions.count).toBeLessThan(MANY / 2)

@@ -144,7 +144,7 @@ describe.each(DOORS)("over %s", (_, open) => {
   it("no client is found in a service that has no rules or is not registered", async () => {
     const { call, register, stop } = await start()
     const show = () => call("Show", { service: "other", client: ["ada"] }, "another")
-    expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/"other" has no rules\.$/) })
+    expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/"other" has no rules;/) })
     await register({ service: "other" }, "another")
     expect(await show()).toMatchObject({ code: 5, message: expect.stringMatching(/: it has none\.$/) })
     await stop()

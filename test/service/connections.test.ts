@@ -76,7 +76,7 @@ describe("a service that shuts down", () => {
     expect(await started.end(5_000)).toBe(true)
   })
 
-  it("refuses instead of holding requests on existing connections, even for a service not asked about before", async () => {
+  it("refuses requests on existing connections instead of holding them, even for a new service", async () => {
     const queueing =
       "service_id: 1\nrules: { name: all, limit: 1, window: 1 minute, throttle: { kind: queue, max_wait_ms: 60000 } }\n"
     const started = await startService(queueing, { bounds: BOUNDS })
@@ -205,7 +205,7 @@ describe("connections", () => {
     },
   )
 
-  it("over HTTP may have as many arriving requests as calls in flight; another ends the oldest", async () => {
+  it("over HTTP may have as many arriving requests as calls in flight; one more ends the oldest", async () => {
     const started = await startService(TWO_SERVICES, { bounds: BOUNDS })
     const half = `${HEAD}content-length: 15\r\n\r\n{`
     const halves: Socket[] = []

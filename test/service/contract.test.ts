@@ -24,7 +24,7 @@ describe("the contract's two items", () => {
     return called.value
   }
 
-  it("hold over gRPC: five a minute for each user of service 1", async () => {
+  it("hold over gRPC: five requests a minute for each user of service 1", async () => {
     for (let asked = 1; asked <= 5; asked++) {
       expect(await ask(1, { user_id: "ada" })).toMatchObject({ should_forward: true, remaining: 5 - asked })
     }
@@ -39,7 +39,7 @@ describe("the contract's two items", () => {
     expect(await ask(1, { user_id: "bob" })).toMatchObject({ should_forward: true, remaining: 4 })
   })
 
-  it("hold over HTTP: ten a day for service 2, regardless of the user", async () => {
+  it("hold over HTTP: ten requests a day for service 2, regardless of the user", async () => {
     const post = async (body: object) => {
       const response = await fetch(`${started.http}/sluice.v1.RateLimiter/ShouldForwardRequest`, {
         method: "POST",

@@ -6,7 +6,7 @@ import { StatusSchema } from "../../packages/service/src/gen/google/rpc/status_p
 import type { Started } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
-/** The result of a call, the same for both doors. Members are in snake_case, and 64-bit numbers are numbers. */
+/** The result of a call, the same for both servers. Members are in snake_case, and 64-bit numbers are numbers. */
 export interface Answered {
   /** The gRPC status; 0 for success. */
   readonly code: number
@@ -16,13 +16,13 @@ export interface Answered {
   readonly value: Readonly<Record<string, unknown>>
 }
 
-/** A client of one of the service's two doors. */
+/** A client of one of the service's two servers. */
 export interface Door {
   call(method: string, request: object, token?: string): Promise<Answered>
   close(): void
 }
 
-/** The doors, by name. */
+/** The servers, by name. */
 export const DOORS: readonly (readonly [name: string, open: (started: Started) => Door])[] = [
   ["gRPC", openGrpc],
   ["HTTP", openHttp],

@@ -360,7 +360,9 @@ describe("the HTTP endpoint", () => {
     expect(await message("a=1", { "content-type": "text/plain" })).toBe(
       `A body of type text/plain is not supported; send ${types}.`,
     )
-    expect(await message({ request: "x".repeat(100_001) }, {})).toMatch(/^The body is longer than \d+ bytes/)
+    expect(await message({ request: "x".repeat(100_001) }, {})).toMatch(
+      /^The body is too long; at most \d+ bytes/,
+    )
     const asGet = await fetch(`${started.http}${PATH}`)
     expect(await asGet.json()).toMatchObject({
       code: "unimplemented",

@@ -123,7 +123,7 @@ rules: [{ name: r, field: user_id, algorithm: leaky-bucket, throttle: hard, limi
 })
 
 describe("a listener to decisions", () => {
-  it("receives one per descriptor, and one for the rules without a field if they are checked separately", async () => {
+  it("receives one decision per descriptor, and one for rules without a field if they are checked separately", async () => {
     const told: string[] = []
     const { envoy } = await startEnvoy(
       `${rule("limit: 9, window: 1 hour")}---

@@ -26,11 +26,15 @@ const failure = async (request: object): Promise<string> => {
 
 describe("an invalid request", () => {
   it.each([
-    ["without a domain", { descriptors: [{ entries: [entry] }] }, "3 domain: is missing"],
+    [
+      "without a domain",
+      { descriptors: [{ entries: [entry] }] },
+      "3 domain: is missing; set it to the name of the service",
+    ],
     [
       "with a domain that is too long",
       { domain: "x".repeat(257), descriptors: [{ entries: [entry] }] },
-      "3 domain: is longer than 256 characters",
+      "3 domain: has 257 characters; at most 256 are accepted",
     ],
     ["without descriptors", { domain: "1" }, "3 descriptors: is empty; give at least one"],
     [
@@ -46,12 +50,12 @@ describe("an invalid request", () => {
     [
       "with a key that is too long",
       { domain: "1", descriptors: [{ entries: [entry, { key: "k".repeat(257), value: "v" }] }] },
-      "3 descriptors[0].entries[1].key: is longer than 256 characters",
+      "3 descriptors[0].entries[1].key: has 257 characters; at most 256 are accepted",
     ],
     [
       "that refunds units",
       { domain: "1", descriptors: [{ entries: [entry], hits_addend: { value: 1 }, is_negative_hits: true }] },
-      "12 descriptors[0].is_negative_hits: a descriptor cannot refund units.",
+      "12 descriptors[0].is_negative_hits: is true, but refunds are not supported; leave it out.",
     ],
   ])("%s is refused with the reason", async (_what, request, told) => {
     expect(await failure(request)).toBe(told)
@@ -136,7 +140,7 @@ describe("a malformed message", () => {
 })
 
 describe("the HTTP endpoint", () => {
-  it("gives the same answers in JSON", async () => {
+  it("gives the same answers as gRPC, in JSON", async () => {
     const response = await fetch(
       `${started.http}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`,
       {

@@ -41,7 +41,7 @@ rules:
   throttle: { kind: queue, max_waiting: 100000, max_wait_ms: 2147483647 }
 `
 type DoorName = "grpc" | "http"
-/** The result of a call, in words that fit both doors. */
+/** The result of a call, in words that fit both servers. */
 type Said = "answered" | "overloaded" | "late"
 const SAID: Readonly<Record<string, Said>> = {
   "grpc 0": "answered",
@@ -142,7 +142,7 @@ function counted(said: readonly Said[]): Partial<Record<Said, number>> {
 }
 
 describe.each(["grpc", "http"] as const)("over %s", (door) => {
-  it("calls held by one service's rule leave room for calls of other services", async () => {
+  it("calls held by one service's rule leave capacity for calls of other services", async () => {
     const { started, overloads } = await start()
     const attacker = caller(started, door, ATTACKER)
     const innocent = caller(started, door)
@@ -159,7 +159,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(await innocent.ask(3, "a", 300)).toBe("late")
   })
 
-  it("held calls of one caller leave room for other callers, and free their room when they end", async () => {
+  it("held calls of one caller leave capacity for other callers, and free their own when they end", async () => {
     const { started } = await start()
     const attacker = caller(started, door, ATTACKER)
     const innocent = caller(started, door)
@@ -173,7 +173,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(counted(await Promise.all(again))).toEqual({ late: SHARE })
   })
 
-  it("a batch of held requests leaves room for other batches", async () => {
+  it("a batch of held requests leaves capacity for other batches", async () => {
     const { started } = await start()
     const attacker = caller(started, door, ATTACKER)
     expect(await attacker.ask(2, "a")).toBe("answered")
@@ -183,7 +183,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     expect(await held).toBe("late")
   })
 
-  it("requests that never arrive leave room for those that do", async () => {
+  it("requests that never arrive completely leave capacity for requests that do", async () => {
     const { started, overloads } = await start()
     if (door === "grpc") {
       const session = open(started.grpc, ATTACKER)
@@ -231,7 +231,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
     return { started, proxy }
   }
 
-  it("the calls of one caller leave room for another caller", async () => {
+  it("the calls of one caller leave capacity for another caller", async () => {
     const { started, proxy } = await startSilent()
     const attacker = caller(started, door, ATTACKER)
     const said: Said[] = []
@@ -250,7 +250,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
     expect(counted(said)).toEqual({ overloaded: 2 * MOST - SHARE, answered: SHARE })
   })
 
-  it("the calls about one service leave room for another service", async () => {
+  it("the calls about one service leave capacity for another service", async () => {
     const { started, proxy } = await startSilent()
     const said: Said[] = []
     // Use many addresses, so that the calls have only the service in common.
@@ -270,7 +270,7 @@ describe.each(["grpc", "http"] as const)("while Redis is silent, over %s", (door
   })
 })
 
-it("unread answers over gRPC leave room for other callers, and end", async () => {
+it("calls over gRPC whose answers are not read leave capacity for other callers, and are ended", async () => {
   const { started, overloads } = await start({ bounds: { ...BOUNDS, arrivalMs: 500 } })
   const codes: number[] = []
   for (let i = 0; i < 3; i++) {

@@ -123,7 +123,7 @@ describe("the gateway of the examples", () => {
     expect([response.status, await response.text()]).toEqual([502, "Please try again later.\n"])
   })
 
-  it("holds a delayed request without holding others", async () => {
+  it("holds a delayed request without delaying other requests", async () => {
     const shaped = await startService(
       "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 3 seconds }\n",
     )
@@ -138,7 +138,7 @@ describe("the gateway of the examples", () => {
     await shaped.stop()
   })
 
-  it("is not considered gone while one request is held and others are answered", async () => {
+  it("does not consider the service gone while one request is held and others are answered", async () => {
     const held = await startService(
       "service_id: 1\nrules: { name: slow, field: user_id, limit: 1, window: 1 day, throttle: { kind: queue, max_wait_ms: 86400000 } }\n",
     )
@@ -156,7 +156,7 @@ describe("the gateway of the examples", () => {
     await held.stop()
   })
 
-  it("decides alone while the service hangs or is gone, and uses it again afterwards", async () => {
+  it("decides by itself while the service hangs or is gone, and uses it again afterwards", async () => {
     const [host, port] = started.grpc.split(":") as [string, string]
     const proxy = await startProxy({ host, port: Number(port) })
     const said: string[] = []

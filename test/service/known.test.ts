@@ -161,7 +161,7 @@ describe("the request object of a call", () => {
     const cost = "9007199254740992"
     expect(await post(started, { service: "soft", request: "{}", cost })).toMatchObject({
       status: 400,
-      body: { message: "cost: is greater than 9007199254740991" },
+      body: { message: "cost: 9007199254740992 is too large; at most 9007199254740991 is accepted" },
     })
   })
 

@@ -155,7 +155,9 @@ it("an unresponsive collector delays shutdown only briefly, and the loss is logg
   const { lines, log } = keptLog()
   logOpenTelemetry(log)
   await createMetrics(process.env, 50).close()
-  expect(lines).toEqual(["OpenTelemetry: The last metrics could not be sent: Operation timed out."])
+  expect(lines).toEqual([
+    "OpenTelemetry: The last metrics could not be sent to the OTLP endpoint: Operation timed out.",
+  ])
   collector.closeAllConnections()
   collector.close()
 })

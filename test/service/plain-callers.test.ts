@@ -37,7 +37,7 @@ describe.each(WAYS)("a caller whose calls are read by $way", ({ headers, plainCa
     expect(started.faults).toEqual([])
   })
 
-  it("can receive its own text that no header field can hold", async () => {
+  it("can receive an error with text from its request that no header field can hold", async () => {
     const started = await startService(rulesInMemory(), { plainCalls })
     const session = openRaw(started.grpc)
     const message = create(RegisterServiceRequestSchema, {

@@ -86,9 +86,9 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
 
   it.each([
     ["byte by byte", 1],
-    ["with its prefix in two pieces", 3],
+    ["with its prefix in two chunks", 3],
     ["with its prefix separate", 5],
-    ["in pieces", 100],
+    ["in chunks", 100],
   ])("may arrive %s", async (_how, size) => {
     const stream = begin()
     const answer = answerTo(stream)
@@ -256,7 +256,7 @@ describe.each(WAYS)("a call that is read by $way", ({ way, reader, headers, plai
     expect(await ask(question("whole"))).toMatchObject({ status: status.OK })
   })
 
-  it("frees its room when its caller goes before the call has arrived", async () => {
+  it("frees its capacity if its caller disconnects before the call has arrived", async () => {
     for (let round = 0; round < 10; round++) {
       const stream = begin()
       stream.write(Buffer.from([0, 0]))

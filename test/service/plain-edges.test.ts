@@ -44,7 +44,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
     expect((await ask({ "content-type": "text/plain" })).headers[":status"]).toBe(415)
   })
 
-  it("no ordinary call", async () => {
+  it("no ordinary calls", async () => {
     for (const headers of [
       { "content-type": "application/grpc+proto" },
       { "grpc-encoding": "identity" },
@@ -57,7 +57,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
     }
   })
 
-  it("no call with a timeout above Node's timers, which does not expire before others", async () => {
+  it("no call with a timeout too long for Node's timers, which does not expire early", async () => {
     const held = (headers: Readonly<Record<string, string>>) => {
       const stream = beginCall(session, FORWARD, headers)
       const answer = answerTo(stream)
@@ -89,7 +89,7 @@ describe("the gRPC endpoint leaves to @grpc/grpc-js", () => {
   })
 })
 
-it("a call takes nothing if its caller goes after the message but before the end of the request", async () => {
+it("a call takes nothing if its caller disconnects after the message but before the end of the request", async () => {
   const started = await startService(WAITING)
   const caller = openFrames(started.grpc)
   const begin = (stream: number) => {

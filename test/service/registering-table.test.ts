@@ -48,7 +48,7 @@ const limitAt = async (door: Door) =>
 const isForced = (door: Door, limit: number) =>
   until(`the limit is ${limit}`, async () => (await limitAt(door)) === limit)
 
-it("are in force at once on the instance that registered them, and on the other at its next poll", async () => {
+it("rules are in force at once on the instance that registered them, and on the other at its next poll", async () => {
   await one.call("RegisterService", { service_id: 1, rule: rule(5) })
   expect(await limitAt(one)).toBe(5)
   await isForced(other, 5)
@@ -60,7 +60,7 @@ it("are in force at once on the instance that registered them, and on the other 
   await isForced(other, 0)
 })
 
-it("are in force at once when registered again after the other instance registered them", async () => {
+it("rules are in force at once when registered again after the other instance registered them", async () => {
   // The other instance would read the table again only tomorrow.
   const slow = rulesInTable({ client: dynamoDB.client(), tableName, timeoutMs: 20_000, pollMs: 86_400_000 })
   const late = await startService(slow)
@@ -76,14 +76,14 @@ it("are in force at once when registered again after the other instance register
   door.close()
 })
 
-it("cannot be overwritten without their version, on either instance", async () => {
+it("rules cannot be overwritten without their version, on either instance", async () => {
   const answers = await Promise.all(
     [one, other].map((door, i) => door.call("RegisterService", { service_id: 1, rules: [rule(i + 1)] })),
   )
   expect(answers.map(({ code }) => code).sort((a, b) => a - b)).toEqual([0, ABORTED])
 })
 
-it("are reported if stored wrongly by others, and the valid ones do not count as complete", async () => {
+it("invalid rules written by others are reported, and the valid ones do not count as complete", async () => {
   const stored = { service_id: "1", version: 3, rules: [rule(5), { ...rule(0), name: "wrong" }] }
   await putItem(dynamoDB.client(), tableName, itemOf(stored))
   const { value } = await one.call("GetService", { service_id: 1 })
@@ -120,7 +120,7 @@ it("are reported if stored wrongly by others, and the valid ones do not count as
   ])
 })
 
-it("can be replaced as version 0 and removed if stored without a version", async () => {
+it("rules stored without a version can be replaced as version 0, and removed", async () => {
   await putItem(
     dynamoDB.client(),
     tableName,
@@ -133,7 +133,7 @@ it("can be replaced as version 0 and removed if stored without a version", async
   expect((await one.call("RemoveService", { service_id: 2, version: 0 })).value).toEqual({ removed: true })
 })
 
-it("are neither read nor written while the table is gone, and the current rules stay in force", async () => {
+it("rules are neither read nor written while the table is gone, and the current rules stay in force", async () => {
   await one.call("RegisterService", { service_id: 1, rules: [rule(5)] })
   await dynamoDB.client().send(new DeleteTableCommand({ TableName: tableName }))
   for (const door of [one, other]) {
@@ -152,7 +152,7 @@ it("are neither read nor written while the table is gone, and the current rules 
   expect((await one.call("GetService", { service_id: 1 })).code).toBe(NOT_FOUND)
 })
 
-it("keep their counts when the limit changes", async () => {
+it("rules keep their counts when the limit changes", async () => {
   const clock = manualClock()
   const shared = { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock }
   const instance = await startService(home(), { shared })

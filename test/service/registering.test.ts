@@ -124,7 +124,10 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect((await get()).code).toBe(OK)
     expect(await remove({ version: 1 })).toMatchObject({ code: OK, value: { removed: true } })
     expect(await remove({ version: 1 })).toMatchObject({ code: OK, value: { removed: false } })
-    expect(await get()).toMatchObject({ code: NOT_FOUND, message: 'Service "1" has no rules.' })
+    expect(await get()).toMatchObject({
+      code: NOT_FOUND,
+      message: expect.stringMatching(/^Service "1" has no rules;/),
+    })
   })
 
   it("keeps services with numbers and names separate", async () => {
@@ -186,9 +189,9 @@ describe.each(DOORS)("registering over %s", (_, open) => {
 
   it.each<[about: string, request: object, field: string, description: string | RegExp]>([
     ["no service", { service_id: 0 }, "service_id", "is missing; give service_id or service"],
-    ["a service below 1", { service_id: -1 }, "service_id", "is not a positive whole number"],
+    ["a service below 1", { service_id: -1 }, "service_id", "-1 is not a positive whole number"],
     ["two services", { service: "a" }, "service", "is given together with service_id; give only one of them"],
-    ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /longer than 256/],
+    ["a long service", { service_id: 0, service: "x".repeat(257) }, "service", /at most 256/],
     [
       "rule and rules",
       { rule: rule(5), rules: [rule(5)] },
@@ -360,8 +363,8 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     for (const method of ["ShouldForwardRequest", "RegisterService", "GetService", "RemoveService"]) {
       for (const [service_id, what] of [
         [0, "is missing; give service_id or service"],
-        [-1, "is not a positive whole number"],
-        [-2_147_483_648, "is not a positive whole number"],
+        [-1, "-1 is not a positive whole number"],
+        [-2_147_483_648, "-2147483648 is not a positive whole number"],
       ]) {
         const answered = await door.call(method, { service_id })
         expect([answered.code, answered.violations]).toEqual([INVALID_ARGUMENT, { service_id: what }])

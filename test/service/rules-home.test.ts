@@ -81,11 +81,11 @@ const inMemory: RuleSourceUnderTest = {
   },
   deviations: [
     {
-      behaviour: "returns the valid rules, and what is wrong with the others",
+      behaviour: "returns the valid rules, and the problems of the invalid rules",
       reason: "a registry refuses wrong rules",
     },
     {
-      behaviour: "rejects while the rules cannot be read, and loads when they can",
+      behaviour: "rejects while the rules cannot be read, and loads them once they can be read",
       reason: "memory can be read",
     },
     { behaviour: "rejects a listing while the rules cannot be read", reason: "memory can be read" },
@@ -94,7 +94,7 @@ const inMemory: RuleSourceUnderTest = {
       reason: "memory can be read",
     },
     {
-      behaviour: "keeps a limiter on its rules while one of them is invalid",
+      behaviour: "lets a limiter keep its rules while a stored rule is invalid",
       reason: "a registry refuses wrong rules",
     },
   ],
@@ -116,8 +116,8 @@ const beforeRegistry: RuleSourceUnderTest = {
     }
   },
   deviations: [
-    { behaviour: "lists nothing where nothing is stored", reason: "an empty file is a mistake" },
-    { behaviour: "loads synchronously what it loads otherwise", reason: "a registry may be elsewhere" },
+    { behaviour: "lists nothing if nothing is stored", reason: "an empty file is a mistake" },
+    { behaviour: "loads the same rules synchronously", reason: "a registry may be elsewhere" },
     {
       behaviour: "throws from a synchronous load while the rules cannot be read",
       reason: "a registry may be elsewhere",
@@ -188,7 +188,7 @@ describe("a file before a registry", () => {
     expect([await limitOf("2"), (await home.registry.get("2"))?.version]).toEqual([9, 1])
   })
 
-  it("has nothing for a service in neither, even if the file has a single document", async () => {
+  it("has no rules for a service that neither contains, even if the file has a single document", async () => {
     expect(await home.source.load("3")).toEqual({ rules: [], problems: [] })
     // A service that is registered without rules differs from an unregistered one.
     await home.registry.register("3", [])
@@ -221,7 +221,7 @@ describe("a file before a registry", () => {
     await home.registry.register("3", rules)
   })
 
-  it("notifies a rule book of changes in either", async () => {
+  it("notifies a rule book of changes in the file and in the registry", async () => {
     const book = createRuleBook({ source: home.source, services: "all" })
     await book.ready()
     const limitIs = (service: string, limit: number | undefined) =>
@@ -256,7 +256,7 @@ describe("a file before a registry", () => {
     await source.close?.()
   })
 
-  it("is named after both", () => {
+  it("has a name that mentions both", () => {
     expect(home.source.name).toBe(`rules file ${JSON.stringify(file.path)} and the registry in memory`)
   })
 })
@@ -271,6 +271,24 @@ describe("the registry in memory", () => {
       await registry.remove("1", { version: 1 })
     }
     expect(stamps.size).toBe(3)
+  })
+
+  it("explains a conflict in the same words as the registry in a table", async () => {
+    const { registry } = rulesInMemory()
+    const rules = [{ name: "rule", limit: 5, window: "1 minute" }]
+    await expect(registry.register("checkout", rules, { version: 3 })).rejects.toThrow(
+      'Service "checkout" has no rules, but version 3 was expected. Nothing was changed. Write without a version to register them again',
+    )
+    await registry.register("checkout", rules)
+    for (const [version, expected] of [
+      [undefined, "no rules were"],
+      [0, "rules without a version were"],
+      [3, "version 3 was"],
+    ] as const) {
+      await expect(registry.register("checkout", rules, { version })).rejects.toThrow(
+        `Service "checkout" has version 1, but ${expected} expected. Nothing was changed. Read the stored rules, and write again with version: 1`,
+      )
+    }
   })
 
   it("keeps no reference to the caller's objects", async () => {

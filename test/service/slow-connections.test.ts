@@ -168,7 +168,7 @@ describe.each(["grpc", "http"] as const)("over %s", (door) => {
     clearInterval(drip)
   })
 
-  it("one address that opens all its connections leaves room for others, even on loopback", async () => {
+  it("one address that opens all its connections leaves capacity for others, even on loopback", async () => {
     const refused: unknown[] = []
     const bounds = { ...BOUNDS, arrivalMs: 60_000, maxConnectionsPerPeer: undefined }
     started = await startService(TWO_SERVICES, {

@@ -12,7 +12,7 @@ const CALLS: Readonly<Record<string, (options: never) => Promise<unknown>>> = {
   "book.find": (options) => book.find("a", options),
 }
 
-it.each(Object.entries(CALLS))("%s refuses what is not a signal", async (_name, call) => {
+it.each(Object.entries(CALLS))("%s refuses a signal that is not an AbortSignal", async (_name, call) => {
   for (const signal of [null, {}, 5, new AbortController()]) {
     await expect(call({ signal } as never)).rejects.toMatchObject({
       code: "SLUICE_INVALID_OPTION",
@@ -22,7 +22,7 @@ it.each(Object.entries(CALLS))("%s refuses what is not a signal", async (_name, 
 })
 
 it.each(Object.entries(CALLS))(
-  "%s refuses what is not an object, and takes null for none",
+  "%s refuses options that are not an object, and accepts null",
   async (_name, call) => {
     await expect(call(5_000 as never)).rejects.toMatchObject({
       problems: [{ path: "", message: "5000 is not an options object" }],

@@ -396,8 +396,8 @@ describe.each([
   )
 })
 
-describe("the entry points above", () => {
-  it("are those of every package", () => {
+describe("the entry points in this file", () => {
+  it("include every entry point of every package", () => {
     const root = new URL("../../packages/", import.meta.url)
     const modules = readdirSync(root).flatMap((folder) => {
       const { name, exports } = JSON.parse(readFileSync(new URL(`${folder}/package.json`, root), "utf8"))
@@ -407,7 +407,7 @@ describe("the entry points above", () => {
     expect(Object.keys(EXPORTS).sort()).toEqual(modules.sort())
   })
 
-  it.each(Object.entries(EXPORTS))("are all functions of %s", (_name, [module, entries]) => {
+  it.each(Object.entries(EXPORTS))("have an input for every function of %s", (_name, [module, entries]) => {
     const functions = Object.entries(module).filter(([, value]) => typeof value === "function")
     const names = functions.filter(([, { prototype }]) => !(prototype instanceof Error)).map(([name]) => name)
     expect(Object.keys(entries).sort()).toEqual(names.sort())

@@ -9,7 +9,7 @@ import {
   respond,
 } from "@sluice/core"
 
-/** A request of Node's own server, with what the framework's router and parsers leave on it. */
+/** A request of Node's HTTP server, with the properties that the framework's router and body parsers add. */
 export interface Request extends IncomingMessage {
   readonly originalUrl?: string
   readonly route?: { readonly path: string }
@@ -17,13 +17,13 @@ export interface Request extends IncomingMessage {
   readonly body?: unknown
 }
 
-/** Middleware of a framework that hands Node's own objects from one function to the next. */
+/** Middleware of a framework that passes Node's request and response from one function to the next. */
 export type Middleware = (req: Request, res: ServerResponse, next: (error?: unknown) => void) => void
 
-/** The middleware, and the limiter behind it. */
+/** The middleware, with its limiter as a property. */
 export type RateLimit = Middleware & { readonly limiter: Limiter<Request> }
 
-/** Limits an app, or a route of it. A handler reads the decision with `decisionOn(req)`. */
+/** Creates middleware for an app or a route. Handlers call `decisionOn(req)` to get the decision. */
 export function rateLimit(options: GuardOptions<Request, ServerResponse>): RateLimit {
   const guard = createGuard(options, (request) => (isRequest(request) ? factsOf(request) : undefined))
   const middleware: Middleware = (req, res, next) => {
@@ -47,7 +47,7 @@ function factsOf(req: Request): RequestFacts {
     url: req.originalUrl ?? url,
     routedUrl: url,
     route: route?.path,
-    // Parsed only if a rule asks for it.
+    // A getter, so that the query is parsed only if a rule reads it.
     get query() {
       return parse(url.split("?", 2)[1] ?? "")
     },

@@ -1,6 +1,6 @@
 import { type RuleSource, RuleSourceError, readRuleDocument } from "@sluice/core"
 
-/** Rules that a service of yours answers with, one document for each service. */
+/** Creates a rule source that gets one document for each service from your own HTTP server. */
 export function httpRules(origin: string): RuleSource {
   return {
     name: `rules of ${origin}`,

@@ -1,17 +1,17 @@
 import type { CounterBackend, CounterChange, KeptCounter } from "@sluice/core"
 import type { Pool, PoolClient } from "pg"
 
-/** Counters in a table of PostgreSQL. */
+/** Creates a back end for `transactionalStore` that keeps counters in a PostgreSQL table. */
 export function postgresCounters(pool: Pool): CounterBackend {
   return {
     async transact(keys, change) {
       const client = await pool.connect()
-      // A connection that is lost meanwhile is an event, too, which would end the process; what was asked rejects.
+      // Without this listener, a lost connection would end the process. The pending query rejects anyway.
       client.on("error", ignore)
       try {
-        // Whatever the default is: what is read has to be what is there once the lock is held.
+        // A stricter default would read a snapshot from before the lock. This level reads the latest commit.
         await client.query("BEGIN ISOLATION LEVEL READ COMMITTED")
-        // One transaction at a time for each counter, one that has no row yet too.
+        // Lock by key, because this also works for a counter that does not have a row yet.
         await client.query(LOCK, [keys])
         const { rows } = await client.query<Found>(READ, [keys])
         const { now = Number.NaN, found } = rows[0] ?? {}
@@ -20,7 +20,7 @@ export function postgresCounters(pool: Pool): CounterBackend {
         await client.query("COMMIT")
         client.release()
       } catch (error) {
-        // It may be in the middle of a transaction: the pool makes another one.
+        // Discard the connection, because it may be in the middle of a transaction. The pool opens a new one.
         client.release(true)
         throw error
       } finally {

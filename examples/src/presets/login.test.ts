@@ -60,7 +60,7 @@ describe("login", () => {
     expect((await login("right")).status).toBe(200)
   })
 
-  it("refunds the attempt of a right password, so that frequent logins are not refused", async () => {
+  it("refunds an attempt with the correct password, so that frequent logins are not refused", async () => {
     expect(await statuses(20, () => login("right"))).toEqual(Array(20).fill(200))
     expect(await statuses(6, () => login("wrong"))).toEqual([401, 401, 401, 401, 401, 429])
   })

@@ -40,7 +40,7 @@ describe("plans", () => {
     expect(await admitted(6, "made-up")).toBe(4)
   })
 
-  it("count each account separately, on the same plan or on none", async () => {
+  it("count each account separately, on the same plan or without a plan", async () => {
     await admitted(101, "token-of-bob")
     expect((await report("token-of-bob")).status).toBe(429)
     expect((await report("token-of-cyd")).headers.get("ratelimit")).toContain('"pro";r=99')

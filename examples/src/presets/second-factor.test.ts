@@ -60,7 +60,7 @@ describe.each(RULES)("$path", ({ path, policy, limit, wrong, denied }) => {
   })
 })
 
-describe("right answers", () => {
+describe("correct answers", () => {
   it("are accepted", async () => {
     expect((await post("/second-factor", { code: "code of ann" })).status).toBe(200)
     expect((await post("/cards", { card: "4242" })).status).toBe(200)

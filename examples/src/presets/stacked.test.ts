@@ -17,14 +17,14 @@ const feed = (token = "token-of-ann") =>
   fetch(`${server.url}/feed`, { headers: { authorization: `Bearer ${token}` } })
 
 describe("stacked limits", () => {
-  it("take from both, and report the limit that is closer to its end", async () => {
+  it("take from both counters, and report the limit with fewer units left", async () => {
     const first = await feed()
     expect(await first.json()).toEqual({ left: { minute: 9, hour: 499 } })
     expect(first.headers.get("ratelimit-policy")).toBe('"minute";q=10;w=60, "hour";q=500;w=3600')
     expect(first.headers.get("ratelimit")).toContain('"minute";r=9')
   })
 
-  it("take nothing from the hour for requests that the minute refuses", async () => {
+  it("take nothing from the hourly limit for requests that the per-minute limit refuses", async () => {
     for (let time = 0; time < 10; time++) expect((await feed()).status).toBe(200)
     for (let time = 0; time < 90; time++) expect((await feed()).status).toBe(429)
     clock.advance(2 * 60_000)
@@ -32,7 +32,7 @@ describe("stacked limits", () => {
   })
 
   // Sends about five hundred requests, one after another.
-  it("admit a client that waits as requested until the hour is used up", async () => {
+  it("admit a client after each wait in Retry-After, until the hourly limit is used up", async () => {
     let admitted = 0
     let refused: Response | undefined
     while (clock.now() < START + 3_600_000) {

@@ -92,7 +92,7 @@ if (broken === 0) {
   process.exitCode = 1
 }
 if (broken === 0 && isTerminal && process.stdin.isTTY === true) {
-  print(`\nStill serving; rules are looked at every two seconds. Try`)
+  print(`\nStill serving; rules are polled every two seconds. Try:`)
   print(`\n  curl -i -H "x-user-id: dan" "${orders}?n=[1-9]"`)
   print(`  npx -y pnpm@10.34.9 exec sluice rules list ${where.join(" ")}`)
   print(`\n${paint("quiet", "Ctrl-C ends it.")}`)

@@ -33,7 +33,8 @@ export function maxBytesOption(): Option {
 
 /** Rejects an empty service, because it cannot have rules: the user must mean another one. */
 function parseService(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It is empty; check whether a shell variable is not set.")
+  if (text === "")
+    throw new InvalidArgumentError("It is empty. If it comes from a shell variable, set the variable.")
   return text
 }
 

@@ -9,7 +9,7 @@ export const EXIT = {
   problems: 1,
   /** The command line, or a file that it names, cannot be used. */
   usage: 2,
-  /** The table, or the decision service, could not be reached, read or written. */
+  /** The table or the decision service did not answer or failed, or the store of the service did not answer. */
   unreachable: 3,
   /** A bug in the program. */
   unexpected: 4,

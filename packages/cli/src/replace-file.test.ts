@@ -93,7 +93,7 @@ test.runIf(process.getuid?.() === 0)("keeps the owner of the file when root repl
 })
 
 test.runIf(process.getuid?.() === 0)(
-  "overwrites the file in place if a new one could not keep its owner (run by root)",
+  "overwrites the file in place if a new file could not keep the owner (run by root)",
   async () => {
     await writeFile(path, "old")
     await chown(path, 65_534, 65_533)

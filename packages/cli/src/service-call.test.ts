@@ -33,7 +33,7 @@ it.each<[status: number, body: string, says: string]>([
     "client has 0 values",
   ],
   [503, "{}", "status 503"],
-  [200, "<html>", "not like the decision service"],
+  [200, "<html>", "its answer is not from the decision service"],
 ])("rejects an answer with status %d and %j", async (status, body, says) => {
   await expect(call(await answering(status, body))).rejects.toThrow(says)
 })

@@ -109,8 +109,8 @@ function parsed(body: string): ServiceAnswer | undefined {
 
 function notTheService(base: string, status: number): ServiceCallError {
   return new ServiceCallError(
-    `${shown(base)} answered with status ${status}, but not like the decision service. Set --url or SLUICE_URL to the service's HTTP ` +
-      "address, not its gRPC address.",
+    `${shown(base)} answered with status ${status}, but its answer is not from the decision service. Set --url or SLUICE_URL to the ` +
+      "service's HTTP address, not its gRPC address.",
     true,
   )
 }

@@ -71,9 +71,12 @@ test.each([
   ["names behind question marks", "? service_id\n: a\n? rules\n: []\n"],
   ["a version that a limit refers to", "version: &n 3\nservice_id: a\nrules: [{ limit: *n, window: 1m }]\n"],
   ["a version that service_id refers to", "version: &n 3\nservice_id: *n\nrules: []\n"],
-])("%s: returns no text, because it would be invalid or mean something else", async (_what, text) => {
-  expect(await pushed(text)).toBeUndefined()
-})
+])(
+  "%s: returns no text, because an edit would make the file invalid or change its meaning",
+  async (_what, text) => {
+    expect(await pushed(text)).toBeUndefined()
+  },
+)
 
 test.each([
   [

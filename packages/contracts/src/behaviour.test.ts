@@ -4,7 +4,7 @@ import { Contract } from "./behaviour.ts"
 const show = async (): Promise<void> => {}
 
 describe("a contract", () => {
-  it("has its behaviours in order, each with the group that it is of", () => {
+  it("lists its behaviors in order, each with the name of its group", () => {
     const contract = new Contract()
     contract.add("loads", show)
     contract.group("closed", () => contract.add("rejects", show))
@@ -16,7 +16,7 @@ describe("a contract", () => {
     ])
   })
 
-  it("tells of what is known not to be so, and why", () => {
+  it("reports known deviations with their reasons", () => {
     const contract = new Contract([{ behaviour: "closed: rejects", reason: "it cannot be closed" }])
     contract.group("closed", () => contract.add("rejects", show))
     contract.add("rejects", show)
@@ -26,7 +26,7 @@ describe("a contract", () => {
     ])
   })
 
-  it("refuses a deviation from what there is not, and names what there is", () => {
+  it("rejects a deviation from an unknown behavior, and lists the known ones", () => {
     const contract = new Contract([{ behaviour: "reject", reason: "" }])
     contract.add("rejects", show)
     contract.add("lists", show)
@@ -35,7 +35,7 @@ describe("a contract", () => {
     )
   })
 
-  it("refuses two behaviours of one name, of which a deviation could mean either", () => {
+  it("rejects two behaviors with the same name, because a deviation could mean either", () => {
     const contract = new Contract()
     contract.add("lists", show)
     contract.add("lists", show)

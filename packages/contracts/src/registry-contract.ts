@@ -66,14 +66,14 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     })
   }
 
-  behaves("has nothing at first", async ({ registry }) => {
+  behaves("contains no services at first", async ({ registry }) => {
     expect(await registry.get("checkout")).toBeUndefined()
     expect(await all(registry.list())).toEqual([])
     expect(await registry.remove("checkout", { version: "any" })).toBe(false)
     expect(await registry.remove("checkout", { version: 7 })).toBe(false)
   })
 
-  behaves("registers rules, and yields them with version 1", async ({ registry, source }) => {
+  behaves("registers rules, and returns them with version 1", async ({ registry, source }) => {
     const given: StorableRule[] = [
       { ...rule(5), field: ["ip", "route"], shadow: true },
       { field: "service", limit: 9, window: 1500 },
@@ -88,7 +88,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     })
   })
 
-  behaves("registers no rules at all, which is not the same as nothing", async ({ registry }) => {
+  behaves("registers an empty list of rules, which differs from no registration", async ({ registry }) => {
     await registry.register("checkout", [])
     expect(await registry.get("checkout")).toEqual({
       service: "checkout",
@@ -99,7 +99,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
   })
 
   behaves(
-    "replaces rules on the version that was seen, and the version grows by one",
+    "replaces rules if the given version is stored, and increases the version by one",
     async ({ registry }) => {
       const { version } = await registry.register("checkout", [rule(5)])
       expect(await registry.register("checkout", [rule(6)], { version })).toMatchObject({ version: 2 })
@@ -108,30 +108,33 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     },
   )
 
-  behaves("tells who has not seen what is there that it conflicts, and carries it", async ({ registry }) => {
-    await registry.register("checkout", [rule(5)])
-    await registry.register("checkout", [rule(6)], { version: 1 })
-    for (const version of [undefined, 0, 1, 3]) {
-      const error = await conflict(registry.register("checkout", [rule(7)], { version }))
-      expect(error).toMatchObject({ code: "SLUICE_RULE_CONFLICT", service: "checkout" })
-      expect(error.found).toMatchObject({ version: 2, rules: [rule(6)] })
-      expect(error.message).toContain("version 2")
-    }
-    expect(limits((await registry.get("checkout"))?.rules)).toEqual([6])
-  })
+  behaves(
+    "rejects a write based on another version, with the stored rules in the error",
+    async ({ registry }) => {
+      await registry.register("checkout", [rule(5)])
+      await registry.register("checkout", [rule(6)], { version: 1 })
+      for (const version of [undefined, 0, 1, 3]) {
+        const error = await conflict(registry.register("checkout", [rule(7)], { version }))
+        expect(error).toMatchObject({ code: "SLUICE_RULE_CONFLICT", service: "checkout" })
+        expect(error.found).toMatchObject({ version: 2, rules: [rule(6)] })
+        expect(error.message).toContain("version 2")
+      }
+      expect(limits((await registry.get("checkout"))?.rules)).toEqual([6])
+    },
+  )
 
-  behaves("tells who has seen what is there no more that it conflicts", async ({ registry }) => {
+  behaves("rejects a write based on rules that were removed", async ({ registry }) => {
     const error = await conflict(registry.register("checkout", [rule(7)], { version: 1 }))
     expect(error.found).toBeUndefined()
     expect(await registry.get("checkout")).toBeUndefined()
   })
 
-  behaves('writes over whatever is there for "any"', async ({ registry }) => {
+  behaves('replaces any stored version for "any"', async ({ registry }) => {
     expect(await registry.register("checkout", [rule(5)], { version: "any" })).toMatchObject({ version: 1 })
     expect(await registry.register("checkout", [rule(6)], { version: "any" })).toMatchObject({ version: 2 })
   })
 
-  behaves("removes rules on the version that was seen", async ({ registry }) => {
+  behaves("removes rules if the given version is stored", async ({ registry }) => {
     await registry.register("checkout", [rule(5)])
     const error = await conflict(registry.remove("checkout", { version: 2 }))
     expect(error.found).toMatchObject({ version: 1, rules: [rule(5)] })
@@ -142,7 +145,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     expect(await registry.remove("checkout", { version: "any" })).toBe(true)
   })
 
-  behaves("keeps services apart, and lists them all", async ({ registry }) => {
+  behaves("keeps the rules of services separate, and lists all services", async ({ registry }) => {
     await registry.register("checkout", [rule(5)])
     await registry.register("search", [rule(9)])
     await registry.register("__proto__", [rule(7)])
@@ -155,7 +158,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     ])
   })
 
-  behaves("refuses wrong rules with every problem, before anything is written", async ({ registry }) => {
+  behaves("rejects invalid rules with every problem, before anything is written", async ({ registry }) => {
     const wrong: StorableRule[] = [
       { field: "service", limit: 0, window: "soon" },
       rule(5),
@@ -170,7 +173,7 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     expect(await all(registry.list())).toEqual([])
   })
 
-  behaves("does not remove rules for who does not say which", async ({ registry }) => {
+  behaves("does not remove rules without a version", async ({ registry }) => {
     await registry.register("checkout", [rule(5)])
     for (const options of [undefined, {}, { version: undefined }]) {
       const removing = registry.remove("checkout", options as never)
@@ -198,25 +201,28 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     expect(await registry.get("checkout")).toMatchObject({ version: 1 })
   })
 
-  behaves("lets one of many who write at once win each version, and loses nothing", async ({ registry }) => {
-    const wins: number[] = []
-    for (let round = 0; round < 2; round++) {
-      const writers = Array.from({ length: 100 }, (_, i) =>
-        registry.register("checkout", [rule(1000 * round + i + 1)], { version: round }),
-      )
-      const outcomes = await Promise.allSettled(writers)
-      const won = outcomes.filter(({ status }) => status === "fulfilled")
-      const lost = outcomes.flatMap((each) => (each.status === "rejected" ? [each.reason] : []))
-      expect(lost.filter((reason) => !(reason instanceof RuleConflictError))).toEqual([])
-      wins.push(won.length)
-      const winner = outcomes.findIndex(({ status }) => status === "fulfilled")
-      const there = await registry.get("checkout")
-      expect([there?.version, limits(there?.rules)]).toEqual([round + 1, [1000 * round + winner + 1]])
-    }
-    expect(wins).toEqual([1, 1])
-  })
+  behaves(
+    "lets exactly one of many concurrent writers win each version, and loses no write",
+    async ({ registry }) => {
+      const wins: number[] = []
+      for (let round = 0; round < 2; round++) {
+        const writers = Array.from({ length: 100 }, (_, i) =>
+          registry.register("checkout", [rule(1000 * round + i + 1)], { version: round }),
+        )
+        const outcomes = await Promise.allSettled(writers)
+        const won = outcomes.filter(({ status }) => status === "fulfilled")
+        const lost = outcomes.flatMap((each) => (each.status === "rejected" ? [each.reason] : []))
+        expect(lost.filter((reason) => !(reason instanceof RuleConflictError))).toEqual([])
+        wins.push(won.length)
+        const winner = outcomes.findIndex(({ status }) => status === "fulfilled")
+        const there = await registry.get("checkout")
+        expect([there?.version, limits(there?.rules)]).toEqual([round + 1, [1000 * round + winner + 1]])
+      }
+      expect(wins).toEqual([1, 1])
+    },
+  )
 
-  behaves('gives each of many who write over "any" a version of its own', async ({ registry }) => {
+  behaves('gives each of many concurrent writes with "any" its own version', async ({ registry }) => {
     const writers = Array.from({ length: 20 }, (_, i) =>
       registry.register("checkout", [rule(i + 1)], { version: "any" }),
     )

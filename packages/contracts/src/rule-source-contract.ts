@@ -102,7 +102,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   }
 
   behaves(
-    "loads the rules, in the order written",
+    "loads the rules in their stored order",
     [
       {
         service_id: "checkout",
@@ -121,7 +121,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   )
 
   behaves(
-    "yields rules that pass the check of rules in code, with every member",
+    "returns rules that are also valid in code, with every member",
     [
       {
         service_id: "checkout",
@@ -163,12 +163,12 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("tells the version of what is stored", stored(5), async ({ source }) => {
+  behaves("returns the version of the stored rules", stored(5), async ({ source }) => {
     expect((await source.load("checkout")).version).toBe(5)
   })
 
   behaves(
-    "keeps the rules of services apart, and has none for one that it does not know",
+    "keeps the rules of services separate, and returns no rules for an unknown service",
     [
       { service_id: "checkout", rules: [rule(5)] },
       { service_id: "search", rules: [rule(9)] },
@@ -185,7 +185,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   )
 
   behaves(
-    "returns the valid rules, and what is wrong with the others",
+    "returns the valid rules, and the problems of the invalid rules",
     [{ service_id: "checkout", rules: [rule(5), rule(0, { name: "wrong" }), rule(9, { name: "good" })] }],
     async ({ source }) => {
       const { rules, problems } = await source.load("checkout")
@@ -195,7 +195,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("loads synchronously what it loads otherwise", stored(5), async ({ source }) => {
+  behaves("loads the same rules synchronously", stored(5), async ({ source }) => {
     const { otherProblems = [], ...now } = loadedNow(source)
     expect(now).toEqual(await source.load("checkout"))
     expect(otherProblems).toEqual([])
@@ -207,7 +207,7 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
   })
 
   behaves(
-    "keeps a limiter on its rules while one of them is invalid",
+    "lets a limiter keep its rules while a stored rule is invalid",
     stored(5),
     async ({ source, write }) => {
       const limiter = createLimiter({
@@ -229,18 +229,18 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("yields the same for who asks at the same time", stored(5), async ({ source }) => {
+  behaves("returns the same rules to concurrent callers", stored(5), async ({ source }) => {
     const all = await Promise.all([1, 2, 3].map(() => source.load("checkout")))
     expect(all.map(({ rules }) => rules.map(({ limit }) => limit))).toEqual([[5], [5], [5]])
   })
 
-  behaves("loads what is stored now", stored(5), async ({ source, write }) => {
+  behaves("loads changed rules on the next load", stored(5), async ({ source, write }) => {
     await source.load("checkout")
     await write(stored(50))
     expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
   })
 
-  behaves("loads what was written before, where that is asked for", stored(5), async ({ source, write }) => {
+  behaves("returns the latest rules to a call with fresh: true", stored(5), async ({ source, write }) => {
     await source.load("checkout")
     await write(stored(50))
     expect((await source.load("checkout", { fresh: true })).rules).toMatchObject([{ limit: 50 }])
@@ -255,15 +255,19 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     await expect(source.load("checkout")).resolves.toMatchObject({ problems: [] })
   })
 
-  behaves("rejects while the rules cannot be read, and loads when they can", stored(5), async (opened) => {
-    const { source, write, breakDown } = opened
-    await breakDown()
-    await expect(source.load("checkout")).rejects.toThrow(RuleSourceError)
-    await write(stored(6))
-    expect((await source.load("checkout")).rules).toMatchObject([{ limit: 6 }])
-  })
+  behaves(
+    "rejects while the rules cannot be read, and loads them once they can be read",
+    stored(5),
+    async (opened) => {
+      const { source, write, breakDown } = opened
+      await breakDown()
+      await expect(source.load("checkout")).rejects.toThrow(RuleSourceError)
+      await write(stored(6))
+      expect((await source.load("checkout")).rules).toMatchObject([{ limit: 6 }])
+    },
+  )
 
-  behaves("calls back when what it loads has changed", stored(5), async ({ source, write }) => {
+  behaves("calls its watchers when the stored rules have changed", stored(5), async ({ source, write }) => {
     const { heard, stop } = changeOf(source)
     await source.load("checkout")
     await write(stored(50))
@@ -272,22 +276,26 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     expect((await source.load("checkout")).rules).toMatchObject([{ limit: 50 }])
   })
 
-  behaves("calls back no more who has stopped watching, and still the others", stored(5), async (opened) => {
-    const { source, write } = opened
-    let stopped = 0
-    const first = source.watch?.(() => stopped++)
-    const second = changeOf(source)
-    await source.load("checkout")
-    first?.()
-    first?.()
-    await write(stored(50))
-    await second.heard
-    second.stop()
-    expect(stopped).toBe(0)
-  })
+  behaves(
+    "stops calling a watcher that was removed, and still calls the others",
+    stored(5),
+    async (opened) => {
+      const { source, write } = opened
+      let stopped = 0
+      const first = source.watch?.(() => stopped++)
+      const second = changeOf(source)
+      await source.load("checkout")
+      first?.()
+      first?.()
+      await write(stored(50))
+      await second.heard
+      second.stop()
+      expect(stopped).toBe(0)
+    },
+  )
 
   behaves(
-    "lists every service, with what is loaded for it",
+    "lists every service, with its rules",
     [
       { service_id: "checkout", version: 3, rules: [rule(5), rule(0, { name: "wrong" })] },
       { service_id: "search", rules: [rule(9)] },
@@ -303,12 +311,12 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     },
   )
 
-  behaves("lists nothing where nothing is stored", [], async ({ source }) => {
+  behaves("lists nothing if nothing is stored", [], async ({ source }) => {
     expect(await listed(source)).toEqual([])
   })
 
   behaves(
-    "has one stamp for what is the same, and another for what has changed",
+    "keeps the stamp of unchanged rules, and changes the stamp of changed ones",
     stored(5),
     async ({ source, write }) => {
       const other = { service_id: "search", version: 1, rules: [rule(9)] }
@@ -333,26 +341,30 @@ export function ruleSourceContract({ create, deviations }: RuleSourceUnderTest):
     await expect(listed(source, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
   })
 
-  behaves("feeds a limiter, whose counts stay when a limit changes", stored(5), async ({ source, write }) => {
-    const clock = manualClock()
-    const limiter = createLimiter({
-      rules: source,
-      onRulesMissing: "allow",
-      service: "checkout",
-      clock,
-      logger: QUIET,
-    })
-    await limiter.ready()
-    expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
-    await write(stored(50))
-    while ((await limiter.peek({})).limit !== 50) {
-      // A source with a poll interval is polled when the clock reaches it. If the change never comes, the test times
-      // out.
-      if (source.pollMs !== undefined) clock.advance(source.pollMs)
-      await delay(10)
-    }
-    expect(await limiter.peek({})).toMatchObject({ limit: 50, remaining: 47 })
-    await limiter.close()
-  })
+  behaves(
+    "updates a limiter, which keeps its counts when a limit changes",
+    stored(5),
+    async ({ source, write }) => {
+      const clock = manualClock()
+      const limiter = createLimiter({
+        rules: source,
+        onRulesMissing: "allow",
+        service: "checkout",
+        clock,
+        logger: QUIET,
+      })
+      await limiter.ready()
+      expect(await limiter.decide({}, { cost: 3 })).toMatchObject({ allowed: true, limit: 5, remaining: 2 })
+      await write(stored(50))
+      while ((await limiter.peek({})).limit !== 50) {
+        // A source with a poll interval is polled when the clock reaches it. If the change never comes, the test times
+        // out.
+        if (source.pollMs !== undefined) clock.advance(source.pollMs)
+        await delay(10)
+      }
+      expect(await limiter.peek({})).toMatchObject({ limit: 50, remaining: 47 })
+      await limiter.close()
+    },
+  )
   return contract.done()
 }

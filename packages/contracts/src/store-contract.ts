@@ -5,6 +5,7 @@ import { agreement } from "./store/agreement.ts"
 import { EACH, type StoreSuite } from "./store/asking.ts"
 import { counting } from "./store/counting.ts"
 import { keys } from "./store/keys.ts"
+import { penalizing } from "./store/penalizing.ts"
 import { refusing } from "./store/refusing.ts"
 import { returning } from "./store/returning.ts"
 import { together } from "./store/together.ts"
@@ -65,6 +66,7 @@ export function storeContract({ create, deviations, effort = 1 }: StoreUnderTest
   counting(suite)
   together(suite, Math.max(100, Math.round(1_000 * effort)))
   refusing(suite)
+  penalizing(suite)
   returning(suite)
   keys(suite)
   adversity(suite)

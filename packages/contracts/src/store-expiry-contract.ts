@@ -50,21 +50,21 @@ export interface ExpiryUnderTest {
 const LOOKS: readonly { readonly look: string; ask(store: Store, policy: Policy): Promise<unknown> }[] = [
   { look: "is refused", ask: (store, policy) => takeOne(store, check(policy, 2)) },
   {
-    look: "is refused in shadow",
+    look: "is refused in shadow mode",
     ask: (store, policy) => takeOne(store, check(policy, 2, { shadow: true })),
   },
-  { look: "asks for nothing", ask: (store, policy) => takeOne(store, check(policy, 0)) },
+  { look: "asks for 0 units", ask: (store, policy) => takeOne(store, check(policy, 0)) },
   {
-    look: "is refused with another",
+    look: "is refused in a request of two checks",
     ask: (store, policy) => takeOne(store, check(policy, 2), check(FULL, 1)),
   },
   {
-    look: "is admitted by another",
+    look: "asks for 0 units in a request of two checks",
     ask: (store, policy) => takeOne(store, check(policy, 0), check(FULL, 1)),
   },
-  { look: "is peeked at", ask: (store, policy) => peekOne(store, check(policy, 0)) },
+  { look: "is only peeked at", ask: (store, policy) => peekOne(store, check(policy, 0)) },
   {
-    look: "gets nothing back",
+    look: "gets a refund without a matching take",
     ask: async (store, policy) => store.refund([{ policy, partition: "alice", units: 1, after: UNTAKEN }]),
   },
 ]
@@ -92,7 +92,7 @@ export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): re
     for (const { look, ask } of LOOKS) {
       for (const policy of BUCKETS) {
         keeps(
-          `a bucket that is filled slower since, of a client that ${look} (${policy.name})`,
+          `a bucket that now refills more slowly, for a client that ${look} (${policy.name})`,
           async ({ store, clock, forget }) => {
             await takeOne(store, check(policy, 60))
             await ask(store, { ...policy, limit: 1 })
@@ -103,7 +103,7 @@ export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): re
         )
       }
 
-      keeps(`a block that lasts longer since, of a client that ${look}`, async (opened) => {
+      keeps(`a block that now lasts longer, for a client that ${look}`, async (opened) => {
         const { store, clock, forget } = opened
         await takeOne(store, check(FULL, 1))
         for (let i = 0; i < 2; i++) await takeOne(store, check(FULL, 1), check(PENALTY, 1))
@@ -118,7 +118,7 @@ export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): re
       })
     }
 
-    keeps("refusals that are remembered for longer since", async ({ store, clock, forget }) => {
+    keeps("refusals that are now remembered for longer", async ({ store, clock, forget }) => {
       await takeOne(store, check(FULL, 1))
       await takeOne(store, check(FULL, 1), check(PENALTY, 1))
       await takeOne(store, check(LONGER, 1))
@@ -128,17 +128,20 @@ export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): re
       expect(stateOf(await peekOne(store, check(LONGER, 1)))).toMatchObject({ current: 2, previous: 1 })
     })
 
-    keeps("and keeps nothing that was to be kept for as long anyway", async ({ store, clock, forget }) => {
-      const [policy] = BUCKETS as [Policy]
-      await takeOne(store, check(policy, 60))
-      await peekOne(store, check({ ...policy, limit: 120 }, 1))
-      clock.advance(59_000)
-      await forget()
-      expect(await countOf(store, policy)).toBe(1)
-      clock.advance(2 * MINUTE)
-      await forget()
-      expect(await countOf(store, { ...policy, limit: 1 })).toBe(0)
-    })
+    keeps(
+      "a bucket that now refills faster is kept until its original expiry, and no longer",
+      async ({ store, clock, forget }) => {
+        const [policy] = BUCKETS as [Policy]
+        await takeOne(store, check(policy, 60))
+        await peekOne(store, check({ ...policy, limit: 120 }, 1))
+        clock.advance(59_000)
+        await forget()
+        expect(await countOf(store, policy)).toBe(1)
+        clock.advance(2 * MINUTE)
+        await forget()
+        expect(await countOf(store, { ...policy, limit: 1 })).toBe(0)
+      },
+    )
   })
   return contract.done()
 }

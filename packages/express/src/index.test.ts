@@ -104,7 +104,7 @@ describe("rateLimit", () => {
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
   })
 
-  it("exposes its limiter, its own or a shared one", async () => {
+  it("exposes its limiter, whether its own or a shared one", async () => {
     const own = rateLimit(once())
     await expect(own.limiter.ready()).resolves.toBeUndefined()
     const limiter = createLimiter<Request>(once())
@@ -141,7 +141,7 @@ describe("rateLimit", () => {
     expect(warnings).toEqual([])
   })
 
-  it("provides its own decision on a request for a settlement, whichever mount binds", async () => {
+  it("provides its own decision for settle, even if another mount is stricter", async () => {
     const global = rateLimit(once({ name: "global", limit: 5 }))
     const tokens = rateLimit(once({ name: "tokens", limit: 1_000, cost: 100 }))
     const unmounted = rateLimit(once({ name: "unmounted" }))
@@ -445,7 +445,7 @@ describe("a late decision", () => {
     ["goes on when it admits", 1, ["/late"]],
     ["stops when it refuses", 2, ["/"]],
   ] as const) {
-    it(`${what}, and does not touch a response that was sent before it`, async () => {
+    it(`${what}, and does not touch a response that was already sent`, async () => {
       const { store, answer, asked } = lateStore(n)
       const middleware = rateLimit(once({ store, storeTimeoutMs: 60_000 }))
       const decided = new Promise<void>((resolve) => {

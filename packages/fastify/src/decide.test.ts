@@ -55,7 +55,7 @@ describe.each([
 })
 
 describe("a refusal by the plugin", () => {
-  it("is sent as it is, whatever the app does to its own answers and errors", async () => {
+  it("is sent unchanged, even if the app changes its own answers and errors", async () => {
     const bodies: unknown[] = []
     const app = fastify()
     app.setErrorHandler((_error, _request, reply) => reply.code(500).send("handled"))

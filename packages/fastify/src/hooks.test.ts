@@ -111,7 +111,7 @@ describe.each(["newer", "older"] as const)("a request of a route %s than the plu
 })
 
 describe.each(["newer", "older"] as const)("the hooks of a route %s than the plugin", (age) => {
-  it("run after its limit, whether there is one or several", async () => {
+  it("run after the limit is checked, whether there are one or several hooks", async () => {
     for (const several of [false, true]) {
       const ran: string[] = []
       const note = (name: string) => async () => {

@@ -180,7 +180,7 @@ describe.each(["before", "after"] as const)("a route added %s the plugin has run
     expect(await quota(app, "/a", { method: "HEAD" })).toBe('"GET /a";r=0;t=61')
   })
 
-  it("may exist for HEAD and other methods, beside the route for GET", async () => {
+  it("may have HEAD and other methods, beside a route for GET with the same path", async () => {
     const app = await appWith(when, (app) => {
       app.route({
         method: "GET",
@@ -269,7 +269,7 @@ describe("a route added after the plugin has run", () => {
       /\.name: 'n' is already the name of the rule of route GET \/n; accepted: another name, or the same `group` on both routes, so/,
     ],
     [
-      "a name that the plugin has not",
+      "a name that the plugin does not have",
       { ...strict, name: "p" },
       /rateLimit\.name: another limiter already counts rule "p"/,
     ],
@@ -291,7 +291,7 @@ describe("a route added after the plugin has run", () => {
 })
 
 describe("a group", () => {
-  it("is not the route that it is named after", async () => {
+  it("cannot have the name of a route with its own rule", async () => {
     const app = fastify()
     await app.register(rateLimit, plugin)
     app.get("/b", { config: { rateLimit: { ...strict, group: "GET /a" } } }, async () => "ok")
@@ -391,7 +391,7 @@ describe("a route that is older than the plugin", () => {
     await app.close()
   })
 
-  it("is the root of a prefix in whatever order its HEAD routes are requested", async () => {
+  it("shares one counter at the root of a prefix, even if a HEAD route is requested first", async () => {
     const app = fastify()
     const own = { config: { rateLimit: { ...strict, name: "users" } } }
     app.register(async (scope) => scope.get("/", own, async () => "ok"), { prefix: "/users" })

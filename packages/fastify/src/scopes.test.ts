@@ -111,47 +111,50 @@ describe("a plugin registered twice", () => {
     expect(body).toBe("inner")
   })
 
-  describe.each(["newer", "older"] as const)("applies the own rule of a route %s than it", (age) => {
-    it.each(["outer first", "inner first"])("in the nearest scope: %s", async (order) => {
-      // On a shared store, only one registration can create a rule of this name.
-      const store = memoryStore({ clock })
-      const app = fastify()
-      const add = [
-        () => app.register(rateLimit, { ...outer, store }),
-        () =>
-          app.register(async (scope) => {
-            const registered = scope.register(rateLimit, { ...inner, store })
-            if (age === "newer") await registered
-            scope.get("/", { config: { rateLimit: strict } }, async () => "ok")
-            scope.get("/out", { config: { rateLimit: false } }, async () => "ok")
-          }),
-      ]
-      for (const step of order === "outer first" ? add : add.reverse()) await step()
-      expect(
-        String(await quota(app, "/"))
-          .split(", ")
-          .sort(),
-      ).toEqual(['"GET /";r=1;t=61', '"outer";r=4;t=61'])
-      expect(await quota(app, "/out")).toBeUndefined()
-      await app.close()
-    })
+  describe.each(["newer", "older"] as const)(
+    "applies a route's own rule, if the route is %s than the plugin,",
+    (age) => {
+      it.each(["outer first", "inner first"])("in the nearest scope: %s", async (order) => {
+        // On a shared store, only one registration can create a rule of this name.
+        const store = memoryStore({ clock })
+        const app = fastify()
+        const add = [
+          () => app.register(rateLimit, { ...outer, store }),
+          () =>
+            app.register(async (scope) => {
+              const registered = scope.register(rateLimit, { ...inner, store })
+              if (age === "newer") await registered
+              scope.get("/", { config: { rateLimit: strict } }, async () => "ok")
+              scope.get("/out", { config: { rateLimit: false } }, async () => "ok")
+            }),
+        ]
+        for (const step of order === "outer first" ? add : add.reverse()) await step()
+        expect(
+          String(await quota(app, "/"))
+            .split(", ")
+            .sort(),
+        ).toEqual(['"GET /";r=1;t=61', '"outer";r=4;t=61'])
+        expect(await quota(app, "/out")).toBeUndefined()
+        await app.close()
+      })
 
-    it("in the first registration of one scope", async () => {
-      // On a shared store, only one registration can create a rule of this name.
-      const store = memoryStore({ clock })
-      const app = fastify()
-      const registered = [
-        app.register(rateLimit, { ...outer, store }),
-        app.register(rateLimit, { ...inner, store }),
-      ]
-      if (age === "newer") await Promise.all(registered)
-      app.get("/", { config: { rateLimit: strict } }, async () => "ok")
-      app.get("/out", { config: { rateLimit: false } }, async () => "ok")
-      expect(await quota(app, "/")).toBe('"GET /";r=1;t=61, "inner";r=2;t=61')
-      expect(await quota(app, "/out")).toBeUndefined()
-      await app.close()
-    })
-  })
+      it("in the first registration of one scope", async () => {
+        // On a shared store, only one registration can create a rule of this name.
+        const store = memoryStore({ clock })
+        const app = fastify()
+        const registered = [
+          app.register(rateLimit, { ...outer, store }),
+          app.register(rateLimit, { ...inner, store }),
+        ]
+        if (age === "newer") await Promise.all(registered)
+        app.get("/", { config: { rateLimit: strict } }, async () => "ok")
+        app.get("/out", { config: { rateLimit: false } }, async () => "ok")
+        expect(await quota(app, "/")).toBe('"GET /";r=1;t=61, "inner";r=2;t=61')
+        expect(await quota(app, "/out")).toBeUndefined()
+        await app.close()
+      })
+    },
+  )
 
   it("counts once and warns if both use one limiter", async () => {
     const codes: string[] = []

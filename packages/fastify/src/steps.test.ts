@@ -61,7 +61,7 @@ describe("rules that are decided at different steps", () => {
     })
   })
 
-  it("are decided as far as the request gets", async () => {
+  it("are decided only up to the step that the request reaches", async () => {
     const app = await make({ rules: [user, address] })
     app.get("/closed", { preHandler: async (_request, reply) => reply.code(403).send() }, async () => "ok")
     const { headers } = await app.inject("/closed")

@@ -74,7 +74,7 @@ describe("rateLimit", () => {
     expect(() => rateLimit({ limiter: {} } as never)).toThrow(/is not a limiter/)
   })
 
-  it("exposes its limiter, its own or a shared one", async () => {
+  it("exposes its limiter, whether its own or a shared one", async () => {
     const own = rateLimit(once())
     await expect(own.limiter.ready()).resolves.toBeUndefined()
     const limiter = createLimiter<Context>(once())
@@ -179,7 +179,7 @@ describe("rateLimit", () => {
     expect(refused.headers.get("content-length")).toBe(String((await refused.text()).length))
   })
 
-  it("matches the path as requested, even if a mount cuts it", async () => {
+  it("matches the path as requested, even if a mount removes its prefix", async () => {
     const ask = await serve(
       (ctx, next) => {
         ctx.path = ctx.path.replace("/api", "")

@@ -3,7 +3,7 @@ import type { DoorListeners } from "./door.ts"
 import type { Peer } from "./peers.ts"
 import { Code, OverloadError, StatusError } from "./status-error.ts"
 
-/** Default limit for the bytes of unfinished requests at one door: 64 MiB. */
+/** Default limit for the bytes of unfinished requests at one of the two servers: 64 MiB. */
 export const DEFAULT_MAX_UNFINISHED_BYTES = 67_108_864
 
 /** Maximum number of excess requests to end in one turn of the event loop. Thousands may begin in one turn. */
@@ -52,7 +52,7 @@ export class Arrival extends Deadline {
 }
 
 /**
- * The requests that are arriving at a door. Bounds their number, their bytes in memory, and the time that each may
+ * The requests that are arriving at a server. Bounds their number, their bytes in memory, and the time that each may
  * take.
  *
  * When a bound is exceeded, one request is ended to make room. It is the oldest request of the heaviest connection of

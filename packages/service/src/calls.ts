@@ -18,7 +18,7 @@ import { Code, StatusError } from "./status-error.ts"
 /** A caller that waits for an answer. It becomes closed when it stops waiting. */
 export type Asking = ClosingResponse
 
-/** Information about a call that a door passes to the handler along with the request. */
+/** Information about a call that a server passes to the handler along with the request. */
 export interface CallContext {
   readonly asking: Asking
   /** Token of the header `Authorization: Bearer …`. */
@@ -60,7 +60,7 @@ export type JsonReaders<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]?: (body: JsonValue) => JsonValue
 }
 
-/** A method that can be called through any door. */
+/** A method that can be called through either server. */
 export interface Call {
   /** Path of the method, such as "/sluice.v1.RateLimiter/ShouldForwardRequest". */
   readonly path: string

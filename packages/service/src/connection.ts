@@ -3,7 +3,7 @@ import type { Sender } from "./arrivals.ts"
 import { CallbackDeadline, type Deadline, type DeadlineQueue } from "./deadlines.ts"
 import type { Peer } from "./peers.ts"
 
-/** The two timeouts of a connection. Each queue serves all connections of a door. */
+/** The two timeouts of a connection. Each queue serves all connections of a server. */
 export interface ConnectionTimes {
   /** From accepting the TCP connection to the complete headers of the first request. */
   readonly arrival: DeadlineQueue
@@ -11,7 +11,7 @@ export interface ConnectionTimes {
   readonly idle: DeadlineQueue
 }
 
-/** A connection of a door, from its acceptance to its end. */
+/** A connection of a server, from its acceptance to its end. */
 export class Connection implements Sender {
   /** The accepted socket. With TLS, requests arrive on another socket on top of it. */
   readonly socket: Socket
@@ -20,9 +20,9 @@ export class Connection implements Sender {
   bytes = 0
   /** The socket on which requests arrive. Undefined until the TLS handshake is complete. */
   ready: Socket | undefined
-  /** Ends the connection gracefully when it is idle. Set by the door. */
+  /** Ends the connection gracefully when it is idle. Set by the server. */
   endIdle: () => void
-  /** Ends the connection when its first headers are late, with a response if the door has one. Set by the door. */
+  /** Ends the connection when its first headers are late, with a response if the server has one. Set by the server. */
   endLate: () => void
   readonly #times: ConnectionTimes
   readonly #arrival: Deadline

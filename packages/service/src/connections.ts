@@ -10,7 +10,7 @@ type ConnectionListeners = Pick<
   "onRefusedConnection" | "onLateConnection" | "onFailedHandshake"
 >
 
-/** Bounds for the connections of a door. */
+/** Bounds for the connections of a server. */
 export interface ConnectionBounds {
   /** Maximum number of open connections; more are closed at once. Default 10,000. */
   readonly maxConnections?: number | undefined
@@ -25,7 +25,7 @@ export interface ConnectionBounds {
   readonly idleMs?: number | undefined
 }
 
-/** Default limit for the open connections of a door. */
+/** Default limit for the open connections of a server. */
 const DEFAULT_MAX_CONNECTIONS = 10_000
 /** Default idle timeout. It is longer than the idle timeouts of common load balancers. */
 export const DEFAULT_IDLE_MS = 300_000
@@ -33,7 +33,7 @@ export const DEFAULT_IDLE_MS = 300_000
 export const LINGER_MS = 1_000
 
 /**
- * The connections of a door. Limits their number, in total and for each peer, and their time until the first request
+ * The connections of a server. Limits their number, in total and for each peer, and their time until the first request
  * and between requests. Each connection costs memory, even if it sends nothing.
  */
 export class Connections {
@@ -161,7 +161,7 @@ export class Connections {
 /** Node's error code for a TLS handshake that takes too long. */
 const HANDSHAKE_TIMEOUT = "ERR_TLS_HANDSHAKE_TIMEOUT"
 
-/** Returns a key that is unique among the open connections of a door. */
+/** Returns a key that is unique among the open connections of a server. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }

@@ -50,7 +50,7 @@ export interface DecisionServiceParts {
   readonly audit: Audit
   /** Limits for the messages and connections of callers. */
   readonly bounds: Bounds
-  /** Certificate and key of both doors. If absent, they do not use TLS. */
+  /** Certificate and key of both servers. If absent, they do not use TLS. */
   readonly tls?: Tls | undefined
   /**
    * Whether the service answers plain gRPC calls with its own code, at half the CPU time of @grpc/grpc-js. A plain call
@@ -111,7 +111,7 @@ export interface Ports {
   readonly http: number
 }
 
-/** The decision service with its two doors. */
+/** The decision service with its two servers. */
 export interface DecisionService {
   /** Names of the gRPC services that it implements, such as "sluice.v1.RateLimiter". */
   readonly names: readonly string[]

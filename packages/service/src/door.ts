@@ -1,10 +1,10 @@
-/** The two entry points for calls. */
+/** The two servers of the decision service, by protocol. */
 export type Door = "grpc" | "http"
 
 /** The code that has read a gRPC call: the service's own for plain calls, or the library. */
 export type GrpcReader = "plain" | "grpc-js"
 
-/** Callbacks for the events of a door. */
+/** Callbacks for the events of a server. */
 export interface DoorListeners {
   /**
    * Called for each answered call, with the status code of the answer and the milliseconds since the request arrived.
@@ -33,5 +33,5 @@ export interface DoorListeners {
  */
 export type Overload = "arriving" | "bytes" | "in-flight" | "held"
 
-/** The limit that refused a connection: for all connections of a door, or for its address. */
+/** The limit that refused a connection: for all connections of a server, or for its address. */
 export type ConnectionBound = "all" | "peer"

@@ -33,7 +33,7 @@ describe("the capacity of an entrance", () => {
     expect(overloads).toEqual([["in-flight", PEER]])
   })
 
-  it("a long batch can hold its last request after an earlier one has left, and frees all its capacity", () => {
+  it("a long batch can hold its last request once an earlier one has ended, and frees all its capacity", () => {
     const inFlight = room(4, 1_600)
     const batch = new CallPlaces(inFlight, peer)
     const usage = () => [peer.batched, peer.memory, peer.held, peer.heldMemory]

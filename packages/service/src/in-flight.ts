@@ -24,7 +24,7 @@ const TOO_MANY_BYTES = "Too many bytes of unanswered requests are in memory; try
 const TOO_MANY_HELD = "Too many calls are held by rules that queue; try again later."
 
 /**
- * Counts the calls in flight at a door, and shares the capacity among peers and services. Single calls, requests in
+ * Counts the calls in flight at a server, and shares the capacity among peers and services. Single calls, requests in
  * batches, and held requests each have a capacity of their own, of the same size.
  *
  * Half of the bytes for messages are reserved for held requests, and the other half for all other calls. No peer and no
@@ -154,7 +154,7 @@ export class InFlight {
   }
 }
 
-/** The places that one call occupies at its door, from the end of its arrival to its answer. */
+/** The places that one call occupies at its server, from the end of its arrival to its answer. */
 export class CallPlaces {
   readonly #inFlight: InFlight
   readonly #peer: Peer

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net"
 import { addressGroup } from "@sluice/core"
 
-/** The usage of one peer or one service at a door. */
+/** The usage of one peer or one service at a server. */
 export interface Usage {
   /** Single calls. */
   calls: number
@@ -17,7 +17,7 @@ export interface Usage {
   heldMemory: number
 }
 
-/** The usage of one IPv4 address, or one IPv6 /64, at a door. */
+/** The usage of one IPv4 address, or one IPv6 /64, at a server. */
 export interface Peer extends Usage {
   /** "192.0.2.7", "2001:db8:1:2::/64", or "unknown". */
   readonly address: string
@@ -38,7 +38,7 @@ export function newPeer(address: string): Peer {
   return { address, connections: 0, arriving: 0, bytes: 0, ...noUsage() }
 }
 
-/** The peers that have connections or calls in flight at a door. */
+/** The peers that have connections or calls in flight at a server. */
 export class Peers {
   readonly #byAddress = new Map<string, Peer>()
 

@@ -25,8 +25,8 @@ export interface FieldViolation {
 }
 
 /**
- * An error with a gRPC status code, for a call that fails. Each door translates it to its protocol. The caller sees the
- * message.
+ * An error with a gRPC status code, for a call that fails. Each server translates it to its protocol. The caller sees
+ * the message.
  */
 export class StatusError extends Error {
   override readonly name = "StatusError"

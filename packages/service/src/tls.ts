@@ -1,6 +1,6 @@
 import type { TlsOptions } from "node:tls"
 
-/** The certificate and key of both doors, as PEM. */
+/** The certificate and key of both servers, as PEM. */
 export interface Tls {
   /** The certificate, followed by its intermediate certificates. */
   readonly cert: Buffer

@@ -5,7 +5,7 @@ import type { Behaves } from "./stage.ts"
 /** The ways in which a callback of the app may return its result. */
 const WAYS = [
   ["at once", <T>(value: T) => value],
-  ["by a promise", <T>(value: T) => Promise.resolve(value)],
+  ["in a promise", <T>(value: T) => Promise.resolve(value)],
 ] as const
 
 /** Registers the behaviors of `onRejected`. */
@@ -35,7 +35,7 @@ export function answering(behaves: Behaves): void {
     })
 
     for (const [how, wrap] of WAYS) {
-      behaves(`gives another answer ${how}, beside which the quota is told`, async ({ start, base }) => {
+      behaves(`returns another answer ${how}, which also gets the quota headers`, async ({ start, base }) => {
         const client = await start({
           mounts: [
             {
@@ -68,7 +68,7 @@ export function answering(behaves: Behaves): void {
     }
 
     behaves(
-      "gives another answer by the last line of each name, with all its cookies beside those of the app",
+      "returns another answer, whose last header of each name and all cookies are sent",
       async (stage) => {
         const lines = [
           ["Set-Cookie", "a=1; Path=/"],
@@ -94,7 +94,7 @@ export function answering(behaves: Behaves): void {
       },
     )
 
-    behaves("answers by itself", async ({ start, base, adapter, warnings }) => {
+    behaves("sends the response itself", async ({ start, base, adapter, warnings }) => {
       const client = await start({
         mounts: [
           {
@@ -118,7 +118,7 @@ export function answering(behaves: Behaves): void {
       expect(warnings).toEqual([])
     })
 
-    behaves("answers by itself, later", async ({ start, base, adapter }) => {
+    behaves("sends the response itself, later", async ({ start, base, adapter }) => {
       const client = await start({
         mounts: [
           {
@@ -142,7 +142,7 @@ export function answering(behaves: Behaves): void {
       // Fastify sends the length itself.
       [304, "0"],
     ] as const) {
-      behaves(`answers with ${status}, which has no body`, async ({ start, base }) => {
+      behaves(`answers with ${status}, which is sent without a body`, async ({ start, base }) => {
         const onRejected = (_request: unknown, rejection: Rejection) => ({ ...rejection, status })
         const client = await start({ mounts: [{ ...base, ...rule, onRejected }] })
         await client("/")
@@ -157,7 +157,7 @@ export function answering(behaves: Behaves): void {
     }
 
     for (const [how, wrap] of WAYS) {
-      behaves(`says ${how} that it answers by itself, and does so in a later turn`, async (stage) => {
+      behaves(`returns false ${how}, and sends the response itself in a later turn`, async (stage) => {
         const { start, base, adapter, warnings } = stage
         const client = await start({
           mounts: [
@@ -181,7 +181,7 @@ export function answering(behaves: Behaves): void {
     }
 
     for (const [how, wrap] of WAYS) {
-      behaves(`begins to answer by itself, and says nothing of it ${how}`, async (stage) => {
+      behaves(`begins to send the response itself, and returns undefined ${how}`, async (stage) => {
         const { start, base, adapter, warnings } = stage
         const client = await start({
           mounts: [
@@ -211,7 +211,7 @@ export function answering(behaves: Behaves): void {
       ],
       ["rejects", () => Promise.reject(new Error("No."))],
     ] as const) {
-      behaves(`that ${how} gives way to the standard answer and is warned of`, async (stage) => {
+      behaves(`that ${how} causes one warning, and the standard answer is sent`, async (stage) => {
         const { start, base, warnings } = stage
         const client = await start({ mounts: [{ ...base, ...rule, onRejected }] })
         await client("/")
@@ -225,16 +225,16 @@ export function answering(behaves: Behaves): void {
     }
 
     for (const [what, nonsense] of [
-      ["no answer at all", { status: 429 }],
+      ["an incomplete answer", { status: 429 }],
       ["a header that cannot be sent", { status: 429, headers: [["X-Own", "a\nb"]], body: "" }],
       ["a header without a name", { status: 429, headers: [["", "a"]], body: "" }],
       ["a status that does not exist", { status: 7, headers: [], body: "" }],
     ] as const) {
       for (const [how, wrap] of [
         ["at once", <T>(value: T) => value],
-        ["by a promise", <T>(value: T) => Promise.resolve(value)],
+        ["in a promise", <T>(value: T) => Promise.resolve(value)],
       ] as const) {
-        behaves(`that yields ${what} ${how} gives way to the standard answer`, async ({ start, base }) => {
+        behaves(`that returns ${what} ${how} is replaced by the standard answer`, async ({ start, base }) => {
           const client = await start({
             // A program without types may return this.
             mounts: [{ ...base, ...rule, onRejected: () => wrap(nonsense) as never }],

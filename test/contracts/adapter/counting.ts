@@ -10,8 +10,8 @@ const PREFLIGHT = {
 
 /** Registers the behaviors of counting: which requests count, at what cost, and by which rules. */
 export function counting(behaves: Behaves): void {
-  describe("counted", () => {
-    behaves("each client by itself", async ({ start, base }) => {
+  describe("the limiter counts", () => {
+    behaves("each client separately", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute", trustedProxies: 1 }] })
       expect(await statuses(client, 3, "/", from("192.0.2.1"))).toEqual([200, 200, 429])
       expect(await statuses(client, 3, "/", from("192.0.2.2"))).toEqual([200, 200, 429])
@@ -19,7 +19,7 @@ export function counting(behaves: Behaves): void {
 
     // Other systems have only one loopback address.
     if (process.platform === "linux") {
-      behaves("each connection by its own address, and all of its requests", async ({ start, base }) => {
+      behaves("every request of a connection by the connection's address", async ({ start, base }) => {
         const { url } = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })
         expect(await askOnOneConnection(url, "127.0.0.2", 2)).toEqual([200, 200])
         expect(await askOnOneConnection(url, "127.0.0.3", 2)).toEqual([200, 200])
@@ -27,20 +27,20 @@ export function counting(behaves: Behaves): void {
       })
     }
 
-    behaves("HEAD with GET", async ({ start, base }) => {
+    behaves("HEAD and GET requests together", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute" }] })
       expect((await client("/")).status).toBe(200)
       expect((await client("/", { method: "HEAD" })).headers.ratelimit).toContain("r=0")
       expect((await client("/")).status).toBe(429)
     })
 
-    behaves("requests that no route is for", async ({ start, base }) => {
+    behaves("requests without a route", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute" }] })
       expect(await statuses(client, 3, "/nowhere")).toEqual([404, 404, 429])
       expect((await client("/", { method: "PURGE" })).status).toBe(429)
     })
 
-    behaves("no preflight", async ({ start, base }) => {
+    behaves("no preflight requests", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
       for (let i = 0; i < 3; i++) {
         const response = await client("/", PREFLIGHT)
@@ -50,7 +50,7 @@ export function counting(behaves: Behaves): void {
       expect(await statuses(client, 2)).toEqual([200, 429])
     })
 
-    behaves("a preflight where a rule is for OPTIONS", async ({ start, base }) => {
+    behaves("preflight requests if a rule matches OPTIONS", async ({ start, base }) => {
       const client = await start({
         mounts: [{ ...base, limit: 1, window: "1 minute", match: { methods: ["OPTIONS"] } }],
       })
@@ -59,23 +59,20 @@ export function counting(behaves: Behaves): void {
       expect(await statuses(client, 2)).toEqual([200, 200])
     })
 
-    behaves("an OPTIONS request that is no preflight", async ({ start, base }) => {
+    behaves("OPTIONS requests that are not preflight requests", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
       await client("/", { method: "OPTIONS" })
       expect((await client("/", { method: "OPTIONS" })).status).toBe(429)
     })
 
-    behaves(
-      "what pretends to be a preflight and has a body, which a handler of any method would read",
-      async (stage) => {
-        const client = await stage.start({ mounts: [{ ...stage.base, limit: 1, window: "1 minute" }] })
-        const guess = { ...PREFLIGHT, body: "password=guess" }
-        await client("/", guess)
-        expect((await client("/", guess)).status).toBe(429)
-      },
-    )
+    behaves("a preflight request with a body, because a handler could read the body", async (stage) => {
+      const client = await stage.start({ mounts: [{ ...stage.base, limit: 1, window: "1 minute" }] })
+      const guess = { ...PREFLIGHT, body: "password=guess" }
+      await client("/", guess)
+      expect((await client("/", guess)).status).toBe(429)
+    })
 
-    behaves("exactly as many as the limit of those that come at once", async ({ start, base }) => {
+    behaves("concurrent requests, and admits exactly the limit", async ({ start, base }) => {
       let handled = 0
       const client = await start({
         mounts: [{ ...base, limit: 5, window: "1 minute" }],
@@ -87,30 +84,36 @@ export function counting(behaves: Behaves): void {
       expect(handled).toBe(5)
     })
 
-    behaves("with a constant cost", async ({ start, base }) => {
+    behaves("requests with a constant cost", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost: 2 }] })
       expect(await statuses(client, 3)).toEqual([200, 200, 429])
     })
 
-    behaves("with a cost by a function of the framework's request", async ({ start, base, adapter }) => {
-      const cost = (request: object) => Number(adapter.headerOf(request, "x-cost"))
-      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost }] })
-      const costing = (units: string) => client("/", { headers: { "X-Cost": units } })
-      expect((await costing("4")).status).toBe(200)
-      expect((await costing("2")).status).toBe(429)
-      expect((await costing("1")).status).toBe(200)
-      expect((await costing("0")).status).toBe(200)
-    })
+    behaves(
+      "requests with a cost from a function of the framework's request",
+      async ({ start, base, adapter }) => {
+        const cost = (request: object) => Number(adapter.headerOf(request, "x-cost"))
+        const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost }] })
+        const costing = (units: string) => client("/", { headers: { "X-Cost": units } })
+        expect((await costing("4")).status).toBe(200)
+        expect((await costing("2")).status).toBe(429)
+        expect((await costing("1")).status).toBe(200)
+        expect((await costing("0")).status).toBe(200)
+      },
+    )
 
-    behaves("never, with a cost above the limit, and without a time to wait", async ({ start, base }) => {
-      const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost: () => 6 }] })
-      const { status, headers, body } = await client("/")
-      expect(status).toBe(429)
-      expect(headers).not.toHaveProperty("retry-after")
-      expect(JSON.parse(body).detail).toContain("The largest cost that is accepted is 5.")
-    })
+    behaves(
+      "no request with a cost above the limit, and refuses it without Retry-After",
+      async ({ start, base }) => {
+        const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute", cost: () => 6 }] })
+        const { status, headers, body } = await client("/")
+        expect(status).toBe(429)
+        expect(headers).not.toHaveProperty("retry-after")
+        expect(JSON.parse(body).detail).toContain("The largest cost that is accepted is 5.")
+      },
+    )
 
-    behaves("none that are skipped", async ({ start, base, adapter }) => {
+    behaves("no skipped requests", async ({ start, base, adapter }) => {
       const skip = (request: object) => adapter.headerOf(request, "x-internal") === "yes"
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", skip }] })
       const internal = { headers: { "X-Internal": "yes" } }
@@ -119,56 +122,62 @@ export function counting(behaves: Behaves): void {
       expect(await statuses(client, 2)).toEqual([200, 429])
     })
 
-    behaves("none when it is not enabled", async ({ start, base }) => {
+    behaves("no requests if it is disabled", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", enabled: false }] })
       expect(await statuses(client, 3)).toEqual([200, 200, 200])
     })
 
-    behaves("none of the allow list, and nobody of the deny list is let in", async ({ start, base }) => {
-      const client = await start({
-        mounts: [
-          {
-            ...base,
-            limit: 1,
-            window: "1 minute",
-            trustedProxies: 1,
-            allow: ["192.0.2.0/24"],
-            deny: ["203.0.113.9"],
-          },
-        ],
-      })
-      expect(await statuses(client, 3, "/", from("192.0.2.1"))).toEqual([200, 200, 200])
-      const denied = await client("/", from("203.0.113.9"))
-      expect(denied.status).toBe(429)
-      expect(denied.headers).not.toHaveProperty("retry-after")
-      expect(await statuses(client, 2, "/", from("198.51.100.1"))).toEqual([200, 429])
-    })
+    behaves(
+      "no clients on the allow list, and refuses all clients on the deny list",
+      async ({ start, base }) => {
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              limit: 1,
+              window: "1 minute",
+              trustedProxies: 1,
+              allow: ["192.0.2.0/24"],
+              deny: ["203.0.113.9"],
+            },
+          ],
+        })
+        expect(await statuses(client, 3, "/", from("192.0.2.1"))).toEqual([200, 200, 200])
+        const denied = await client("/", from("203.0.113.9"))
+        expect(denied.status).toBe(429)
+        expect(denied.headers).not.toHaveProperty("retry-after")
+        expect(await statuses(client, 2, "/", from("198.51.100.1"))).toEqual([200, 429])
+      },
+    )
   })
 
   describe("several rules", () => {
     const minute = { name: "minute", limit: 2, window: "1 minute", field: "ip" }
     const day = { name: "day", limit: 4, window: "1 day", field: "ip" }
 
-    behaves("are told together, the strictest binds", async ({ start, base, adapter }) => {
-      const decisions: (Decision | undefined)[] = []
-      const client = await start({
-        mounts: [{ ...base, rules: [minute, day] }],
-        routes: [
-          {
-            path: "/",
-            handle: (request) => {
-              decisions.push(adapter.decisionOf(request))
-              return {}
+    behaves(
+      "are all sent in the headers, and the decision is that of the strictest rule",
+      async ({ start, base, adapter }) => {
+        const decisions: (Decision | undefined)[] = []
+        const client = await start({
+          mounts: [{ ...base, rules: [minute, day] }],
+          routes: [
+            {
+              path: "/",
+              handle: (request) => {
+                decisions.push(adapter.decisionOf(request))
+                return {}
+              },
             },
-          },
-        ],
-      })
-      const { headers } = await client("/")
-      expect(headers["ratelimit-policy"]).toBe('"minute";q=2;w=60, "day";q=4;w=86400')
-      expect(decisions).toMatchObject([{ allowed: true, policy: "minute", limit: 2, remaining: 1 }])
-    })
+          ],
+        })
+        const { headers } = await client("/")
+        expect(headers["ratelimit-policy"]).toBe('"minute";q=2;w=60, "day";q=4;w=86400')
+        expect(decisions).toMatchObject([{ allowed: true, policy: "minute", limit: 2, remaining: 1 }])
+      },
+    )
 
-    behaves("take all or nothing", async ({ start, base }) => {
+    behaves("take from all counters or none", async ({ start, base }) => {
       const { clock } = base
       const client = await start({ mounts: [{ ...base, rules: [minute, day] }] })
       // A request refused by the per-minute rule does not use up the daily quota.
@@ -185,7 +194,7 @@ export function counting(behaves: Behaves): void {
     })
 
     behaves(
-      "in shadow refuse nobody and are told to nobody but the app",
+      "refuse no request in shadow mode, and only the app sees the shadow rules",
       async ({ start, base, adapter }) => {
         const shadowed: unknown[] = []
         const client = await start({
@@ -209,7 +218,7 @@ export function counting(behaves: Behaves): void {
     )
   })
 
-  behaves("the decision is on the framework's request", async ({ start, base, adapter }) => {
+  behaves("the decision is available on the framework's request", async ({ start, base, adapter }) => {
     let decision: Decision | undefined
     const client = await start({
       mounts: [{ ...base, limit: 3, window: "1 minute" }],

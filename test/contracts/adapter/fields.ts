@@ -30,7 +30,7 @@ const EVERYWHERE: readonly Row[] = [
   },
   {
     field: "ip",
-    what: "of one IPv6 subnet",
+    what: "in one IPv6 subnet",
     one: ["/", from("2001:db8::1")],
     same: ["/", from("2001:DB8:0:0:ffff::9")],
     other: ["/", from("2001:db8:0:1::1")],
@@ -50,7 +50,7 @@ const EVERYWHERE: readonly Row[] = [
   },
   {
     field: "body:account",
-    what: "as its text",
+    what: "converted to text",
     one: post({ account: 5 }),
     same: post({ account: "5" }),
     other: post({ account: 6 }),
@@ -69,14 +69,14 @@ const EVERYWHERE: readonly Row[] = [
   },
   {
     field: ["ip", "header:x-api-key"],
-    what: "together",
+    what: "in combination",
     one: ["/", { headers: { "X-Forwarded-For": "192.0.2.1", "X-Api-Key": "k" } }],
     same: ["/?x", { headers: { "X-Forwarded-For": "192.0.2.1", "X-Api-Key": "k" } }],
     other: ["/", { headers: { "X-Forwarded-For": "192.0.2.2", "X-Api-Key": "k" } }],
   },
   {
     field: "account",
-    what: "by the app's own extractor",
+    what: "from the app's own extractor",
     one: get("/", { "X-Account": "a" }),
     same: get("/?account=b", { "X-Account": "a" }),
     other: get("/", { "X-Account": "b" }),
@@ -100,7 +100,7 @@ const ON_A_ROUTE: readonly Row[] = [
 
 /** Registers the behaviors of fields: which requests are counted together. */
 export function fields(behaves: Behaves): void {
-  describe("one client by", () => {
+  describe("a client is identified by", () => {
     for (const { field, what, one, same, other } of EVERYWHERE) {
       behaves([field, what].flat().filter(Boolean).join(" "), async ({ start, base, adapter }) => {
         const client = await start({
@@ -126,7 +126,7 @@ export function fields(behaves: Behaves): void {
     }
 
     for (const { field, one, same, other } of ON_A_ROUTE) {
-      behaves(`${field} where the limiter is mounted on the route`, async ({ start, base }) => {
+      behaves(`${field} if the limiter is mounted on the route`, async ({ start, base }) => {
         const limiter = createLimiter<FrameworkRequest>({
           ...base,
           limit: 1,
@@ -176,7 +176,7 @@ export function fields(behaves: Behaves): void {
       expect(seen[0]).toBe(handled[0])
     })
 
-    behaves("an address that no client can choose, without trusted proxies", async (stage) => {
+    behaves("an address that the client cannot spoof, without trusted proxies", async (stage) => {
       const { start, base, warnings } = stage
       const client = await start({ mounts: [{ ...base, limit: 2, window: "1 minute" }] })
       expect((await client("/", from("192.0.2.1"))).status).toBe(200)
@@ -189,24 +189,24 @@ export function fields(behaves: Behaves): void {
   describe("a missing field", () => {
     const rule = { limit: 1, window: "1 minute", field: "header:x-api-key", trustedProxies: 1 } as const
 
-    behaves("is counted by address", async ({ start, base }) => {
+    behaves("makes the request count by address", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, ...rule, onMissing: "ip" }] })
       expect(await statuses(client, 2, "/", from("192.0.2.1"))).toEqual([200, 429])
       expect(await statuses(client, 2, "/", from("192.0.2.2"))).toEqual([200, 429])
     })
 
-    behaves("is counted with the others that miss it", async ({ start, base }) => {
+    behaves("makes the request count together with others that lack the field", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, ...rule, onMissing: "shared" }] })
       expect(await statuses(client, 1, "/", from("192.0.2.1"))).toEqual([200])
       expect(await statuses(client, 1, "/", from("192.0.2.2"))).toEqual([429])
     })
 
-    behaves("is not counted", async ({ start, base }) => {
+    behaves("exempts the request from the limit", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, ...rule, onMissing: "skip" }] })
       expect(await statuses(client, 3)).toEqual([200, 200, 200])
     })
 
-    behaves("is refused with 400 and its name", async ({ start, base }) => {
+    behaves("gets a 400 that names the field", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, ...rule, onMissing: "deny" }] })
       const { status, headers, body } = await client("/")
       expect(status).toBe(400)
@@ -221,7 +221,7 @@ export function fields(behaves: Behaves): void {
       expect((await client("/", { headers: { "X-Api-Key": "k" } })).status).toBe(200)
     })
 
-    behaves("is a parameter that is repeated", async ({ start, base }) => {
+    behaves("is assumed if a query parameter is repeated or empty", async ({ start, base }) => {
       const client = await start({
         mounts: [{ ...base, limit: 1, window: "1 minute", field: "query:key", onMissing: "deny" }],
       })
@@ -230,18 +230,21 @@ export function fields(behaves: Behaves): void {
       expect((await client("/?key=a")).status).toBe(200)
     })
 
-    behaves("is a body that no parser has read, said once", async ({ start, base, warnings }) => {
-      const client = await start({
-        mounts: [{ ...base, limit: 1, window: "1 minute", field: "body:account", onMissing: "shared" }],
-        routes: [{ path: "/", method: "POST" }],
-        parsesBodies: false,
-      })
-      expect((await client(...post({ account: "a" }))).status).toBe(200)
-      expect((await client(...post({ account: "b" }))).status).toBe(429)
-      expect(warnings).toEqual(["SLUICE_BODY_NOT_PARSED"])
-    })
+    behaves(
+      "is assumed for a body that no parser has read, with one warning",
+      async ({ start, base, warnings }) => {
+        const client = await start({
+          mounts: [{ ...base, limit: 1, window: "1 minute", field: "body:account", onMissing: "shared" }],
+          routes: [{ path: "/", method: "POST" }],
+          parsesBodies: false,
+        })
+        expect((await client(...post({ account: "a" }))).status).toBe(200)
+        expect((await client(...post({ account: "b" }))).status).toBe(429)
+        expect(warnings).toEqual(["SLUICE_BODY_NOT_PARSED"])
+      },
+    )
 
-    behaves("is the part of a combination", async ({ start, base }) => {
+    behaves("is assumed if one field of a combination is missing", async ({ start, base }) => {
       const client = await start({
         mounts: [
           { ...base, limit: 1, window: "1 minute", field: ["ip", "header:x-api-key"], onMissing: "deny" },

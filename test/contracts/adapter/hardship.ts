@@ -21,8 +21,8 @@ const BROKEN: readonly (readonly [what: string, take: () => never])[] = [
   ],
   ["rejects", () => Promise.reject(new Error("The store is gone.")) as never],
   ["does not answer", () => new Promise(() => undefined) as never],
-  ["answers nothing", () => undefined as never],
-  ["answers nonsense", () => [{ nowMs: "now", granted: 1, checks: {} }] as never],
+  ["returns nothing", () => undefined as never],
+  ["returns an invalid result", () => [{ nowMs: "now", granted: 1, checks: {} }] as never],
 ]
 
 /** Registers the behaviors with broken or hostile input. No request fails because of it. */
@@ -30,7 +30,7 @@ export function hardship(behaves: Behaves): void {
   for (const [what, take] of BROKEN) {
     describe("a store that is broken", () => {
       behaves(
-        `makes degraded decisions and claims no quota when it ${what}`,
+        `causes degraded decisions without quota headers when it ${what}`,
         async ({ start, base, adapter, warnings }) => {
           let decision: Decision | undefined
           const client = await start({
@@ -54,7 +54,7 @@ export function hardship(behaves: Behaves): void {
         },
       )
 
-      behaves(`closes the service where a rule says so when it ${what}`, async ({ start, base }) => {
+      behaves(`causes a 503 with onStoreFailure "deny" when it ${what}`, async ({ start, base }) => {
         let handled = 0
         const client = await start({
           mounts: [
@@ -83,7 +83,7 @@ export function hardship(behaves: Behaves): void {
       ["admits it", 5],
       ["refuses it", 1],
     ] as const) {
-      behaves(`hurts nobody when the decision ${what}`, async ({ start, base, clock }) => {
+      behaves(`does not affect other requests when the decision ${what}`, async ({ start, base, clock }) => {
         const store = memoryStore({ clock })
         let arrived = () => {}
         const arrival = new Promise<void>((resolve) => {
@@ -125,7 +125,7 @@ export function hardship(behaves: Behaves): void {
   })
 
   describe("what a client sends", () => {
-    behaves("may be long: a header, a cookie, a query", async ({ start, base }) => {
+    behaves("may be a long header, cookie or query", async ({ start, base }) => {
       const long = "x".repeat(12_000)
       for (const [field, target, headers] of [
         ["header:x-key", "/", { "X-Key": long }],
@@ -137,21 +137,24 @@ export function hardship(behaves: Behaves): void {
       }
     })
 
-    behaves("may be no UTF-8, no cookie, no list of addresses", async ({ start, base }) => {
-      const bytes = "\xff\xfe\x80"
-      for (const [field, headers] of [
-        ["header:x-key", { "X-Key": bytes }],
-        ["cookie:session", { Cookie: `session=${bytes}%FF; ;;=; __proto__=1` }],
-        ["ip", { "X-Forwarded-For": `${bytes}, , "`, Forwarded: 'for="' }],
-      ] as const) {
-        const client = await start({
-          mounts: [{ ...base, limit: 1, window: "1 minute", field, trustedProxies: 2 }],
-        })
-        expect(await statuses(client, 2, "/", { headers })).toEqual([200, 429])
-      }
-    })
+    behaves(
+      "may be invalid UTF-8, an invalid cookie or an invalid list of addresses",
+      async ({ start, base }) => {
+        const bytes = "\xff\xfe\x80"
+        for (const [field, headers] of [
+          ["header:x-key", { "X-Key": bytes }],
+          ["cookie:session", { Cookie: `session=${bytes}%FF; ;;=; __proto__=1` }],
+          ["ip", { "X-Forwarded-For": `${bytes}, , "`, Forwarded: 'for="' }],
+        ] as const) {
+          const client = await start({
+            mounts: [{ ...base, limit: 1, window: "1 minute", field, trustedProxies: 2 }],
+          })
+          expect(await statuses(client, 2, "/", { headers })).toEqual([200, 429])
+        }
+      },
+    )
 
-    behaves("may be an Accept header of nonsense", async ({ start, base }) => {
+    behaves("may be an invalid Accept header", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
       await client("/")
       for (const accept of [`${"a/b,".repeat(2_000)}c`, ";;,q=\xff/\xfe", "text", ""]) {
@@ -160,8 +163,8 @@ export function hardship(behaves: Behaves): void {
     })
   })
 
-  describe("a response that has been sent before", () => {
-    behaves("is left alone", async ({ start, base, adapter }) => {
+  describe("a response that was already sent", () => {
+    behaves("is left unchanged", async ({ start, base, adapter }) => {
       const decisions: unknown[] = []
       const client = await start({
         answersFirst: { status: 202, body: "first" },
@@ -188,7 +191,7 @@ export function hardship(behaves: Behaves): void {
   })
 
   describe("a response that an earlier handler has begun", () => {
-    behaves("is ended when the request is refused, and warned of once", async ({ start, base, warnings }) => {
+    behaves("is ended when the request is refused, with one warning", async ({ start, base, warnings }) => {
       const asked: unknown[] = []
       const client = await start({
         beginsFirst: { status: 202, body: "first" },
@@ -222,7 +225,7 @@ export function hardship(behaves: Behaves): void {
     }
 
     behaves(
-      "keeps its status and the headers of its class, beside which the quota is told",
+      "keeps its status and the headers of its class, and also gets the quota headers",
       async (stage) => {
         const { start, base } = stage
         const client = await start({
@@ -242,7 +245,7 @@ export function hardship(behaves: Behaves): void {
       },
     )
 
-    behaves("that is the same each time carries nothing from one client to the next", async (stage) => {
+    behaves("that is thrown repeatedly carries no headers from one client to the next", async (stage) => {
       const { start, base } = stage
       const error = Object.assign(new Error("No."), { status: 403, headers: { "x-own": "yes" } })
       const handle = (): never => {

@@ -96,7 +96,7 @@ export function holding(behaves: Behaves): void {
     })
 
     behaves(
-      "holds no more units than a leaky bucket has room for, and refuses all others at once",
+      "holds at most as many units as fit into a leaky bucket, and refuses the others at once",
       async (stage) => {
         const served = new Served(stage)
         const bucket = { limit: 50, window: "1 second", algorithm: "leaky-bucket", burst: 10 } as const
@@ -114,7 +114,7 @@ export function holding(behaves: Behaves): void {
       },
     )
 
-    behaves("has a line in front of a leaky bucket where the rule says so", async (stage) => {
+    behaves("queues requests in front of a leaky bucket if the rule's throttle is a queue", async (stage) => {
       const served = new Served(stage)
       const throttle = { kind: "queue", maxWaiting: 2 } as const
       await served.start(stage, served.counting({ ...stage.base, ...LEAKY, throttle }))
@@ -126,7 +126,7 @@ export function holding(behaves: Behaves): void {
       expect(served.entries).toEqual(["0 a", "100 b", "200 c", "300 d", "400 e", "500 f", "600 g"])
     })
 
-    behaves("holds who does not fit until it does, in the order in which they came", async (stage) => {
+    behaves("holds requests above the limit until they fit, in order of arrival", async (stage) => {
       const served = new Served(stage)
       await served.start(stage, served.counting({ ...stage.base, ...QUEUE }))
       const asked: Awaited<ReturnType<Served["ask"]>>[] = []
@@ -137,7 +137,7 @@ export function holding(behaves: Behaves): void {
       expect(served.entries).toEqual(["0 a", "0 b", "1000 c", "1000 d", "2000 e"])
     })
 
-    behaves("refuses at once who would be one too many, with a time to wait", async (stage) => {
+    behaves("refuses a request at once with Retry-After if the queue is full", async (stage) => {
       const served = new Served(stage)
       await served.start(stage, served.counting({ ...stage.base, ...QUEUE }))
       const asked: Awaited<ReturnType<Served["ask"]>>[] = []
@@ -150,7 +150,7 @@ export function holding(behaves: Behaves): void {
       expect(served.entries.map((entry) => entry.slice(-1))).toEqual(["a", "b", "c", "d", "e"])
     })
 
-    behaves("refuses at once who would have to wait too long", async (stage) => {
+    behaves("refuses a request at once if it would have to wait too long", async (stage) => {
       const served = new Served(stage)
       const throttle = { kind: "queue", maxWaitMs: 999 } as const
       await served.start(stage, served.counting({ ...stage.base, ...QUEUE, throttle }))
@@ -160,10 +160,10 @@ export function holding(behaves: Behaves): void {
     })
 
     for (const [who, requests] of [
-      ["who hangs up, and of what it would have taken", 1],
-      ["all whose connection is gone, those behind another one of it too", 3],
+      ["the request of a client that hangs up, and its units", 1],
+      ["all pipelined requests of a connection that is gone", 3],
     ] as const) {
-      behaves(`lets go of ${who}`, async (stage) => {
+      behaves(`releases ${who}`, async (stage) => {
         const served = new Served(stage)
         await served.start(stage, served.counting({ ...stage.base, ...LEAKY }))
         expect((await (await served.ask("a")).response).status).toBe(200)
@@ -178,7 +178,7 @@ export function holding(behaves: Behaves): void {
       })
     }
 
-    behaves("answers 503 to those that it holds when the limiter is closed", async (stage) => {
+    behaves("answers 503 to held requests when the limiter is closed", async (stage) => {
       const served = new Served(stage)
       const limiter = createLimiter<object>(served.counting({ ...stage.base, ...QUEUE }))
       await served.start(stage, { limiter })
@@ -193,7 +193,7 @@ export function holding(behaves: Behaves): void {
       expect(served.entries).toEqual(["0 a", "0 b"])
     })
 
-    behaves("does not hold who is refused by a rule beside it that does not queue", async (stage) => {
+    behaves("does not hold a request that another rule without a queue refuses", async (stage) => {
       const served = new Served(stage)
       const rules: Rule[] = [
         { ...QUEUE, name: "queue", field: "service", limit: 1 },
@@ -213,7 +213,7 @@ export function holding(behaves: Behaves): void {
     })
   })
 
-  behaves("a leaky bucket that is hard tells the delay, and does not hold", async (stage) => {
+  behaves("a hard leaky bucket reports the delay, and does not hold requests", async (stage) => {
     const served = new Served(stage)
     await served.start(stage, served.counting({ ...stage.base, ...LEAKY, throttle: "hard" }))
     for (const name of ["a", "b", "c"]) expect((await (await served.ask(name)).response).status).toBe(200)
@@ -221,7 +221,7 @@ export function holding(behaves: Behaves): void {
     expect(served.decisions.map((decision) => decision?.delayMs)).toEqual([0, 100, 200])
   })
 
-  behaves("a shadow rule holds nobody", async (stage) => {
+  behaves("a shadow rule does not hold requests", async (stage) => {
     const served = new Served(stage)
     await served.start(stage, served.counting({ ...stage.base, ...QUEUE, shadow: true }))
     for (const name of ["a", "b", "c"]) {

@@ -88,7 +88,7 @@ export function matching(behaves: Behaves): void {
       })
     }
 
-    behaves("covers what the app has rewritten to it, and what it was before", async ({ start, base }) => {
+    behaves("matches the path both before and after the app rewrites it", async ({ start, base }) => {
       const plan = {
         rewrite: (target: string) => target.replace(/^\/(en|de)\//, "/"),
         // The path can only be read from the target, because the route has a pattern of its own.
@@ -110,7 +110,7 @@ export function matching(behaves: Behaves): void {
       expect(await asked("/en/login", 1)).toEqual([200, 200, 404, 200, 429, 200])
     })
 
-    behaves("is for no other path", async ({ start, base }) => {
+    behaves("matches no other path", async ({ start, base }) => {
       const client = await start({
         mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/login" } }],
         routes: [{ path: "/login" }, { path: "/logins" }, { path: "/login/help" }],
@@ -122,7 +122,7 @@ export function matching(behaves: Behaves): void {
       expect((await client("/login")).status).toBe(429)
     })
 
-    behaves("and for methods is for those of both", async ({ start, base }) => {
+    behaves("and for methods matches only requests with both", async ({ start, base }) => {
       const client = await start({
         mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/login", methods: ["post"] } }],
         routes: [{ path: "/login" }, { path: "/login", method: "POST" }, { path: "/other", method: "POST" }],
@@ -139,7 +139,7 @@ export function matching(behaves: Behaves): void {
       }
     })
 
-    behaves("and for a field's values is for those", async ({ start, base, adapter }) => {
+    behaves("may instead be a rule for certain values of a field", async ({ start, base, adapter }) => {
       const client = await start({
         mounts: [
           {

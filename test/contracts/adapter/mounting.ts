@@ -6,7 +6,7 @@ import { type Behaves, statuses } from "./stage.ts"
 /** Registers the behaviors of several mounts that one request passes. */
 export function mounting(behaves: Behaves): void {
   describe("two limiters", () => {
-    behaves("are told together, in lists", async ({ start, base }) => {
+    behaves("send their quotas as lists in the same headers", async ({ start, base }) => {
       const client = await start({
         mounts: [
           { ...base, name: "outer", limit: 5, window: "1 minute" },
@@ -18,7 +18,7 @@ export function mounting(behaves: Behaves): void {
       expect(headers.ratelimit).toBe('"outer";r=4;t=61, "inner";r=1;t=61')
     })
 
-    behaves("are told by the one that binds, in single values", async ({ start, base }) => {
+    behaves("send the stricter quota in headers with a single value", async ({ start, base }) => {
       const options = { ...base, window: "1 minute", headers: "triple" } as const
       const strictInside = await start({
         mounts: [
@@ -36,21 +36,24 @@ export function mounting(behaves: Behaves): void {
       expect((await strictOutside("/")).headers["ratelimit-limit"]).toBe("2")
     })
 
-    behaves("are told by the one that binds, without what it leaves out", async ({ start, base }) => {
-      const options = { ...base, window: "1 minute", headers: "legacy" } as const
-      const client = await start({
-        mounts: [
-          { ...options, limit: 5 },
-          { ...options, limit: 2, cost: () => 3 },
-        ],
-      })
-      const { status, headers } = await client("/")
-      expect(status).toBe(429)
-      expect(headers).toMatchObject({ "x-ratelimit-limit": "2", "x-ratelimit-remaining": "0" })
-      expect(headers).not.toHaveProperty("x-ratelimit-reset")
-    })
+    behaves(
+      "send no reset time of the other limiter if the stricter one has none",
+      async ({ start, base }) => {
+        const options = { ...base, window: "1 minute", headers: "legacy" } as const
+        const client = await start({
+          mounts: [
+            { ...options, limit: 5 },
+            { ...options, limit: 2, cost: () => 3 },
+          ],
+        })
+        const { status, headers } = await client("/")
+        expect(status).toBe(429)
+        expect(headers).toMatchObject({ "x-ratelimit-limit": "2", "x-ratelimit-remaining": "0" })
+        expect(headers).not.toHaveProperty("x-ratelimit-reset")
+      },
+    )
 
-    behaves("with one name for two rules are warned of once", async ({ start, base, warnings }) => {
+    behaves("whose rules share a name cause one warning", async ({ start, base, warnings }) => {
       const rule = { ...base, window: "1 minute" }
       const client = await start({
         mounts: [
@@ -62,7 +65,7 @@ export function mounting(behaves: Behaves): void {
       expect(warnings).toEqual(["SLUICE_SAME_NAME"])
     })
 
-    behaves("leave the decision that binds on the request", async ({ start, base, adapter }) => {
+    behaves("leave the stricter decision on the request", async ({ start, base, adapter }) => {
       const decisions: (Decision | undefined)[] = []
       const client = await start({
         mounts: [
@@ -83,27 +86,30 @@ export function mounting(behaves: Behaves): void {
       expect(decisions).toMatchObject([{ policy: "strict", remaining: 1 }])
     })
 
-    behaves("the one on the route after that of the app, on that route alone", async ({ start, base }) => {
-      const client = await start({
-        mounts: [{ ...base, name: "app", limit: 4, window: "1 minute" }],
-        routes: [
-          { path: "/" },
-          { path: "/login", mounts: [{ ...base, name: "login", limit: 1, window: "1 minute" }] },
-        ],
-      })
-      expect((await client("/login")).headers.ratelimit).toBe('"app";r=3;t=61, "login";r=0;t=61')
-      const refused = await client("/login")
-      expect(refused.status).toBe(429)
-      expect(JSON.parse(refused.body)["violated-policies"]).toEqual(["login"])
-      expect((await client("/")).headers.ratelimit).toBe('"app";r=1;t=61')
-      // Two mounts make two decisions, so the app's mount has counted the request that the route refused.
-      expect(await statuses(client, 2)).toEqual([200, 429])
-    })
+    behaves(
+      "on the app and on a route decide in this order, the second one only on its route",
+      async ({ start, base }) => {
+        const client = await start({
+          mounts: [{ ...base, name: "app", limit: 4, window: "1 minute" }],
+          routes: [
+            { path: "/" },
+            { path: "/login", mounts: [{ ...base, name: "login", limit: 1, window: "1 minute" }] },
+          ],
+        })
+        expect((await client("/login")).headers.ratelimit).toBe('"app";r=3;t=61, "login";r=0;t=61')
+        const refused = await client("/login")
+        expect(refused.status).toBe(429)
+        expect(JSON.parse(refused.body)["violated-policies"]).toEqual(["login"])
+        expect((await client("/")).headers.ratelimit).toBe('"app";r=1;t=61')
+        // Two mounts make two decisions, so the app's mount has counted the request that the route refused.
+        expect(await statuses(client, 2)).toEqual([200, 429])
+      },
+    )
   })
 
   describe("one limiter", () => {
     behaves(
-      "mounted twice on the way counts once and says so",
+      "mounted twice for one route counts each request once, with a warning",
       async ({ start, base, warnings, adapter }) => {
         const limiter = createLimiter<FrameworkRequest>({ ...base, limit: 2, window: "1 minute" })
         const left: unknown[] = []
@@ -128,31 +134,34 @@ export function mounting(behaves: Behaves): void {
       },
     )
 
-    behaves("mounted twice on the way is asked once what a response was worth", async ({ start, base }) => {
-      const told: number[] = []
-      let settled = () => {}
-      const limiter = createLimiter<FrameworkRequest>({
-        ...base,
-        limit: 2,
-        window: "1 minute",
-        refundWhen: (_request, status) => {
-          told.push(status)
-          settled()
-          return false
-        },
-      })
-      const client = await start({ mounts: [{ limiter }], routes: [{ path: "/", mounts: [{ limiter }] }] })
-      for (let i = 0; i < 2; i++) {
-        const done = new Promise<void>((resolve) => {
-          settled = resolve
+    behaves(
+      "mounted twice for one route calls refundWhen once for each response",
+      async ({ start, base }) => {
+        const told: number[] = []
+        let settled = () => {}
+        const limiter = createLimiter<FrameworkRequest>({
+          ...base,
+          limit: 2,
+          window: "1 minute",
+          refundWhen: (_request, status) => {
+            told.push(status)
+            settled()
+            return false
+          },
         })
-        expect((await client("/")).status).toBe(200)
-        await done
-      }
-      expect(told).toEqual([200, 200])
-    })
+        const client = await start({ mounts: [{ limiter }], routes: [{ path: "/", mounts: [{ limiter }] }] })
+        for (let i = 0; i < 2; i++) {
+          const done = new Promise<void>((resolve) => {
+            settled = resolve
+          })
+          expect((await client("/")).status).toBe(200)
+          await done
+        }
+        expect(told).toEqual([200, 200])
+      },
+    )
 
-    behaves("shared by two routes counts them together", async ({ start, base, warnings }) => {
+    behaves("shared by two routes counts their requests together", async ({ start, base, warnings }) => {
       const limiter = createLimiter<FrameworkRequest>({ ...base, limit: 2, window: "1 minute" })
       const client = await start({
         routes: [
@@ -167,7 +176,7 @@ export function mounting(behaves: Behaves): void {
       expect(warnings).toEqual([])
     })
 
-    behaves("shared by two apps counts them together", async ({ start, base }) => {
+    behaves("shared by two apps counts their requests together", async ({ start, base }) => {
       const limiter = createLimiter<FrameworkRequest>({ ...base, limit: 2, window: "1 minute" })
       const one = await start({ mounts: [{ limiter }] })
       const other = await start({ mounts: [{ limiter }] })
@@ -176,7 +185,7 @@ export function mounting(behaves: Behaves): void {
       expect((await one("/")).status).toBe(429)
     })
 
-    behaves("created while a request is handled is warned of once", async ({ start, base, warnings }) => {
+    behaves("created while a request is handled causes one warning", async ({ start, base, warnings }) => {
       const client = await start({
         routes: [{ path: "/", mountPerRequest: () => ({ ...base, limit: 1, window: "1 minute" }) }],
       })
@@ -184,7 +193,7 @@ export function mounting(behaves: Behaves): void {
       expect(warnings).toEqual(["SLUICE_CREATED_IN_HANDLER"])
     })
 
-    behaves("is asked by hand about whom its mount counts", async ({ start, base }) => {
+    behaves("can peek at and reset the client that its mount counts", async ({ start, base }) => {
       const limiter = createLimiter<FrameworkRequest>({
         ...base,
         limit: 3,

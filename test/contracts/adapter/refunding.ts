@@ -8,7 +8,7 @@ import type { Behaves } from "./stage.ts"
 /** Registers the behaviors of `refundWhen`. */
 export function refunding(behaves: Behaves): void {
   describe("refundWhen", () => {
-    behaves("charges parallel guesses before it gives anything back", async ({ start, base, clock }) => {
+    behaves("counts concurrent guesses before it refunds any of them", async ({ start, base, clock }) => {
       let running = 0
       let most = 0
       let open = () => {}
@@ -53,7 +53,7 @@ export function refunding(behaves: Behaves): void {
       expect((await client("/")).status).toBe(429)
     })
 
-    behaves("keeps the units of a client that hangs up before it is answered", async ({ start, base }) => {
+    behaves("keeps the units of a client that hangs up before the response", async ({ start, base }) => {
       const told: number[] = []
       const [arrival, arrived] = gate()
       const [answer, answered] = gate()
@@ -90,49 +90,46 @@ export function refunding(behaves: Behaves): void {
       expect(told).not.toContain(200)
     })
 
-    behaves(
-      "gives back what a response was not worth, and the rest not",
-      async ({ start, base, adapter }) => {
-        const told: [object, number][] = []
-        const decisions: (Decision | undefined)[] = []
-        const client = await start({
-          mounts: [
-            {
-              ...base,
-              limit: 2,
-              window: "1 minute",
-              refundWhen: (request, status) => {
-                told.push([request, status])
-                return status < 400
-              },
+    behaves("refunds only requests for whose response it returns true", async ({ start, base, adapter }) => {
+      const told: [object, number][] = []
+      const decisions: (Decision | undefined)[] = []
+      const client = await start({
+        mounts: [
+          {
+            ...base,
+            limit: 2,
+            window: "1 minute",
+            refundWhen: (request, status) => {
+              told.push([request, status])
+              return status < 400
             },
-          ],
-          routes: [
-            {
-              path: "/",
-              handle: (request) => {
-                decisions.push(adapter.decisionOf(request))
-                return { status: Number(adapter.headerOf(request, "x-answer")) }
-              },
+          },
+        ],
+        routes: [
+          {
+            path: "/",
+            handle: (request) => {
+              decisions.push(adapter.decisionOf(request))
+              return { status: Number(adapter.headerOf(request, "x-answer")) }
             },
-          ],
-        })
-        let asked = 0
-        const answered = async (status: number) => {
-          const response = await client("/", { headers: { "X-Answer": String(status) } })
-          // The client may read the response before the server learns of its end.
-          asked++
-          while (told.length < asked) await new Promise(setImmediate)
-          return response.status
-        }
-        const rows = [200, 200, 201, 200, 401, 200, 200, 403]
-        for (const status of rows) expect(await answered(status)).toBe(status)
-        expect(await answered(200)).toBe(429)
-        expect(told.map(([, status]) => status)).toEqual([...rows, 429])
-        expect(decisions.map((decision) => decision?.remaining)).toEqual([1, 1, 1, 1, 1, 0, 0, 0])
-        expect(adapter.decisionOf(told[0]?.[0] as object)).toBe(decisions[0])
-      },
-    )
+          },
+        ],
+      })
+      let asked = 0
+      const answered = async (status: number) => {
+        const response = await client("/", { headers: { "X-Answer": String(status) } })
+        // The client may read the response before the server learns of its end.
+        asked++
+        while (told.length < asked) await new Promise(setImmediate)
+        return response.status
+      }
+      const rows = [200, 200, 201, 200, 401, 200, 200, 403]
+      for (const status of rows) expect(await answered(status)).toBe(status)
+      expect(await answered(200)).toBe(429)
+      expect(told.map(([, status]) => status)).toEqual([...rows, 429])
+      expect(decisions.map((decision) => decision?.remaining)).toEqual([1, 1, 1, 1, 1, 0, 0, 0])
+      expect(adapter.decisionOf(told[0]?.[0] as object)).toBe(decisions[0])
+    })
   })
 }
 

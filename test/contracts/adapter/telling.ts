@@ -11,7 +11,7 @@ const PROBLEM = {
 /** Registers the behaviors of the information that clients get about their quota and about refusals. */
 export function telling(behaves: Behaves): void {
   describe("an admitted request", () => {
-    behaves("is told the quota and what is left", async ({ start, base }) => {
+    behaves("gets headers with the quota and the remaining units", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })
       const left: unknown[] = []
       for (let i = 0; i < 3; i++) {
@@ -46,7 +46,7 @@ export function telling(behaves: Behaves): void {
       ],
       [false, {}],
     ] as const) {
-      behaves(`is told in the dialect ${dialect}`, async ({ start, base }) => {
+      behaves(`gets the headers of the option headers: ${dialect}`, async ({ start, base }) => {
         const client = await start({ mounts: [{ ...base, limit: 3, window: "1 minute", headers: dialect }] })
         const response = await client("/")
         expectOk(response)
@@ -55,14 +55,14 @@ export function telling(behaves: Behaves): void {
       })
     }
 
-    behaves("is told when nothing is found", async ({ start, base }) => {
+    behaves("gets quota headers with a 404", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 3, window: "1 minute" }] })
       const response = await client("/nowhere")
       expect(response.status).toBe(404)
       expect(response.headers.ratelimit).toBe('"ip-1m";r=2;t=61')
     })
 
-    behaves("is told when its handler fails", async ({ start, base }) => {
+    behaves("gets quota headers if its handler fails", async ({ start, base }) => {
       const client = await start({
         mounts: [{ ...base, limit: 3, window: "1 minute" }],
         routes: [
@@ -82,7 +82,7 @@ export function telling(behaves: Behaves): void {
   })
 
   describe("a refused request", () => {
-    behaves("is answered 429 with the time to wait and a problem", async ({ start, base }) => {
+    behaves("gets a 429 with Retry-After and a problem document", async ({ start, base }) => {
       let handled = 0
       const client = await start({
         mounts: [{ ...base, limit: 1, window: "1 minute" }],
@@ -110,7 +110,7 @@ export function telling(behaves: Behaves): void {
     })
 
     behaves(
-      "is told of a penalty as of abnormal usage, and let in when it ends",
+      "gets an abnormal-usage problem during a penalty, and is admitted when the penalty ends",
       async ({ start, base, clock }) => {
         const penalty = { refusals: 2, for: "10 minutes" }
         const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", penalty }] })
@@ -137,7 +137,7 @@ export function telling(behaves: Behaves): void {
       },
     )
 
-    behaves("is answered in text when it does not take JSON", async ({ start, base }) => {
+    behaves("gets plain text if it does not accept JSON", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
       await client("/")
       const response = await client("/", { headers: { Accept: "text/html, text/plain" } })
@@ -146,7 +146,7 @@ export function telling(behaves: Behaves): void {
       expect(response.body).toBe("Quota Exceeded: ip-1m\nThe quota is used up. Try again in 61 seconds.\n")
     })
 
-    behaves("has no body when it asks with HEAD, and the headers of GET", async ({ start, base }) => {
+    behaves("gets the headers of GET and no body if its method is HEAD", async ({ start, base }) => {
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute" }] })
       await client("/")
       const get = await client("/")
@@ -157,21 +157,24 @@ export function telling(behaves: Behaves): void {
       expect(await client.exactly("/", "HEAD")).toEqual({ status: 429, body: "" })
     })
 
-    behaves("is passed the rule's message with its machine-readable advice", async ({ start, base }) => {
-      const client = await start({
-        mounts: [{ ...base, limit: 1, window: "1 minute", rejectionMessage: "retry-with-fixed-time" }],
-      })
-      await client("/")
-      expect(JSON.parse((await client("/")).body)).toEqual({
-        ...PROBLEM,
-        detail: "The quota is used up. Try again in 61 seconds.",
-        "violated-policies": ["ip-1m"],
-        rejection: "retry-with-fixed-time",
-        retry: { kind: "fixed", afterSeconds: 61 },
-      })
-    })
+    behaves(
+      "gets the rule's rejection message and machine-readable retry advice",
+      async ({ start, base }) => {
+        const client = await start({
+          mounts: [{ ...base, limit: 1, window: "1 minute", rejectionMessage: "retry-with-fixed-time" }],
+        })
+        await client("/")
+        expect(JSON.parse((await client("/")).body)).toEqual({
+          ...PROBLEM,
+          detail: "The quota is used up. Try again in 61 seconds.",
+          "violated-policies": ["ip-1m"],
+          rejection: "retry-with-fixed-time",
+          retry: { kind: "fixed", afterSeconds: 61 },
+        })
+      },
+    )
 
-    behaves("is passed a message beyond ASCII, with its length in bytes", async ({ start, base }) => {
+    behaves("gets a non-ASCII rejection message, with its length in bytes", async ({ start, base }) => {
       const rejectionMessage = "Zu viele Anfragen – bitte später 🙂"
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", rejectionMessage }] })
       await client("/")
@@ -180,7 +183,7 @@ export function telling(behaves: Behaves): void {
       expect(response.headers["content-length"]).toBe(String(Buffer.byteLength(response.body)))
     })
 
-    behaves("is admitted when it has waited as long as it was told, and no second earlier", async (stage) => {
+    behaves("is admitted after the wait in Retry-After, and not a second earlier", async (stage) => {
       const { start, base, clock } = stage
       const client = await start({ mounts: [{ ...base, limit: 5, window: "1 minute" }] })
       clock.advance(17_123)

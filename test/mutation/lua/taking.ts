@@ -42,8 +42,8 @@ export const TAKING: Replacements = {
     ],
     ["if made and made[undone] then", "if false then", "ledgers"],
     [
-      "local granted = previous and min(times, floor((limit - counted) / cost)) or 0",
-      "local granted = previous and times or 0",
+      "granted = previous and min(times, floor((limit - counted) / cost)) or 0",
+      "granted = previous and times or 0",
       "ledgers",
     ],
     ["if not check.isTaken then lack(read + i, 0) end", ""],

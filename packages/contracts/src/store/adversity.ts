@@ -10,14 +10,14 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
       ["a window", MINUTE],
       ["ten windows", 10 * MINUTE],
     ] as const) {
-      behavesWithEach(`${what}: admits nothing twice`, async (store, policy, clock) => {
+      behavesWithEach(`${what}: does not admit any unit twice`, async (store, policy, clock) => {
         await takeOne(store, check(policy, 10))
         clock.advance(-backMs)
         expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
       })
 
       behavesWithEach(
-        `${what}: who keeps asking is admitted within two windows`,
+        `${what}: admits a client that keeps asking within two windows`,
         async (store, policy, clock) => {
           await takeOne(store, check(policy, 10))
           clock.advance(-backMs)
@@ -31,7 +31,7 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
       )
     }
 
-    behaves("a clock that trembles around a boundary opens no window twice", async (store, clock) => {
+    behaves("repeatedly around a boundary: does not open any window twice", async (store, clock) => {
       let granted = 0
       for (let i = 0; i < 20; i++) {
         for (const policy of EACH) if ((await takeOne(store, check(policy, 10))).granted) granted++
@@ -44,7 +44,7 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
   group("closed", () => {
     const calls: [name: string, (store: Store) => unknown][] = [
       ["take", (store) => store.take([[check(SLIDING)]])],
-      ["take of nothing", (store) => store.take([])],
+      ["take of no requests", (store) => store.take([])],
       ["peek", (store) => store.peek([[check(SLIDING)]])],
       ["refund", (store) => store.refund([{ policy: SLIDING, partition: "", units: 1, after: UNTAKEN }])],
       ["reset", (store) => store.reset([{ policy: SLIDING, partition: "" }])],
@@ -55,13 +55,13 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
     }
 
     for (const [method, call] of calls) {
-      behaves(`${method} says that the store is closed`, async (store) => {
+      behaves(`${method} rejects with ClosedError`, async (store) => {
         await store.close()
         await expect((async () => call(store))()).rejects.toBeInstanceOf(ClosedError)
       })
     }
 
-    behaves("may be closed again", async (store) => {
+    behaves("can be closed twice", async (store) => {
       await store.close()
       await store.close()
     })

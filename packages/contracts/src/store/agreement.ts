@@ -25,7 +25,7 @@ export type Agrees = (behaviour: string, show: (create: Create) => Promise<void>
  */
 export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, part: number): void {
   group("any trace", () => {
-    agrees("agrees with the naive reference, to every count of every answer", async (create) => {
+    agrees("agrees with the naive reference in every count of every answer", async (create) => {
       await fc.assert(
         fc.asyncProperty(fc.array(operations(), { minLength: 1, maxLength: 40 }), (story) =>
           onStory(create, Date.UTC(2024, 0, 1) + 12_345, story, same),
@@ -34,7 +34,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
       )
     })
 
-    agrees("of requests one by one agrees with the naive reference, in all that it tells", async (create) => {
+    agrees("with single requests, agrees with the naive reference in every result", async (create) => {
       await fc.assert(
         fc.asyncProperty(fc.array(operations(1), { minLength: 1, maxLength: 40 }), (story) =>
           onStory(create, Date.UTC(2024, 0, 1) + 12_345, story, sameAsTold),
@@ -44,7 +44,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
     })
 
     agrees(
-      "under rules that count what they refuse agrees with the naive reference, to every count",
+      "under rules that count refused requests, agrees with the naive reference in every count",
       async (create) => {
         // Each request is for one client: in a cluster, all of its counters are then on one node.
         const story = fc.array(operations(3, ONE_CLIENT), { minLength: 1, maxLength: 40 })
@@ -57,7 +57,7 @@ export function agreement({ group }: Pick<StoreSuite, "group">, agrees: Agrees, 
       },
     )
 
-    agrees("of a single client agrees with the naive reference, around every boundary", async (create) => {
+    agrees("of a single client, agrees with the naive reference around every boundary", async (create) => {
       await fc.assert(
         fc.asyncProperty(
           traces({ windowsMs: [MINUTE, HOUR], countsRejected: true }),

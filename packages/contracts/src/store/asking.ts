@@ -1,4 +1,13 @@
-import type { Check, Counted, CounterState, ManualClock, Policy, Store, StoreResult } from "@sluice/core"
+import {
+  algorithmOf,
+  type Check,
+  type Counted,
+  type CounterState,
+  type ManualClock,
+  type Policy,
+  type Store,
+  type StoreResult,
+} from "@sluice/core"
 import { expect } from "expect"
 
 /** Collects the behaviors of a store. */
@@ -123,4 +132,10 @@ export function currentOf(checks: readonly Counted[]): number {
 export function only(checks: readonly Counted[]): Counted {
   expect(checks).toHaveLength(1)
   return checks[0] as Counted
+}
+
+/** Returns how many milliseconds a client must wait, according to the first check of an answer. */
+export function waitOf({ checks, nowMs }: Looked, { policy, cost }: Check): number {
+  const { state } = only(checks)
+  return algorithmOf(policy).retryAfterMs(state, policy, cost, nowMs)
 }

@@ -45,27 +45,24 @@ const STARTS_MS: Readonly<Record<string, { readonly first: number; readonly seco
 /** Adds the behaviors of a single check, under fixed and changing limits. */
 export function counting({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("one check", () => {
-    behavesWithEach(
-      "admits up to the limit, and counts nothing for who is refused",
-      async (store, policy) => {
-        const ledger: [granted: boolean, taken: number, current: number][] = []
-        for (const cost of [4, 7, 5, 2, 1, 1]) {
-          const { granted, checks } = await takeOne(store, check(policy, cost))
-          ledger.push([granted, only(checks).taken, currentOf(checks)])
-        }
-        expect(ledger).toEqual([
-          [true, 4, 4],
-          [false, 0, 4],
-          [true, 5, 9],
-          [false, 0, 9],
-          [true, 1, 10],
-          [false, 0, 10],
-        ])
-      },
-    )
+    behavesWithEach("admits up to the limit, and does not count refused requests", async (store, policy) => {
+      const ledger: [granted: boolean, taken: number, current: number][] = []
+      for (const cost of [4, 7, 5, 2, 1, 1]) {
+        const { granted, checks } = await takeOne(store, check(policy, cost))
+        ledger.push([granted, only(checks).taken, currentOf(checks)])
+      }
+      expect(ledger).toEqual([
+        [true, 4, 4],
+        [false, 0, 4],
+        [true, 5, 9],
+        [false, 0, 9],
+        [true, 1, 10],
+        [false, 0, 10],
+      ])
+    })
 
     behavesWithEach(
-      "tells the time at which it decided, in whole milliseconds",
+      "returns the time of the decision, in whole milliseconds",
       async (store, policy, clock) => {
         clock.advance(1_234.75)
         const nowMs = Math.floor(clock.now())
@@ -75,7 +72,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
       },
     )
 
-    behavesWithEach("tells the window that it counts in", async (store, policy, clock) => {
+    behavesWithEach("returns the start of the window in which it counts", async (store, policy, clock) => {
       const startMs = clock.now()
       clock.advance(25_000)
       const { first, second } = STARTS_MS[policy.name] ?? { first: 0, second: 0 }
@@ -86,7 +83,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
     })
 
     behavesWithEach(
-      "admits a cost of nothing and takes nothing, also when the limit is reached",
+      "admits a cost of 0 and takes nothing, even if the limit is reached",
       async (store, policy) => {
         await takeOne(store, check(policy, 10))
         const { granted, checks } = await takeOne(store, check(policy, 0))
@@ -109,7 +106,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
       },
     )
 
-    behavesWithEach("counts exactly up to the largest number", async (store, policy, clock) => {
+    behavesWithEach("counts exactly up to the largest supported number", async (store, policy, clock) => {
       const most = mostOf(policy)
       const vast = withCeiling(policy, most)
       expect((await takeOne(store, check(policy, most))).granted).toBe(false)
@@ -123,7 +120,7 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect((await takeOne(store, check(vast, most))).granted).toBe(true)
     })
 
-    behaves("weighs a previous window of 2^53 - 1 units exactly", async (store, clock) => {
+    behaves("weights a previous window of 2^53 - 1 units exactly", async (store, clock) => {
       const vast = { ...SLIDING, limit: MOST }
       await takeOne(store, check(vast, MOST))
       clock.advance(MINUTE + MINUTE / 2)
@@ -132,22 +129,25 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect((await takeOne(store, check(vast, free))).granted).toBe(true)
     })
 
-    behaves("weighs the previous window by what the sliding one still covers", async (store, clock) => {
-      const policy = { ...SLIDING, limit: 50 }
-      await takeOne(store, check(policy, 50))
-      clock.advance(MINUTE + 24_600)
-      const at40 = { ...policy, limit: 40 }
-      const first = await takeOne(store, check(at40, 10))
-      expect(only(first.checks)).toMatchObject({ state: { previous: 50, current: 10 }, taken: 10 })
-      expect((await takeOne(store, check(at40, 1))).granted).toBe(true)
-      expect((await takeOne(store, check(at40, 1))).granted).toBe(false)
-      clock.advance(600)
-      expect((await takeOne(store, check(at40, 1))).granted).toBe(false)
-      clock.advance(1)
-      expect((await takeOne(store, check(at40, 1))).granted).toBe(true)
-    })
+    behaves(
+      "weights the previous window by the share that the sliding window still covers",
+      async (store, clock) => {
+        const policy = { ...SLIDING, limit: 50 }
+        await takeOne(store, check(policy, 50))
+        clock.advance(MINUTE + 24_600)
+        const at40 = { ...policy, limit: 40 }
+        const first = await takeOne(store, check(at40, 10))
+        expect(only(first.checks)).toMatchObject({ state: { previous: 50, current: 10 }, taken: 10 })
+        expect((await takeOne(store, check(at40, 1))).granted).toBe(true)
+        expect((await takeOne(store, check(at40, 1))).granted).toBe(false)
+        clock.advance(600)
+        expect((await takeOne(store, check(at40, 1))).granted).toBe(false)
+        clock.advance(1)
+        expect((await takeOne(store, check(at40, 1))).granted).toBe(true)
+      },
+    )
 
-    behaves("forgets the previous window when another has passed", async (store, clock) => {
+    behaves("forgets a window when the next window has ended", async (store, clock) => {
       await takeOne(store, check(SLIDING, 10))
       clock.advance(2 * MINUTE - 1)
       expect(await countOf(store, SLIDING)).toBe(10)
@@ -155,36 +155,42 @@ export function counting({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await countOf(store, SLIDING)).toBe(0)
     })
 
-    behaves("opens a fixed window with the clock, or with the first request", async (store, clock) => {
-      clock.advance(20_000)
-      const opened: [fixed: boolean, firstHit: boolean][] = []
-      for (const afterMs of [0, 0, 39_999, 1, 19_999, 1]) {
-        clock.advance(afterMs)
-        const fixed = await takeOne(store, check(FIXED, 10))
-        const firstHit = await takeOne(store, check(FIRST_HIT, 10))
-        opened.push([fixed.granted, firstHit.granted])
-      }
-      expect(opened).toEqual([
-        [true, true],
-        [false, false],
-        [false, false],
-        [true, false],
-        [false, false],
-        [false, true],
-      ])
-    })
+    behaves(
+      "starts a fixed window at a multiple of its length, or at the first request",
+      async (store, clock) => {
+        clock.advance(20_000)
+        const opened: [fixed: boolean, firstHit: boolean][] = []
+        for (const afterMs of [0, 0, 39_999, 1, 19_999, 1]) {
+          clock.advance(afterMs)
+          const fixed = await takeOne(store, check(FIXED, 10))
+          const firstHit = await takeOne(store, check(FIRST_HIT, 10))
+          opened.push([fixed.granted, firstHit.granted])
+        }
+        expect(opened).toEqual([
+          [true, true],
+          [false, false],
+          [false, false],
+          [true, false],
+          [false, false],
+          [false, true],
+        ])
+      },
+    )
   })
 
   group("a limit that changes", () => {
-    behavesWithEach("keeps its counts: raised it admits at once", async (store, policy) => {
-      await takeOne(store, check(policy, 10))
-      const raised = withCeiling(policy, 12)
-      expect((await takeOne(store, check(raised, 3))).granted).toBe(false)
-      expect((await takeOne(store, check(raised, 2))).granted).toBe(true)
-    })
+    behavesWithEach(
+      "keeps its counts, and admits more requests at once when it is raised",
+      async (store, policy) => {
+        await takeOne(store, check(policy, 10))
+        const raised = withCeiling(policy, 12)
+        expect((await takeOne(store, check(raised, 3))).granted).toBe(false)
+        expect((await takeOne(store, check(raised, 2))).granted).toBe(true)
+      },
+    )
 
     behavesWithEach(
-      "keeps its counts: cut it refuses until the counts are below",
+      "keeps its counts, and refuses until they have fallen when it is lowered",
       async (store, policy, clock) => {
         await takeOne(store, check(policy, 10))
         const cut = withCeiling(policy, 4)

@@ -7,7 +7,7 @@ export function keys({ group, behaves }: StoreSuite): void {
   group("keys", () => {
     const counter = (text: string): Policy => ({ ...SLIDING, counter: text })
 
-    behaves("no two pairs of counter and partition are the same counter", async (store) => {
+    behaves("give every pair of counter and partition its own count", async (store) => {
       const long = "x".repeat(300)
       const pairs: [counter: string, partition: string][] = [
         ["a:b", "c"],
@@ -55,7 +55,7 @@ export function keys({ group, behaves }: StoreSuite): void {
       }
     })
 
-    behaves("thousands of partitions do not touch each other", async (store) => {
+    behaves("keep the counts of thousands of partitions separate", async (store) => {
       const requests = Array.from({ length: 3_000 }, (_, i) => [
         check(SLIDING, 10, { partition: `10.0.${i >> 8}.${i & 255}` }),
       ])

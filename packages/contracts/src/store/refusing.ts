@@ -1,42 +1,16 @@
-import { algorithmOf, type Check, type Policy, type Store } from "@sluice/core"
+import type { Check, Policy, Store } from "@sluice/core"
 import { expect } from "expect"
 import {
   check,
   countOf,
   currentOf,
-  HOUR,
   HOURLY,
-  type Looked,
   looked,
-  MINUTE,
-  only,
   peekOne,
-  SLIDING,
   type StoreSuite,
-  stateOf,
   takeOne,
-  UNTAKEN,
+  waitOf,
 } from "./asking.ts"
-
-/** Blocks a client for five minutes after three refusals within a minute. */
-const PENALTY: Policy = {
-  name: "penalty",
-  counter: "pn-5m",
-  algorithm: "penalty",
-  limit: 3,
-  windowMs: 5 * MINUTE,
-  align: "epoch",
-  penalty: { refusals: 3, withinMs: MINUTE, forMs: 5 * MINUTE },
-}
-
-/** A penalty that only blocks by hand. */
-const NEVER: Policy = {
-  ...PENALTY,
-  counter: "pn-0",
-  limit: 0,
-  windowMs: 1,
-  penalty: { refusals: 0, withinMs: 1, forMs: 1 },
-}
 
 /**
  * How long a client of one unit must wait, by policy. Ten units were taken at the window's start, and ten more were
@@ -66,16 +40,10 @@ async function asked(store: Store, one: Check): Promise<[granted: boolean, curre
   return [granted, currentOf(checks)]
 }
 
-/** Returns how many milliseconds a client must wait, according to the first check of an answer. */
-function waitOf({ checks, nowMs }: Looked, { policy, cost }: Check): number {
-  const { state } = only(checks)
-  return algorithmOf(policy).retryAfterMs(state, policy, cost, nowMs)
-}
-
-/** Adds the behaviors of policies that count refused requests, and of penalties. */
-export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void {
+/** Adds the behaviors of policies that count refused requests. */
+export function refusing({ group, behavesWithEach }: StoreSuite): void {
   group("a policy under which refused requests count", () => {
-    behavesWithEach("counts them up to the ceiling", async (store, policy) => {
+    behavesWithEach("counts refused units up to the ceiling", async (store, policy) => {
       const counted = counting(policy)
       const ledger = []
       for (const cost of [7, 5, 10, 1]) ledger.push(await asked(store, check(counted, cost)))
@@ -88,7 +56,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await countOf(store, counted)).toBe(10)
     })
 
-    behavesWithEach("counts no cost that never fits, and no shadow check", async (store, policy) => {
+    behavesWithEach("does not count a cost above the limit or a shadow check", async (store, policy) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 7))
       expect(await asked(store, check(counted, 11))).toEqual([false, 7])
@@ -100,14 +68,14 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect(await countOf(store, counted)).toBe(7)
     })
 
-    behavesWithEach("counts nothing when it is peeked at", async (store, policy) => {
+    behavesWithEach("counts nothing for a peek", async (store, policy) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 7))
       expect((await peekOne(store, check(counted, 5))).granted).toBe(false)
       expect(await countOf(store, counted)).toBe(7)
     })
 
-    behavesWithEach("counts each of equal requests, in order", async (store, policy) => {
+    behavesWithEach("counts each of several equal requests of a call, in order", async (store, policy) => {
       const counted = counting(policy)
       const answers = looked(await store.take([4, 4, 4, 4].map((cost) => [check(counted, cost)])))
       expect(answers.map(({ granted, checks }) => [granted, currentOf(checks)])).toEqual([
@@ -118,7 +86,7 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       ])
     })
 
-    behavesWithEach("tells who knocks the true time to wait", async (store, policy, clock) => {
+    behavesWithEach("returns the exact wait to a client that keeps asking", async (store, policy, clock) => {
       const counted = counting(policy)
       await takeOne(store, check(counted, 10))
       clock.advance(15_000)
@@ -135,181 +103,29 @@ export function refusing({ group, behaves, behavesWithEach }: StoreSuite): void 
       expect((await takeOne(store, one)).granted).toBe(true)
     })
 
-    behavesWithEach("counts in a request of several only what refuses by itself", async (store, policy) => {
-      const counted = counting(policy)
-      const hourly = counting(HOURLY)
-      await takeOne(store, check(counted, 8))
-      const refused = await takeOne(store, check(hourly, 3), check(counted, 5))
-      expect([refused.granted, ...refused.checks.map(({ state, taken }) => [state.current, taken])]).toEqual([
-        false,
-        [0, 0],
-        [10, 0],
-      ])
-      expect([await countOf(store, hourly), await countOf(store, counted)]).toEqual([0, 10])
-      // Both checks refuse, so both count, including the second one.
-      await takeOne(store, check(hourly, 10))
-      await takeOne(store, check(counted, 1), check(hourly, 9))
-      expect(await countOf(store, hourly)).toBe(15)
-    })
+    behavesWithEach(
+      "counts only those checks of a refused request that refuse it themselves",
+      async (store, policy) => {
+        const counted = counting(policy)
+        const hourly = counting(HOURLY)
+        await takeOne(store, check(counted, 8))
+        const refused = await takeOne(store, check(hourly, 3), check(counted, 5))
+        expect([
+          refused.granted,
+          ...refused.checks.map(({ state, taken }) => [state.current, taken]),
+        ]).toEqual([false, [0, 0], [10, 0]])
+        expect([await countOf(store, hourly), await countOf(store, counted)]).toEqual([0, 10])
+        // Both checks refuse, so both count, including the second one.
+        await takeOne(store, check(hourly, 10))
+        await takeOne(store, check(counted, 1), check(hourly, 9))
+        expect(await countOf(store, hourly)).toBe(15)
+      },
+    )
 
-    behavesWithEach("keeps its counts when it no longer counts them", async (store, policy) => {
+    behavesWithEach("keeps its counts when refused requests no longer count", async (store, policy) => {
       await takeOne(store, check(counting(policy), 7))
       await takeOne(store, check(counting(policy), 5))
       expect(await asked(store, check(policy, 5))).toEqual([false, 10])
     })
   })
-
-  group("a penalty", () => {
-    const block = (more: Partial<Check> = {}) => check(PENALTY, 1, more)
-    /** Returns the number of refusals, and whether they have led to a block. */
-    const told = ({ checks }: Looked): [refusals: number, isBlocked: boolean] => {
-      const { current, previous } = checks.at(-1)?.state ?? {}
-      return [current as number, previous === 1]
-    }
-
-    behavesWithEach("counts nothing for who is admitted", async (store, policy) => {
-      const { granted, checks } = await takeOne(store, check(policy, 10), block())
-      expect([granted, checks[0]?.taken, await countOf(store, PENALTY)]).toEqual([true, 10, 0])
-    })
-
-    behavesWithEach(
-      "blocks after so many refusals, and then admits nothing",
-      async (store, policy, clock) => {
-        const startMs = clock.now()
-        await takeOne(store, check(policy, 10), block())
-        const ledger = []
-        for (let i = 0; i < 5; i++) {
-          // Too short for any unit to come back.
-          clock.advance(100)
-          ledger.push(told(await takeOne(store, check(policy, 10), block())))
-        }
-        expect(ledger).toEqual([
-          [1, false],
-          [2, false],
-          [3, true],
-          [3, true],
-          [3, true],
-        ])
-        clock.set(startMs + 300 + 5 * MINUTE - 1)
-        const refused = await takeOne(store, check(policy, 1), block())
-        expect([refused.granted, refused.checks[0]?.taken]).toEqual([false, 0])
-        clock.advance(1)
-        expect((await takeOne(store, check(policy, 10), block())).granted).toBe(true)
-        expect(told(await takeOne(store, check(policy, 10), block()))).toEqual([1, false])
-      },
-    )
-
-    behaves("forgets refusals after so long from the first", async (store, clock) => {
-      await takeOne(store, check(HOURLY, 15))
-      const ledger = []
-      for (const afterMs of [0, 59_999, 1, 59_999, 1]) {
-        clock.advance(afterMs)
-        ledger.push(told(await takeOne(store, check(HOURLY), block())))
-      }
-      expect(ledger).toEqual([
-        [1, false],
-        [2, false],
-        [1, false],
-        [2, false],
-        [1, false],
-      ])
-    })
-
-    behaves("counts what the check before it refuses by itself, and no other", async (store) => {
-      const other: Policy = { ...HOURLY, counter: "sl-1h-other", limit: 2 }
-      await takeOne(store, check(other, 2))
-      await takeOne(store, check(other), check(HOURLY), block())
-      await takeOne(store, check(HOURLY), block(), check(other))
-      expect(await countOf(store, PENALTY)).toBe(0)
-      await takeOne(store, check(HOURLY, 15))
-      await takeOne(store, check(other), check(HOURLY), block())
-      await takeOne(store, check(HOURLY), block(), check(other))
-      expect(await countOf(store, PENALTY)).toBe(2)
-    })
-
-    behaves("counts no shadow check, no cost that never fits, and no peek", async (store) => {
-      await takeOne(store, check(HOURLY, 15))
-      await takeOne(store, check(HOURLY, 1, { shadow: true }), block())
-      await takeOne(store, check(HOURLY, 16), block())
-      await peekOne(store, check(HOURLY), block())
-      expect(await countOf(store, PENALTY)).toBe(0)
-      await takeOne(store, check(HOURLY), block())
-      expect(await countOf(store, PENALTY)).toBe(1)
-    })
-
-    behaves("counts each of several requests of a call", async (store) => {
-      await takeOne(store, check(HOURLY, 15))
-      const answers = looked(await store.take(Array.from({ length: 4 }, () => [check(HOURLY), block()])))
-      expect(answers.map(told)).toEqual([
-        [1, false],
-        [2, false],
-        [3, true],
-        [3, true],
-      ])
-    })
-
-    behaves("is lifted by a reset, and by nothing that is given back", async (store) => {
-      await takeOne(store, check(HOURLY, 10))
-      let after = await takeOne(store, check(HOURLY, 6), block())
-      for (let i = 0; i < 2; i++) after = await takeOne(store, check(HOURLY, 6), block())
-      const { state } = after.checks[1] ?? stateless()
-      for (const units of [5, -5])
-        await store.refund([{ policy: PENALTY, partition: "alice", units, after: state }])
-      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
-      await store.reset([{ policy: PENALTY, partition: "alice" }])
-      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
-      expect(stateOf(await peekOne(store, check(HOURLY, 0))).current).toBe(11)
-    })
-
-    behaves(
-      "is charged with a block of as many milliseconds, which needs no refusal",
-      async (store, clock) => {
-        const charge = (units: number) =>
-          store.refund([{ policy: NEVER, partition: "alice", units, after: UNTAKEN }])
-        const asks = async () => takeOne(store, check(HOURLY), check(NEVER))
-        expect((await asks()).granted).toBe(true)
-        await charge(-HOUR)
-        // A shorter block changes nothing.
-        await charge(-MINUTE)
-        const refused = await asks()
-        expect([refused.granted, refused.checks[0]?.taken, refused.checks[1]?.taken]).toEqual([false, 0, 0])
-        expect(waitOf({ ...refused, checks: refused.checks.slice(1) }, check(NEVER))).toBe(HOUR)
-        clock.advance(HOUR - MINUTE)
-        expect((await asks()).granted).toBe(false)
-        await charge(-2 * MINUTE)
-        clock.advance(2 * MINUTE - 1)
-        expect((await asks()).granted).toBe(false)
-        clock.advance(1)
-        expect((await asks()).granted).toBe(true)
-        await charge(-HOUR)
-        await store.reset([{ policy: NEVER, partition: "alice" }])
-        expect((await asks()).granted).toBe(true)
-      },
-    )
-
-    behaves("blocks nobody for refusals where its limit is 0", async (store) => {
-      await takeOne(store, check(HOURLY, 15))
-      for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY), check(NEVER))
-      expect(await countOf(store, NEVER)).toBe(0)
-      expect((await takeOne(store, check(SLIDING), check(NEVER))).granted).toBe(true)
-    })
-
-    behaves(
-      "holds nobody longer when the clock goes back, and lets nobody in early",
-      async (store, clock) => {
-        await takeOne(store, check(HOURLY, 10))
-        for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY, 6), block())
-        clock.advance(-10 * MINUTE)
-        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
-        clock.advance(5 * MINUTE - 1)
-        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
-        clock.advance(1)
-        expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
-      },
-    )
-  })
-}
-
-function stateless(): never {
-  throw new Error("The store did not return a result for the penalty.")
 }

@@ -40,13 +40,13 @@ const GIVEN_BACK: Readonly<Record<string, number>> = {
 /** Adds the behaviors of peeks, refunds, charges and resets. */
 export function returning({ group, behaves, behavesWithEach }: StoreSuite): void {
   group("peek", () => {
-    behavesWithEach("takes nothing, however often", async (store, policy) => {
+    behavesWithEach("takes nothing, however often it is called", async (store, policy) => {
       await takeOne(store, check(policy, 4))
       for (let i = 0; i < 20; i++) await peekOne(store, check(policy, 3), check(HOURLY, 3))
       expect([await countOf(store, policy), await countOf(store, HOURLY)]).toEqual([4, 0])
     })
 
-    behavesWithEach("tells whether take would admit, and what is counted now", async (store, policy) => {
+    behavesWithEach("returns whether take would admit, and the current counts", async (store, policy) => {
       for (const cost of [0, 4, 6, 7, 6, 1, 0]) {
         const peeked = await peekOne(store, check(policy, cost))
         const before = await countOf(store, policy)
@@ -55,29 +55,32 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       }
     })
 
-    behaves("answers for all checks together, with shadow ones and two of one counter", async (store) => {
-      expect((await peekOne(store, check(SLIDING, 6), check(SLIDING, 5))).granted).toBe(false)
-      expect((await peekOne(store, check(SLIDING, 6), check(SLIDING, 5, { shadow: true }))).granted).toBe(
-        true,
-      )
-      expect((await peekOne(store, check(SLIDING, 11), check(HOURLY, 1))).granted).toBe(false)
-      expect((await peekOne(store, check(SLIDING, 11, { shadow: true }), check(HOURLY, 1))).granted).toBe(
-        true,
-      )
-    })
+    behaves(
+      "decides all checks together, including shadow checks and two checks of one counter",
+      async (store) => {
+        expect((await peekOne(store, check(SLIDING, 6), check(SLIDING, 5))).granted).toBe(false)
+        expect((await peekOne(store, check(SLIDING, 6), check(SLIDING, 5, { shadow: true }))).granted).toBe(
+          true,
+        )
+        expect((await peekOne(store, check(SLIDING, 11), check(HOURLY, 1))).granted).toBe(false)
+        expect((await peekOne(store, check(SLIDING, 11, { shadow: true }), check(HOURLY, 1))).granted).toBe(
+          true,
+        )
+      },
+    )
 
-    behaves("answers each request alone", async (store) => {
+    behaves("decides each request of a call independently", async (store) => {
       const answers = await store.peek([[check(SLIDING, 8)], [check(SLIDING, 8)], [check(SLIDING, 11)]])
       expect(answers.map(({ granted }) => granted)).toEqual([true, true, false])
     })
   })
 
-  group("giving back", () => {
+  group("refund", () => {
     async function taken(store: Store, policy: Policy, units: number): Promise<CounterState> {
       return stateOf(await takeOne(store, check(policy, units)))
     }
 
-    behavesWithEach("units come back, and can be taken again", async (store, policy) => {
+    behavesWithEach("returns units, which can be taken again", async (store, policy) => {
       const after = await taken(store, policy, 10)
       await store.refund([{ policy, partition: "alice", units: 3, after }])
       expect(await countOf(store, policy)).toBe(7)
@@ -85,13 +88,13 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect((await takeOne(store, check(policy, 3))).granted).toBe(true)
     })
 
-    behaves("units come back within a deadline that the caller sets", async (store) => {
+    behaves("returns units if the caller sets a deadline", async (store) => {
       const after = await taken(store, SLIDING, 10)
       await store.refund([{ policy: SLIDING, partition: "alice", units: 3, after }], 60_000)
       expect(await countOf(store, SLIDING)).toBe(7)
     })
 
-    behavesWithEach("each is given back as often as it is listed, and no more", async (store, policy) => {
+    behavesWithEach("is applied as often as it is listed", async (store, policy) => {
       const after = await taken(store, policy, 10)
       const refund = { policy, partition: "alice", units: 2, after }
       await store.refund([refund])
@@ -102,7 +105,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect(await countOf(store, policy)).toBe(4)
     })
 
-    behavesWithEach("never below zero", async (store, policy) => {
+    behavesWithEach("does not reduce a count below zero", async (store, policy) => {
       const after = await taken(store, policy, 2)
       await store.refund([{ policy, partition: "alice", units: 5, after }])
       expect(await countOf(store, policy)).toBe(0)
@@ -111,14 +114,14 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect((await takeOne(store, check(policy, 1))).granted).toBe(false)
     })
 
-    behavesWithEach("nothing when nobody has taken", async (store, policy, clock) => {
+    behavesWithEach("does nothing if no units were taken", async (store, policy, clock) => {
       const after = { startMs: clock.now(), current: 5, previous: 0 }
       await store.refund([{ policy, partition: "alice", units: 5, after }])
       expect((await takeOne(store, check(policy, 11))).granted).toBe(false)
       expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
     })
 
-    behavesWithEach("nothing of another counter or partition", async (store, policy) => {
+    behavesWithEach("does not change another counter or partition", async (store, policy) => {
       const after = await taken(store, policy, 5)
       await store.refund([
         { policy: HOURLY, partition: "alice", units: 5, after },
@@ -127,7 +130,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect(await countOf(store, policy)).toBe(5)
     })
 
-    behaves("comes off the previous window when they were taken in it", async (store, clock) => {
+    behaves("reduces the previous window if the units were taken in it", async (store, clock) => {
       const after = await taken(store, SLIDING, 6)
       clock.advance(MINUTE)
       await taken(store, SLIDING, 3)
@@ -136,7 +139,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect(only(checks)).toMatchObject({ state: { previous: 2, current: 3 } })
     })
 
-    behavesWithEach("nothing when the window has passed", async (store, policy, clock) => {
+    behavesWithEach("does nothing after the window has passed", async (store, policy, clock) => {
       const after = await taken(store, policy, 6)
       clock.advance(2 * MINUTE)
       await taken(store, policy, 6)
@@ -145,8 +148,8 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
     })
   })
 
-  group("giving back after a while", () => {
-    behavesWithEach("comes off what is left of them", async (store, policy, clock) => {
+  group("a later refund or charge", () => {
+    behavesWithEach("returns at most the units that still count", async (store, policy, clock) => {
       const { checks } = await takeOne(store, check(policy, 4))
       clock.advance(30_000)
       await takeOne(store, check(policy, 3))
@@ -156,7 +159,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       expect([policy.name, given]).toEqual([policy.name, GIVEN_BACK[policy.name]])
     })
 
-    behavesWithEach("charges on top what is more than was taken", async (store, policy, clock) => {
+    behavesWithEach("counts charged units even above the limit", async (store, policy, clock) => {
       const { checks } = await takeOne(store, check(policy, 4))
       const charge = { policy, partition: "alice", units: -9, after: only(checks).state }
       await store.refund([charge])
@@ -168,7 +171,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
 
     // A bucket counts parts of units, so its maximum is lower. A single charge stays within it.
     for (const policy of EACH.filter((each) => !isBucket(each))) {
-      behaves(`charges no further than the largest number (${policy.name})`, async (store, clock) => {
+      behaves(`does not count above the largest exact number (${policy.name})`, async (store, clock) => {
         const [most, some] = [Number.MAX_SAFE_INTEGER, 2 ** 43]
         const { checks } = await takeOne(store, check(withCeiling(policy, most), most - some - 1))
         const charge = { policy, partition: "alice", units: -some, after: only(checks).state }
@@ -185,7 +188,7 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
     }
 
     behaves(
-      "gives back as much, and charges nothing, where two windows hold more than that",
+      "refunds but does not charge if two windows together exceed the largest exact number",
       async (store, clock) => {
         const [wide, some] = [withCeiling(SLIDING, Number.MAX_SAFE_INTEGER), 2 ** 52]
         await takeOne(store, check(wide, Number.MAX_SAFE_INTEGER))
@@ -200,49 +203,55 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       },
     )
 
-    behaves("charges a log for a take of nothing as of then", async (store, clock) => {
-      for (const [partition, beside] of [
-        ["alice", []],
-        ["bob", [check(HOURLY)]],
-      ] as const) {
-        const log = { ...check(LOG), partition }
-        await takeOne(store, { ...log, cost: 3 })
-        clock.advance(20_000)
-        const [nothing] = (await takeOne(store, { ...log, cost: 0 }, ...beside)).checks
-        if (nothing === undefined) throw new Error("The store did not return a result for the check.")
-        clock.advance(5_000)
-        await takeOne(store, log)
-        await store.refund([{ policy: LOG, partition, units: -2, after: nothing.state }])
-        const counts: number[] = []
-        for (const afterMs of [0, 35_000, 1, 19_999, 1, 5_000]) {
-          clock.advance(afterMs)
-          counts.push(await countOf(store, LOG, partition))
+    behaves(
+      "counts in a log at the time of the take, even if the take had a cost of 0",
+      async (store, clock) => {
+        for (const [partition, beside] of [
+          ["alice", []],
+          ["bob", [check(HOURLY)]],
+        ] as const) {
+          const log = { ...check(LOG), partition }
+          await takeOne(store, { ...log, cost: 3 })
+          clock.advance(20_000)
+          const [nothing] = (await takeOne(store, { ...log, cost: 0 }, ...beside)).checks
+          if (nothing === undefined) throw new Error("The store did not return a result for the check.")
+          clock.advance(5_000)
+          await takeOne(store, log)
+          await store.refund([{ policy: LOG, partition, units: -2, after: nothing.state }])
+          const counts: number[] = []
+          for (const afterMs of [0, 35_000, 1, 19_999, 1, 5_000]) {
+            clock.advance(afterMs)
+            counts.push(await countOf(store, LOG, partition))
+          }
+          expect(counts).toEqual([6, 6, 3, 3, 1, 0])
         }
-        expect(counts).toEqual([6, 6, 3, 3, 1, 0])
-      }
-    })
+      },
+    )
   })
 
   group("reset", () => {
-    behavesWithEach("forgets a counter, both its windows, and no other", async (store, policy, clock) => {
-      const bob = { partition: "bob" }
-      await takeOne(store, check(policy, 10), check(HOURLY, 1))
-      clock.advance(MINUTE + MINUTE / 2)
-      await takeOne(store, check(policy, 1))
-      await takeOne(store, check(policy, 2, bob))
-      await store.reset([{ policy, partition: "alice" }])
-      expect(await countOf(store, policy)).toBe(0)
-      expect([await countOf(store, HOURLY), await countOf(store, policy, "bob")]).toEqual([1, 2])
-      expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
-    })
+    behavesWithEach(
+      "clears both windows of a counter, and no other counter",
+      async (store, policy, clock) => {
+        const bob = { partition: "bob" }
+        await takeOne(store, check(policy, 10), check(HOURLY, 1))
+        clock.advance(MINUTE + MINUTE / 2)
+        await takeOne(store, check(policy, 1))
+        await takeOne(store, check(policy, 2, bob))
+        await store.reset([{ policy, partition: "alice" }])
+        expect(await countOf(store, policy)).toBe(0)
+        expect([await countOf(store, HOURLY), await countOf(store, policy, "bob")]).toEqual([1, 2])
+        expect((await takeOne(store, check(policy, 10))).granted).toBe(true)
+      },
+    )
 
-    behaves("forgets a counter within a deadline that the caller sets", async (store) => {
+    behaves("clears a counter if the caller sets a deadline", async (store) => {
       await takeOne(store, check(SLIDING, 10))
       await store.reset([{ policy: SLIDING, partition: "alice" }], 60_000)
       expect(await countOf(store, SLIDING)).toBe(0)
     })
 
-    behaves("forgets several at once, and takes counters that are not there", async (store) => {
+    behaves("clears several counters at once, and accepts counters that do not exist", async (store) => {
       await takeOne(store, check(SLIDING, 1), check(HOURLY, 1))
       const keys = [SLIDING, HOURLY, FIXED].map((policy) => ({ policy, partition: "alice" }))
       await store.reset(keys)

@@ -19,13 +19,13 @@ import {
  */
 export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd: number): void {
   group("several checks of a request", () => {
-    behavesWithEach("takes from all of them", async (store, policy) => {
+    behavesWithEach("take from all of their counters", async (store, policy) => {
       const { granted, checks } = await takeOne(store, check(HOURLY, 2), check(policy, 3))
       expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([true, 2, 3])
       expect([await countOf(store, HOURLY), await countOf(store, policy)]).toEqual([2, 3])
     })
 
-    behavesWithEach("takes from none when the last one refuses", async (store, policy) => {
+    behavesWithEach("take from no counter if the last check refuses", async (store, policy) => {
       await takeOne(store, check(policy, 10))
       const { granted, checks } = await takeOne(store, check(HOURLY, 2), check(policy, 1))
       expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([false, 0, 0])
@@ -33,13 +33,13 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
       expect([await countOf(store, HOURLY), await countOf(store, policy)]).toEqual([0, 10])
     })
 
-    behavesWithEach("takes from none when the first one refuses", async (store, policy) => {
+    behavesWithEach("take from no counter if the first check refuses", async (store, policy) => {
       await takeOne(store, check(policy, 10))
       expect((await takeOne(store, check(policy, 1), check(HOURLY, 2))).granted).toBe(false)
       expect(await countOf(store, HOURLY)).toBe(0)
     })
 
-    behaves("takes from none when one in the middle of many refuses", async (store) => {
+    behaves("take from no counter if a check in the middle of many refuses", async (store) => {
       const many = Array.from({ length: 12 }, (_, i) => check(SLIDING, 1, { partition: `client ${i}` }))
       await takeOne(store, check(SLIDING, 10, { partition: "client 6" }))
       const [answer] = await store.take([many])
@@ -49,7 +49,7 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
     })
 
     behavesWithEach(
-      "a cost of nothing is no obstacle and has no obstacle but the others",
+      "with a cost of 0 never refuse, but do not overrule a check that refuses",
       async (store, policy) => {
         await takeOne(store, check(policy, 10))
         expect((await takeOne(store, check(policy, 0), check(HOURLY, 1))).granted).toBe(true)
@@ -57,7 +57,7 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
       },
     )
 
-    behavesWithEach("two checks of one counter see each other's units", async (store, policy) => {
+    behavesWithEach("add up their units if they share a counter", async (store, policy) => {
       const fits = await takeOne(store, check(policy, 4), check(policy, 6))
       expect(fits.granted).toBe(true)
       expect(fits.checks.map(({ state, taken }) => [state.current, taken])).toEqual([
@@ -68,14 +68,14 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
     })
 
     behavesWithEach(
-      "two checks of one counter that fit only one by one are refused",
+      "refuse if they share a counter that has room for only one of them",
       async (store, policy) => {
         expect((await takeOne(store, check(policy, 6), check(policy, 5))).granted).toBe(false)
         expect(await countOf(store, policy)).toBe(0)
       },
     )
 
-    behaves("admits a request that asks for nothing at all", async (store) => {
+    behaves("are not required: a request without checks is admitted", async (store) => {
       const { granted, checks } = await takeOne(store)
       expect([granted, checks]).toEqual([true, []])
       expect(await store.take([])).toEqual([])
@@ -85,7 +85,7 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
 
   group("several requests in a call", () => {
     behavesWithEach(
-      "decides them in order, each seeing what the ones before have taken",
+      "are decided in order, after counting the units of earlier requests",
       async (store, policy) => {
         const answers = await store.take([
           [check(policy, 8)],
@@ -98,7 +98,7 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
       },
     )
 
-    behaves("one that is refused takes nothing and hinders no other", async (store) => {
+    behaves("do not affect each other: a refused request takes nothing", async (store) => {
       const answers = await store.take([
         [check(SLIDING, 10), check(HOURLY, 16)],
         [check(SLIDING, 10), check(HOURLY, 10)],
@@ -107,24 +107,30 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
       expect(answers.map(({ granted }) => granted)).toEqual([false, true, true])
     })
 
-    behavesWithEach("of many at once, a limit of half of them admits exactly half", async (store, policy) => {
-      const half = Math.floor(crowd / 2)
-      const wide = withCeiling(policy, half)
-      const answers = await Promise.all(
-        Array.from({ length: 2 * half }, async () => takeOne(store, check(wide))),
-      )
-      expect(answers.filter(({ granted }) => granted)).toHaveLength(half)
-      expect(await countOf(store, wide)).toBe(half)
-    })
+    behavesWithEach(
+      "are admitted exactly up to the limit, also in concurrent calls of one request each",
+      async (store, policy) => {
+        const half = Math.floor(crowd / 2)
+        const wide = withCeiling(policy, half)
+        const answers = await Promise.all(
+          Array.from({ length: 2 * half }, async () => takeOne(store, check(wide))),
+        )
+        expect(answers.filter(({ granted }) => granted)).toHaveLength(half)
+        expect(await countOf(store, wide)).toBe(half)
+      },
+    )
 
-    behaves("of a thousand in ten calls at once, a limit of 500 admits exactly 500", async (store) => {
-      const wide = { ...SLIDING, limit: 500 }
-      const call = Array.from({ length: 100 }, () => [check(HOURLY, 0), check(wide)])
-      const calls = await Promise.all(Array.from({ length: 10 }, async () => store.take(call)))
-      expect(calls.flat().filter(({ granted }) => granted)).toHaveLength(500)
-    })
+    behaves(
+      "are admitted exactly up to a limit of 500 in ten concurrent calls of 100 requests",
+      async (store) => {
+        const wide = { ...SLIDING, limit: 500 }
+        const call = Array.from({ length: 100 }, () => [check(HOURLY, 0), check(wide)])
+        const calls = await Promise.all(Array.from({ length: 10 }, async () => store.take(call)))
+        expect(calls.flat().filter(({ granted }) => granted)).toHaveLength(500)
+      },
+    )
 
-    behaves("all or nothing holds between callers at once", async (store) => {
+    behaves("take from all of their counters or none, even in concurrent calls", async (store) => {
       const narrow = { ...SLIDING, counter: "narrow", limit: 30 }
       const wide = { ...HOURLY, counter: "wide", limit: 1_000 }
       const ask = async (...checks: Check[]) => takeOne(store, ...checks)
@@ -140,24 +146,24 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
   group("shadow checks", () => {
     const shadow = { shadow: true } as const
 
-    behavesWithEach("one that fits is counted", async (store, policy) => {
+    behavesWithEach("are counted if they fit", async (store, policy) => {
       const { granted, checks } = await takeOne(store, check(policy, 3, shadow))
       expect([granted, only(checks).taken, currentOf(checks)]).toEqual([true, 3, 3])
     })
 
-    behavesWithEach("one that does not fit takes nothing and refuses nothing", async (store, policy) => {
+    behavesWithEach("take nothing and refuse nothing if they do not fit", async (store, policy) => {
       const { granted, checks } = await takeOne(store, check(policy, 11, shadow))
       expect([granted, only(checks).taken, currentOf(checks)]).toEqual([true, 0, 0])
     })
 
-    behavesWithEach("one that does not fit stops no other", async (store, policy) => {
+    behavesWithEach("do not stop other checks if they do not fit", async (store, policy) => {
       await takeOne(store, check(policy, 10))
       const { granted, checks } = await takeOne(store, check(policy, 1, shadow), check(HOURLY, 2))
       expect([granted, ...checks.map(({ taken }) => taken)]).toEqual([true, 0, 2])
       expect([await countOf(store, policy), await countOf(store, HOURLY)]).toEqual([10, 2])
     })
 
-    behavesWithEach("takes nothing when a real check refuses, in whichever order", async (store, policy) => {
+    behavesWithEach("take nothing if a real check refuses, in either order", async (store, policy) => {
       await takeOne(store, check(HOURLY, 15))
       expect((await takeOne(store, check(policy, 1, shadow), check(HOURLY, 1))).granted).toBe(false)
       expect((await takeOne(store, check(HOURLY, 1), check(policy, 1, shadow))).granted).toBe(false)

@@ -83,6 +83,11 @@ export interface Algorithm {
     nowMs: number,
   ): CounterState
   /**
+   * Returns the state with a full counter: what a charge passes to `withoutUnits` as `after`. Units that come back over
+   * time are else taken to have come back since, although later requests may have used them. Absent: the state serves.
+   */
+  whenFull?(state: CounterState, policy: Policy): CounterState
+  /**
    * Returns the milliseconds that the last `units` taken wait for their turn. Absent: admitted requests do not wait.
    */
   delayMs?(state: CounterState, policy: Policy, units: number, nowMs: number): number

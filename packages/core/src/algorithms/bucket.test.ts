@@ -21,7 +21,7 @@ describe("the token bucket", () => {
     ])
   })
 
-  it("keeps fractions of tokens between takes, so 7 per second are 7 in 1,000 ms", () => {
+  it("keeps fractions of tokens between takes, so 7 tokens per second refill in 1,000 ms", () => {
     const policy = { ...POLICY, limit: 7, windowMs: 1_000, burst: 7 }
     expectLedger(policy, [
       [0, 7, 0, 0],
@@ -57,7 +57,7 @@ describe("the token bucket", () => {
     ])
   })
 
-  it("refills five million tokens a month in whole seconds", () => {
+  it("refills once per second under a limit of five million tokens a month", () => {
     const policy = policyOf({ algorithm: "token-bucket", limit: 5_000_000, windowMs: 2_592_000_000 })
     const counter = new Counter(policy)
     expect(counter.take(1_999, 5_000_000)).toBe(true)
@@ -68,7 +68,7 @@ describe("the token bucket", () => {
     expect(counter.waitMs(1_999, 5_000_000)).toBe(2_592_000_000 - 999)
   })
 
-  it("counts a full bucket in milliseconds, like an empty one, if limit times window is just below 2^53", () => {
+  it("counts time in milliseconds, even in a full bucket, if limit times window is just below 2^53", () => {
     const limit = Math.floor(Number.MAX_SAFE_INTEGER / 1_000) - 1
     const counter = new Counter(policyOf({ algorithm: "token-bucket", limit, windowMs: 1_000 }))
     expect(counter.take(500, limit)).toBe(true)
@@ -76,7 +76,7 @@ describe("the token bucket", () => {
     expect(counter.take(501, 1)).toBe(true)
   })
 
-  it("counts in seconds if the limit plus a fraction of a token would exceed 2^53", () => {
+  it("counts time in seconds if the limit plus a fraction of a token would exceed 2^53", () => {
     const most = Math.floor(Number.MAX_SAFE_INTEGER / 1_000)
     const startMs = (limit: number) => {
       const policy = policyOf({ algorithm: "token-bucket", limit, windowMs: 1_000 })
@@ -113,14 +113,17 @@ describe("the token bucket", () => {
     [0, 59_999, 6_000],
     [2, 0, 12_000],
     [2, 11, 12_002],
-  ])("is full again, with %i tokens and %i parts missing, after %i ms", (current, previous, ms) => {
-    const state = { startMs: 5_000, current, previous }
-    const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
-    expect(emptyAtMs(state, POLICY)).toBe(5_000 + ms)
-    expect(resetAfterMs(state, POLICY, 5_000)).toBe(ms)
-  })
+  ])(
+    "is full again, with %i tokens and %i fractions of a token missing, after %i ms",
+    (current, previous, ms) => {
+      const state = { startMs: 5_000, current, previous }
+      const { emptyAtMs, resetAfterMs } = algorithmOf(POLICY)
+      expect(emptyAtMs(state, POLICY)).toBe(5_000 + ms)
+      expect(resetAfterMs(state, POLICY, 5_000)).toBe(ms)
+    },
+  )
 
-  it("is kept for a window under a limit of 0, but not if it is empty", () => {
+  it("expires after one window under a limit of 0, or at once if no units are in use", () => {
     const none = { ...POLICY, limit: 0 }
     const { emptyAtMs } = algorithmOf(none)
     expect(emptyAtMs({ startMs: 5_000, current: 2, previous: 0 }, none)).toBe(65_000)
@@ -129,14 +132,14 @@ describe("the token bucket", () => {
     expect(algorithmOf(none).resetAfterMs({ startMs: 5_000, current: 0, previous: 0 }, none, 5_000)).toBe(0)
   })
 
-  it("keeps a fraction below one token when a shorter window makes the parts larger", () => {
+  it("keeps the fraction of a token below one token when the window becomes shorter", () => {
     // A unit has 60,000 parts in a window of a minute, and 1,000 parts in a window of a second.
     const state = { startMs: 5_000, current: 1, previous: 59_999 }
     const second = { ...POLICY, windowMs: 1_000 }
     expect(algorithmOf(second).at(state, second, 5_000)).toEqual({ ...state, previous: 999 })
   })
 
-  it("is filled by refused units, and keeps units above a lowered limit", () => {
+  it("counts refused units up to the burst, and keeps units above a lowered limit", () => {
     const { withRejected } = algorithmOf(POLICY)
     const refused = (current: number, previous: number) =>
       withRejected({ startMs: 0, current, previous }, POLICY, 2, 0)
@@ -146,7 +149,7 @@ describe("the token bucket", () => {
     expect(refused(9, 30_000)).toEqual({ startMs: 0, current: 9, previous: 30_000 })
   })
 
-  it("refunds only tokens that have not refilled yet, and charges only what would not have refilled", () => {
+  it("refunds only tokens that have not refilled yet, and charges only units that would not have refilled", () => {
     const counter = new Counter({ ...POLICY, burst: 10 })
     const after = counter.charge(0, 4)
     // At 12 s, two of the four tokens have come back. A second later, a part of the third has come back too.
@@ -169,7 +172,7 @@ describe("the token bucket", () => {
     }
   })
 
-  it("refills nothing after the clock went back, until it catches up or a window passes", () => {
+  it("refills nothing after the clock went back, until the clock catches up or a window passes", () => {
     const counter = new Counter(POLICY)
     counter.take(1_000_000, 3)
     expect(counter.waitMs(999_000, 1)).toBe(7_000)
@@ -179,7 +182,7 @@ describe("the token bucket", () => {
   })
 })
 
-describe("a bucket that owes enough units to be counted in seconds", () => {
+describe("a bucket whose debt is so large that it counts time in seconds", () => {
   const policy = policyOf({ algorithm: "token-bucket", limit: 1_000_000, windowMs: 86_400_000 })
   const { withUnits, withoutUnits, at, used } = algorithmOf(policy)
   const nowMs = Date.UTC(2024, 0, 1)
@@ -192,7 +195,7 @@ describe("a bucket that owes enough units to be counted in seconds", () => {
     expect(used(withoutUnits(charged, policy, 366_000_000, charged, nowMs), policy, nowMs)).toBe(10)
   })
 
-  it("charges and refunds exact units, even with odd limits and windows", () => {
+  it("charges and refunds exact units, even with odd numbers as limit and window", () => {
     const odd = { ...policy, limit: 1_000_003, windowMs: 86_400_001 }
     const few = withUnits(at(undefined, odd, nowMs), odd, 10, nowMs)
     const charged = withoutUnits(few, odd, -366_000_007, few, nowMs)
@@ -201,7 +204,7 @@ describe("a bucket that owes enough units to be counted in seconds", () => {
     expect(withoutUnits(charged, odd, 366_000_007, charged, nowMs)).toEqual(few)
   })
 
-  it("stays in whole seconds when the clock goes back, even if the window is not whole seconds", () => {
+  it("starts at a whole second after the clock went back, even if the window has a fraction of a second", () => {
     const odd = { ...policy, windowMs: 86_400_999, limit: 1_000_000_000 }
     const far = { startMs: nowMs + 90_000_000, current: 5, previous: 0 }
     expect(at(far, odd, nowMs + 7)).toEqual({ ...far, startMs: nowMs + 86_400_000 })

@@ -70,6 +70,10 @@ export const tokenBucket: Algorithm = {
     return withCountedUpTo(ceiling, state.current < ceiling ? { ...state, previous: 0 } : state, units)
   },
 
+  whenFull(state, policy) {
+    return { ...state, current: Math.max(state.current, ceilingOf(policy)) }
+  },
+
   withoutUnits(state, policy, units, after) {
     // The last units taken are the last to come back. Compute how much of the level `after` is still in use, with and
     // without these units: the difference is what they still occupy. A charge (negative units) raises the level, even

@@ -34,7 +34,7 @@ describe("the sliding window in sub-windows", () => {
     ])
   })
 
-  it("counts a limit of millions a month in whole seconds of each sub-window", () => {
+  it("weights the oldest sub-window in whole seconds under a limit of millions of units a month", () => {
     const dayMs = 86_400_000
     // A sub-window of ten days is weighted in 864,000 whole seconds, so milliseconds make no difference.
     const policy = { ...POLICY, limit: 20_000_000, windowMs: 30 * dayMs, buckets: 3 }
@@ -45,7 +45,7 @@ describe("the sliding window in sub-windows", () => {
     expect([999, 1_000].map((ms) => counter.copy().take(30 * dayMs + ms, 1))).toEqual([false, true])
   })
 
-  it("waits at most one sub-window, even if its length is not whole seconds", () => {
+  it("waits at most one sub-window, even if its length is not a whole number of seconds", () => {
     const bucketMs = 30 * 86_400_000 + 1
     const limit = 5_000_017
     const counter = new Counter({ ...POLICY, limit, windowMs: 2 * bucketMs, buckets: 2 })
@@ -83,7 +83,7 @@ describe("the sliding window in sub-windows", () => {
     expect(algorithm.resetAfterMs(counter.look(100_001), POLICY, 100_001)).toBe(0)
   })
 
-  it("refunds units in the sub-window of their take, and counts refusals in the current one", () => {
+  it("refunds units in the sub-window in which they were taken, and counts refusals in the current one", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     const first = counter.charge(5_000, 6)
     counter.charge(15_000, 3)
@@ -94,7 +94,7 @@ describe("the sliding window in sub-windows", () => {
     expect(counter.state).toMatchObject({ startMs: 60_000, current: 8, previous: 5 })
   })
 
-  it("returns a finite wait if the stored sum exceeds its parts", () => {
+  it("returns a finite wait if the stored sum exceeds the sum of the sub-windows", () => {
     const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
     expect(bucketedWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(60_000)
   })

@@ -1,15 +1,8 @@
 import { ceilingOf } from "../ground/policy.ts"
 import type { Algorithm } from "./algorithm.ts"
 import { firstOffsetBelow, weighted } from "./exact-counts.ts"
-import {
-  bucketMsOf,
-  bucketsOf,
-  oldestAfter,
-  subWindowsAt,
-  subWindowsEndAtMs,
-  subWindowsWithRejected,
-  withoutUnitsOf,
-} from "./sub-windows.ts"
+import { strictWindow } from "./strict-window.ts"
+import { bucketMsOf, bucketsOf, oldestAfter, subWindowsEndAtMs } from "./sub-windows.ts"
 
 /**
  * The sliding window counter with n sub-windows instead of two windows. The oldest of the n sub-windows before the
@@ -18,9 +11,8 @@ import {
  * Worst case: 2L in any window of length W, and L in any window of length W * (1 - 1/n).
  */
 export const bucketedWindow: Algorithm = {
-  hasParts: true,
-
-  at: subWindowsAt,
+  // Units are counted in the same sub-windows, and expire in the same way.
+  ...strictWindow,
 
   admits(state, policy, cost, nowMs) {
     return cost === 0 || this.used(state, policy, nowMs) + cost <= ceilingOf(policy)
@@ -60,17 +52,5 @@ export const bucketedWindow: Algorithm = {
     const count = oldestAfter(state, policy, (last - state.startMs) / bucketMs)
     const opens = Math.min(firstOffsetBelow(count, 1, bucketMs, ceilingOf(policy)), bucketMs)
     return Math.max(0, last + opens - nowMs)
-  },
-
-  emptyAtMs: subWindowsEndAtMs,
-
-  withUnits(state, _policy, units) {
-    return { ...state, current: state.current + units }
-  },
-
-  withRejected: subWindowsWithRejected,
-
-  withoutUnits(state, policy, units, after) {
-    return withoutUnitsOf(state, policy, units, after.startMs)
   },
 }

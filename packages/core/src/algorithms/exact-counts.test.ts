@@ -21,10 +21,10 @@ describe("the unit of time for exact counts", () => {
   })
 })
 
-describe("a share of a count if count times seconds exceeds exact numbers", () => {
+describe("a share of a count if the count times the seconds exceeds 2^53", () => {
   const seconds = WIDEST_MS / 1_000
 
-  it("falls below a number at exactly the right second", () => {
+  it("falls below a given number at exactly the right second", () => {
     for (let i = 0; i < 300; i++) {
       const [count, below] = [96_000_000 + i * 101_009, 1 + (i % 7)]
       const offset = (BigInt(count - below) * BigInt(seconds)) / BigInt(count) + 1n

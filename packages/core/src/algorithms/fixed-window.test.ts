@@ -34,16 +34,19 @@ describe("a fixed window of one minute", () => {
     [0, 0, 0, 1, 0, NEVER, 0],
     [Number.MAX_SAFE_INTEGER, 1, 0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1, 60_000, 60_000],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 0, 1, 0, 60_000, 60_000],
-  ])("limit %i, %i now, %i ms in, cost %i: %i left, retry after %d ms, full again after %i ms", (...row) => {
-    const [limit, current, elapsed, cost, left, retryAfterMs, resetAfterMs] = row
-    const policy = policyOf(limit)
-    const state = stateOf(current)
-    const nowMs = START + elapsed
-    expect(Math.max(0, limit - fixedWindow.used(state, policy, nowMs))).toBe(left)
-    expect(fixedWindow.admits(state, policy, cost, nowMs)).toBe(retryAfterMs === 0)
-    expect(fixedWindow.retryAfterMs(state, policy, cost, nowMs)).toBe(retryAfterMs)
-    expect(fixedWindow.resetAfterMs(state, policy, nowMs)).toBe(resetAfterMs)
-  })
+  ])(
+    "limit %i, current count %i, %i ms into the window, cost %i: %i left, retry after %d ms, reset after %i ms",
+    (...row) => {
+      const [limit, current, elapsed, cost, left, retryAfterMs, resetAfterMs] = row
+      const policy = policyOf(limit)
+      const state = stateOf(current)
+      const nowMs = START + elapsed
+      expect(Math.max(0, limit - fixedWindow.used(state, policy, nowMs))).toBe(left)
+      expect(fixedWindow.admits(state, policy, cost, nowMs)).toBe(retryAfterMs === 0)
+      expect(fixedWindow.retryAfterMs(state, policy, cost, nowMs)).toBe(retryAfterMs)
+      expect(fixedWindow.resetAfterMs(state, policy, nowMs)).toBe(resetAfterMs)
+    },
+  )
 
   it("counts taken units in the current window", () => {
     expect(fixedWindow.withUnits(stateOf(3), policyOf(10), 4, START)).toEqual(stateOf(7))
@@ -59,7 +62,7 @@ describe("a fixed window of one minute", () => {
     }
   })
 
-  it("is empty at its end, or at once if nothing was taken", () => {
+  it("is empty at the end of the window, or at once if nothing was taken", () => {
     expect(fixedWindow.emptyAtMs(stateOf(1), policyOf(10))).toBe(START + MINUTE)
     expect(fixedWindow.emptyAtMs(stateOf(0), policyOf(10))).toBe(START)
   })

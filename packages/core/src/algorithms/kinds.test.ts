@@ -35,7 +35,7 @@ it.each([
   { algorithm: "leaky-bucket", endsByRule: true },
   { algorithm: "penalty", endsByRule: true },
 ] as const)(
-  "endsByRule is true only if a changed rule changes when a counter expires: $algorithm",
+  "endsByRule is true only if a changed rule changes the expiry of a counter: $algorithm",
   (each) => {
     const { endsByRule, ...members } = each
     const penalty = { refusals: 10, withinMs: 1_000, forMs: 1_000 }

@@ -40,7 +40,7 @@ describe("packed counts", () => {
     [262_143, 3],
     [262_144, 4],
     [MOST, 9],
-  ])("for numbers up to %i need %i digits", (most, width) => expect(digitsFor(most)).toBe(width))
+  ])("with numbers up to %i have %i digits per number", (most, width) => expect(digitsFor(most)).toBe(width))
 
   it.each([
     // packed, number of zeros, new number, how many to keep, result
@@ -64,7 +64,7 @@ describe("packed counts", () => {
     ["2100002", 0, 1, 2, "20110"],
     ["2100302", 0, 5, 0, "15"],
   ])(
-    "shift %j by %i zeros and the new number %i, and keep %i old numbers: %j",
+    "shifted from %j, with %i zeros and the number %i in front and %i old numbers kept, are %j",
     (packed, empty, number, kept, text) => {
       expect(shift(packed, empty, number, kept)).toBe(text)
     },

@@ -25,25 +25,17 @@ export interface PackedLog {
 /** The place of the oldest entry. */
 export const FIRST = 1
 
-/** Returns how many digits distinguish all instants of the window, including both ends. */
-export function timeDigits({ windowMs }: Policy): number {
-  return digitsFor(windowMs)
-}
-
 /** Returns the entries of a state. */
 export function logOf({ startMs, parts: text = "" }: CounterState, policy: Policy): PackedLog {
   const unitsWidth = parseDigits(text, 0, 1)
-  return { text, startMs, timeWidth: timeDigits(policy), unitsWidth, end: Math.max(FIRST, text.length) }
+  // So many digits distinguish all instants of the window, including both ends.
+  const timeWidth = digitsFor(policy.windowMs)
+  return { text, startMs, timeWidth, unitsWidth, end: Math.max(FIRST, text.length) }
 }
 
 /** Returns the number of characters of an entry. */
 export function entryWidth({ timeWidth, unitsWidth }: PackedLog): number {
   return timeWidth + unitsWidth
-}
-
-/** Returns the number of entries. */
-export function countOf(log: PackedLog): number {
-  return (log.end - FIRST) / entryWidth(log)
 }
 
 /** Returns the time of the entry at a place, in epoch milliseconds. */
@@ -61,7 +53,7 @@ export function unitsAt({ text, timeWidth, unitsWidth }: PackedLog, place: numbe
 export function placeOf(log: PackedLog, instantMs: number): number {
   const width = entryWidth(log)
   let low = 0
-  let high = countOf(log)
+  let high = (log.end - FIRST) / width
   while (low < high) {
     const middle = Math.floor((low + high) / 2)
     if (timeAt(log, FIRST + middle * width) < instantMs) low = middle + 1

@@ -80,7 +80,7 @@ describe("a penalty", () => {
     { what: "a block", state: refusedAt(0, 0, 0), lastsMs: 60_000 },
     { what: "a count", state: refusedAt(0, 0), lastsMs: 10_000 },
   ])(
-    "moves $what in the future to the present when the clock goes back, without extending the time",
+    "moves $what in the future to the present when the clock goes back, and keeps its duration",
     ({ state, lastsMs }) => {
       const backMs = START_MS - 3_600_000
       const back = penalty.at(state, POLICY, backMs)
@@ -89,7 +89,7 @@ describe("a penalty", () => {
     },
   )
 
-  it("starts now if nothing is counted, and otherwise keeps the same state object", () => {
+  it("starts at the current time if no refusal is counted, and otherwise keeps the same state object", () => {
     expect(penalty.at(refusedAt(), POLICY, START_MS + 5)).toEqual({ ...refusedAt(), startMs: START_MS + 5 })
     const state = refusedAt(0)
     expect(penalty.at(state, POLICY, START_MS)).toBe(state)

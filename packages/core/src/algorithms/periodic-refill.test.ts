@@ -13,7 +13,7 @@ const POLICY = policyOf({
 })
 
 describe("the token bucket with a periodic refill", () => {
-  it("gets its tokens at the start of each window, with missed refills, up to its burst", () => {
+  it("gets its tokens at the start of each window, including missed refills, up to its burst", () => {
     expectLedger(POLICY, [
       [30_000, 3, 0, 0],
       [30_000, 3, 90_000, 0],
@@ -46,7 +46,7 @@ describe("the token bucket with a periodic refill", () => {
     ])
   })
 
-  it("refunds only tokens that have not refilled yet, and charges only what would not have refilled", () => {
+  it("refunds only tokens that have not refilled yet, and charges only units that would not have refilled", () => {
     const counter = new Counter({ ...POLICY, burst: 10 })
     const after = counter.charge(30_000, 3)
     for (const [atMs, units, used] of [

@@ -1,6 +1,6 @@
 import { ceilingOf, type Policy } from "../ground/policy.ts"
 import type { Algorithm, CounterState } from "./algorithm.ts"
-import { withCountedUpTo } from "./exact-counts.ts"
+import { fixedWindow } from "./fixed-window.ts"
 import { mostInUse, owesTooMuch } from "./most-in-use.ts"
 
 /**
@@ -8,6 +8,9 @@ import { mostInUse, owesTooMuch } from "./most-in-use.ts"
  * that were missed are made up, but only as many tokens are kept as fit. `current` is the number of missing tokens.
  */
 export const periodicRefill: Algorithm = {
+  // The missing tokens are counted as a fixed window counts units.
+  ...fixedWindow,
+
   at(stored, policy, nowMs) {
     const startMs = nowMs - (nowMs % policy.windowMs)
     if (stored === undefined) return { startMs, current: 0, previous: 0 }
@@ -18,14 +21,6 @@ export const periodicRefill: Algorithm = {
     }
     if (state.startMs === startMs) return state
     return { startMs, current: Math.max(0, state.current - refilled(state, policy, startMs)), previous: 0 }
-  },
-
-  admits({ current }, policy, cost) {
-    return cost === 0 || current + cost <= ceilingOf(policy)
-  },
-
-  used({ current }) {
-    return current
   },
 
   retryAfterMs(state, policy, cost, nowMs) {
@@ -48,12 +43,8 @@ export const periodicRefill: Algorithm = {
     return refilledAtMs(state, policy, state.current)
   },
 
-  withUnits({ startMs, current }, _policy, units) {
-    return { startMs, current: current + units, previous: 0 }
-  },
-
-  withRejected(state, policy, units) {
-    return withCountedUpTo(ceilingOf(policy), state, units)
+  whenFull(state, policy) {
+    return { ...state, current: Math.max(state.current, ceilingOf(policy)) }
   },
 
   withoutUnits(state, policy, units, after) {

@@ -291,7 +291,7 @@ describe.each(KINDS)("%s", (kind) => {
     )
   })
 
-  it("counts refunded units at least as if never taken, and charged units at most as if taken first", () => {
+  it("refunds and charges at most as much as if the request had taken the right units at first", () => {
     const changed = fc.record({
       story: counterStories(kind),
       which: fc.nat(40),
@@ -338,7 +338,7 @@ describe.each(KINDS)("%s", (kind) => {
     )
   })
 
-  it("counts a later charge of a sole client as if it had been taken at first", () => {
+  it("counts a later charge as if the units had been taken at first, if no other request came in between", () => {
     const story = fc.record({
       story: counterStories(kind),
       units: fc.nat(30),

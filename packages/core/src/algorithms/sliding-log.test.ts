@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { timeDigits } from "./packed-log.ts"
+import { logOf } from "./packed-log.ts"
 import { slidingLog } from "./sliding-log.ts"
 import { Counter, expectLedger, policyOf } from "./testing/counter-story.ts"
 
@@ -26,9 +26,9 @@ describe("the sliding log", () => {
 
   it("keeps one entry per instant, with the fewest time digits that are unique within the window", () => {
     const counter = new Counter(POLICY)
-    expect(timeDigits(POLICY)).toBe(2)
-    expect(timeDigits({ ...POLICY, windowMs: 4_095 })).toBe(2)
-    expect(timeDigits({ ...POLICY, windowMs: 4_096 })).toBe(3)
+    const unused = { startMs: 0, current: 0, previous: 0 }
+    const timeDigits = (windowMs: number) => logOf(unused, { ...POLICY, windowMs }).timeWidth
+    expect([POLICY.windowMs, 4_095, 4_096].map(timeDigits)).toEqual([2, 2, 3])
     counter.take(64, 1)
     counter.take(64, 1)
     counter.take(65, 1)
@@ -114,7 +114,7 @@ describe("the sliding log", () => {
     for (const atMs of [100, 101, 1_100]) expect(slidingLog.at(state, POLICY, atMs)).toBe(state)
   })
 
-  it("after the clock went back, charges future takes as of now and does not refund them", () => {
+  it("after the clock went back, charges a take in the future at the current time and does not refund it", () => {
     const counter = new Counter(POLICY)
     const taken = counter.charge(5_000, 2)
     const state = counter.look(4_000)
@@ -129,7 +129,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("charges an instant until it leaves the window, and then keeps the same state", () => {
+  it("charges units to an instant until it leaves the window, and then keeps the same state", () => {
     const state = new Counter(POLICY).charge(900, 1)
     const nothing = { startMs: 100, current: 0, previous: 0 }
     expect(slidingLog.withoutUnits(state, POLICY, -2, nothing, 1_100)).toEqual({
@@ -143,7 +143,7 @@ describe("the sliding log", () => {
     expect(slidingLog.withoutUnits(state, POLICY, 0, nothing, 1_100)).toBe(state)
   })
 
-  it("charges an instant after its latest entry, which becomes the latest", () => {
+  it("charges units to an instant after the latest entry, as a new latest entry", () => {
     const counter = new Counter(POLICY)
     counter.charge(100, 1)
     counter.refund(450, -1, { startMs: 400, current: 1, previous: 0 })
@@ -187,7 +187,7 @@ describe("the sliding log", () => {
     expect(algorithm.emptyAtMs({ startMs: 400, current: 1, previous: 0 }, POLICY)).toBe(1_401)
   })
 
-  it("charges the instant of a take of cost 0, in order of time", () => {
+  it("charges units to the instant of a take of cost 0, in order of time", () => {
     const counter = new Counter(POLICY)
     const nothing = counter.charge(100, 0)
     counter.charge(200, 1)
@@ -200,7 +200,7 @@ describe("the sliding log", () => {
     ])
   })
 
-  it("charges the instant of a take of cost 0 between two entries", () => {
+  it("charges units to the instant of a take of cost 0 between two entries", () => {
     const counter = new Counter(POLICY)
     counter.charge(100, 1)
     const nothing = counter.charge(400, 0)
@@ -223,7 +223,7 @@ describe("the sliding log", () => {
     expect(counter.used(1_101)).toBe(1)
   })
 
-  it("moves future entries to now when the clock goes back, and leaves the others", () => {
+  it("moves future entries to the current time when the clock goes back, and keeps the other entries", () => {
     const counter = new Counter(POLICY)
     for (const atMs of [5_000, 5_400, 5_800]) counter.take(atMs, 1)
     expectUsed(counter, [

@@ -31,7 +31,12 @@ export const slidingLog: Algorithm = {
       return withLast(state, log, placeOf(log, nowMs), 0, nowMs)
     }
     const oldestMs = nowMs - policy.windowMs
-    return timeAt(log, FIRST) >= oldestMs ? state : withoutBefore(oldestMs, state, log, nowMs)
+    if (timeAt(log, FIRST) >= oldestMs) return state
+    const to = placeOf(log, oldestMs)
+    if (to === log.end) return empty(nowMs)
+    const { startMs, current } = state
+    const parts = replaced(log, FIRST, to, nowMs, 0)
+    return { startMs, current: current - unitsBetween(log, FIRST, to), previous: 0, parts }
   },
 
   admits({ current }, policy, cost) {
@@ -124,15 +129,6 @@ function withLast(
   const last = unitsBetween(log, from, log.end) + units
   const parts = replaced(log, from, log.end, nowMs, last)
   return { startMs: nowMs, current: current + units, previous: 0, parts }
-}
-
-/** Returns the state without the entries before `oldestMs`. */
-function withoutBefore(oldestMs: number, state: CounterState, log: PackedLog, nowMs: number): CounterState {
-  const to = placeOf(log, oldestMs)
-  if (to === log.end) return empty(nowMs)
-  const { startMs, current } = state
-  const parts = replaced(log, FIRST, to, nowMs, 0)
-  return { startMs, current: current - unitsBetween(log, FIRST, to), previous: 0, parts }
 }
 
 /** Returns the state without the oldest `units` units. */

@@ -39,7 +39,7 @@ describe("golden vectors: a window of one minute", () => {
     [5, 7, 3, 30_000, 1, 12_858],
     [10, 10, 2, 54_000, 1, 0],
   ])(
-    "limit %i, %i before, %i now, %i ms in, cost %i: retry after %d ms",
+    "limit %i, previous count %i, current count %i, %i ms into the window, cost %i: retry after %d ms",
     (L, P, C, e, cost, retryAfterMs) => {
       const state = stateOf(P, C)
       const nowMs = state.startMs + e
@@ -48,7 +48,7 @@ describe("golden vectors: a window of one minute", () => {
     },
   )
 
-  it("has 6 of 40 left with 50 before and 5 now at 41 % of the window", () => {
+  it("has 6 of 40 units left after 41 % of the window, with previous count 50 and current count 5", () => {
     const state = stateOf(50, 5)
     const nowMs = state.startMs + 24_600
     expect(remaining(state, policyOf(40), nowMs)).toBe(6)
@@ -61,7 +61,7 @@ describe("golden vectors: a window of one minute", () => {
     expect(remaining(next, policyOf(10), next.startMs)).toBe(0)
   })
 
-  it("uses 4 with 10 before, 2 now and one more at 90 % of the window", () => {
+  it("has 4 units in use after 90 % of the window, with previous count 10 and current count 3", () => {
     const next = slidingWindow.withUnits(stateOf(10, 2), policyOf(10), 1, 100 * MINUTE + 54_000)
     expect(remaining(next, policyOf(10), next.startMs + 54_000)).toBe(6)
   })
@@ -87,7 +87,7 @@ describe("remaining and reset", () => {
     [10, 100_000, 0, 59_999, 9, 1],
     [0, 0, 0, 0, 0, 0],
   ])(
-    "limit %i, %i before, %i now, %i ms in: %i left, full again after %i ms",
+    "limit %i, previous count %i, current count %i, %i ms into the window: %i left, reset after %i ms",
     (L, P, C, e, left, resetMs) => {
       const state = stateOf(P, C)
       const nowMs = state.startMs + e
@@ -101,7 +101,7 @@ describe("remaining and reset", () => {
     expect(slidingWindow.retryAfterMs(state, policyOf(1), 1, state.startMs)).toBe(2 * MINUTE)
   })
 
-  it("a cost of 0 is always admitted, even if more is counted than a lowered limit", () => {
+  it("a cost of 0 is always admitted, even if the counted units exceed a lowered limit", () => {
     const state = stateOf(40, 40)
     expect(slidingWindow.admits(state, policyOf(10), 0, state.startMs)).toBe(true)
     expect(slidingWindow.retryAfterMs(state, policyOf(10), 0, state.startMs)).toBe(0)
@@ -130,7 +130,7 @@ describe("the state at an instant", () => {
     ["the same window", [3, 4, 0], 59_999, [3, 4, 0]],
     ["the next window", [3, 4, 0], 60_000, [4, 0, 60_000]],
     ["the end of the next window", [3, 4, 0], 119_999, [4, 0, 60_000]],
-    ["the next window of a later one", [3, 4, 60_000], 120_000, [4, 0, 120_000]],
+    ["the next window, from a window with later counts", [3, 4, 60_000], 120_000, [4, 0, 120_000]],
     ["the window after that", [3, 4, 0], 120_000, [0, 0, 120_000]],
     ["many windows later", [3, 4, 0], 6_000_000, [0, 0, 6_000_000]],
     ["the clock went back within the window", [3, 4, 60_000], 60_000, [3, 4, 60_000]],
@@ -238,7 +238,7 @@ describe("large numbers", () => {
     expect(slidingWindow.retryAfterMs(state, policyOf(3_000_000, MONTH), 1, state.startMs)).toBe(1)
   })
 
-  it("a window that is not whole seconds admits again by its end", () => {
+  it("a window that is not a whole number of seconds admits again by its end", () => {
     const windowMs = MONTH + 1
     const state = stateOf(MOST, 0, windowMs)
     expect(slidingWindow.retryAfterMs(state, policyOf(1, windowMs), 1, state.startMs)).toBe(windowMs)

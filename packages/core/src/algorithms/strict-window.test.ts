@@ -7,7 +7,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const POLICY = policyOf({ algorithm: "sliding-window-strict", limit: 10, windowMs: 60_000, buckets: 6 })
 
 describe("the strict sliding window", () => {
-  it("frees units when their sub-window has passed for a whole window, up to one sub-window late", () => {
+  it("frees units a whole window after the end of their sub-window, so up to one sub-window late", () => {
     expectLedger(POLICY, [
       [5_000, 4, 0, 6],
       [15_000, 6, 0, 0],
@@ -38,7 +38,7 @@ describe("the strict sliding window", () => {
     ])
   })
 
-  it("does not double the wait if 60 sub-windows are configured for 61 ms", () => {
+  it("does not double the wait if 60 sub-windows are configured for a window of 61 ms", () => {
     expectLedger({ ...POLICY, limit: 1, windowMs: 61, buckets: 60 }, [
       [1_000, 1, 0, 0],
       [1_001, 1, 63, 0],
@@ -63,7 +63,7 @@ describe("the strict sliding window", () => {
     expect([none.take(16_000, 1), none.take(16_000, 0), none.waitMs(16_000, 1)]).toEqual([false, true, NEVER])
   })
 
-  it("is empty again when the window has passed the sub-window of its last units", () => {
+  it("is empty again a whole window after the end of the sub-window of the last units", () => {
     const counter = new Counter(POLICY)
     counter.charge(5_000, 4)
     const { algorithm } = counter
@@ -72,7 +72,7 @@ describe("the strict sliding window", () => {
     expect(algorithm.resetAfterMs(counter.look(75_000), POLICY, 75_000)).toBe(0)
   })
 
-  it("refunds units in the sub-window of their take, and counts refusals in the current one", () => {
+  it("refunds units in the sub-window in which they were taken, and counts refusals in the current one", () => {
     const counter = new Counter({ ...POLICY, countRejected: true })
     const first = counter.charge(5_000, 6)
     counter.charge(15_000, 3)
@@ -86,7 +86,7 @@ describe("the strict sliding window", () => {
     expect(counter.used(26_000)).toBe(16)
   })
 
-  it("returns a finite wait if the stored sum exceeds its parts", () => {
+  it("returns a finite wait if the stored sum exceeds the sum of the sub-windows", () => {
     const state = { startMs: 60_000, current: 0, previous: 50, parts: "" }
     expect(strictWindow.retryAfterMs(state, POLICY, 1, 60_000)).toBe(70_000)
   })

@@ -40,7 +40,7 @@ describe("sub-windows", () => {
     [7, 60, 7, 1],
     [1, 60, 1, 1],
   ])(
-    "divide a window of %i ms, with %i requested, into %i of %i ms",
+    "divide a window of %i ms, with %i sub-windows requested, into %i sub-windows of %i ms",
     (windowMs, buckets, count, lengthMs) => {
       const policy = { ...POLICY, windowMs, buckets }
       expect([bucketsOf(policy), bucketMsOf(policy)]).toEqual([count, lengthMs])
@@ -65,7 +65,7 @@ describe("sub-windows", () => {
     [139_999, 120_000, 10, 0, []],
     [20_000, 20_000, 10, 0, []],
   ])(
-    "at %i ms start at %i, with %i in the current one and %i before: %j",
+    "at %i ms start at %i, with current count %i and sum of earlier counts %i: %j",
     (atMs, startMs, current, previous, counts) => {
       expect(plain(subWindowsAt(FULL, POLICY, atMs))).toEqual([startMs, current, previous, counts])
     },
@@ -91,7 +91,7 @@ describe("sub-windows", () => {
     [-5, 120_000, 4, 6, [3, 2, 1]],
     [1, 220_000, 4, 6, [3, 2, 1]],
   ])(
-    "after a refund of %i taken in the sub-window at %i ms: %i now, %i before: %j",
+    "after a refund of %i units to the sub-window at %i ms: current count %i, sum of earlier counts %i: %j",
     (units, takenMs, current, sum, counts) => {
       const left = withoutUnitsOf(FULL, POLICY, units, takenMs)
       expect(plain(left)).toEqual([200_000, current, sum, counts])
@@ -105,14 +105,14 @@ describe("sub-windows", () => {
     [10, 12, 9, 12],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 8, 9, Number.MAX_SAFE_INTEGER - 6],
   ])(
-    "under a limit of %i with %i now and %i refused, the current count becomes %i",
+    "under a limit of %i, with current count %i and %i refused units, have the current count %i",
     (limit, current, units, expected) => {
       const state = subWindowsWithRejected({ ...FULL, current }, { ...POLICY, limit }, units)
       expect(plain(state)).toEqual([200_000, expected, 6, [3, 2, 1]])
     },
   )
 
-  it("treat a state without parts as one with empty parts", () => {
+  it("treat a state without `parts` as a state with empty `parts`", () => {
     const state: CounterState = { startMs: 200_000, current: 4, previous: 0 }
     const next = { startMs: 220_000, current: 0, previous: 4, parts: "14" }
     expect(subWindowsAt(state, POLICY, 220_000)).toEqual(next)
@@ -129,7 +129,7 @@ describe("sub-windows", () => {
     expect([0, 1, 2, 3].map((by) => oldestAfter(state, POLICY, by))).toEqual([0, 0, 0, 4])
   })
 
-  it("charge units to an earlier sub-window that had none", () => {
+  it("charge units to an earlier sub-window that had no units", () => {
     const state = { startMs: 200_000, current: 4, previous: 0, parts: "" }
     expect(plain(withoutUnitsOf(state, POLICY, -2, 160_000))).toEqual([200_000, 4, 2, [0, 2]])
   })
@@ -154,7 +154,7 @@ describe("sub-windows", () => {
     expect(plain(subWindowsAt(kept, POLICY, 180_000))).toEqual([180_000, most - 3, 3, [3]])
   })
 
-  it("expire no later if the clock jumps back and forth around a boundary", () => {
+  it("do not expire later than with a steady clock if the clock jumps back and forth around a boundary", () => {
     let state: CounterState | undefined = FULL
     for (let i = 0; i < 10; i++) {
       state = subWindowsAt(state, POLICY, 199_999)
@@ -165,7 +165,7 @@ describe("sub-windows", () => {
     expect(subWindowsEndAtMs(state, POLICY)).toBe(260_000)
   })
 
-  it("lose no units after a clock step back, and expire no later than without it", () => {
+  it("lose no units after a clock step back, and do not expire later than without the step", () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(70), { minLength: 4, maxLength: 4 }),

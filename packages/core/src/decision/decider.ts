@@ -236,9 +236,12 @@ export class Decider {
       ? explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
       : undefined
     if (decision === undefined || !isSoundDecision(decision)) {
-      const error = new StoreUnavailableError("The store returned an invalid answer.", {
-        kind: "invalid-answer",
-      })
+      const error = new StoreUnavailableError(
+        "The store returned an invalid answer. Test the store with @sluice/contracts.",
+        {
+          kind: "invalid-answer",
+        },
+      )
       return this.#degrade(error, ruleChecks, peeked, onAnswer)
     }
     const health = this.#health

@@ -92,13 +92,13 @@ describe("the strictest rule", () => {
   const admitted = { allowed: true, remaining: 0, cost: 5, retryAfterMs: 0 }
   const refused = { allowed: false, remaining: 3, cost: 5, retryAfterMs: 7 }
 
-  it("is a refusal, even if an admission leaves no units", () => {
+  it("is a rule that refuses, even if a rule that admits has no units left", () => {
     expect(isStricter(refused, admitted)).toBe(true)
     expect(isStricter(admitted, refused)).toBe(false)
     expect(isStricter({ ...refused, retryAfterMs: 0 }, admitted)).toBe(true)
   })
 
-  it("has fewer units left, if two rules can admit equally many such requests", () => {
+  it("is the one with fewer units left if two rules can admit the same number of these requests", () => {
     // Two and a half more requests fit the one and two and a third fit the other: two each.
     const [five, seven] = [
       { ...admitted, remaining: 5, cost: 2 },
@@ -109,7 +109,7 @@ describe("the strictest rule", () => {
     expect([isStricter(five, three), isStricter(three, five)]).toEqual([true, false])
   })
 
-  it("has the longer wait, if two rules refuse", () => {
+  it("is the one with the longer wait if two rules refuse", () => {
     const longer = { ...refused, retryAfterMs: 8 }
     expect(isStricter(longer, refused)).toBe(true)
     expect(isStricter(refused, longer)).toBe(false)

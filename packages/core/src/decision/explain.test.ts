@@ -30,7 +30,7 @@ describe("the explanation of a counted check", () => {
     expect(looked(fixed(5, 2), holding(1))).toMatchObject({ remaining: 4, nextUnitAfterMs: 750 })
   })
 
-  it("has exactly these fields if the check is admitted", () => {
+  it("has all fields except reason and message if the check is admitted", () => {
     expect(took(fixed(5, 2), holding(3))).toStrictEqual({
       policy: "a",
       limit: 5,
@@ -88,7 +88,7 @@ describe("the explanation of a counted check", () => {
     expect(looked({ ...soft, cost: 0 }, holding(7)).overLimit).toBe(false)
   })
 
-  it("reports remaining and next unit by the limit, without the extra units of soft throttling", () => {
+  it("reports the remaining and the next unit within the limit, without the extra units of soft throttling", () => {
     const soft = ruleCheck("s", 5, 1, { extra: 5 })
     expect(took(soft, holding(7))).toMatchObject({ remaining: 0, nextUnitAfterMs: 750 })
   })

@@ -73,7 +73,7 @@ function adviceOf(call: Correction, isNotApplied: boolean): string {
   if (isNotApplied) return `Nothing was changed: you can call ${call} again.`
   const unknown = `It is unknown whether ${DONE[call]}.`
   if (call === "refund" || call === "settle") {
-    return `${unknown} Do not call ${call} again: the units could be counted twice.`
+    return `${unknown} Another ${call} has no effect, because it could count the units twice.`
   }
   return `${unknown} You can call ${call} again.`
 }

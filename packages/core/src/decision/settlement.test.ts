@@ -17,12 +17,12 @@ async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> 
 }
 
 describe("the refund", () => {
-  it("is the units that were taken, without rules that took none", async () => {
+  it("returns the units to each rule that took any", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 2), ruleCheck("b", 5, 0))
     expect(refundsOf(receipt).map(({ policy, units }) => [policy.name, units])).toEqual([["a", 2]])
   })
 
-  it("is the difference between taken and used units, or a charge if more were used", async () => {
+  it("is the difference between taken and used units, or a charge if more units were used than taken", async () => {
     const receipt = await receiptOf(ruleCheck("a", 5, 3))
     // Each unit costs three.
     expect(settlementOf(receipt, 0).map(({ units }) => units)).toEqual([3])

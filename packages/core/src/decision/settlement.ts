@@ -1,3 +1,5 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
 import { YEAR_MS } from "../algorithms/most-in-use.ts"
 import type { Policy } from "../ground/policy.ts"
 import type { Counted, CounterKey, Refund } from "../stores/store.ts"
@@ -33,9 +35,20 @@ export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number)
     const { taken, state, after = state } = answer.checks[i] as Counted
     if (taken !== cost) return
     const used = Math.min(costOf(ruleCheck, usedUnits), Math.max(cost, mostCharged(policy)))
-    if (used !== cost) refunds.push({ policy, partition, units: cost - used, after })
+    if (used < cost) refunds.push({ policy, partition, units: cost - used, after })
+    if (used > cost)
+      refunds.push({ policy, partition, units: cost - used, after: chargedFrom(after, policy) })
   })
   return refunds
+}
+
+/**
+ * Returns the state that a charge is for. A bucket counts as full when the units were taken. Its own level would not do:
+ * what comes back in the meantime may be used by other requests, which are charged late, too. Each charge would then
+ * find that its units have come back, and the bucket would stay empty.
+ */
+function chargedFrom(after: CounterState, policy: Policy): CounterState {
+  return algorithmOf(policy).whenFull?.(after, policy) ?? after
 }
 
 /**

@@ -35,7 +35,7 @@ function setUp(roundTripsMs?: readonly number[]) {
 }
 
 describe("timeouts of a store whose replies take longer than the timeout", () => {
-  it("are reported immediately and only once, when there are twenty", () => {
+  it("are reported only once, as soon as there are 20 of them", () => {
     const { reports, fail, share } = setUp([80, 90, 81, 84, 82])
     fail(timeout, 19)
     expect(reports).toEqual([])
@@ -44,7 +44,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(share.isCounting).toBe(false)
   })
 
-  it("are reported when they are more than 5 % of the minute's decisions, and not before", () => {
+  it("are reported as soon as they are more than 5 % of the minute's decisions", () => {
     const { counts, reports, fail } = setUp([80])
     fail(timeout, 1)
     counts.answers += 380
@@ -67,7 +67,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect([failing.reports, failing.share.isCounting]).toEqual([[], false])
   })
 
-  it("are reported a second later if all came before the first reply", () => {
+  it("are reported after one second if all of them came before the first reply", () => {
     const roundTripsMs: number[] = []
     const { reports, fail } = setUp(roundTripsMs)
     fail(timeout, 300)
@@ -78,7 +78,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("are reported at the end of the minute if each reply takes over a second, because of possible stalls", () => {
+  it("are reported only at the end of the minute if each reply takes over a second, which may be a stall", () => {
     const { reports, fail, pass } = setUp([1_200, 1_300, 1_250])
     fail(timeout, 5)
     fail(unavailable, 95)
@@ -87,7 +87,7 @@ describe("timeouts of a store whose replies take longer than the timeout", () =>
     expect(reports).toEqual([{ decisions: 100, late: 100, roundTrip: { medianMs: 1_250, most95Ms: 1_300 } }])
   })
 
-  it("are measured by late answers if the store does not measure its round trips", async () => {
+  it("are reported with the round trip of late answers if the store measures no round trips", async () => {
     const { reports, fail, share } = setUp()
     let answer: (value: unknown) => void = () => undefined
     const answers = new Promise((resolve) => {

@@ -83,7 +83,7 @@ describe("the steady clock in a test with fake timers", () => {
   })
 
   it.each(["1969-12-31T23:59:59Z", "2200-01-01T00:00:00Z"])(
-    "stays real if the fake date is one that no store accepts: %s",
+    "returns the real time if no store accepts the fake date: %s",
     (date) => {
       vi.useFakeTimers({ toFake: ["Date"], now: new Date(date) })
       try {
@@ -97,7 +97,7 @@ describe("the steady clock in a test with fake timers", () => {
   )
 })
 
-describe("waiting by a manual clock", () => {
+describe("waiting on a manual clock", () => {
   it("ends only when the clock has moved by the full wait", async () => {
     const clock = manualClock(1_000)
     const ended: string[] = []
@@ -199,7 +199,7 @@ describe.each([
   })
 })
 
-it("waiting keeps the process alive only if asked to, even if a tool has replaced setTimeout", async () => {
+it("waiting keeps the process alive only if the caller requests that, even if a tool has replaced setTimeout", async () => {
   const real = globalThis.setTimeout
   // Like a tool that counts timers: another function that sets Node's own timer.
   globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
@@ -222,7 +222,7 @@ it("waiting keeps the process alive only if asked to, even if a tool has replace
 })
 
 describe("the time of a clock that may be broken", () => {
-  it("is the clock's own if the value is a valid epoch time", () => {
+  it("is the value of that clock if the value is a valid epoch time", () => {
     for (const ms of [0, 5.5, LATEST_MS]) expect(soundTime({ now: () => ms })).toBe(ms)
   })
 
@@ -240,7 +240,7 @@ describe("the time of a clock that may be broken", () => {
         throw new Error("broken")
       },
     ],
-  ])("is the steady clock's if the clock returns or throws %s", (_what, now) => {
+  ])("is the time of the steady clock if that clock returns or throws %s", (_what, now) => {
     const before = steadyClock.now()
     const ms = soundTime({ now })
     expect(ms).toBeGreaterThanOrEqual(before)

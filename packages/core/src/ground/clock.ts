@@ -154,6 +154,11 @@ export async function waitUnheld(ms: number, signal?: AbortSignal): Promise<void
   await delay(ms, undefined, signal === undefined ? { ref: false } : { ref: false, signal })
 }
 
+/** Returns how the clock waits: by itself, or by a timer that does not keep the process alive. */
+export function waitOf(clock: Clock): NonNullable<Clock["wait"]> {
+  return clock.wait === undefined ? waitUnheld : clock.wait.bind(clock)
+}
+
 /**
  * Waits by the global `setTimeout` when it is not Node's own. A test may have faked it: the steady clock then follows
  * the fake time, but test libraries do not fake `node:timers/promises`. A monitoring tool may also have wrapped it.

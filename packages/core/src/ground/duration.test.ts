@@ -93,11 +93,11 @@ describe("a duration", () => {
     {},
     new Date(),
     Symbol("1m"),
-  ])("is not read from %s", (value) => {
+  ])("cannot be parsed from %s", (value) => {
     expect(parseDuration(value)).toBeUndefined()
   })
 
-  it("of a whole number of units is exact, or undefined from 2^53 ms", () => {
+  it("of a whole number of units is exact, or undefined at 2^53 ms and above", () => {
     const units = fc.constantFrom(
       ["ms", 1n],
       ["s", 1_000n],

@@ -1,6 +1,7 @@
 import { types } from "node:util"
 import * as v from "valibot"
 import { classOf, type MemberProblem, show, suggestion } from "./show.ts"
+import { LONGEST_TIMER_MS } from "./time.ts"
 
 /** A schema. It does not change the values that it accepts. Its message for a refused value comes from `says`. */
 export type Schema = v.GenericSchema
@@ -31,6 +32,24 @@ export function choice(noun: string, names: readonly string[]): Schema {
 export function integer(said: string, least: number, most: number = Number.MAX_SAFE_INTEGER): Schema {
   return v.pipe(v.number(said), v.safeInteger(said), v.minValue(least, said), v.maxValue(most, said))
 }
+
+const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
+/** The schema of an option that is an interval in milliseconds. */
+export const interval: Schema = v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS))
+
+/** Whether the value has these methods. Functions may have methods, too: Date is a valid clock. */
+export function hasMethods(value: unknown, ...methods: string[]): boolean {
+  const members = value as Readonly<Record<string, unknown>> | null | undefined
+  return methods.every((name) => typeof members?.[name] === "function")
+}
+
+/** The schema of an option that is a logger. */
+export const logger: Schema = v.optional(
+  v.custom(
+    (value) => hasMethods(value, "warn", "error"),
+    says("a logger", "an object with warn() and error(), such as pino's"),
+  ),
+)
 
 /** Returns the schema of an object without unknown members. It accepts `older` spellings, but does not list them. */
 export function strict<Entries extends Readonly<Record<string, Schema>>>(

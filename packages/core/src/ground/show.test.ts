@@ -75,7 +75,7 @@ test.each([
   ["", undefined],
   [`limit${"s".repeat(59)}`, "limit"],
   [`limit${"s".repeat(60)}`, undefined],
-])("%j was meant to be %j", (given, meant) => {
+])("the suggestion for %j is %j", (given, meant) => {
   expect(closest(given, names)).toBe(meant)
   expect(suggestion(given, names)).toBe(meant === undefined ? "" : `; did you mean "${meant}"?`)
 })

@@ -7,6 +7,8 @@ export interface MemberProblem {
   readonly path: readonly PropertyKey[]
   readonly message: string
   readonly accepted?: string
+  /** The rule that has the problem. */
+  readonly rule?: string
 }
 
 /** Returns the problem with its full path: `rules[1]` and `["match", "path"]` become `rules[1].match.path`. */

@@ -189,7 +189,7 @@ describe("unlessAborted", () => {
     expect(reads).toBe(0)
   })
 
-  it("rejects at once with the signal's reason, however the work ends afterwards", async () => {
+  it("rejects at once with the signal's reason, whether the work succeeds or fails afterwards", async () => {
     const aborting = new AbortController()
     const begun = nextTurn()
     const waiting = [begun.then(() => "done"), begun.then(() => Promise.reject(new Error("failed")))].map(

@@ -65,7 +65,7 @@ describe("the client of a response", () => {
     expect([...new Set(gone)]).toEqual([2])
   })
 
-  it("adds one listener per connection, whatever it requests, and causes no warning", async () => {
+  it("has one listener per connection, however many requests are queued on it, and causes no warning", async () => {
     const { responses, connection } = await pipelined(30)
     const listening = () => [connection, ...responses].map((each) => each.listenerCount("close"))
     const [onConnection = 0, ...onResponses] = listening()
@@ -76,7 +76,7 @@ describe("the client of a response", () => {
     expect(listening()).toEqual([onConnection + 1, ...onResponses])
   })
 
-  it("is still there while it waits for an answer behind one that was sent", async () => {
+  it("is not reported as gone when an earlier response on the connection has been sent", async () => {
     const { responses } = await pipelined(2)
     responses[0]?.end()
     await once(responses[0] as ServerResponse, "close")
@@ -101,7 +101,7 @@ describe("the client of a response", () => {
   })
 })
 
-it("a request that is delayed behind another one of its connection frees its place when the client hangs up", async () => {
+it("a request that is delayed behind another one on its connection leaves the queue when the client hangs up", async () => {
   const clock = manualClock()
   const guard = createGuard<object>({
     limit: 1,

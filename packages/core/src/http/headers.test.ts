@@ -36,13 +36,25 @@ describe("draft-11", () => {
   it.each<[string, Partial<PolicyCheck>, string]>([
     // an admitted check: units left, t
     ["half is left", { remaining: 50, nextUnitAfterMs: 1 }, ";r=50;t=30"],
-    ["the next unit is further than the share", { remaining: 50, nextUnitAfterMs: 45_000 }, ";r=50;t=45"],
-    ["the next unit is a part of a second further", { remaining: 50, nextUnitAfterMs: 44_001 }, ";r=50;t=45"],
+    [
+      "the next unit comes later than its share of the window",
+      { remaining: 50, nextUnitAfterMs: 45_000 },
+      ";r=50;t=45",
+    ],
+    [
+      "the next unit comes a fraction of a second later",
+      { remaining: 50, nextUnitAfterMs: 44_001 },
+      ";r=50;t=45",
+    ],
     ["everything is left", { remaining: 100, nextUnitAfterMs: 0 }, ";r=100;t=60"],
-    ["the share is not a whole second", { remaining: 1, limit: 7, nextUnitAfterMs: 100 }, ";r=1;t=9"],
+    [
+      "the share of the window is not a whole number of seconds",
+      { remaining: 1, limit: 7, nextUnitAfterMs: 100 },
+      ";r=1;t=9",
+    ],
     ["the window is below a second", { remaining: 9, windowMs: 300, nextUnitAfterMs: 20 }, ";r=9;t=1"],
     ["nothing is left", { remaining: 0, nextUnitAfterMs: 12_001 }, ";r=0;t=13"],
-    ["nothing is left for a moment", { remaining: 0, nextUnitAfterMs: 1 }, ";r=0;t=1"],
+    ["nothing is left for 1 ms", { remaining: 0, nextUnitAfterMs: 1 }, ";r=0;t=1"],
     [
       "nothing is left forever",
       { remaining: 0, limit: 0, nextUnitAfterMs: Number.POSITIVE_INFINITY },
@@ -55,17 +67,25 @@ describe("draft-11", () => {
     ],
     // a refused check
     ["refused for 12 s", { allowed: false, retryAfterMs: 12_000, nextUnitAfterMs: 7 }, ";r=0;t=12"],
-    ["refused for a little more", { allowed: false, retryAfterMs: 12_001 }, ";r=0;t=13"],
+    ["refused for 12 s and 1 ms", { allowed: false, retryAfterMs: 12_001 }, ";r=0;t=13"],
     ["refused for a millisecond", { allowed: false, retryAfterMs: 1 }, ";r=0;t=1"],
-    ["too dear now, units left", { allowed: false, cost: 5, remaining: 3, retryAfterMs: 2000 }, ";r=0;t=2"],
-    ["refused for ever", { allowed: false, refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY }, ";r=0"],
     [
-      "refused as denied",
+      "refused with units left, because the cost is higher",
+      { allowed: false, cost: 5, remaining: 3, retryAfterMs: 2000 },
+      ";r=0;t=2",
+    ],
+    ["refused forever", { allowed: false, refusal: "cost", retryAfterMs: Number.POSITIVE_INFINITY }, ";r=0"],
+    [
+      "refused by a deny list",
       { allowed: false, refusal: "denied", retryAfterMs: Number.POSITIVE_INFINITY },
       ";r=0",
     ],
-    ["refused beyond 15 digits", { allowed: false, retryAfterMs: 2e18 }, `;r=0;t=${MAX_INTEGER}`],
-  ])("writes what is left: %s", (_case, members, expected) => {
+    [
+      "refused for more ms than 15 digits can hold",
+      { allowed: false, retryAfterMs: 2e18 },
+      `;r=0;t=${MAX_INTEGER}`,
+    ],
+  ])("writes the remaining units and the time: %s", (_case, members, expected) => {
     const only = check({ policy: "p", ...members })
     const policies = [policy("p", only.limit, only.windowMs)]
     const decision = only.allowed ? admitted([only]) : refused([only])
@@ -96,7 +116,7 @@ describe("draft-11", () => {
     }
   })
 
-  it("writes no time after a wait, and a new wait after that", () => {
+  it("writes no wait for a permanent refusal, and writes the next wait again", () => {
     const write = compileHeaders("draft-11", [policy("p", 100, MINUTE)])
     const waits = [2000, 2000, Number.POSITIVE_INFINITY, 2000, 3000]
     const told = waits.map((retryAfterMs) => {
@@ -236,7 +256,7 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
     },
   ],
   [
-    "two of three refuse: each with its own wait, the longest binds",
+    "two of three rules refuse: each has its own wait, and the longest applies",
     refused([A_REFUSED, B_REFUSED, C, S], "b"),
     {
       "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"a";r=0;t=13, "b";r=0;t=21' },
@@ -251,7 +271,7 @@ describe.each<[string, Decision, Record<HeaderDialect, Record<string, string>>]>
     },
   ],
   [
-    "one can never be met: no time",
+    "one rule refuses forever, without a time",
     refused([A_REFUSED, B, C_NEVER], "c"),
     {
       "draft-11": { "RateLimit-Policy": ALL, RateLimit: '"a";r=0;t=13, "c";r=0' },
@@ -335,11 +355,11 @@ it.each<[HeaderDialect | false, string[]]>([
   ],
   ["legacy", ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"]],
   [false, ["Retry-After"]],
-])("the fields that are exposed to other origins with %s", (dialect, expected) => {
+])("exposedHeaders returns the fields of the dialect %s", (dialect, expected) => {
   expect(exposedHeaders(dialect)).toEqual(expected)
 })
 
-it("the fields of an unknown dialect", () => {
+it("exposedHeaders rejects an unknown dialect", () => {
   expect(() => exposedHeaders("draft-8" as HeaderDialect)).toThrow(
     `headers: 'draft-8' is not a header dialect; accepted: "draft-11", "next", "triple", "legacy" or false`,
   )
@@ -463,7 +483,7 @@ describe("for any names and numbers", () => {
     )
   })
 
-  it("each dialect writes a request alike, whatever it wrote before", () => {
+  it("each dialect writes the same headers for a request, whatever it wrote before", () => {
     const dialects = fc.constantFrom(...HEADER_DIALECTS)
     fc.assert(
       fc.property(dialects, scene, fc.infiniteStream(fc.nat()), (dialect, { policies, decision }, pick) => {

@@ -307,7 +307,7 @@ describe.each<[string, Row]>([
 )
 
 describe("several rules", () => {
-  it("names those that refused, and describes the one that binds", () => {
+  it("are named if they refused, and the strictest one is described", () => {
     const reject = compileRejection([
       rule({ name: "burst", rejectionMessage: "retry-with-fixed-time" }),
       rule({ name: "day", rejectionMessage: "exhausted-daily-limit" }),
@@ -332,7 +332,7 @@ describe("several rules", () => {
     )
   })
 
-  it("contains the largest cost that all of them accept", () => {
+  it("are answered with the largest cost that all of them accept", () => {
     const rules = [rule({ name: "a", cost: 2 }), rule({ name: "b", cost: 1 }), rule({ name: "c", cost: 5 })]
     const checks = [
       refusing("a", "cost", NEVER, { limit: 11, cost: 20 }), // 5 at most
@@ -345,7 +345,7 @@ describe("several rules", () => {
     }
   })
 
-  it("names every missing field once", () => {
+  it("are answered with each missing field once", () => {
     const checks = [
       refusing("a", "missing-field", NEVER, { field: "user_id" }),
       refusing("b", "missing-field", NEVER, { field: "plan" }),
@@ -357,7 +357,7 @@ describe("several rules", () => {
   })
 })
 
-it("answers for a rule that it was not compiled with", () => {
+it("a rejection is written even for a rule that compileRejection was not given", () => {
   const decision = refused([refusing('o"ther', "cost", NEVER, { limit: 5, cost: 7 })])
   expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toEqual({
     ...QUOTA,
@@ -366,12 +366,12 @@ it("answers for a rule that it was not compiled with", () => {
   })
 })
 
-it("treats a refusal without a reason as a used-up quota", () => {
+it("a refusal without a reason is described as a used-up quota", () => {
   const { refusal: _, ...decision } = refused([refusing("ip-1m", "quota", 1000)])
   expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toMatchObject(QUOTA)
 })
 
-it("reads the clock only for a message with a point in time", () => {
+it("the clock is read only for a message with a point in time", () => {
   for (const rejectionMessage of [
     "retry-with-exponential-backoff",
     "retry-with-fixed-time",
@@ -469,7 +469,7 @@ describe("consecutive refusals", () => {
   })
 })
 
-it("is valid JSON for any texts, and writes no text into a header", () => {
+it("a rejection is valid JSON for any texts, and writes no text into a header", () => {
   const anyText = fc.oneof(
     fc.string(),
     fc.string({ unit: "binary" }),

@@ -24,7 +24,7 @@ const RULES: readonly Rule<Caller>[] = [
 const [RULE_A, RULE_B] = RULES as [Rule<Caller>, Rule<Caller>]
 /** Editions of the rules, and whether their counters stay the same. */
 const EDITIONS: readonly (readonly [string, boolean, readonly (readonly Rule<Caller>[])[]])[] = [
-  ["under rules that stay", true, [RULES]],
+  ["while the rules do not change", true, [RULES]],
   [
     "while limits change",
     true,
@@ -223,7 +223,7 @@ describe("with a slow store", () => {
     return { clock, given, calls, admitted, acquire, answer }
   }
 
-  it("asks for all requests at once while none is known to have to wait", async () => {
+  it("asks the store for all requests at once while none of them is known to have to wait", async () => {
     const { calls, admitted, acquire, answer } = setUp()
     for (const name of ["1", "2", "3", "4", "5"]) acquire(name)
     await nextTurn()
@@ -261,7 +261,7 @@ describe("with a slow store", () => {
     expect([admitted, given.get("a")]).toEqual([["1", "2", "3"], 5])
   })
 
-  it("asks for ever more requests at once as long as they are granted", async () => {
+  it("asks the store for more and more requests at once as long as they are granted", async () => {
     const { clock, calls, acquire, answer, admitted } = setUp()
     acquire("0", 3)
     for (let i = 1; i <= 20; i++) acquire(`${i}`)

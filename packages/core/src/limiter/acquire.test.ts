@@ -68,7 +68,7 @@ describe("acquire", () => {
     expect(calls).toMatchObject({ takes: 1 })
   })
 
-  it("waits exactly for the wait of the refusal, and does not ask in between", async () => {
+  it("waits exactly as long as the refusal says, and does not ask the store in between", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     clock.advance(300)
@@ -96,7 +96,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["1000 a", "1000 b", "2000 c", "3000 d"])
   })
 
-  it("does not let a new request overtake waiting ones, even if its units are left", async () => {
+  it("makes a new request wait behind the others, even if enough units for it are left", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })
@@ -117,7 +117,7 @@ describe("acquire", () => {
     expect(entries).toEqual(["0 all", "0 nothing"])
   })
 
-  it("waits again if another call has taken the units meanwhile", async () => {
+  it("waits again if another call has taken the units in the meantime", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -226,7 +226,7 @@ describe("requests without a common counter", () => {
     expect(entries.slice(3)).toEqual(["60000 alice 3", "60000 bob 2"])
   })
 
-  it("are neither refused for the wait of another client nor see it in their decision", async () => {
+  it("are not refused because another client waits, and do not see the wait of that client in their decision", async () => {
     const tenants: Rule[] = [
       { name: "tenant", limit: 1, window: "1 hour", field: "ip" },
       { name: "all", field: "service", limit: 1_000, window: "1 second" },
@@ -320,7 +320,7 @@ describe("a request that can never succeed", () => {
 })
 
 describe("maxWaitMs", () => {
-  it("refuses a request at once if its wait would be longer, and takes nothing", async () => {
+  it("refuses a request at once if its wait would exceed the maximum, and takes nothing", async () => {
     const { limiter, clock } = limiterWith(THREE)
     await limiter.decide(ALICE, { cost: 3 })
     const decision = await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 999 }))
@@ -329,7 +329,7 @@ describe("maxWaitMs", () => {
     expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(3)
   })
 
-  it("admits a request whose wait is exactly as long", async () => {
+  it("admits a request whose wait equals the maximum", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -344,7 +344,7 @@ describe("maxWaitMs", () => {
     await refusalOf(limiter.acquire(ALICE, { maxWaitMs: 0 }))
   })
 
-  it("refuses a request at once if a request ahead of it waits longer, with the wait of that request", async () => {
+  it("refuses a request at once if the request ahead of it has to wait longer than the maximum", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 2 })
@@ -357,7 +357,7 @@ describe("maxWaitMs", () => {
     expect(entries).toEqual(["1000 dear", "1000 cheap: refused"])
   })
 
-  it("refuses requests in line as soon as a request ahead of them has to wait longer", async () => {
+  it("refuses queued requests as soon as a request ahead of them has to wait longer than their maximum wait", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -374,7 +374,7 @@ describe("maxWaitMs", () => {
     expect(entries.slice(2).sort()).toEqual(["2000 fourth: refused", "2000 second"])
   })
 
-  it("refuses a request that would have to wait itself, but not one behind a request that waits in another line", async () => {
+  it("refuses a request that has to wait itself, but not because a request ahead of it waits in another queue", async () => {
     const rules: Rule[] = [
       { name: "client", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "ip" },
       { name: "path", limit: 1, window: "1 minute", algorithm: "fixed-window", field: "query:p" },
@@ -404,7 +404,7 @@ describe("maxWaitMs of a request that waits behind others", () => {
 })
 
 describe("maxWaiting", () => {
-  it("refuses a request if that many wait for one of its counters, with the wait of the first", async () => {
+  it("refuses a request if the maximum number wait for one of its counters, with the wait of the first", async () => {
     const { limiter, clock } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     await limiter.decide(ALICE, { cost: 3 })
@@ -488,7 +488,7 @@ describe("a signal", () => {
     expect(warnings).toEqual([])
   })
 
-  it("shared by many requests causes one call of the store when it aborts, for the request that stays", async () => {
+  it("shared by many requests causes only one store call when it aborts, for the request that still waits", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const aborting = new AbortController()
@@ -591,7 +591,7 @@ describe("a leaky bucket's delay", () => {
     }
   })
 
-  it("goes to a request that arrives in the same turn of the event loop in which the last one leaves", async () => {
+  it("goes to a new request that arrives in the event loop turn in which the last delayed request leaves", async () => {
     const { limiter, clock } = limiterWith(LEAKY)
     const { acquire, pass, entries } = diary(limiter, clock)
     const leaving = new AbortController()
@@ -605,7 +605,7 @@ describe("a leaky bucket's delay", () => {
     expect(entries).toEqual(["0 a", "0 b: gone", "100 c", "200 d"])
   })
 
-  it("of a request that left does not keep the units of other rules", async () => {
+  it("ends when the request leaves, and the units of other rules are refunded too", async () => {
     const daily = {
       name: "daily",
       field: "service",
@@ -627,7 +627,7 @@ describe("a leaky bucket's delay", () => {
     await limiter.close()
   })
 
-  it("beyond maxWaitMs is refused at once with the time until a retry can succeed, and takes nothing", async () => {
+  it("beyond maxWaitMs causes an immediate refusal with the time until a retry can succeed, and takes nothing", async () => {
     const { limiter, clock } = limiterWith(LEAKY)
     const { acquire, pass } = diary(limiter, clock)
     for (const name of ["a", "b", "c"]) void acquire(name)
@@ -709,7 +709,7 @@ describe("units that are returned", () => {
     expect(calls.takes).toBe(5 + 2)
   })
 
-  it("but do not suffice make the first request ask once, and wait for as long as that answer says", async () => {
+  it("make the first request ask once if they are too few, and then wait as long as the answer says", async () => {
     const { limiter, clock, calls } = limiterWith(THREE)
     const { acquire, pass, entries } = diary(limiter, clock)
     const [one, two] = [await limiter.decide(ALICE), await limiter.decide(ALICE, { cost: 2 })]
@@ -816,7 +816,7 @@ describe("close", () => {
   })
 })
 
-describe("acquire in a test that has faked timers", () => {
+describe("acquire in a test with fake timers", () => {
   it("uses fake timers to wait, as decisions do", async () => {
     vi.useFakeTimers()
     try {

@@ -181,7 +181,7 @@ describe("an invalid request", () => {
     ["a function that makes those functions reads", { ...given, field: "user", fields: () => String }],
     ["no rule reads", { ...given, field: "service" }],
     ["none of several rules reads", { rules: [whole, { ...whole, name: "daily", window: "1 day" }] }],
-  ])("is accepted if %s it", async (_who, options) => {
+  ])("is accepted if %s the request", async (_who, options) => {
     for (const request of ["alice", 7, undefined]) {
       const limiter = createLimiter<unknown>(options)
       for (const call of CALLS) await ask(limiter as Limiter, call, request)

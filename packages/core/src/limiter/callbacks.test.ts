@@ -36,7 +36,7 @@ describe("the cost of a request", () => {
       ['returned "3"', () => "3"],
       ["returned Infinity", () => Number.POSITIVE_INFINITY],
     ]),
-  )("is 1 if its function %s, reported once", (what, cost) => {
+  )("is 1 if the cost function %s, which is reported once", (what, cost) => {
     const { said, warner: to } = warner()
     const unitsOf = compileUnits(cost, to)
     expect([unitsOf({}), unitsOf({})]).toEqual([1, 1])
@@ -71,14 +71,17 @@ it("a promise from a function of the app causes no unhandled rejection", async (
 })
 
 describe("a boolean function of the app", () => {
-  it.each(WRONG.concat([["returned 1", () => 1]]))("returns false if it %s, reported once", (what, test) => {
-    const { said, warner: to } = warner()
-    const says = compileTest("skip", test, "the request is counted", to)
-    expect([says(), says()]).toEqual([false, false])
-    expect(said).toEqual([
-      `SLUICE_CALLBACK_FAILED: skip ${what}. It must return true or false, not a promise; otherwise the request is counted.`,
-    ])
-  })
+  it.each(WRONG.concat([["returned 1", () => 1]]))(
+    "returns false if the app's function %s, which is reported once",
+    (what, test) => {
+      const { said, warner: to } = warner()
+      const says = compileTest("skip", test, "the request is counted", to)
+      expect([says(), says()]).toEqual([false, false])
+      expect(said).toEqual([
+        `SLUICE_CALLBACK_FAILED: skip ${what}. It must return true or false, not a promise; otherwise the request is counted.`,
+      ])
+    },
+  )
 
   it("returns its result for the given arguments, and false if there is no function", () => {
     const { said, warner: to } = warner()

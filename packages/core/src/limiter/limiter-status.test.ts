@@ -81,7 +81,7 @@ describe("the close event of a limiter", () => {
     expect(told).toEqual(["decision", "closed"])
   })
 
-  it("is the last event of a limiter whose store answers later, too", async () => {
+  it("is the last event even if the store answers after the limiter was closed", async () => {
     const told: string[] = []
     let answer = (_answers: readonly StoreResult[]): void => undefined
     const answers = new Promise<readonly StoreResult[]>((resolve) => {

@@ -48,7 +48,7 @@ export interface LimiterEvents<Request> {
    * succeeds.
    */
   "rules-stale": [event: StaleEvent]
-  /** Emitted when a full memory store evicted a client that was being refused. */
+  /** Emitted when a full memory store evicted a counter that still had an effect. */
   evicted: [event: EvictionEvent]
   /**
    * Emitted when units could not be refunded in the background: after `refundWhen`, for a client that left, or for a
@@ -114,6 +114,11 @@ export interface UnblockOptions {
 export interface BlockOptions extends UnblockOptions {
   /** Duration from now: milliseconds, or a text such as "1 hour"; at most 366 days. */
   readonly for: number | string
+  /**
+   * Names of rules to block the client under. Default: all rules that count by client, not rules for the whole
+   * service.
+   */
+  readonly rules?: readonly string[] | undefined
 }
 
 /** The counters that `reset` resets. */
@@ -207,7 +212,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Corrects the units that a decision has taken to the units that were used, a whole number from 0 up. Unused units
    * are refunded. Missing units are charged, even beyond the limit. The correction applies to the window the units were
-   * taken in, so it is a no-op when that window has passed.
+   * taken in, so it is a no-op when that window has passed. A bucket is charged in full for as long as a full bucket
+   * takes to refill.
    *
    * Only the first call to `settle` or `refund` has an effect. For a refused decision it is a no-op. It accepts the
    * same decisions as `refund`, and rejects as `refund` does.

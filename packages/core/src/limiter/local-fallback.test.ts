@@ -62,98 +62,104 @@ it("keeps at most 100,000 clients while the store is gone, so that an outage doe
   await limiter.close()
 }, 60_000)
 
-describe.each(KINDS)("while the store is gone, one of four instances with a %s of 8", (_name, rule) => {
-  it("admits its share", async () => {
-    expect(await instanceOf(4, rule).admitted()).toBe(2)
-    expect(await instanceOf(1, rule).admitted()).toBe(8)
-    expect(await instanceOf(100, rule).admitted()).toBe(1)
-  })
+describe.each(KINDS)(
+  "while the store is gone, one of four instances with a %s and a limit of 8",
+  (_name, rule) => {
+    it("admits its share", async () => {
+      expect(await instanceOf(4, rule).admitted()).toBe(2)
+      expect(await instanceOf(1, rule).admitted()).toBe(8)
+      expect(await instanceOf(100, rule).admitted()).toBe(1)
+    })
 
-  it("admits one request of any cost within the whole limit, and says when the next one fits", async () => {
-    for (const cost of [1, 2, 3, 7, 8]) {
-      const { clock, decide } = instanceOf(4, rule)
-      while ((await decide(cost)).allowed);
-      const { retryAfterMs, refusal } = await decide(cost)
-      expect([refusal, Number.isFinite(retryAfterMs)]).toEqual(["quota", true])
+    it("admits one request of any cost within the whole limit, and returns the wait for the next request", async () => {
+      for (const cost of [1, 2, 3, 7, 8]) {
+        const { clock, decide } = instanceOf(4, rule)
+        while ((await decide(cost)).allowed);
+        const { retryAfterMs, refusal } = await decide(cost)
+        expect([refusal, Number.isFinite(retryAfterMs)]).toEqual(["quota", true])
+        clock.advance(retryAfterMs - 1)
+        expect((await decide(cost)).allowed).toBe(false)
+        clock.advance(1)
+        expect((await decide(cost)).allowed).toBe(true)
+      }
+    })
+
+    it("never admits a cost above the whole limit", async () => {
+      expect(await instanceOf(4, rule).decide(9)).toMatchObject({ refusal: "cost", retryAfterMs: Infinity })
+    })
+
+    it("admits its share above the limit of a soft rule, and any single cost within the soft ceiling", async () => {
+      const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
+      const { decide } = instanceOf(4, soft)
+      const over: boolean[] = []
+      for (let i = 0; i < 4; i++) over.push((await decide()).overLimit)
+      expect([over, (await decide()).allowed]).toEqual([[false, false, true, true], false])
+      for (const cost of [9, 16]) {
+        expect(await instanceOf(4, soft).decide(cost)).toMatchObject({ allowed: true, overLimit: true })
+      }
+      expect(await instanceOf(4, soft).decide(17)).toMatchObject({ refusal: "cost" })
+    })
+
+    it("admits its share above the limit of an elastic rule while there is spare capacity", async () => {
+      let isSpare = true
+      const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => isSpare } } as const
+      expect(await instanceOf(4, elastic).admitted()).toBe(4)
+      expect(await instanceOf(4, elastic).decide(16)).toMatchObject({ allowed: true, overLimit: true })
+      isSpare = false
+      expect(await instanceOf(4, elastic).admitted()).toBe(2)
+      expect(await instanceOf(4, elastic).decide(16)).toMatchObject({
+        refusal: "quota",
+        retryAfterMs: SECOND,
+      })
+    })
+
+    it("grants at most its share, so that all instances together grant the limit", async () => {
+      let all = 0
+      for (let i = 0; i < 4; i++) all += await instanceOf(4, rule).granted(8)
+      expect(all).toBe(8)
+      for (const [instances, part] of [
+        [1, 8],
+        [3, 2],
+        [100, 1],
+      ] as const) {
+        const { granted } = instanceOf(instances, rule)
+        expect([await granted(), await granted()]).toEqual([part, 0])
+      }
+      const { decide, granted } = instanceOf(2, rule)
+      await decide()
+      expect([await granted(2), await granted(), await granted()]).toEqual([2, 1, 0])
+    })
+
+    it("grants its share of the units above the limit, or one unit if the share is smaller", async () => {
+      const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
+      expect(await instanceOf(4, soft).granted()).toBe(4)
+      const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => true } } as const
+      expect(await instanceOf(4, elastic).granted()).toBe(4)
+      expect(await instanceOf(4, { ...rule, cost: 3 }).granted()).toBe(1)
+      expect(await instanceOf(4, { ...soft, cost: 9 }).granted()).toBe(1)
+    })
+
+    it("returns the wait for the next unit if no unit can be granted", async () => {
+      const { limiter, clock, granted } = instanceOf(4, rule)
+      await granted()
+      const { allowed, refusal, retryAfterMs, degraded } = await limiter.takeUpTo({}, 8)
+      expect([allowed, refusal, degraded]).toEqual([false, "quota", true])
       clock.advance(retryAfterMs - 1)
-      expect((await decide(cost)).allowed).toBe(false)
+      expect(await granted()).toBe(0)
       clock.advance(1)
-      expect((await decide(cost)).allowed).toBe(true)
-    }
-  })
+      expect(await granted()).toBeGreaterThan(0)
+    })
 
-  it("never admits a cost above the whole limit", async () => {
-    expect(await instanceOf(4, rule).decide(9)).toMatchObject({ refusal: "cost", retryAfterMs: Infinity })
-  })
-
-  it("admits its share above the limit of a soft rule, and any single cost within the soft ceiling", async () => {
-    const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
-    const { decide } = instanceOf(4, soft)
-    const over: boolean[] = []
-    for (let i = 0; i < 4; i++) over.push((await decide()).overLimit)
-    expect([over, (await decide()).allowed]).toEqual([[false, false, true, true], false])
-    for (const cost of [9, 16]) {
-      expect(await instanceOf(4, soft).decide(cost)).toMatchObject({ allowed: true, overLimit: true })
-    }
-    expect(await instanceOf(4, soft).decide(17)).toMatchObject({ refusal: "cost" })
-  })
-
-  it("admits its share above the limit of an elastic rule while there is spare capacity", async () => {
-    let isSpare = true
-    const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => isSpare } } as const
-    expect(await instanceOf(4, elastic).admitted()).toBe(4)
-    expect(await instanceOf(4, elastic).decide(16)).toMatchObject({ allowed: true, overLimit: true })
-    isSpare = false
-    expect(await instanceOf(4, elastic).admitted()).toBe(2)
-    expect(await instanceOf(4, elastic).decide(16)).toMatchObject({ refusal: "quota", retryAfterMs: SECOND })
-  })
-
-  it("grants at most its share, so that all instances together grant the limit", async () => {
-    let all = 0
-    for (let i = 0; i < 4; i++) all += await instanceOf(4, rule).granted(8)
-    expect(all).toBe(8)
-    for (const [instances, part] of [
-      [1, 8],
-      [3, 2],
-      [100, 1],
-    ] as const) {
-      const { granted } = instanceOf(instances, rule)
-      expect([await granted(), await granted()]).toEqual([part, 0])
-    }
-    const { decide, granted } = instanceOf(2, rule)
-    await decide()
-    expect([await granted(2), await granted(), await granted()]).toEqual([2, 1, 0])
-  })
-
-  it("grants its share of the units above the limit, or one unit if the share is smaller", async () => {
-    const soft = { ...rule, throttle: { kind: "soft", percent: 100 } } as const
-    expect(await instanceOf(4, soft).granted()).toBe(4)
-    const elastic = { ...rule, throttle: { kind: "elastic", ceiling: 16, signal: () => true } } as const
-    expect(await instanceOf(4, elastic).granted()).toBe(4)
-    expect(await instanceOf(4, { ...rule, cost: 3 }).granted()).toBe(1)
-    expect(await instanceOf(4, { ...soft, cost: 9 }).granted()).toBe(1)
-  })
-
-  it("says when the next unit fits, if none can be granted", async () => {
-    const { limiter, clock, granted } = instanceOf(4, rule)
-    await granted()
-    const { allowed, refusal, retryAfterMs, degraded } = await limiter.takeUpTo({}, 8)
-    expect([allowed, refusal, degraded]).toEqual([false, "quota", true])
-    clock.advance(retryAfterMs - 1)
-    expect(await granted()).toBe(0)
-    clock.advance(1)
-    expect(await granted()).toBeGreaterThan(0)
-  })
-
-  it("peeks at the result that decide would return", async () => {
-    const { decide, peek } = instanceOf(4, rule)
-    expect([(await peek(7)).allowed, (await decide(7)).allowed, (await peek()).allowed]).toEqual([
-      true,
-      true,
-      false,
-    ])
-  })
-})
+    it("peeks at the result that decide would return", async () => {
+      const { decide, peek } = instanceOf(4, rule)
+      expect([(await peek(7)).allowed, (await decide(7)).allowed, (await peek()).allowed]).toEqual([
+        true,
+        true,
+        false,
+      ])
+    })
+  },
+)
 
 describe("while the store is gone, one of four instances with a bucket", () => {
   it.each<[string, Partial<Rule>]>([

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks"
-import { type Clock, waitUnheld } from "../ground/clock.ts"
+import { type Clock, waitOf } from "../ground/clock.ts"
 import { ClosedError, type StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
 
@@ -45,7 +45,7 @@ export class LostRefunds {
   async #logEachMinute(): Promise<void> {
     const minute = new AbortController()
     this.#minute = minute
-    const wait = this.#clock.wait === undefined ? waitUnheld : this.#clock.wait.bind(this.#clock)
+    const wait = waitOf(this.#clock)
     try {
       while (this.#log()) await wait(LOG_EVERY_MS, minute.signal)
     } catch {

@@ -61,7 +61,7 @@ async function remainingOf(limiter: Limiter, request: RequestFacts = ALICE): Pro
 }
 
 describe("one rule", () => {
-  it("admits up to the limit, and says in which millisecond the refused request would be admitted", async () => {
+  it("admits up to the limit, and reports the exact millisecond at which the refused request would be admitted", async () => {
     const rows = await ledger(limiterWith({ limit: 3, window: "1 minute" }), [
       [0, 1],
       [0, 2],
@@ -86,7 +86,7 @@ describe("one rule", () => {
     ])
   })
 
-  it("starts again with each fixed window", async () => {
+  it("counts from zero in each fixed window", async () => {
     const rows = await ledger(limiterWith({ limit: 2, window: "1s", algorithm: "fixed-window" }), [
       [400, 1],
       [999, 1],
@@ -226,7 +226,7 @@ describe("several rules", () => {
     expect(await remainingOf(limiter)).toEqual([1, 0])
   })
 
-  it("lets the longest wait bind when more than one refuses", async () => {
+  it("reports the rule with the longest wait if more than one refuses", async () => {
     const { limiter } = limiterWith({
       rules: [
         { name: "second", field: "service", limit: 1, window: "1 second" },
@@ -248,7 +248,7 @@ describe("several rules", () => {
 
   it.each<[string, [limit: number, cost: number][], cost: number, binding: string]>([
     [
-      "the fewest more requests like this, not the fewest units",
+      "the fewest further requests left, not the fewest units",
       [
         [9, 1],
         [20, 10],
@@ -257,7 +257,7 @@ describe("several rules", () => {
       "b",
     ],
     [
-      "the first where as many fit",
+      "the fewest units left if both have as many requests left",
       [
         [6, 2],
         [7, 2],
@@ -266,7 +266,7 @@ describe("several rules", () => {
       "a",
     ],
     [
-      "the other way round too",
+      "the fewest further requests left, even if it comes first",
       [
         [20, 10],
         [9, 1],
@@ -275,7 +275,7 @@ describe("several rules", () => {
       "a",
     ],
     [
-      "the fewest units when this one costs nothing",
+      "the fewest units left if the request costs nothing",
       [
         [9, 1],
         [8, 4],
@@ -283,7 +283,7 @@ describe("several rules", () => {
       0,
       "b",
     ],
-  ])("an admission is bound by %s", async (_what, limits, cost, binding) => {
+  ])("the policy of an admission is the rule with %s", async (_what, limits, cost, binding) => {
     const names = ["a", "b"]
     const { limiter } = limiterWith({
       rules: limits.map(([limit, each], i) => ({
@@ -468,7 +468,7 @@ describe("peek", () => {
     ])
   })
 
-  it("admits a request that decide does not count", async () => {
+  it("returns a decision without a rule for a request that decide does not count", async () => {
     const skipping = limiterWith({ limit: 1, window: "1m", skip: ({ method }) => method === "HEAD" }).limiter
     const disabled = limiterWith({ limit: 1, window: "1m", enabled: false }).limiter
     expect((await skipping.peek({ method: "HEAD" })).policy).toBe("")
@@ -488,7 +488,7 @@ describe("enabled: false", () => {
   const same = { limit: 1, window: "1m", service: "shop", logger: QUIET } as const
 
   it.each(["before", "after"])(
-    "does not claim rule names: created %s an enabled one on the same store",
+    "claims no rule names, created %s an enabled limiter on the same store",
     async (when) => {
       const clock = manualClock()
       const store = memoryStore({ clock })
@@ -981,7 +981,7 @@ describe("events", () => {
 })
 
 describe("the remaining units in a decision", () => {
-  it("are those of the tighter rule, if both admit the same number of such requests", async () => {
+  it("are those of the rule with fewer units, if both rules admit the same number of these requests", async () => {
     const limiter = createLimiter({
       rules: [
         { name: "minute", field: "ip", limit: 8, window: "1m" },

@@ -42,12 +42,12 @@ describe.each(KINDS_OF_RULE)("settling by %s", (_name, kind) => {
   const rule = { limit: 100, window: "1 minute", ...kind } as const
 
   it.each([
-    ["gives back what was not used", 40, 15, 85],
-    ["gives back all of it", 40, 0, 100],
-    ["leaves as it is what was used", 40, 40, 60],
-    ["charges what is missing", 40, 70, 30],
-    ["charges beyond the limit", 40, 140, 0],
-    ["charges where nothing was reserved", 0, 25, 75],
+    ["refunds unused units", 40, 15, 85],
+    ["refunds all units if none were used", 40, 0, 100],
+    ["changes nothing if all units were used", 40, 40, 60],
+    ["charges the units that were used in addition", 40, 70, 30],
+    ["charges units above the limit", 40, 140, 0],
+    ["charges all units if none were reserved", 0, 25, 75],
   ])("%s", async (_what, reserved, used, left) => {
     const { limiter, clock, remaining } = limiterWith(rule)
     clock.advance(1_000)
@@ -181,6 +181,33 @@ describe("settling", () => {
     await saved.limiter.settle(await saved.limiter.decide(ALICE, { cost: 50 }), 50)
     expect(saved.returned).toEqual([])
   })
+
+  it.each([
+    ["a token bucket", { algorithm: "token-bucket" }],
+    ["a token bucket with periodic refills", { algorithm: "token-bucket", refill: "periodic" }],
+    ["a leaky bucket", { algorithm: "leaky-bucket" }],
+  ] as const)(
+    "charges %s in full, although more than what was reserved has come back since",
+    async (_what, kind) => {
+      const { limiter, clock } = limiterWith({ limit: 10_000, window: "1 minute", burst: 10_000, ...kind })
+      const held: Decision[] = []
+      let settled = 0
+      // Requests are sent at twice the rate. Each takes half a minute, and only then tells that it used 1,000 units.
+      for (let second = 0; second < 600; second += 3) {
+        const decision = await limiter.decide(ALICE)
+        if (decision.allowed) held.push(decision)
+        clock.advance(3_000)
+        if (held.length > 10 || !decision.allowed) {
+          const done = held.shift()
+          if (done !== undefined) await limiter.settle(done, 1_000)
+          if (done !== undefined) settled += 1_000
+        }
+      }
+      // The burst, ten minutes of the rate, and the requests that were admitted before the others were charged.
+      expect(settled).toBeLessThanOrEqual(10_000 + 10 * 10_000 + 11 * 1_000)
+      expect(settled).toBeGreaterThan(90_000)
+    },
+  )
 
   it("makes waiting requests ask again if units are returned, and not if more are charged", async () => {
     const { limiter, calls } = limiterWith({ limit: 10, window: "1 minute" })

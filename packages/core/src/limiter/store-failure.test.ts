@@ -98,25 +98,28 @@ describe("a store that fails", () => {
     ["rejects with no error", () => Promise.reject("gone"), "The store failed: gone"],
     ["rejects with nothing", () => Promise.reject(undefined), "The store failed: undefined"],
     [
-      "rejects with what cannot be printed",
+      "rejects with an unprintable object",
       () => Promise.reject(Object.create(null)),
       "The store failed: an unprintable object",
     ],
-    ["says itself that it is gone", () => Promise.reject(new StoreUnavailableError("no node")), "no node"],
+    ["reports that it is unavailable", () => Promise.reject(new StoreUnavailableError("no node")), "no node"],
     ["never answers", hung, "The store did not answer within 5 ms."],
     [
       "answers with a thenable that throws",
       () => new Proxy({}, { get: () => down }) as Promise<readonly StoreResult[]>,
       "The store failed: down",
     ],
-  ])("that %s makes a degraded decision, by a limiter in this process", async (_how, fault, message) => {
-    const { store, limiter, verdicts, errors } = setUp({ limit: 2, window: "1m" })
-    store.fault = fault
-    expect(await verdicts(3)).toEqual(["admit degraded", "admit degraded", "quota degraded"])
-    expect((await limiter.peek(ALICE)).degraded).toBe(true)
-    expect(errors.map((error) => error.message)).toEqual([message])
-    expect(errors[0]).toBeInstanceOf(StoreUnavailableError)
-  })
+  ])(
+    "that %s leads to a degraded decision, which a limiter in this process makes",
+    async (_how, fault, message) => {
+      const { store, limiter, verdicts, errors } = setUp({ limit: 2, window: "1m" })
+      store.fault = fault
+      expect(await verdicts(3)).toEqual(["admit degraded", "admit degraded", "quota degraded"])
+      expect((await limiter.peek(ALICE)).degraded).toBe(true)
+      expect(errors.map((error) => error.message)).toEqual([message])
+      expect(errors[0]).toBeInstanceOf(StoreUnavailableError)
+    },
+  )
 
   it("keeps the cause of the failure", async () => {
     const { store, verdicts, errors } = setUp({ limit: 2, window: "1m" })
@@ -154,12 +157,12 @@ describe("a store that fails", () => {
     ["time that is not a number", (answer) => [{ ...answer, nowMs: "0" }]],
     ["time with a fraction", (answer) => [{ ...answer, nowMs: answer.nowMs + 0.5 }]],
     ["time before the epoch", (answer) => [{ ...answer, nowMs: -1 }]],
-    ["a verdict that is no boolean", (answer) => [{ ...answer, granted: 1 }]],
+    ["a verdict that is not a boolean", (answer) => [{ ...answer, granted: 1 }]],
     ["no checks", ({ nowMs, granted }) => [{ nowMs, granted }]],
     ["too few checks", (answer) => [{ ...answer, checks: [] }]],
     ["too many checks", (answer) => [{ ...answer, checks: [...answer.checks, ...answer.checks] }]],
-    ["checks that are no list", (answer) => [{ ...answer, checks: { length: 1, 0: answer.checks[0] } }]],
-    ["a grant of what it has not looked at", (answer) => [{ ...answer, checks: [undefined] }]],
+    ["checks that are not a list", (answer) => [{ ...answer, checks: { length: 1, 0: answer.checks[0] } }]],
+    ["a grant for a counter that was not read", (answer) => [{ ...answer, checks: [undefined] }]],
     ["null for a check", (answer) => [{ ...answer, checks: [null] }]],
     ["no state", (answer) => [{ ...answer, checks: [{ taken: 1 }] }]],
     ["null for a state", (answer) => [{ ...answer, checks: [{ state: null, taken: 1 }] }]],
@@ -172,7 +175,7 @@ describe("a store that fails", () => {
     // A 64-bit integer column, as some database clients read it.
     spoilt("startMs 1n", ({ state, taken }) => ({ state: { ...state, startMs: 1n }, taken })),
     // The last entry of a log counts until exactly a window has passed.
-    spoilt("a window that has long passed", ({ state, taken }, nowMs) => ({
+    spoilt("a window that has passed", ({ state, taken }, nowMs) => ({
       state: { ...state, startMs: nowMs - 60_001 },
       taken,
     })),
@@ -181,9 +184,12 @@ describe("a store that fails", () => {
       taken,
     })),
     spoilt("a grant that took nothing", ({ state }) => ({ state: { ...state, current: 0 }, taken: 0 })),
-    spoilt("a grant that took less", ({ state, taken }) => ({ state, taken: taken - 1 })),
+    spoilt("a grant that took fewer units than requested", ({ state, taken }) => ({
+      state,
+      taken: taken - 1,
+    })),
     [
-      "a refusal of what fits",
+      "a refusal of a request that fits",
       (answer) => [{ ...answer, granted: false, checks: [{ state: stateFrom(answer.nowMs, 0), taken: 0 }] }],
     ],
   ])("that answers with %s is treated as failed", async (_what, spoil) => {
@@ -194,7 +200,9 @@ describe("a store that fails", () => {
     expect(await limiter.decide(ALICE, { cost: 2 })).toMatchObject({ allowed: true, degraded: true, cost: 2 })
     store.fault = async (requests) => answer(requests)
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, degraded: true })
-    expect(errors.map(({ message }) => message)).toEqual(["The store returned an invalid answer."])
+    expect(errors.map(({ message }) => message)).toEqual([
+      "The store returned an invalid answer. Test the store with @sluice/contracts.",
+    ])
   })
 
   // A database column that is null or truncated. With "00", a part has no digits, so parsing would never end.
@@ -218,12 +226,12 @@ describe("a store that fails", () => {
   it.each<[string, (store: MemoryStore) => Store]>([
     ["has been overwritten", (store) => Object.assign(store, { take: nonsense })],
     [
-      "is covered by an object's own",
+      "is hidden by the method of a derived object",
       (store) => Object.create(store, { take: { value: nonsense }, subscribe: {} }),
     ],
     ["belongs to another object", ({ take, peek }) => ({ ...silent, take, peek })],
     [
-      "is put back by what stood in for it",
+      "is restored by its replacement before the replacement answers",
       (store) => {
         const { take } = store
         store.take = () => {
@@ -234,7 +242,7 @@ describe("a store that fails", () => {
       },
     ],
     [
-      "is put back before what stood in for it has answered",
+      "is restored before its asynchronous replacement answers",
       (store) => {
         const { take } = store
         store.take = () =>
@@ -268,7 +276,7 @@ describe("a store that fails", () => {
     expect(errors).toEqual([])
   })
 
-  it("may refuse without having read every counter: the unread ones neither refuse nor are reported", async () => {
+  it("may refuse without reading every counter: unread counters neither refuse nor are reported", async () => {
     const { store, limiter, errors } = setUp({ rules: [rule("full", 1), rule("unseen", 9)] })
     store.fault = () => {
       const nowMs = manualClock().now()
@@ -288,32 +296,32 @@ describe("a decision while the store is gone", () => {
   it.each<[string, LimiterOptions<RequestFacts>, string[]]>([
     ["local by default", { limit: 1, window: "1m" }, ["admit degraded", "quota degraded"]],
     [
-      "local when the limiter says so",
+      "local if the limiter is set to local",
       { limit: 1, window: "1m", onStoreFailure: "local" },
       ["admit degraded", "quota degraded"],
     ],
     [
-      "admitted when the limiter says allow",
+      "admitted if the limiter is set to allow",
       { limit: 1, window: "1m", onStoreFailure: "allow" },
       ["admit degraded", "admit degraded"],
     ],
     [
-      "refused when the limiter says deny",
+      "refused if the limiter is set to deny",
       { limit: 1, window: "1m", onStoreFailure: "deny" },
       ["store-failure degraded", "store-failure degraded"],
     ],
     [
-      "what a rule says, before what the limiter says",
+      "set by the rule, even if the limiter is set differently",
       { rules: [rule("a", 1, "allow")], onStoreFailure: "deny" },
       ["admit degraded", "admit degraded"],
     ],
     [
-      "what the limiter says, for a rule that says nothing",
+      "set by the limiter for a rule without a setting",
       { rules: [rule("a", 1, "allow"), rule("b", 9)], onStoreFailure: "deny" },
       ["store-failure degraded", "store-failure degraded"],
     ],
     [
-      "refused when any rule says deny",
+      "refused if any rule is set to deny",
       { rules: [rule("a", 9, "allow"), rule("b", 9, "local"), rule("c", 9, "deny")] },
       ["store-failure degraded", "store-failure degraded"],
     ],
@@ -323,7 +331,7 @@ describe("a decision while the store is gone", () => {
       ["admit degraded", "quota degraded"],
     ],
     [
-      "not refused by a shadow rule that says deny, and counted by the others",
+      "not refused by a shadow rule that is set to deny, and counted by the others",
       { rules: [{ ...rule("a", 1, "deny"), shadow: true }, rule("b", 1, "local")] },
       ["admit degraded", "quota degraded"],
     ],
@@ -349,7 +357,7 @@ describe("a decision while the store is gone", () => {
     expect(decision.checks[0]).not.toHaveProperty("counts")
   })
 
-  it("still refuses what needs no store", async () => {
+  it("still refuses requests that can be refused without the store", async () => {
     const { store, limiter, errors } = setUp({
       limit: 5,
       window: "1m",
@@ -366,12 +374,15 @@ describe("a decision while the store is gone", () => {
     [2, 7, 3],
     [3, 7, 2],
     [100, 7, 1],
-  ])("shares the limit among %i instances: of %i each admits %i", async (instances, limit, admitted) => {
-    const { store, verdicts } = setUp({ limit, window: "1m", instances })
-    store.fault = down
-    const all = await verdicts(limit + 1)
-    expect(all.filter((verdict) => verdict === "admit degraded")).toHaveLength(admitted)
-  })
+  ])(
+    "shares the limit among %i instances, so with a limit of %i each admits %i",
+    async (instances, limit, admitted) => {
+      const { store, verdicts } = setUp({ limit, window: "1m", instances })
+      store.fault = down
+      const all = await verdicts(limit + 1)
+      expect(all.filter((verdict) => verdict === "admit degraded")).toHaveLength(admitted)
+    },
+  )
 
   it("never refuses a request forever, because each share fits at least one request", async () => {
     const { store, limiter } = setUp({ limit: 10, window: "1m", instances: 5 })
@@ -485,7 +496,7 @@ describe("degraded and recovered", () => {
     expect(events).toEqual(["degraded", "recovered", "degraded"])
   })
 
-  it("follow the last server: a store with several is not recovered while one has an open breaker", async () => {
+  it("wait for all servers: a store is not recovered while one of its servers has an open circuit breaker", async () => {
     const { clock, store, verdicts, events } = setUp({ limit: 100, window: "1m" })
     store.fault = down
     await verdicts(1)

@@ -89,7 +89,7 @@ describe("takeUpTo", () => {
     expect([cost, asked]).toEqual([10, [10]])
   })
 
-  it("asks twice if fewer units are left: for all, and for the number in the refusal", async () => {
+  it("asks the store twice if too few units are left: for all requested units, then for those that are left", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
@@ -163,7 +163,7 @@ describe("takeUpTo", () => {
     expect(asked).toEqual([4, 10, 6])
   })
 
-  it("asks once for a blocked client, because fewer units would not be granted either", async () => {
+  it("asks the store once for a blocked client, because fewer units would not be granted either", async () => {
     const clock = manualClock()
     const { store, asked } = busyStore(clock, () => undefined)
     const penalty = { refusals: 1, within: "1 minute", for: "1 hour" }
@@ -194,7 +194,7 @@ describe("takeUpTo", () => {
     expect((await limiter.peek(ALICE, { cost: 0 })).remaining).toBe(7)
   })
 
-  it("tries fewer units if others take some in between, and a single unit at last", async () => {
+  it("tries fewer units if other requests take some in between, and finally a single unit", async () => {
     const clock = manualClock()
     let isBusy = false
     const { store, asked } = busyStore(clock, (inner, check) => {

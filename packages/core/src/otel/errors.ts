@@ -21,8 +21,7 @@ export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, na
     unit: "{refund}",
   })
   const ruleErrors = meter.createCounter("sluice.rule_set.errors", {
-    description:
-      "Number of rejected editions of the rules and of failed loads. A repeated error counts once.",
+    description: "Number of rejected rule changes and failed loads. A repeated error counts once.",
     unit: "{error}",
   })
   const onStoreError = ({ kind }: StoreUnavailableError) =>

@@ -35,12 +35,11 @@ export function observeState<Request>(
   })
   const problems = meter.createObservableGauge("sluice.rule_set.problems", {
     description:
-      "Number of problems in rules that were left out of a first edition. Those rules have no effect.",
+      "Number of problems in rules that were left out at the first load. Those rules have no effect.",
     unit: "{problem}",
   })
   const rejected = meter.createObservableGauge("sluice.rule_set.rejected", {
-    description:
-      "1 while an edition of the rules is rejected and the previous one stays in force, otherwise 0.",
+    description: "1 while changed rules are rejected and the previous rules stay in force, otherwise 0.",
     unit: "{rule_set}",
   })
   const observables = [waiting, openBreakers, age, version, stale, rejected, problems]

@@ -66,7 +66,7 @@ describe("pitfalls", () => {
     expect(client({ trustedProxies: ["10.0.0.0/8"] }, "10.0.0.1", headers)).toBe("192.0.2.7")
   })
 
-  it("3: with one hop the client is not the proxy itself", () => {
+  it("3: with one trusted hop, the client is not the proxy itself", () => {
     expect(client({ trustedProxies: 1 }, "10.0.0.1", xff("192.0.2.7"))).toBe("192.0.2.7")
   })
 

@@ -271,7 +271,7 @@ describe("a bare name", () => {
     [{ ...everywhere, params: { user_id: "" }, query: { user_id: ["1", "2"] } }, "body"],
     [{ headers: everywhere.headers }, "header"],
     [{}, undefined],
-  ])("without an extractor, of %j, is the first that has a value: %j", (facts, text) => {
+  ])("without an extractor is the first value in the parts of %j: %j", (facts, text) => {
     expect(read("user_id", facts)).toBe(text)
   })
 
@@ -283,7 +283,7 @@ describe("a bare name", () => {
     expect(known.told).toHaveLength(1)
   })
 
-  it("with an extractor is its result for the app's own request, and nothing else", () => {
+  it("with an extractor is only the result of the extractor for the app's own request", () => {
     const known = context()
     const reader = compileField("user_id", (request) => (request as { user?: string }).user, known)
     expect(reader(everywhere, { user: "ann" })).toBe("ann")
@@ -291,7 +291,7 @@ describe("a bare name", () => {
     expect(known.told).toEqual([])
   })
 
-  it("whose extractor throws is missing, reported once", () => {
+  it("whose extractor throws is missing, which is reported once", () => {
     const known = context()
     const error = new Error("no session")
     const reader = compileField(
@@ -305,7 +305,7 @@ describe("a bare name", () => {
     expect(known.told).toEqual([["failed", "user_id", error]])
   })
 
-  it("whose extractor returns an object of a class, such as a database id, is missing, reported once", () => {
+  it("whose extractor returns an object of a class, such as a database id, is missing, which is reported once", () => {
     class ObjectId {
       toString(): string {
         return "507f1f77bcf86cd799439011"
@@ -325,7 +325,7 @@ describe("a bare name", () => {
     ["rejects", () => Promise.reject(new Error("no session"))],
     ["is of another realm", () => runInNewContext("Promise.reject(new Error())")],
   ])(
-    "whose extractor returns a promise that %s is missing, reported once, without an unhandled rejection",
+    "whose extractor returns a promise that %s is missing, which is reported once, without an unhandled rejection",
     async (_what, extractor) => {
       const unhandled: unknown[] = []
       const listen = (reason: unknown): number => unhandled.push(reason)
@@ -346,7 +346,7 @@ describe("a bare name", () => {
 
 describe("for any input", () => {
   it.each(["method", "route", "ip", "header:a", "query:a", "body:a", "param:a", "cookie:a", "a"])(
-    "%s survives a getter that throws, reported once",
+    "%s survives a getter that throws, which is reported once",
     (field) => {
       const known = context()
       const error = new Error("malformed")

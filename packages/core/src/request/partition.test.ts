@@ -41,7 +41,7 @@ describe("the text of a partition", () => {
     expect(partitionText(values)).toBe(text)
   })
 
-  it("is readable up to 128 units, and a hash beyond that", () => {
+  it("is readable up to 128 characters, and a hash beyond that", () => {
     expect(partitionText(["a".repeat(128)])).toBe("a".repeat(128))
     expect(partitionText(["a".repeat(129)])).toMatch(HASHED)
     expect(partitionText([`@${"a".repeat(126)}`])).toBe(`@@${"a".repeat(126)}`)
@@ -134,7 +134,7 @@ describe("the partition of a request", () => {
     [["user", "plan"], "ip", { plan: "free", ip }, "@ip:192.0.2.7"],
     [["user", "plan"], "shared", { plan: "free", ip }, "@shared"],
     [["service"], "deny", { service: "" }, ""],
-  ])("counted by %j, %j when missing, of %j is %j", (fields, onMissing, request, text) => {
+  ])("with the fields %j, onMissing %j and the values %j is %j", (fields, onMissing, request, text) => {
     expect(partition(fields, onMissing, request)).toBe(text)
   })
 
@@ -143,7 +143,7 @@ describe("the partition of a request", () => {
     expect(partition(["ip", "user"], "skip", { ip })).toBe(SKIP)
   })
 
-  it("contains the first missing field if the rule denies it", () => {
+  it("names the first missing field if the rule denies requests without it", () => {
     expect(partition(["user"], "deny", { ip })).toEqual({ field: "user" })
     expect(partition(["ip", "user", "plan"], "deny", { ip, plan: "free" })).toEqual({ field: "user" })
     expect(partition(["plan", "user"], "deny", { ip })).toEqual({ field: "plan" })

@@ -16,7 +16,10 @@ describe("units that are refunded or charged", () => {
     [MOST, 0, -5, 0],
     // The sum of two windows may exceed the safe integers.
     [MOST, 9, -5, 0],
-  ])("with %i and %i counted, %i requested become %i", (current, previous, units, expected) => {
-    expect(chargeable({ startMs: 0, current, previous }, units)).toBe(expected)
-  })
+  ])(
+    "with %i units in the current and %i in the previous window, a change by %i becomes %i",
+    (current, previous, units, expected) => {
+      expect(chargeable({ startMs: 0, current, previous }, units)).toBe(expected)
+    },
+  )
 })

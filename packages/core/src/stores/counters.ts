@@ -22,28 +22,22 @@ interface Located<Key> extends Pending {
   readonly key: Key
 }
 
-/** The keys under which counters are stored. */
-export interface Keys<Key> {
-  /** Returns the key of a counter and a partition. May overwrite and return `reused`, a key that is not needed now. */
-  of(counter: string, partition: string, reused?: Key): Key
-  areSame(one: Key, other: Key): boolean
-}
+/** Returns the key of a counter and a partition. May overwrite and return `reused`, a key that is not needed now. */
+export type NameKey<Key> = (counter: string, partition: string, reused?: Key) => Key
 
 /**
  * Counts requests in the states of counters, at times that the caller passes. Atomic if nothing else writes the states.
  */
 export class Counters<Key> {
   readonly #table: CounterStates<Key>
-  readonly #keys: Keys<Key>
-  readonly #isSame: (one: Located<Key>, other: Located<Key>) => boolean
+  readonly #keyOf: NameKey<Key>
   /** A key that is reused for counters that are handled one at a time. It saves an allocation on the hot path. */
   readonly #spare: Key
 
-  constructor(table: CounterStates<Key>, keys: Keys<Key>) {
+  constructor(table: CounterStates<Key>, keyOf: NameKey<Key>) {
     this.#table = table
-    this.#keys = keys
-    this.#spare = keys.of("", "")
-    this.#isSame = (one, other) => keys.areSame(one.key, other.key)
+    this.#keyOf = keyOf
+    this.#spare = keyOf("", "")
   }
 
   /** Takes the units of all checks, or nothing. */
@@ -55,13 +49,13 @@ export class Counters<Key> {
   /** Returns whether `take` would grant the request, and the current states of its counters. */
   peek(checks: readonly Check[], nowMs: number): StoreResult {
     const pending = checks.map((check) => this.#look(check, nowMs))
-    const granted = takeTogether(pending, nowMs, this.#isSame)
+    const granted = takeTogether(pending, nowMs)
     return {
       nowMs,
       granted,
       checks: checks.map((check) => {
         const { key, algorithm, state } = this.#look(check, nowMs)
-        keepState(this.#table, key, algorithm, state, check.policy)
+        this.#keep(key, algorithm, state, check.policy)
         return { state, taken: 0 }
       }),
     }
@@ -70,24 +64,22 @@ export class Counters<Key> {
   refund(refunds: readonly Refund[], nowMs: number): void {
     for (const { policy, partition, units, after } of refunds) {
       const algorithm = algorithmOf(policy)
-      const key = this.#keys.of(policy.counter, partition, this.#spare)
-      const state = stateAt(this.#table, key, algorithm, policy, nowMs)
+      const key = this.#keyOf(policy.counter, partition, this.#spare)
+      const state = this.#stateAt(key, algorithm, policy, nowMs)
       const left = algorithm.withoutUnits(state, policy, chargeable(state, units), after, nowMs)
-      if (left === state) keepState(this.#table, key, algorithm, state, policy)
+      if (left === state) this.#keep(key, algorithm, state, policy)
       else if (left.previous === 0 && left.current === 0) this.#table.remove(key)
       else {
         this.#table.write(key, left, algorithm.emptyAtMs(left, policy), nowMs)
         // Mark an operator's block, so that it is among the last to be evicted even if its client does not come back.
-        if (policy.algorithm === "penalty") {
-          markBlocked(this.#table, key, algorithm, left, { policy, partition, cost: 1, shadow: false }, nowMs)
-        }
+        if (policy.algorithm === "penalty") this.#markBlocked(key, algorithm, left, policy, 1, nowMs)
       }
     }
   }
 
   reset(keys: readonly CounterKey[]): void {
     for (const { policy, partition } of keys) {
-      this.#table.remove(this.#keys.of(policy.counter, partition, this.#spare))
+      this.#table.remove(this.#keyOf(policy.counter, partition, this.#spare))
     }
   }
 
@@ -95,10 +87,10 @@ export class Counters<Key> {
   #takeOne(check: Check, nowMs: number): StoreResult {
     const { policy, partition, cost, shadow } = check
     const algorithm = algorithmOf(policy)
-    const key = this.#keys.of(policy.counter, partition, this.#spare)
-    const state = stateAt(this.#table, key, algorithm, policy, nowMs)
+    const key = this.#keyOf(policy.counter, partition, this.#spare)
+    const state = this.#stateAt(key, algorithm, policy, nowMs)
     if (cost === 0) {
-      keepState(this.#table, key, algorithm, state, policy)
+      this.#keep(key, algorithm, state, policy)
       const next = algorithm.withUnits(state, policy, 0, nowMs)
       return { nowMs, granted: true, checks: [{ state: next, taken: 0 }] }
     }
@@ -107,50 +99,84 @@ export class Counters<Key> {
       this.#table.write(key, next, algorithm.emptyAtMs(next, policy), nowMs)
       return { nowMs, granted: true, checks: [{ state: next, taken: cost }] }
     }
-    keepState(this.#table, key, algorithm, state, policy)
+    this.#keep(key, algorithm, state, policy)
     if (shadow) return { nowMs, granted: true, checks: [{ state, taken: 0 }] }
     let after = state
     if (policy.countRejected === true && cost <= ceilingOf(policy)) {
       after = algorithm.withRejected(state, policy, cost, nowMs)
       if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)
     }
-    markBlocked(this.#table, key, algorithm, after, check, nowMs)
+    this.#markBlocked(key, algorithm, after, policy, cost, nowMs)
     return { nowMs, granted: false, checks: [{ state: after, taken: 0 }] }
   }
 
   #takeAll(checks: readonly Check[], nowMs: number): StoreResult {
     const pending = checks.map((check) => this.#look(check, nowMs))
     const before = pending.map(({ state }) => state)
-    if (takeTogether(pending, nowMs, this.#isSame)) {
+    if (takeTogether(pending, nowMs)) {
       for (let i = 0; i < pending.length; i++) {
         const { key, algorithm, state, check, taken } = pending[i] as Located<Key>
         // A penalty that admits does not change its state, so it need not be written.
         if (taken > 0 && state !== before[i])
           this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
-        else keepState(this.#table, key, algorithm, state, check.policy)
+        else this.#keep(key, algorithm, state, check.policy)
       }
       return { nowMs, granted: true, checks: pending.map(({ state, taken }) => ({ state, taken })) }
     }
-    const states = checks.some(countsRefusals)
-      ? statesAfterRefusal(pending, before, nowMs, this.#isSame)
-      : before
+    const states = checks.some(countsRefusals) ? statesAfterRefusal(pending, before, nowMs) : before
     pending.forEach(({ key, algorithm, check }, i) => {
       const state = states[i] as CounterState
       if (state !== before[i]) this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
-      else keepState(this.#table, key, algorithm, state, check.policy)
-      if (!check.shadow) markBlocked(this.#table, key, algorithm, state, check, nowMs)
+      else this.#keep(key, algorithm, state, check.policy)
+      if (!check.shadow) this.#markBlocked(key, algorithm, state, check.policy, check.cost, nowMs)
     })
     return { nowMs, granted: false, checks: states.map((state) => ({ state, taken: 0 })) }
   }
 
+  /**
+   * Returns the counter's current state. If the clock went back, writes the state that `at` has moved back, even if
+   * nothing is taken. Otherwise each request would move it back again. Its client would wait until the clock has caught
+   * up, instead of at most two windows.
+   */
+  #stateAt(key: Key, algorithm: Algorithm, policy: Policy, nowMs: number): CounterState {
+    const stored = this.#table.read(key)
+    const state = algorithm.at(stored, policy, nowMs)
+    if (stored !== undefined && state.startMs < stored.startMs) {
+      this.#table.write(key, state, algorithm.emptyAtMs(state, policy), nowMs)
+    }
+    return state
+  }
+
+  /**
+   * Extends the expiry of a counter that is not written. Since the last write, a change of the rule may have made its
+   * bucket refill more slowly or its block last longer.
+   */
+  #keep(key: Key, algorithm: Algorithm, state: CounterState, policy: Policy): void {
+    if (algorithm.endsByRule === true) this.#table.keep(key, algorithm.emptyAtMs(state, policy))
+  }
+
+  /** Records until when a client is refused, so that its counter is among the last to be evicted. */
+  #markBlocked(
+    key: Key,
+    algorithm: Algorithm,
+    state: CounterState,
+    policy: Policy,
+    cost: number,
+    nowMs: number,
+  ): void {
+    const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
+    // A request that can never fit says nothing about the client's next request.
+    if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) this.#table.block(key, nowMs + waitMs)
+  }
+
   #look(check: Check, nowMs: number): Located<Key> {
-    const key = this.#keys.of(check.policy.counter, check.partition)
+    const key = this.#keyOf(check.policy.counter, check.partition)
     const algorithm = algorithmOf(check.policy)
     return {
       check,
       algorithm,
       key,
-      state: stateAt(this.#table, key, algorithm, check.policy, nowMs),
+      state: this.#stateAt(key, algorithm, check.policy, nowMs),
       taken: 0,
     }
   }
@@ -162,52 +188,4 @@ export class Counters<Key> {
  */
 export function chargeable({ current, previous }: CounterState, units: number): number {
   return Math.max(units, Math.min(0, current + previous - Number.MAX_SAFE_INTEGER))
-}
-
-/**
- * Returns the counter's current state. If the clock went back, writes the state that `at` has moved back, even if
- * nothing is taken. Otherwise each request would move it back again. Its client would wait until the clock has caught
- * up, instead of at most two windows.
- */
-function stateAt<Key>(
-  table: CounterStates<Key>,
-  key: Key,
-  algorithm: Algorithm,
-  policy: Policy,
-  nowMs: number,
-): CounterState {
-  const stored = table.read(key)
-  const state = algorithm.at(stored, policy, nowMs)
-  if (stored !== undefined && state.startMs < stored.startMs) {
-    table.write(key, state, algorithm.emptyAtMs(state, policy), nowMs)
-  }
-  return state
-}
-
-/**
- * Extends the expiry of a counter that is not written. Since the last write, a change of the rule may have made its
- * bucket refill more slowly or its block last longer.
- */
-function keepState<Key>(
-  table: CounterStates<Key>,
-  key: Key,
-  algorithm: Algorithm,
-  state: CounterState,
-  policy: Policy,
-): void {
-  if (algorithm.endsByRule === true) table.keep(key, algorithm.emptyAtMs(state, policy))
-}
-
-/** Records until when a refused client will be refused, so that its counter is among the last to be evicted. */
-function markBlocked<Key>(
-  table: CounterStates<Key>,
-  key: Key,
-  algorithm: Algorithm,
-  state: CounterState,
-  { policy, cost }: Check,
-  nowMs: number,
-): void {
-  const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
-  // A request that can never fit says nothing about the client's next request.
-  if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) table.block(key, nowMs + waitMs)
 }

@@ -18,7 +18,7 @@ it("string methods are fast in a process with a store, whatever its client has d
   expect(isQuick(String.prototype)).toBe(true)
 })
 
-it("string methods are made fast after a class extends String, and stay fast after another one", () => {
+it("string methods are made fast after a class extends String, and are still fast after another class does", () => {
   const context = {}
   const prototype = runInNewContext(EXTEND, context)
   expect(isQuick(prototype)).toBe(false)

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { RoundTrips } from "./round-trips.ts"
 
-it("recent round trips are the last 64, and none before the first", () => {
+it("recent round trips are the last 64, and the list is empty before the first", () => {
   const roundTrips = new RoundTrips()
   expect(roundTrips.recent).toEqual([])
   roundTrips.add(7)

@@ -16,11 +16,10 @@ export interface Pending {
  * count. If a penalty comes right after it in the list, the refusal counts there. Shadow checks, and costs that can
  * never fit, are not counted. All checks of the same counter get the same state.
  */
-export function statesAfterRefusal<Each extends Pending>(
-  pending: readonly Each[],
+export function statesAfterRefusal(
+  pending: readonly Pending[],
   before: readonly CounterState[],
   nowMs: number,
-  isSameCounter: (one: Each, other: Each) => boolean,
 ): readonly CounterState[] {
   const states = [...before]
   pending.forEach((one, i) => {
@@ -48,15 +47,15 @@ function isRefused({ check, algorithm }: Pending, state: CounterState, nowMs: nu
   return !shadow && cost <= ceilingOf(policy) && !algorithm.admits(state, policy, cost, nowMs)
 }
 
+function isSameCounter({ check: one }: Pending, { check: other }: Pending): boolean {
+  return one.policy.counter === other.policy.counter && one.partition === other.partition
+}
+
 /**
  * Takes the units of every check and updates its `state` and `taken`. Returns whether all checks were admitted, except
  * shadow checks. Checks of the same counter see each other's units. If the result is false, do not use the states.
  */
-export function takeTogether<Each extends Pending>(
-  pending: readonly Each[],
-  nowMs: number,
-  isSameCounter: (one: Each, other: Each) => boolean,
-): boolean {
+export function takeTogether(pending: readonly Pending[], nowMs: number): boolean {
   for (const one of pending) {
     const { policy, cost, shadow } = one.check
     const sibling = pending.findLast((other) => other.taken > 0 && isSameCounter(other, one))

@@ -37,7 +37,7 @@ export function forwardMany(
     requireKnownToken(tokens, token)
     const batch = new ForwardBatch(format, forwarding, { asking, token, peer, places })
     await batch.run()
-    // Report it here: the error is inside the answers, which the door does not read.
+    // Report it here: the error is inside the answers, which the server does not read.
     if (batch.hasWrongToken) onWrongToken(path, addressOf(peer))
     return format.written()
   }

@@ -203,5 +203,6 @@ function headersOf({ headers, rejection }: Outcome): Record<string, string> {
 function unitsOf(cost: bigint | undefined): number {
   if (cost === undefined) return 1
   if (cost <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(cost)
-  throw invalidArgument({ field: "cost", description: `is greater than ${Number.MAX_SAFE_INTEGER}` })
+  const description = `${cost} is too large; at most ${Number.MAX_SAFE_INTEGER} is accepted`
+  throw invalidArgument({ field: "cost", description })
 }

@@ -157,7 +157,10 @@ interface Versioned {
 
 function expectedVersion({ version, overwrite }: Versioned): number | "any" | undefined {
   if (version !== undefined && version > BigInt(Number.MAX_SAFE_INTEGER)) {
-    throw invalidArgument({ field: "version", description: `is greater than ${Number.MAX_SAFE_INTEGER}` })
+    throw invalidArgument({
+      field: "version",
+      description: `${version} is too large; at most ${Number.MAX_SAFE_INTEGER} is accepted`,
+    })
   }
   if (!overwrite) return version === undefined ? undefined : Number(version)
   if (version === undefined) return "any"
@@ -245,7 +248,8 @@ async function inForce(book: RuleBook, service: string, audit: Audit): Promise<v
 }
 
 export function notRegistered(service: string): StatusError {
-  return new StatusError(Code.NOT_FOUND, `Service ${JSON.stringify(service)} has no rules.`)
+  const message = `Service ${JSON.stringify(service)} has no rules; check its name, or register rules for it.`
+  return new StatusError(Code.NOT_FOUND, message)
 }
 
 /** Runs an action. Converts errors of the core to StatusError. */

@@ -22,10 +22,13 @@ export function serviceName({
   }
   if (service !== "") {
     if (service.length <= LONGEST_NAME) return service
-    throw invalidArgument({ field: "service", description: `is longer than ${LONGEST_NAME} characters` })
+    throw invalidArgument({
+      field: "service",
+      description: `has ${service.length} characters; at most ${LONGEST_NAME} are accepted`,
+    })
   }
   if (serviceId >= 1) return String(serviceId)
   const description =
-    serviceId === 0 ? "is missing; give service_id or service" : "is not a positive whole number"
+    serviceId === 0 ? "is missing; give service_id or service" : `${serviceId} is not a positive whole number`
   throw invalidArgument({ field: "service_id", description })
 }

@@ -30,8 +30,6 @@ export interface ServiceGuard {
   readonly mayHold: boolean
 }
 
-const NO_RULES_YET = new StatusError(Code.UNAVAILABLE, "No rules could be loaded yet; try again later.")
-
 /** The guards of all services that have rules. Each is created when its service is first requested. */
 export class ServiceGuards {
   readonly #book: RuleBook
@@ -107,7 +105,7 @@ export class ServiceGuards {
       return await this.#book.find(service)
     } catch (error) {
       // The book logs the error. The caller can only retry.
-      if (error instanceof RuleSourceError || error instanceof InvalidRuleError) throw NO_RULES_YET
+      if (error instanceof RuleSourceError || error instanceof InvalidRuleError) throw noRulesYet(service)
       throw error
     }
   }
@@ -128,4 +126,11 @@ export class ServiceGuards {
     this.#guards.delete(service)
     await known?.guard.close()
   }
+}
+
+function noRulesYet(service: string): StatusError {
+  return new StatusError(
+    Code.UNAVAILABLE,
+    `No rules of service ${JSON.stringify(service)} could be loaded yet. Try again later; the log of the decision service has the reason.`,
+  )
 }

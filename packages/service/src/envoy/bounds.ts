@@ -13,8 +13,8 @@ const LONGEST_KEY = 256
 
 /** Returns the service that the domain of a request names. Throws StatusError if the request cannot be decided. */
 export function serviceAsked({ domain, descriptors }: RateLimitRequest): string {
-  if (domain === "") throw wrong("domain", "is missing")
-  if (domain.length > LONGEST_NAME) throw wrong("domain", `is longer than ${LONGEST_NAME} characters`)
+  if (domain === "") throw wrong("domain", "is missing; set it to the name of the service")
+  if (domain.length > LONGEST_NAME) throw wrong("domain", tooLong(domain, LONGEST_NAME))
   if (descriptors.length === 0) throw wrong("descriptors", "is empty; give at least one")
   if (descriptors.length > MOST_DESCRIPTORS)
     throw wrong("descriptors", tooMany(descriptors, MOST_DESCRIPTORS))
@@ -23,11 +23,12 @@ export function serviceAsked({ domain, descriptors }: RateLimitRequest): string 
     if (entries.length > MOST_ENTRIES) throw wrong(`${at}.entries`, tooMany(entries, MOST_ENTRIES))
     entries.forEach(({ key }, place) => {
       if (key.length <= LONGEST_KEY) return
-      throw wrong(`${at}.entries[${place}].key`, `is longer than ${LONGEST_KEY} characters`)
+      throw wrong(`${at}.entries[${place}].key`, tooLong(key, LONGEST_KEY))
     })
     if (isNegativeHits) {
       // A refund needs the original decision. The descriptor specifies neither when the units were taken nor how many.
-      throw new StatusError(Code.UNIMPLEMENTED, `${at}.is_negative_hits: a descriptor cannot refund units.`)
+      const message = `${at}.is_negative_hits: is true, but refunds are not supported; leave it out.`
+      throw new StatusError(Code.UNIMPLEMENTED, message)
     }
   })
   return domain
@@ -35,6 +36,10 @@ export function serviceAsked({ domain, descriptors }: RateLimitRequest): string 
 
 function wrong(field: string, description: string): StatusError {
   return invalidArgument({ field, description })
+}
+
+function tooLong({ length }: string, most: number): string {
+  return `has ${length} characters; at most ${most} are accepted`
 }
 
 function tooMany({ length }: { readonly length: number }, most: number): string {

@@ -46,7 +46,7 @@ export interface GrpcBounds extends ConnectionBounds {
 
 type LibraryAsked = ServerUnaryCall<Uint8Array, Uint8Array>
 
-/** The gRPC door. */
+/** The gRPC server. */
 export interface GrpcDoor {
   /** Starts listening. Resolves with the port. */
   listen(host: string, port: number): Promise<number>
@@ -63,7 +63,7 @@ export interface GrpcDoor {
  */
 const MOST_UNREAD_MB = 128
 
-/** Options of a gRPC door. */
+/** Options of a gRPC server. */
 export interface GrpcDoorOptions {
   readonly bounds: GrpcBounds
   readonly listeners: DoorListeners

@@ -5,7 +5,7 @@ import type { InFlight } from "../in-flight.ts"
 import type { OverloadError } from "../status-error.ts"
 
 /**
- * The open streams of a door. Each takes memory until its client has read the answer, and a client may never open its
+ * The open streams of a server. Each takes memory until its client has read the answer, and a client may never open its
  * flow-control window for that.
  */
 export class OpenStreams {

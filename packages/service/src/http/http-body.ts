@@ -69,5 +69,7 @@ export function readBody(
 }
 
 function tooLong(maxBytes: number): BodyError {
-  return Object.assign(new Error(`The body is longer than ${maxBytes} bytes.`), { statusCode: 413 })
+  return Object.assign(new Error(`The body is too long; at most ${maxBytes} bytes are accepted.`), {
+    statusCode: 413,
+  })
 }

@@ -37,7 +37,8 @@ export function timeoutOf({ headers }: FastifyRequest): number | undefined {
   const text = headers["connect-timeout-ms"]
   if (text === undefined) return undefined
   if (typeof text === "string" && /^\d{1,10}$/.test(text)) return Math.min(Number(text), LONGEST_MS)
-  throw new StatusError(Code.INVALID_ARGUMENT, "Connect-Timeout-Ms is not a whole number of milliseconds.")
+  const message = `Connect-Timeout-Ms: ${JSON.stringify(text)} is not a whole number of milliseconds; send 1 to 10 digits.`
+  throw new StatusError(Code.INVALID_ARGUMENT, message)
 }
 
 /** A caller over HTTP with a timeout. It closes when the connection closes or the time has passed. */
@@ -55,7 +56,12 @@ export class TimedAsking extends EventEmitter implements Asking {
     }
     const timer = setTimeout(() => {
       close()
-      onLate(new StatusError(Code.DEADLINE_EXCEEDED, `No answer within ${timeoutMs} ms.`))
+      onLate(
+        new StatusError(
+          Code.DEADLINE_EXCEEDED,
+          `The call was not answered within the ${timeoutMs} ms of Connect-Timeout-Ms.`,
+        ),
+      )
     }, timeoutMs)
     reply.raw.once("close", close)
     this.#stop = () => {

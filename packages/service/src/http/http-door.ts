@@ -34,7 +34,7 @@ export interface HttpBounds extends ConnectionBounds {
   readonly arrivalMs: number
 }
 
-/** The HTTP door. */
+/** The HTTP server. */
 export interface HttpDoor {
   /** Starts listening. Resolves with the port. */
   listen(host: string, port: number): Promise<number>
@@ -56,7 +56,7 @@ const BINARY = "application/proto"
 const JSON_TYPE = "application/json; charset=utf-8"
 
 /**
- * Creates the HTTP door, which has the same calls as gRPC. Each is a POST to the path of the call. The body is the
+ * Creates the HTTP server, which has the same calls as gRPC. Each is a POST to the path of the call. The body is the
  * request as JSON (https://protobuf.dev/programming-guides/json) or as bytes. The calls follow Connect's unary protocol
  * (https://connectrpc.com/docs/protocol), so that Connect clients work too.
  */

@@ -106,6 +106,8 @@ export function createMetrics(
     close: () =>
       meterProvider
         .shutdown({ timeoutMillis: lastSendMs })
-        .catch((error: unknown) => diag.error("The last metrics could not be sent", error)),
+        .catch((error: unknown) =>
+          diag.error("The last metrics could not be sent to the OTLP endpoint", error),
+        ),
   }
 }

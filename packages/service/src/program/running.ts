@@ -21,8 +21,8 @@ import { readTls, warnOfDates } from "./tls.ts"
 /** A running service. */
 export interface Running {
   /**
-   * Shuts down. Reports that the service is not ready, pauses, closes its doors, answers the calls in flight, and ends.
-   * Resolves with true if all calls were answered in time.
+   * Shuts down. Reports that the service is not ready, pauses, closes its servers, answers the calls in flight, and
+   * ends. Resolves with true if all calls were answered in time.
    */
   drain(): Promise<boolean>
 }

@@ -61,7 +61,7 @@ export interface TlsFiles {
 
 /** The timing of a shutdown. */
 export interface DrainSettings {
-  /** Milliseconds between "not ready" and closing the doors. */
+  /** Milliseconds between "not ready" and closing the servers. */
   readonly pauseMs: number
   /** Milliseconds for the calls that are in flight by then. */
   readonly timeMs: number

@@ -72,7 +72,10 @@ export function auditTo(log: AuditLog): Audit {
       const fields = { service, peer, before: old, after: now }
       if (err === undefined) log.info(fields, `Rules were ${done}.`)
       else
-        log.warn({ ...fields, err }, `${doing} rules failed. If they may have changed anyway, err says so.`)
+        log.warn(
+          { ...fields, err },
+          `${doing} rules failed. See err for the cause, and for whether the rules may have changed nevertheless.`,
+        )
     },
     clientChanged({ client, action, failure: err, ...change }) {
       const fields = { ...change, client: digestOf(client) }

@@ -46,8 +46,18 @@ export function memoryRegistry(): MemoryRegistry {
   const conflict = (service: string, expected: Version): RuleConflictError => {
     const found = stored.get(service)?.registered
     const there = found === undefined ? "no rules" : `version ${found.version}`
-    const wanted = expected === undefined ? "no version" : `version ${expected}`
-    const message = `Service ${JSON.stringify(service)} has ${there}, but ${wanted} was expected. Nothing was changed`
+    const wanted =
+      expected === undefined
+        ? "no rules were"
+        : expected === 0
+          ? "rules without a version were"
+          : `version ${expected} was`
+    const advice =
+      found === undefined
+        ? "Write without a version to register them again"
+        : `Read the stored rules, and write again with version: ${found.version}`
+    // The same words as for a DynamoDB table.
+    const message = `Service ${JSON.stringify(service)} has ${there}, but ${wanted} expected. Nothing was changed. ${advice}`
     return new RuleConflictError(message, service, found)
   }
 
@@ -130,6 +140,6 @@ function requireVersion(version: unknown): void {
   if (version === "any" || isVersion) return
   const message = version === undefined ? "is missing" : `${String(JSON.stringify(version))} is not a version`
   throw new InvalidOptionError([
-    { path: "version", message, accepted: 'a whole number from 0, or "any" for any version' },
+    { path: "version", message, accepted: 'a whole number from 0, or "any" to accept any version' },
   ])
 }

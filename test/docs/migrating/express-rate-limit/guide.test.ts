@@ -39,6 +39,6 @@ describe("the guide for express-rate-limit", () => {
   })
 })
 
-describe("of express-rate-limit", () => {
+describe("replacing express-rate-limit", () => {
   behaveAlike(pairs)
 })

@@ -23,7 +23,7 @@ async function theirs(...args: Parameters<typeof before>) {
 }
 
 describe("the guide on limits", () => {
-  it("a limit of 10 admits 19 within 200 ms, and in Sluice 10", async () => {
+  it("a limit of 10 admits 19 requests within 200 ms, and in Sluice 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     expect(admitted(await (await theirs({ max: 10 }))(steps)) - 1).toBe(19)
     expect(admitted(await (await ours({ limit: 10 }))(steps)) - 1).toBe(10)
@@ -63,7 +63,7 @@ describe("the guide on limits", () => {
     expect(await (await theirs({}, limitless))(steps)).toEqual([404, 429])
   })
 
-  it("junk clients that fill the old memory free a refused client, but not in Sluice", async () => {
+  it("invented clients that fill the memory free a refused client in the old plugin, but not in Sluice", async () => {
     const junk = Array.from({ length: 20 }, (_, n) => as("X-User", `junk ${n}`))
     const blocked = as("X-User", "blocked")
     const steps = [blocked, blocked, ...junk, blocked]

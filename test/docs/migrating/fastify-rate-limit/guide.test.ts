@@ -38,6 +38,6 @@ describe("the guide for @fastify/rate-limit", () => {
   })
 })
 
-describe("of @fastify/rate-limit", () => {
+describe("replacing @fastify/rate-limit", () => {
   behaveAlike(pairs)
 })

@@ -23,6 +23,6 @@ describe("the guide for koa-ratelimit", () => {
   })
 })
 
-describe("of koa-ratelimit", () => {
+describe("replacing koa-ratelimit", () => {
   behaveAlike(pairs)
 })

@@ -28,20 +28,20 @@ const memory = (options: Parameters<typeof before>[0]): App | Promise<App> => be
 const minutely = { points: 1, duration: 60 }
 
 describe("the guide on limits", () => {
-  it("a limit of 10 admits 19 within 200 ms, and in Sluice 10", async () => {
+  it("a limit of 10 admits 19 requests within 200 ms, and in Sluice 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
     const clock = commonClock()
     expect(admitted(await statuses(await before({ points: 10 })(clock), steps, clock)) - 1).toBe(19)
     expect(admitted(await ours({ limit: 10 }, steps)) - 1).toBe(10)
   })
 
-  it("the old library counts refused units, so 1 is refused after a refused 5, but not in Sluice", async () => {
+  it("the old library counts refused units, so 1 unit is refused after 5 refused units, but not in Sluice", async () => {
     const steps = ["/?cost=8", "/?cost=5", "/"]
     expect(await theirs(memory({ points: 10 }), steps)).toEqual([200, 429, 429])
     expect(await ours({ limit: 10 }, steps)).toEqual([200, 429, 200])
   })
 
-  it("a union charges the hour for requests that the minute refuses, but not in Sluice", async () => {
+  it("a union charges the hourly limit for requests that the per-minute limit refuses, but not in Sluice", async () => {
     const steps = [...times(4, "/"), 121_000, "/"]
     const clock = commonClock()
     const minute = new RateLimiterMemory({ keyPrefix: "minute", points: 2, duration: 60 })
@@ -153,7 +153,7 @@ describe("the guide on outages", () => {
   })
 })
 
-it("returns the same values as a decision under other names", async () => {
+it("a result of the old library has the values of a decision under other names", async () => {
   const limiter = new RateLimiterMemory({ points: 3, duration: 60 })
   await limiter.consume("somebody", 2)
   const refused: unknown = await limiter.consume("somebody", 2).catch((reason: unknown) => reason)

@@ -72,6 +72,6 @@ describe("the guide for rate-limiter-flexible", () => {
   })
 })
 
-describe("of rate-limiter-flexible", () => {
+describe("replacing rate-limiter-flexible", () => {
   behaveAlike(pairs)
 })

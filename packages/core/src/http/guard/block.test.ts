@@ -39,7 +39,7 @@ function told({ allowed, refusal, retryAfterMs, remaining }: Decision): Told {
 }
 
 describe("block", () => {
-  it("refuses a client until the time has passed, and no other client", async () => {
+  it("refuses one client until the time has passed, and admits other clients", async () => {
     const { limiter, clock } = open()
     await limiter.decide(ALICE)
     await limiter.block(ALICE, { for: "1 hour" })
@@ -61,7 +61,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 0])
   })
 
-  it("is extended by a longer block, and not shortened by another", async () => {
+  it("is extended by a longer block, and not shortened by a shorter one", async () => {
     const { limiter, clock } = open()
     await limiter.block(ALICE, { for: "1 minute" })
     clock.advance(30_000)
@@ -123,7 +123,7 @@ describe("block", () => {
     expect(told(await limiter.decide(ALICE))).toEqual([true, undefined, 0, 2])
   })
 
-  it("is independent of a penalty, whose block unblock lifts too", async () => {
+  it("is independent of a penalty, but unblock also ends the block of a penalty", async () => {
     const penalty = { refusals: 2, for: "10 minutes" }
     const { limiter, clock } = open({ limit: 1, window: "1 second", penalty })
     await limiter.block(ALICE, { for: "1 minute" })
@@ -150,7 +150,7 @@ describe("block", () => {
     })
   })
 
-  it("delays a request under a queueing rule until the block ends, if that is soon enough", async () => {
+  it("delays a request under a queueing rule until the block ends, if its maximum wait is long enough", async () => {
     const throttle = { kind: "queue", maxWaitMs: 5_000 } as const
     const { limiter, clock } = open({ limit: 3, window: "1 minute", throttle })
     await limiter.block(ALICE, { for: "2 seconds" })
@@ -183,7 +183,7 @@ describe("block", () => {
     expect(await limiter.decide(ALICE)).toMatchObject({ refusal: "blocked", retryAfterMs: HOUR - 2_000 })
   })
 
-  it("does not make a waiting request ask twice", async () => {
+  it("causes no additional peek when another client calls acquire()", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     let peeks = 0
@@ -202,7 +202,7 @@ describe("block", () => {
     expect(peeks).toBe(0)
   })
 
-  it("adds no cost to decisions after the first one that follows its end", async () => {
+  it("adds a check to each decision only until the first decision after the block has ended", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const asked: number[] = []
@@ -263,7 +263,7 @@ describe("block", () => {
     ])
   })
 
-  it("rejects while the store is gone, with an error that allows another call", async () => {
+  it("rejects while the store is gone, with an error that says that the call can be repeated", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
     }

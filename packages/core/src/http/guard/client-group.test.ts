@@ -33,7 +33,7 @@ describe("the client of a connection", () => {
     expect(codes).toEqual([])
   })
 
-  it("is read again until there is an address", async () => {
+  it("is read again at each request until there is an address", async () => {
     const { left } = await limiter()
     const keepsAddress = {}
     expect(left({ keepsAddress, remoteAddress: undefined })).toBe(8)

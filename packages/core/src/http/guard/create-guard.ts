@@ -1,4 +1,5 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { FactsReader } from "../../request/facts-readers.ts"
@@ -44,7 +45,7 @@ function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Reques
   if (!(options.limiter instanceof RequestLimiter)) {
     problems.push({
       path: "limiter",
-      message: "is not a limiter",
+      message: `${show(options.limiter)} is not a limiter`,
       accepted: "a limiter that createLimiter() returned",
     })
   }

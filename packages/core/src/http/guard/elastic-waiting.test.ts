@@ -69,7 +69,7 @@ describe("a request that waits under an elastic rule", () => {
   const TEN = { limit: 10, window: SECOND, algorithm: "fixed-window" } as const
   const TWO_AN_HOUR = { limit: 2, window: HOUR, algorithm: "fixed-window" } as const
 
-  it("is admitted up to the limit if the spare capacity of its arrival has gone", async () => {
+  it("is admitted only within the limit if the spare capacity has gone since its arrival", async () => {
     const { limiter, acquire, entries, capacity, pass } = acquiring(TEN, 100)
     await limiter.decide(ALICE, { cost: 100 })
     for (let i = 0; i < 100; i++) acquire("w")
@@ -134,7 +134,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries).toEqual(["3000 dear over"])
   })
 
-  it("does not ask early if capacity would not help: at the ceiling, or in a block", async () => {
+  it("does not ask the store early if capacity would not help: at the ceiling, or in a block", async () => {
     const ceiling = acquiring(TWO_AN_HOUR, 4)
     await ceiling.limiter.decide(ALICE, { cost: 4 })
     ceiling.acquire("w")
@@ -205,7 +205,7 @@ describe("a request that waits under an elastic rule", () => {
     expect(entries).toEqual(["2000 w: refused"])
   })
 
-  it("counts as refused by the capacity at the time of the refusal", async () => {
+  it("is counted as refused according to the capacity at the time of the refusal", async () => {
     const penalty = { refusals: 1, within: HOUR, for: HOUR } as const
     const { limiter, clock, acquire, entries, capacity } = acquiring({ ...TEN, penalty }, 20)
     await limiter.decide(ALICE, { cost: 20 })

@@ -45,7 +45,7 @@ function verdict({ allowed, overLimit, remaining, refusal }: Decision): string {
 }
 
 describe("elastic throttling by a signal", () => {
-  it("admits above the limit and marks the request while there is spare capacity, and is hard otherwise", async () => {
+  it("admits and marks requests above the limit while there is spare capacity, and refuses them otherwise", async () => {
     const { rows, capacity } = elastic()
     expect(await rows(5)).toEqual(["admit 2", "admit 1", "admit 0", "admit over 0", "admit over 0"])
     capacity.isSpare = false
@@ -105,7 +105,7 @@ describe("elastic throttling by a signal", () => {
     ["token-bucket", { algorithm: "token-bucket" }],
     ["token-bucket, periodic", { algorithm: "token-bucket", refill: "periodic" }],
     ["leaky-bucket", { algorithm: "leaky-bucket" }],
-  ])("admits hundreds above the limit of a %s without a ceiling", async (_name, rule) => {
+  ])("admits hundreds of requests above the limit of a %s without a ceiling", async (_name, rule) => {
     const { rows, capacity, clock, limiter } = elastic(rule)
     const all = await rows(500)
     expect(all.slice(0, 3)).toEqual(["admit 2", "admit 1", "admit 0"])
@@ -119,7 +119,7 @@ describe("elastic throttling by a signal", () => {
     expect((await limiter.decide(ALICE)).allowed).toBe(true)
   })
 
-  it("is ignored in the wait of another rule, but may refuse the retry if capacity has gone", async () => {
+  it("does not extend the wait of another rule, but refuses the retry if the capacity has gone", async () => {
     const clock = manualClock()
     const capacity = { isSpare: true }
     const throttle = { kind: "elastic", signal: () => capacity.isSpare } as const
@@ -209,7 +209,7 @@ describe("elastic throttling by a signal", () => {
     ["returned undefined", () => undefined],
     ["returned [object Promise]", () => Promise.resolve(true)],
     ["returned [object Promise]", () => Promise.reject(new Error("late"))],
-  ])("has no spare capacity if the signal %s, reported once per rule", async (what, signal) => {
+  ])("has no spare capacity if the signal %s, which is reported once per rule", async (what, signal) => {
     const throttle = { kind: "elastic", signal: signal as unknown as () => boolean } as const
     const limiter = createLimiter<RequestFacts>({
       rules: [
@@ -266,7 +266,7 @@ describe("the policies of an elastic rule", () => {
     expect(again[1]).toBe(hard)
   })
 
-  it("are one if the limit from a function is at or above the ceiling", async () => {
+  it("are the same object if the limit from a function is at or above the ceiling", async () => {
     for (const ceiling of [3, 2])
       expect(new Set(await policiesOf({ limit: () => 3 }, { ceiling })).size).toBe(1)
   })
@@ -278,7 +278,7 @@ describe("the policies of an elastic rule", () => {
     ["the last limit in ms", { limit: 3_474_998, window: "30 days", algorithm: "token-bucket" }, 3_474_998],
     ["30 days, in whole seconds", { limit: 5_000_000, window: "30 days" }, 3_474_999_712],
     ["a limit that varies", { limit: () => 3, window: "30 days" }, 3_474_998],
-  ])("without a ceiling admit as much as can be counted exactly: %s", async (_name, rule, expected) => {
+  ])("without a ceiling admit as many units as can be counted exactly: %s", async (_name, rule, expected) => {
     const [wide, hard] = (await policiesOf(rule as Partial<Rule<RequestFacts>>)) as [Policy, Policy]
     expect(ceilingOf(wide)).toBe(expected)
     // The ceiling does not make time units coarser. The added unit stands for a partial one.
@@ -331,10 +331,10 @@ describe("the monitor of this process", () => {
 
   it.each<[string, LimiterOptions<RequestFacts>, number]>([
     ["no elastic rule", { limit: 1, window: MINUTE }, 0],
-    ["a signal", { ...ELASTIC, throttle: { kind: "elastic", signal: () => true } }, 0],
+    ["an elastic rule with a signal", { ...ELASTIC, throttle: { kind: "elastic", signal: () => true } }, 0],
     ["an elastic rule", ELASTIC, 1],
     [
-      "one of two",
+      "one elastic rule of two",
       {
         rules: [
           { ...ELASTIC, field: "service", name: "a" },
@@ -344,7 +344,7 @@ describe("the monitor of this process", () => {
       1,
     ],
     [
-      "several",
+      "several elastic rules",
       {
         rules: [
           { ...ELASTIC, field: "service", name: "a" },

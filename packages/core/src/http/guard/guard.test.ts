@@ -123,7 +123,7 @@ describe("a guard", () => {
     expect(checked(guard, { id: "alice" }).decision.allowed).toBe(false)
   })
 
-  it("writes the headers for rules of a source that it has waited for", async () => {
+  it("writes the headers for the rules of a source after waiting for them to load", async () => {
     const rules = [{ name: "loaded", field: "service", limit: 5, window: "1m" }]
     const guard = await mount({
       rules: { load: async () => ({ rules, problems: [] }) },
@@ -134,7 +134,7 @@ describe("a guard", () => {
     await guard.close()
   })
 
-  it("answers later when the store does", async () => {
+  it("returns a promise if the store does", async () => {
     const guard = await mount(limit(1, { store: later(memoryStore({ clock: manualClock() })) }))
     const outcome = guard.check(FACTS, {})
     expect(outcome).toBeInstanceOf(Promise)
@@ -237,7 +237,7 @@ describe("a guard", () => {
     expect(decisionOn(request)).toBe(decision)
   })
 
-  it("needs the app's answer only with onRejected, on routes too", async () => {
+  it("asks the app for the answer only with onRejected, on routes too", async () => {
     for (const [options, asksApp] of [
       [limit(1), false],
       [limit(1, { onRejected: () => undefined }), true],
@@ -270,17 +270,17 @@ describe("a guard", () => {
     ["a field of the app", limit(5, { field: "user", fields: user }), ["app"]],
     ["a field of the app in a combination", limit(5, { field: ["body:x", "user"], fields: user }), ["app"]],
     [
-      "a field of the app by a function of the name",
+      "a field of the app from a function that takes the name",
       limit(5, { field: "user", fields: () => () => "u" }),
       ["app"],
     ],
-    ["a bare name of its match", limit(5, { match: { fields: { plan: ["free"] } } }), ["body"]],
+    ["a bare name in the match of the rule", limit(5, { match: { fields: { plan: ["free"] } } }), ["body"]],
     [
-      "a field of the app of its match",
+      "a field of the app in the match of the rule",
       limit(5, { match: { fields: { user: ["u"] } }, fields: user }),
       ["app"],
     ],
-    ["a method of its match", limit(5, { match: { methods: ["GET"], path: "/" } }), ["arrival"]],
+    ["a method in the match of the rule", limit(5, { match: { methods: ["GET"], path: "/" } }), ["arrival"]],
     ["a limit function", limit(5, { limit: () => 5 }), ["app"]],
     ["a cost function", limit(5, { cost: () => 1 }), ["body"]],
     ["a skip function", limit(5, { skip: () => false }), ["body"]],
@@ -302,7 +302,7 @@ describe("a guard", () => {
       ["arrival", "app"],
     ],
     [
-      "a source, which may say anything later",
+      "a source, whose rules are not known yet",
       { rules: { load: async () => ({ rules: [], problems: [] }) }, onRulesMissing: "allow" },
       ["arrival", "body", "app"],
     ],
@@ -341,7 +341,7 @@ describe("several mounts on one request", () => {
     [9, 5, "b", ["5", "4"]],
     [5, 5, "b", ["5", "4"]],
   ])(
-    "with limits %i and %i let %s bind, also in single-value fields",
+    "with limits %i and %i report the decision of %s, also in single-value fields",
     async (one, other, binding, numbers) => {
       const [, last] = (await two(limit(one, { headers: "legacy" }), limit(other, { headers: "legacy" })))()
       expect(last?.decision.policy).toBe(binding)
@@ -360,7 +360,7 @@ describe("several mounts on one request", () => {
   })
 
   it.each(["legacy", "triple", "draft-11"] as const)(
-    "keep the fields of an earlier mount whichever binds, in %s, if the later one writes no headers",
+    "keep the fields of an earlier mount in %s if the stricter later mount writes no headers",
     async (headers) => {
       const mounts = await two(limit(9, { headers }), limit(2, { headers: false }))
       const told = (outcomes: readonly Outcome[]) =>
@@ -388,7 +388,7 @@ describe("several mounts on one request", () => {
       ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
     ],
   ])(
-    "of two dialects keep only the single values of the one that binds",
+    "of two dialects keep only the single-value fields of the stricter mount",
     async (one, other, names, removed) => {
       const [, last] = (await two(one, other))()
       expect(last?.headers.map(([name]) => name)).toEqual(names)
@@ -396,7 +396,7 @@ describe("several mounts on one request", () => {
     },
   )
 
-  describe("with single values, some of which the binding mount omits", () => {
+  describe("with single-value fields, some of which the stricter mount omits", () => {
     const rest = ["RateLimit-Remaining", "RateLimit-Reset"]
     const gone = (): never => {
       throw new Error("gone")
@@ -414,7 +414,7 @@ describe("several mounts on one request", () => {
       ["RateLimit-Policy", "9;w=60, 2;w=60"],
     ]
 
-    it("remove the other mount's values if the binding one is second: the store is gone", async () => {
+    it("remove the other mount's values if the stricter mount is second: the store is gone", async () => {
       const [first, last] = (await two(generous, degraded()))()
       expect(first?.headers.map(([name]) => name)).toEqual(["RateLimit-Limit", ...rest, "RateLimit-Policy"])
       expect(last?.decision).toMatchObject({ policy: "b", degraded: true })
@@ -422,7 +422,7 @@ describe("several mounts on one request", () => {
       expect(last?.removed).toEqual(rest)
     })
 
-    it("add none of the other mount's values if the binding one is first: the store is gone", async () => {
+    it("add none of the other mount's values if the stricter mount is first: the store is gone", async () => {
       const [, last] = (await two(degraded(), generous))()
       expect(last?.headers).toEqual([
         ["RateLimit-Limit", "2"],
@@ -431,7 +431,7 @@ describe("several mounts on one request", () => {
       expect(last?.removed).toEqual([])
     })
 
-    it("remove the other mount's values if the binding one is second: the cost is above its limit", async () => {
+    it("remove the other mount's values if the stricter mount is second: the cost is above its limit", async () => {
       const [, last] = (await two(generous, tooDear))()
       expect(last?.rejection?.status).toBe(429)
       const told = new Map(last?.headers as [string, string][])
@@ -439,7 +439,7 @@ describe("several mounts on one request", () => {
       expect([told.has("RateLimit-Reset"), last?.removed]).toEqual([false, ["RateLimit-Reset"]])
     })
 
-    it("add none of the other mount's values if the binding one is first: the cost is above its limit", async () => {
+    it("add none of the other mount's values if the stricter mount is first: the cost is above its limit", async () => {
       const [first, last] = (await two(tooDear, generous))()
       expect(last?.decision.policy).toBe("a")
       expect(new Map(last?.headers as [string, string][])).toEqual(
@@ -449,7 +449,7 @@ describe("several mounts on one request", () => {
     })
   })
 
-  it("leave the binding decision on the request, whether it is the first or the last", async () => {
+  it("leave the strictest decision on the request, whether it is the first or the last", async () => {
     for (const [one, other] of [
       [limit(5), limit(9)],
       [limit(9), limit(5)],
@@ -460,7 +460,7 @@ describe("several mounts on one request", () => {
     }
   })
 
-  it("let the refusing mount bind, and name its rule", async () => {
+  it("report the decision of the mount that refuses, and name its rule", async () => {
     const mounts = await two(limit(9), limit(1))
     mounts()
     const [first, last] = mounts()
@@ -479,7 +479,7 @@ describe("several mounts on one request", () => {
     expect(policies.at(-1)).toBe('"a";q=5;w=60, "b";q=5;w=60, "c";q=5;w=60')
   })
 
-  it("with a common rule name cause one warning, whether they are adjacent or not", async () => {
+  it("that share a rule name cause one warning, even with another mount in between", async () => {
     const guards = [
       await mount(limit(5, { name: "a" })),
       await mount(limit(5, { name: "b" })),
@@ -536,7 +536,7 @@ describe("several mounts on one request", () => {
     [2, 'The limiter with rules "r0", "r1" is mounted twice'],
     [3, 'The limiter with rules "r0", "r1", "r2" is mounted twice'],
     [4, 'The limiter with rules "r0", "r1", "r2", … is mounted twice'],
-  ])("of one limiter with %i rules are named in the warning by their rules", async (count, start) => {
+  ])("of one limiter with %i rules cause a warning that names the rules", async (count, start) => {
     const rules = Array.from({ length: count }, (_, i) => ({
       name: `r${i}`,
       field: "service",
@@ -609,7 +609,7 @@ describe("several mounts on one request", () => {
     })
   })
 
-  it("of one limiter are recognized with another one in between", async () => {
+  it("of one limiter are recognized even with a mount of another limiter in between", async () => {
     const limiter = createLimiter<Req>({ ...limit(5), clock: manualClock(), logger: QUIET })
     const guards = [await mount({ limiter }), await mount(limit(9, { name: "b" })), await mount({ limiter })]
     const request = {}
@@ -687,7 +687,7 @@ describe("onRejected", () => {
     expect(got).toEqual([[{ id: "r" }, outcome.rejection, outcome.decision, "response"]])
   })
 
-  it("cannot modify the standard answer, its own or another client's", async () => {
+  it("cannot modify the standard answer, neither for this client nor for another one", async () => {
     const guard = await mount(
       limit(1, {
         onRejected: (_request, rejection) => {
@@ -894,7 +894,7 @@ describe("refundWhen", () => {
     ])
   })
 
-  it("refunds its own decision even if another mount's binds, and leaves that one alone", async () => {
+  it("refunds the decision of its own mount, even if another mount is stricter, and not the decision of that mount", async () => {
     const strict = await mount(limit(2, { name: "a" }))
     const generous = await mount(limit(9, { name: "b", refundWhen: () => true }))
     const request = {}
@@ -905,7 +905,7 @@ describe("refundWhen", () => {
     expect([await left(strict), await left(generous)]).toEqual([1, 9])
   })
 
-  it("finds its decision if a later mount has made another", async () => {
+  it("refunds the decision of its own mount if a later mount has made another decision", async () => {
     const first = await mount(limit(2, { name: "a", refundWhen: () => true }))
     const second = await mount(limit(9, { name: "b" }))
     const request = {}
@@ -915,7 +915,7 @@ describe("refundWhen", () => {
     expect([await left(first), await left(second)]).toEqual([2, 8])
   })
 
-  it("refunds nothing for a request that it has not seen or has refused", async () => {
+  it("refunds nothing for a request that the guard has not checked or has refused", async () => {
     const guard = await mount(limit(1, { refundWhen: () => true }))
     guard.settle({}, 200)
     checked(guard)
@@ -935,7 +935,7 @@ describe("refundWhen", () => {
     ["returned 1", () => 1],
     ["returned [object Promise]", () => Promise.resolve(true)],
     ["returned [object Promise]", () => Promise.reject(new Error("late"))],
-  ])("keeps the units if it %s, reported once", async (what, refundWhen) => {
+  ])("keeps the units if the function %s, which is reported once", async (what, refundWhen) => {
     const guard = await mount(limit(5, { refundWhen: refundWhen as () => boolean }))
     const said = warnings(guard)
     for (let i = 0; i < 2; i++) {
@@ -979,7 +979,7 @@ describe("a guard of one route", () => {
     expect(checked(guard).decision).toMatchObject({ degraded: false, remaining: 7 })
   })
 
-  it("refunds by the limiter's refundWhen, and shares its warnings", async () => {
+  it("refunds by the limiter's refundWhen, and shares the limiter's warnings", async () => {
     const guard = await mount(limit(9, { refundWhen: () => true }))
     const route = guard.forRoute({ limit: 3, window: "1h" }, { label: "login" })
     await Promise.resolve()
@@ -991,7 +991,7 @@ describe("a guard of one route", () => {
     expect((await route.limiter.peek({ remoteAddress: "192.0.2.1" } as Req)).remaining).toBe(3)
   })
 
-  it("counts with another mount's guard for a route with the same rule, until both have closed", async () => {
+  it("shares its counters with another mount's guard with the same rule, until both have closed", async () => {
     const store = memoryStore({ clock: manualClock() })
     const { limiter } = await mount(limit(9, { name: "all", store }))
     const [one, other] = [createGuard<Req>({ limiter }), createGuard<Req>({ limiter })]
@@ -1071,7 +1071,7 @@ describe("a guard of one route", () => {
     expect(said).toEqual(["a", "b"].map((path) => `SLUICE_INVALID_OPTION: Wrong options: ${path}: is wrong`))
   })
 
-  it("lists the members that a route's rule may have in addition", async () => {
+  it("lists the additional members that a route's rule may have", async () => {
     const guard = await mount(limit(9))
     const written = { ...limit(3), windw: 1, foo: 1 }
     const problems = (besides?: readonly string[]) => {
@@ -1087,7 +1087,7 @@ describe("a guard of one route", () => {
     expect(problems(["hook", "other"])).toEqual([undefined, `${members}, group, hook, other`])
   })
 
-  it("is covered by the limiter's reset, by rule name too, and by decisionOn", async () => {
+  it("is included in the limiter's reset, also by rule name, and in decisionOn", async () => {
     const guard = await mount({
       rules: [
         { name: "ip", limit: 9, window: "1m", field: "ip" },
@@ -1149,7 +1149,7 @@ describe("a guard of one route", () => {
 })
 
 describe("a limiter behind an adapter", () => {
-  it("reads its argument as the adapter does, or as facts if it is not a request of the framework", async () => {
+  it("reads its argument as the adapter does, or as facts if the argument is not a request of the framework", async () => {
     const reader = (request: object) =>
       "peer" in request ? { ...FACTS, remoteAddress: String(request.peer) } : undefined
     const guard = createGuard<Req>({ ...limit(1), clock: manualClock(), logger: QUIET }, reader)
@@ -1176,13 +1176,17 @@ describe("createGuard", () => {
   }
 
   it("rejects a value that is not a limiter", () => {
-    const notOne = {
-      path: "limiter",
-      message: "is not a limiter",
-      accepted: "a limiter that createLimiter() returned",
-    }
-    for (const limiter of [undefined, null, {}, 5, createLimiter, { decide() {}, admit() {} }]) {
-      expect(problemsOf({ limiter })).toEqual([notOne])
+    const accepted = "a limiter that createLimiter() returned"
+    for (const [limiter, shown] of [
+      [undefined, "undefined"],
+      [null, "null"],
+      [{}, "{}"],
+      [5, "5"],
+      [createLimiter, "a function"],
+      [{ decide() {}, admit() {} }, "{}"],
+    ]) {
+      const message = `${shown} is not a limiter`
+      expect(problemsOf({ limiter })).toEqual([{ path: "limiter", message, accepted }])
     }
   })
 

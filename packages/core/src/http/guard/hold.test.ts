@@ -79,7 +79,7 @@ describe("a request that has to wait", () => {
     expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true])
   })
 
-  it("listens while a leaky bucket delays it, too", async () => {
+  it("listens to its response while a leaky bucket delays it, too", async () => {
     const { check, clock } = await setUp(LEAKY)
     expect(check().response.added).toBe(0)
     const held = check()
@@ -89,7 +89,7 @@ describe("a request that has to wait", () => {
     expect(held.response.listening).toBe(0)
   })
 
-  it("does not listen while the store is being asked", async () => {
+  it("does not listen to its response while the store is being asked", async () => {
     const clock = manualClock()
     const store = memoryStore({ clock })
     const slow: Store = {
@@ -146,7 +146,7 @@ describe("a request that has to wait", () => {
     expect((await outcome).decision.allowed).toBe(true)
   })
 
-  it("gets headers for the moment at which it proceeds", async () => {
+  it("gets the headers of the moment at which it proceeds", async () => {
     const { check, clock } = await setUp({ ...QUEUE, limit: 2 })
     check()
     check()
@@ -204,7 +204,7 @@ describe("limits of waiting", () => {
     expect(((await bob.outcome) as Outcome).decision.allowed).toBe(true)
   })
 
-  it("exclude requests that a leaky bucket delays, because its burst bounds them", async () => {
+  it("do not count requests that a leaky bucket delays, because its burst bounds their number", async () => {
     const throttle = { kind: "queue", maxWaiting: 2 } as const
     const { check, calls } = await setUp({ ...LEAKY, throttle })
     const held = Array.from({ length: 7 }, () => check())
@@ -214,7 +214,7 @@ describe("limits of waiting", () => {
     expect(calls).toMatchObject({ takes: 6, returned: 0 })
   })
 
-  it("allow no line in front of a leaky bucket by default, so a full bucket itself refuses", async () => {
+  it("allow no queue in front of a leaky bucket by default, so a full bucket itself refuses", async () => {
     const { check, clock } = await setUp(LEAKY)
     const held = Array.from({ length: 5 }, () => check())
     clock.advance(30)
@@ -231,7 +231,7 @@ describe("limits of waiting", () => {
     for (const { outcome } of [...held, next]) expect((await outcome)?.decision.allowed).toBe(true)
   })
 
-  it("allow no line in front of a leaky bucket by default if a store answers later, too", async () => {
+  it("allow no queue in front of a leaky bucket by default, even if the store is asynchronous", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
     const { store, calls } = countingStore({
@@ -257,7 +257,7 @@ describe("limits of waiting", () => {
     for (const outcome of outcomes.slice(0, 10)) expect((await outcome)?.decision.allowed).toBe(true)
   })
 
-  it("allow a line for another rule beside a leaky bucket, so only a full bucket refuses", async () => {
+  it("allow a queue for another rule beside a leaky bucket, so only a full bucket refuses", async () => {
     const rules: Rule[] = [
       { ...LEAKY, name: "bucket", field: "ip" },
       { ...QUEUE, name: "line", field: "service", throttle: { kind: "queue", maxWaiting: 9 } },
@@ -270,7 +270,7 @@ describe("limits of waiting", () => {
     expect((await waits.outcome)?.decision.allowed).toBe(true)
   })
 
-  it("keep the order: a request that must not wait is refused behind a waiting acquire()", async () => {
+  it("keep the order: a request that must not wait is refused if an earlier acquire() is waiting", async () => {
     const { check, clock, guard } = await setUp({ ...LEAKY, burst: 1 })
     check()
     const acquiring = guard.limiter.acquire(ALICE)
@@ -279,7 +279,7 @@ describe("limits of waiting", () => {
     expect((await acquiring).allowed).toBe(true)
   })
 
-  it("use the store's answer if a bucket delays for too long, and nothing stays taken", async () => {
+  it("refuse with the store's answer if a bucket would delay for too long, and refund all units", async () => {
     const throttle = { kind: "queue", maxWaitMs: 150 } as const
     const { check, guard } = await setUp({ ...LEAKY, throttle })
     check()
@@ -335,7 +335,7 @@ describe("a rule beside a queueing rule", () => {
     for (const { outcome } of waiting) expect((await outcome)?.decision.allowed).toBe(true)
   })
 
-  it("that is a hard leaky bucket returns its delay, and holds no request", async () => {
+  it("returns its delay and holds no request if it is a hard leaky bucket", async () => {
     const leaky: Rule = { ...LEAKY, name: "leaky", field: "ip", throttle: "hard" }
     const { check } = await setUp({ rules: [leaky, { ...queue, limit: 9 }] })
     check()
@@ -344,7 +344,7 @@ describe("a rule beside a queueing rule", () => {
     expect(((await second.outcome) as Outcome).decision).toMatchObject({ allowed: true, delayMs: 100 })
   })
 
-  it("that does not match the request does not hold it", async () => {
+  it("does not hold a request that the queueing rule does not match", async () => {
     const { check } = await setUp({ rules: [hard, { ...queue, match: { methods: ["POST"] } }] })
     check()
     const second = check()

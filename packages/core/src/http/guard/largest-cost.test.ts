@@ -40,10 +40,10 @@ const elastic = (isSpare: boolean, ceiling?: number) => ({
 describe("the largest cost that a refusal names", () => {
   it.each<[string, Partial<Rule>, number]>([
     ["the limit", {}, 10],
-    ["the limit by the rule's cost", { cost: 3 }, 3],
+    ["the limit divided by the rule's cost", { cost: 3 }, 3],
     ["a soft limit with its percentage", { throttle: { kind: "soft", percent: 25 } }, 12],
     [
-      "a soft limit with its percentage, by the rule's cost",
+      "a soft limit with its percentage, divided by the rule's cost",
       { throttle: { kind: "soft", percent: 25 }, cost: 6 },
       2,
     ],

@@ -66,7 +66,7 @@ function listening(clock: ManualClock): { store: Store; asked: (readonly Check[]
 const OK: Told = [true, undefined, 0]
 
 describe("a penalty", () => {
-  it("blocks from the refusal that reaches its number, which contains the time of the whole block", async () => {
+  it("blocks from the refusal that reaches the configured number, and reports the whole block in that refusal", async () => {
     const opened = penalized()
     expect(await decide(opened, 6)).toEqual([
       OK,
@@ -79,7 +79,7 @@ describe("a penalty", () => {
     expect(await decide(opened, 1, BOB)).toEqual([OK])
   })
 
-  it("admits after exactly the announced wait, refuses a millisecond earlier, and then starts again", async () => {
+  it("admits after exactly the reported wait, refuses a millisecond earlier, and then counts from zero", async () => {
     const opened = penalized()
     await decide(opened, 5)
     for (const afterMs of [MINUTE, 5 * MINUTE, 4 * MINUTE - 1]) {
@@ -92,7 +92,7 @@ describe("a penalty", () => {
     expect((await opened.limiter.decide(ALICE)).refusal).toBe("penalty")
   })
 
-  it("reports nothing remaining during a block, in the single check of its rule", async () => {
+  it("reports 0 remaining units during a block, in the single check of its rule", async () => {
     const opened = penalized({ rejectionMessage: "You are blocked." })
     await decide(opened, 5)
     opened.clock.advance(3 * MINUTE)
@@ -110,7 +110,7 @@ describe("a penalty", () => {
     } satisfies Partial<PolicyCheck>)
   })
 
-  it("returns the longer wait if the quota is used up beyond the block", async () => {
+  it("returns the wait for the quota if it is longer than the block", async () => {
     const opened = penalized({ window: "1 hour", penalty: { refusals: 1, for: "1 minute" } })
     expect((await decide(opened, 3)).at(-1)).toEqual([false, "penalty", 60 * MINUTE])
     const [check] = (await opened.limiter.peek(ALICE)).checks
@@ -244,7 +244,7 @@ describe("a penalty", () => {
     expect(await decide(opened, 1)).toEqual([OK])
   })
 
-  it("keeps its own count through a refund and a settlement", async () => {
+  it("does not change its count of refusals at a refund or a settlement", async () => {
     const opened = penalized()
     const first = await opened.limiter.decide(ALICE)
     const second = await opened.limiter.decide(ALICE)
@@ -254,7 +254,7 @@ describe("a penalty", () => {
     expect((await decide(opened, 1))[0]).toEqual([false, "penalty", 10 * MINUTE])
   })
 
-  it("counts a partial grant as one request, and as refused only if nothing was left", async () => {
+  it("counts one refusal for a partial grant only if no units were left", async () => {
     const opened = penalized({ limit: 5 })
     const grants = []
     for (let i = 0; i < 5; i++) {
@@ -342,7 +342,7 @@ describe("a penalty", () => {
       { refusals: 3, withinMs: 3_600_000, forMs: 10_000 },
       3_600_000,
     ],
-  ])("of %j is counted under a stable name of its own, for the longer of its times", async (...row) => {
+  ])("of %j has a stable counter name of its own, and its longer time as the window", async (...row) => {
     const [penalty, parsed, windowMs] = row
     const clock = manualClock()
     const { store, asked } = listening(clock)

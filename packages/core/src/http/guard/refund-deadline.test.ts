@@ -50,7 +50,7 @@ function setUp({ limit = 10, window = "1 hour", ...options }: LimiterSettings<Re
 }
 
 describe("refund, settle and reset", () => {
-  it("allow the store as much time as a decision does", async () => {
+  it("give the store the same timeout as a decision does", async () => {
     const { limiter, line } = setUp({ storeTimeoutMs: 2_000 })
     await limiter.refund(await limiter.decide(ALICE))
     await limiter.settle(await limiter.decide(ALICE, { cost: 3 }), 1)
@@ -58,7 +58,7 @@ describe("refund, settle and reset", () => {
     expect(line.deadlines).toEqual([2_000, 2_000, 2_000])
   })
 
-  it("are timed by the limiter if the store has no timeout of its own", async () => {
+  it("time out in the limiter if the store has no timeout of its own", async () => {
     const { limiter, line } = setUp({ storeTimeoutMs: 5 })
     const [first, second] = [await limiter.decide(ALICE), await limiter.decide(ALICE)]
     line.fault = hung
@@ -94,7 +94,7 @@ describe("refund, settle and reset", () => {
       outcome: "unknown",
       message:
         "The store failed: down. It is unknown whether the units were given back. " +
-        "Do not call refund again: the units could be counted twice.",
+        "Another refund has no effect, because it could count the units twice.",
     })
     await expect(limiter.reset(ALICE)).rejects.toThrow("You can call reset again.")
     line.fault = undefined
@@ -140,7 +140,7 @@ describe("a background refund", () => {
     expect(slow.line.deadlines).toEqual([40_000])
   })
 
-  it("is tried once, and each loss is an event, but at most one log line per minute", async () => {
+  it("is tried once, and each lost refund is an event, but at most one log line per minute", async () => {
     const { answer, clock, line, warnings, lost, remaining } = setUpGuard()
     line.fault = notSent
     for (let i = 0; i < 3; i++) await answer()
@@ -190,7 +190,7 @@ describe("a background refund", () => {
     expect([line.deadlines.length, warnings, lost]).toEqual([1, [], []])
   })
 
-  it("returns the unit of a client that left the line", async () => {
+  it("returns the unit of a client that left the queue", async () => {
     const { limiter, line, clock } = setUp({
       algorithm: "leaky-bucket",
       limit: 1,

@@ -33,7 +33,7 @@ function problemsOf(attempt: () => unknown): readonly string[] {
 }
 
 describe("the guards of routes", () => {
-  it("are one per counter, by the rule", async () => {
+  it("are the same guard for routes with the same counter and rule", async () => {
     const guard = open()
     const own = { ...RULE, hook: "late", name: "own" }
     expect(await nameOf(guard.forRoute(own, { label: "POST /a", besides: ["hook"] }))).toBe("own")
@@ -44,7 +44,7 @@ describe("the guards of routes", () => {
     expect(guard.forRoute({ limit: 5, window: 60_000 }, same)).toBe(b)
   })
 
-  it("are one per group, whose name is not a route", async () => {
+  it("are the same guard for a group, whose name no other route may have", async () => {
     const guard = open()
     const group = guard.forRoute({ ...RULE, group: "auth" }, { label: "POST /a" })
     expect(await nameOf(group)).toBe("auth")

@@ -104,12 +104,12 @@ describe("rules of a source", () => {
   })
 
   it.each<[string, Rule, boolean, number]>([
-    ["raised: more is left at once", rule(9), true, 5],
-    ["the same: nothing changes", rule(5), true, 1],
-    ["cut below the counts: nothing is left", rule(2), false, 0],
-    ["over another window: it starts again", rule(5, { window: "2m" }), true, 4],
-    ["with another algorithm: it starts again", rule(5, { algorithm: "fixed-window" }), true, 4],
-    ["with another message: nothing changes", rule(5, { rejectionMessage: "later" }), true, 1],
+    ["a raised limit leaves more units at once", rule(9), true, 5],
+    ["the same limit changes nothing", rule(5), true, 1],
+    ["a limit below the counts leaves no units", rule(2), false, 0],
+    ["another window starts a new counter", rule(5, { window: "2m" }), true, 4],
+    ["another algorithm starts a new counter", rule(5, { algorithm: "fixed-window" }), true, 4],
+    ["another message changes nothing", rule(5, { rejectionMessage: "later" }), true, 1],
   ])("keep or lose their counts if a rule changes: %s", async (_what, changed, allowed, remaining) => {
     const source = new Publisher([rule(5)])
     const { limiter, loaded } = setUp(source)
@@ -153,7 +153,7 @@ describe("rules of a source", () => {
     expect(await left(limiter)).toEqual([["rule", 2]])
   })
 
-  it("are in force without the invalid ones if there were none before", async () => {
+  it("are in force without the invalid rules if no rules were loaded before", async () => {
     const source = new Publisher([rule(5), { name: "bad", limit: -1, window: "1m" }])
     const said: string[] = []
     const { limiter, loaded, errors } = setUp(source, {
@@ -230,7 +230,7 @@ describe("the first rules", () => {
     ])
   })
 
-  it("delay reset, which then knows their names", async () => {
+  it("delay reset until their names are known", async () => {
     const { limiter } = setUp(new Publisher([rule(1)]))
     await expect(limiter.reset(ALICE, { policies: ["rule"] })).resolves.toBeUndefined()
   })
@@ -255,7 +255,7 @@ describe("the first rules", () => {
     expect(await left(limiter)).toEqual([["rule", 5]])
   })
 
-  it("delay no request after loading has failed, and are loaded again; ready() rejects with the reason", async () => {
+  it("delay no request after a failed load; ready() rejects with the reason, and a later load succeeds", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock, errors } = setUp(source)
     await expect(limiter.ready()).rejects.toThrow(RuleSourceError)
@@ -380,7 +380,7 @@ describe("the first rules", () => {
 describe("default rules", () => {
   const defaults = { defaultRules: [rule(2)] }
 
-  it("are in force only while those of the source cannot be loaded", async () => {
+  it("are in force only while the rules of the source cannot be loaded", async () => {
     const source = new Publisher(new Error("no table"))
     const { limiter, clock } = setUp(source, defaults)
     expect(await limiter.decide(ALICE)).toMatchObject({ limit: 2, remaining: 1 })
@@ -398,7 +398,7 @@ describe("default rules", () => {
     expect(await none.limiter.decide(ALICE)).toMatchObject({ policy: "" })
   })
 
-  it("apply to routes too, and decide after the second that requests wait", async () => {
+  it("apply to routes too, and decide requests that have waited for a second", async () => {
     const { limiter, clock } = setUp(new Publisher("never"), defaults)
     const route = limiterOfRoute(limiter, { limit: 3, window: "1m" }, "login")
     const decided = route.decide(ALICE)
@@ -503,7 +503,7 @@ it.each([
     new Error("no table"),
     /and no rules have been loaded yet\. None are in force\./,
   ],
-])("the warning about stale rules says whether older ones apply: rules %s", async (_which, first, told) => {
+])("the warning about stale rules says whether older rules apply: rules %s", async (_which, first, told) => {
   const source: RuleSource & Publisher = Object.assign(new Publisher(first), { pollMs: 200 })
   const { limiter, clock } = setUp(source, { service: "shop" })
   const said: string[] = []
@@ -558,7 +558,7 @@ describe("rules of two limiters on one store", () => {
     expect(errors).toHaveLength(1)
     expect(said).toEqual([
       `SLUICE_RULES_REJECTED: the rule source, service "default": ${errors[0]?.message}\n` +
-        "No edition is in force yet, so every request is admitted. (@sluice/core/errors.md#sluice_rules_rejected)",
+        "No rules are in force yet, so every request is admitted. (@sluice/core/errors.md#sluice_rules_rejected)",
     ])
     expect(limiter.rules.error).toBeInstanceOf(InvalidRuleError)
     await expect(limiter.refresh()).rejects.toThrow("another limiter")
@@ -601,7 +601,7 @@ describe("the rules of a route", () => {
     expect(await left(limiter)).toEqual([["ip-1m", 9]])
   })
 
-  it("are its own beside those of the limiter's list, on the same counters", async () => {
+  it("are its own rule and those of the limiter's list, on the same counters", async () => {
     const limiter = createLimiter({ rules: [rule(9)], clock: manualClock(), logger: QUIET })
     const route = routeOf(limiter)
     await route.decide(ALICE)
@@ -623,7 +623,7 @@ describe("the rules of a route", () => {
     expect([(await left(before)).length, (await left(after)).length]).toEqual([2, 2])
   })
 
-  it("are its own beside those of the limiter's source, whether created before or after they load", async () => {
+  it("are its own rule and those of the limiter's source, whether the route is created before or after they load", async () => {
     const source = new Publisher([rule(9)])
     const { limiter } = setUp(source)
     const before = routeOf(limiter)

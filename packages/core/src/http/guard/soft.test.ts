@@ -23,8 +23,8 @@ function limiterWith(more: Partial<Rule> = {}) {
   }
 }
 
-describe.each(KINDS_OF_RULE)("500 a minute with 5 percent, by %s", (_name, rule) => {
-  it("admits exactly 525, marks 25 of them, also in events, and reports no negative number", async () => {
+describe.each(KINDS_OF_RULE)("a limit of 500 requests a minute plus 5 percent, by %s", (_name, rule) => {
+  it("admits exactly 525 requests, marks 25 of them, also in events, and reports no negative number", async () => {
     const { limiter } = limiterWith(rule)
     const emitted: Decision[] = []
     limiter.on("decision", (decision) => emitted.push(decision))
@@ -40,7 +40,7 @@ describe.each(KINDS_OF_RULE)("500 a minute with 5 percent, by %s", (_name, rule)
     expect(new Set(decisions.map(({ limit }) => limit))).toEqual(new Set([500]))
   })
 
-  it("marks a request that is partly above the limit, refuses one beyond the 525, and peeks alike", async () => {
+  it("marks a request partly above the limit, refuses a request above 525 units, and peeks with the same result", async () => {
     const { limiter } = limiterWith(rule)
     const rows: unknown[] = []
     for (const cost of [499, 2, 25, 24, 1, 526]) {
@@ -59,7 +59,7 @@ describe.each(KINDS_OF_RULE)("500 a minute with 5 percent, by %s", (_name, rule)
     ])
   })
 
-  it("returns when the next unit is within the limit, when a request is admitted, and when all are back", async () => {
+  it("returns the waits for the next unit within the limit, for the next admission and for all units", async () => {
     const { limiter, clock } = limiterWith(rule)
     await limiter.decide(CLIENT, { cost: 500 })
     const over = await limiter.decide(CLIENT, { cost: 25 })
@@ -130,7 +130,7 @@ describe("the headers of a soft rule", () => {
       { "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": RESET },
       { "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": RESET },
     ],
-  ])("contain the limit in the band above it, too: %s", async (dialect, below, above) => {
+  ])("contain the limit without the extra units, even above the limit: %s", async (dialect, below, above) => {
     expect(HEADER_DIALECTS).toContain(dialect)
     expect(await toldAfter(dialect, 499)).toEqual({ ...below, overLimit: false })
     expect(await toldAfter(dialect, 510)).toEqual({ ...above, overLimit: true })

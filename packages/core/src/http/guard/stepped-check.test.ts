@@ -82,7 +82,7 @@ async function statuses(guard: Guard<Req>, ...names: (string | undefined)[]): Pr
 }
 
 describe("a guard that decides in steps", () => {
-  it("decides, reports and takes the same as one decision after authentication", async () => {
+  it("decides, reports and takes the same as a single decision after authentication", async () => {
     const rule = fc.record({
       limit: fc.integer({ min: 1, max: 6 }),
       cost: fc.integer({ min: 1, max: 2 }),
@@ -148,7 +148,7 @@ describe("a guard that decides in steps", () => {
     expect((await guard.limiter.peek(FACTS)).checks[0]?.remaining).toBe(8)
   })
 
-  it("decides each rule once, and nothing if no rule is left", async () => {
+  it("decides each rule once, and decides nothing at a step without remaining rules", async () => {
     const guard = await mount({ rules: [address(9), user(9)] })
     const warnings: string[] = []
     guard.limiter.on("warning", ({ code }) => warnings.push(code))
@@ -196,7 +196,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(["address"])
   })
 
-  it("reports a request as held if its last step has held it", async () => {
+  it("reports a request as held if the last step has held it", async () => {
     const clock = manualClock()
     const throttle = { kind: "queue", maxWaitMs: 100_000 } as const
     const guard = await mount({ rules: [address(9), user(1, { throttle })] }, clock)
@@ -210,7 +210,7 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual(["hold", "hold"])
   })
 
-  it("does not ask the store after a first step without it, even if the second step could hold", async () => {
+  it("does not ask the store in the second step if the store failed in the first step", async () => {
     const inner = memoryStore({ clock: manualClock() })
     let asked = 0
     const take: Store["take"] = () => {
@@ -346,7 +346,7 @@ describe("a guard that decides in steps", () => {
     expect(warnings).toEqual(["SLUICE_MOUNTED_TWICE"])
   })
 
-  it("admits a request that `skip` skips while the first rules load, even if a second call of `skip` would not", async () => {
+  it("admits a request that `skip` skips while the first rules load, and calls `skip` only once", async () => {
     let calls = 0
     const guard = await mount({
       rules: { load: () => new Promise(() => {}) },

@@ -106,7 +106,7 @@ async function acquiring(first: readonly Rule[], more: Partial<LimiterOptions<Re
 }
 
 describe("a request that waits while the rules of a source change", () => {
-  it("is admitted at once and in order under a raised limit, as far as that allows", async () => {
+  it("is admitted at once and in order when the limit is raised, until the new limit is reached", async () => {
     const { limiter, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     acquire("a", { cost: 2 })
@@ -182,7 +182,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(2)).toEqual(["7200 patient"])
   })
 
-  it("is refused at the end of its maximum wait behind others in the new counter", async () => {
+  it("is refused at the end of its maximum wait if it is behind others in the new counter", async () => {
     const { limiter, store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     await limiter.decide(ALICE, { cost: 2 })
     await limiter.decide(BOB, { cost: 2 })
@@ -216,7 +216,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(3)).toEqual(["1800 behind it"])
   })
 
-  it("keeps its turn in a leaky bucket, unless that rule no longer delays it", async () => {
+  it("keeps its turn in a leaky bucket, unless the leaky bucket no longer delays it", async () => {
     const { publish, pass, log, acquire } = await acquiring([leaky(3600), hourly(9)])
     for (const name of ["a", "b", "c", "d"]) acquire(name)
     await publish([leaky(7200), hourly(9)])
@@ -270,7 +270,7 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log.slice(1)).toEqual(["3600 broken"])
   })
 
-  it("does not ask more often if it can no longer be read and was being decided", async () => {
+  it("causes no additional store calls if it can no longer be read and was being decided", async () => {
     const { store, answer, publish, pass, log, acquire } = await acquiring([hourly(2)])
     let isBroken = false
     const breaking: RequestFacts = {
@@ -338,7 +338,7 @@ describe("a request that a guard holds while the rules of a source change", () =
     return { ...rest, guard, check, policies }
   }
 
-  it("proceeds under a raised limit, which its headers contain", async () => {
+  it("proceeds when the limit is raised, with headers that contain the new limit", async () => {
     const { publish, check, policies } = await holding([queueing(1)])
     await check()
     const held = check()
@@ -359,7 +359,7 @@ describe("a request that a guard holds while the rules of a source change", () =
     expect(policies(outcome)).toEqual(['"hourly";q=1;w=3600'])
   })
 
-  it("is refused at once by a new rule that does not queue, even behind others, as new requests are", async () => {
+  it("is refused at once by a new rule that does not queue, even behind others", async () => {
     const hard = (methods: string[]) => hourly(1, { name: "hard", field: "service", match: { methods } })
     const { publish, check, store } = await holding([queueing(1), hard(["POST"])])
     await check()

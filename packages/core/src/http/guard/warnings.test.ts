@@ -150,13 +150,13 @@ describe("a warning", () => {
     },
   )
 
-  it("about a failing store is followed by another when it has recovered", async () => {
+  it("about a failing store is followed by a second warning when the store has recovered", async () => {
     const said = await saidOf({ ...RULE, store: failingAtFirst() })
     expect(said.map(([code]) => code)).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
     expect(said[0]?.[1]).toContain("onStoreFailure")
   })
 
-  it("about stale rules is logged once, after the one with the reason", async () => {
+  it("about stale rules is logged once, after the warning with the reason", async () => {
     const request = { remoteAddress: "192.0.2.1" }
     const said = await saidOf({ rules: { ...brokenSource, pollMs: 200 }, onRulesMissing: "allow" }, [
       request,
@@ -220,7 +220,7 @@ describe("a warner", () => {
     ])
   })
 
-  it("calls the logger at its level, with the cause and a link to the documentation", () => {
+  it("logs at the level of the warning, with the cause and a link to the documentation", () => {
     const { heard, logged, warner } = setUp()
     const cause = new Error("why")
     warner.say("error", "SLUICE_DEGRADED", "Gone.", cause)

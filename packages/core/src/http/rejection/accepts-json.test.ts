@@ -90,7 +90,7 @@ it("caches a few dozen results, but not for long or repeated headers", () => {
   expect([...remembered]).toEqual([["application/json", true]])
 })
 
-it("returns the same for many headers as for one", () => {
+it("returns the right result for more headers than are cached", () => {
   const remembering = rememberJsonAcceptance()
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < 200; index++) {

@@ -19,12 +19,14 @@ const MEMBER_NAMES: Names = {
   groupId: 'use "group" of a Fastify route instead',
   message: 'use "rejectionMessage" instead, or "onRejected" for a complete answer',
   errorMessage: 'use "rejectionMessage" instead, or "onRejected" for a complete answer',
-  whitelist: 'use "allow" instead',
+  // In koa-ratelimit, these two are functions of the request.
+  whitelist: 'use "skip" for a function, or "allow" for a list of values',
+  blacklist: 'use "deny" for a list of values, or "limit" for a function that returns 0 for these clients',
   whiteList: 'use "allow" instead',
-  blacklist: 'use "deny" instead',
   blackList: 'use "deny" instead',
   allowList: 'use "allow" instead, or "skip" for a function',
-  isBlackListed: 'use "deny" instead, or a "limit" function that returns 0',
+  isBlackListed:
+    'use "limit" for a function that returns 0 for these clients, or "deny" for a list of values',
   ban: 'use "penalty" instead',
   blockDuration: 'use "penalty" instead',
   blockOnConsumed: 'use "penalty" instead',

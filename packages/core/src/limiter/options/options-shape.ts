@@ -3,7 +3,9 @@ import type { Clock } from "../../ground/clock.ts"
 import { isUnits } from "../../ground/policy.ts"
 import {
   answersAtOnce,
+  hasMethods,
   integer,
+  logger,
   type ObjectSchema,
   record,
   type Schema,
@@ -22,17 +24,12 @@ const isFunction = (value: unknown): boolean => typeof value === "function"
 /** A member that is validated elsewhere. */
 const ANYTHING = v.optional(v.unknown())
 const test = (accepted: string): Schema => v.optional(v.custom(answersAtOnce, says("a function", accepted)))
-const has =
-  (...methods: string[]) =>
-  (value: unknown): boolean =>
-    // Functions may have methods, too: Date is a valid clock.
-    methods.every((name) => isFunction((value as Record<string, unknown> | null | undefined)?.[name]))
 
 /** Whether a number is exact. Beyond this bound, a number may differ from the digits that were written. */
 const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER
 
 const isClock = (value: unknown): boolean =>
-  has("now")(value) && ((value as Clock).wait === undefined || has("wait")(value))
+  hasMethods(value, "now") && ((value as Clock).wait === undefined || hasMethods(value, "wait"))
 
 const isRedisUrl = (value: unknown): boolean =>
   (typeof value === "string" || value instanceof URL) && /^rediss?:/.test(String(value))
@@ -42,7 +39,7 @@ const isRedisUrl = (value: unknown): boolean =>
  * Otherwise returns undefined.
  */
 const redisName = (value: unknown): string | undefined =>
-  isRedisUrl(value) ? "a URL" : has("duplicate")(value) ? "a Redis client" : undefined
+  isRedisUrl(value) ? "a URL" : hasMethods(value, "duplicate") ? "a Redis client" : undefined
 
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const REDIS_STORE = "redisStore({ client }) from @sluice/core/redis, with a client of ioredis or node-redis"
@@ -76,7 +73,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   ...Object.fromEntries(RULE_OPTIONS.map((name) => [name, ANYTHING])),
   rules: v.optional(
     v.custom(
-      (value) => Array.isArray(value) || has("load")(value) || value instanceof OpenBook,
+      (value) => Array.isArray(value) || hasMethods(value, "load") || value instanceof OpenBook,
       ({ input }) =>
         says(
           "a valid value for rules",
@@ -95,10 +92,13 @@ export const optionsShape: ObjectSchema = strict("the options", {
     ),
   ),
   store: v.optional(
-    v.custom(has("take", "peek", "refund", "reset", "close"), ({ input }) => {
-      const redis = redisName(input)
-      return redis === undefined ? says("a store", STORE) : says(`a store but ${redis}`, REDIS_STORE)
-    }),
+    v.custom(
+      (value) => hasMethods(value, "take", "peek", "refund", "reset", "close"),
+      ({ input }) => {
+        const redis = redisName(input)
+        return redis === undefined ? says("a store", STORE) : says(`a store but ${redis}`, REDIS_STORE)
+      },
+    ),
   ),
   trustedProxies: ANYTHING,
   clientIpHeader: ANYTHING,
@@ -124,9 +124,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   storeTimeoutMs: v.optional(integer(says("a time", TIMEOUT), 1, 2_147_483_647)),
   instances: v.optional(integer(says("a number of instances", POSITIVE), 1)),
   enabled: v.optional(v.boolean(says("a boolean", "true or false"))),
-  logger: v.optional(
-    v.custom(has("warn", "error"), says("a logger", "an object with warn() and error(), such as pino's")),
-  ),
+  logger,
   clock: v.optional(
     v.custom(
       isClock,

@@ -164,8 +164,11 @@ describe("an invalid option", () => {
     ["trustProxy", "trustedProxies"],
     ["global", "limit", "window"],
     ["allowList", "allow", "skip"],
-    ["whitelist", "allow"],
-    ["blacklist", "deny"],
+    ["whitelist", "skip", "allow"],
+    ["blacklist", "deny", "limit"],
+    ["whiteList", "allow"],
+    ["blackList", "deny"],
+    ["isBlackListed", "limit", "deny"],
     ["passOnStoreError", "onStoreFailure"],
     ["ban", "penalty"],
     ["continueExceeding", "countRejected"],
@@ -329,7 +332,7 @@ describe("an invalid option", () => {
     ])
   })
 
-  it("is reported only for the missing field of rules that would share a default name or block the whole service", () => {
+  it("is reported for a missing field only if rules would share a default name or block the whole service", () => {
     const penalty = { refusals: 3, for: "1 hour" }
     expect(problemsOf({ rules: [RULE, { ...RULE, penalty }] }).map(({ path }) => path)).toEqual([
       "rules[0].field",
@@ -394,7 +397,7 @@ describe("an invalid option", () => {
     )
   })
 
-  it("is reported for a choice for missing rules without a source", () => {
+  it("is reported for defaultRules or onRulesMissing without a rule source", () => {
     const problem = {
       path: "defaultRules",
       message: "has no effect without a rule source",
@@ -407,7 +410,7 @@ describe("an invalid option", () => {
     expect(problemsOf({ ...RULE, onRulesMissing: "deny" })).toEqual([{ ...problem, path, accepted }])
   })
 
-  it("is reported for a file name for rules, with a hint on how to read the file", () => {
+  it("is reported if `rules` is the name of a file, with a hint on how to read it", () => {
     const accepted = 'fileRules("rules.yaml"), or a list of rules'
     const message = '"rules.yaml" is not a valid value for rules'
     expect(problemsOf({ rules: "rules.yaml" })).toEqual([{ path: "rules", message, accepted }])

@@ -168,8 +168,9 @@ function parseMissing(options: LimiterOptions<unknown>, problems: Problem[]): Un
     return ADMIT
   }
   const source = rules as RuleSource | OpenBook
-  const chosen = own ?? (source instanceof OpenBook ? source.untilLoaded : undefined)
-  const isLocal = source instanceof OpenBook ? source.isLocal : typeof source.loadSync === "function"
+  const book = source instanceof OpenBook ? source.options : undefined
+  const chosen = own ?? book?.untilLoaded
+  const isLocal = typeof (book ?? (source as RuleSource)).loadSync === "function"
   if (chosen === undefined && !isLocal) problems.push(undecided(source))
   return chosen ?? ADMIT
 }

@@ -59,7 +59,7 @@ describe("allow and deny lists", () => {
     expect(await verdicts({ ...bare, deny }, requests)).toEqual(["admit", "quota", "denied"])
   })
 
-  it("refuse forever, before any counter is read", async () => {
+  it("refuse a denied client forever, before any counter is read", async () => {
     const limiter = limiterWith({
       rules: [
         { ...rule, name: "listed", rejectionMessage: "banned" },
@@ -469,7 +469,7 @@ describe("a shadow rule", () => {
     expect(await left(limiter)).toEqual([4, 0])
   })
 
-  it("never binds, but counts: without other rules the request has no limit", async () => {
+  it("is never the strictest rule, but counts: without other rules the request has no limit", async () => {
     const limiter = limiterWith({ limit: 1, window: "1m", name: "trial", shadow: true })
     const first = await limiter.decide({})
     expect(first).toMatchObject({ allowed: true, policy: "", limit: Number.POSITIVE_INFINITY, shadowed: [] })
@@ -478,7 +478,7 @@ describe("a shadow rule", () => {
     expect(await names(limiter)).toMatchObject({ shadowed: [] })
   })
 
-  it("does not refuse for its deny list, a missing field or too high a cost", async () => {
+  it("does not refuse because of its deny list, a missing field or a cost that is too high", async () => {
     const limiter = limiterWith({
       rules: [
         { name: "list", limit: 5, window: "1m", field: "header:key", deny: ["foe"], shadow: true },
@@ -610,7 +610,7 @@ describe("a counter", () => {
   it.each<[Partial<Rule>, readonly unknown[]]>([
     [{ algorithm: "sliding-window-strict", buckets: 30 }, [30, "continuous"]],
     [{ algorithm: "token-bucket", refill: "periodic" }, [0, "periodic"]],
-  ])("of %j has a stable name that includes both", async (rule, more) => {
+  ])("of %j has a stable name that includes both fields", async (rule, more) => {
     expect((await policyOf(rule)).counter).toBe(counterOf(rule.algorithm, ...more))
   })
 
@@ -621,7 +621,7 @@ describe("a counter", () => {
     [{ algorithm: "token-bucket" }, { algorithm: "token-bucket", refill: "periodic" }, false],
     [{ algorithm: "leaky-bucket" }, { algorithm: "leaky-bucket", burst: 9, throttle: "hard" }, true],
     [{ buckets: 20 }, { buckets: 21 }, false],
-  ])("of %j and of %j: the same one is %s", async (one, other, isSame) => {
+  ])("of %j is the same as the counter of %j: %s", async (one, other, isSame) => {
     const [first, second] = [await policyOf(one), await policyOf(other)]
     expect(first.counter === second.counter).toBe(isSame)
   })

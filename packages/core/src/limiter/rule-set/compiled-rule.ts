@@ -3,7 +3,7 @@ import type { Policy } from "../../ground/policy.ts"
 import { carriesBody } from "../../request/field.ts"
 import { compilePartition, SKIP } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
-import { compileMatch, type Matcher } from "../../rules/matching/match.ts"
+import { compileMatch } from "../../rules/matching/match.ts"
 import { compileValueList } from "../../rules/matching/value-list.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
@@ -16,7 +16,6 @@ import { type StepSet, stepOf, stepSet } from "./steps.ts"
 
 /** A rule that is ready to check requests. */
 export interface CompiledRule {
-  readonly rule: ParsedRule
   /** The step at which the rule can be decided. */
   readonly step: StepSet
   /**
@@ -41,8 +40,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const readerOf = rememberedReaders(rule, context)
   // Compare lists of addresses with the address itself, not with the /64 network that it is counted in.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
-  const matcher = rule.match === undefined ? undefined : compileMatch(rule.match)
-  const matchReaders = new Map(matcher?.fields.map((field) => [field, listReaderOf(field)]))
+  const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf)
   const partitionOf = compilePartition(rule, readerOf)
   const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
@@ -55,16 +53,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
   const needed = rule.fields.length === 0 ? ["service"] : rule.fields
   const countsPreflight = rule.match?.methods?.includes("OPTIONS") === true
-
-  function matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined {
-    return (matchReaders.get(field) as FieldReader)(facts, request)
-  }
-
-  // A function of its own: a closure in `ruleCheck` would cost rules that match every request an allocation.
-  function isMatched(by: Matcher, facts: RequestFacts, request: unknown, paths: readonly string[]): boolean {
-    const fieldText = (field: string) => matchedText(field, facts, request)
-    return by.matches(text(facts.method), paths, text(facts.route), fieldText)
-  }
 
   function checkOf(
     facts: RequestFacts,
@@ -97,16 +85,16 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   }
 
   return {
-    rule,
     step: stepOfRule(rule, context),
     ruleCheck(facts, request, units, paths) {
       if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
       if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
-      if (matcher !== undefined && !isMatched(matcher, facts, request, paths)) return undefined
+      // Facts are read only if the rule has a match.
+      if (matches?.(facts, request, text(facts.method), paths, text(facts.route)) === false) return undefined
       return checkOf(facts, request, units, hasPenalty || blocks.isOn)
     },
     checkAnyway: (facts, request, units) => checkOf(facts, request, units, true),
-    matchedText,
+    matchedText: (field, facts, request) => listReaderOf(field)(facts, request),
     counters(facts, request) {
       const partition = partitionOf(facts, request)
       if (typeof partition !== "string") return []

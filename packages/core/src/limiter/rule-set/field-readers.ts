@@ -1,3 +1,4 @@
+import { remember } from "../../ground/address.ts"
 import { textOf } from "../../ground/errors.ts"
 import { closest } from "../../ground/show.ts"
 import { compileField, isBuiltInField } from "../../request/field.ts"
@@ -16,9 +17,8 @@ export function appExtractor(
 /** Returns a function that returns the reader of a field, and compiles it only once. */
 export function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
   const { warner, clientGroup, extractorNames } = context
-  const readers = new Map<string, FieldReader>()
-  const compile = (name: string): FieldReader => {
-    return compileField(name, appExtractor(name, context), {
+  const compile = (name: string): FieldReader =>
+    compileField(name, appExtractor(name, context), {
       clientGroup,
       matchedPath: rule.match?.path,
       onClientChosen: () => {
@@ -54,10 +54,5 @@ export function rememberedReaders(rule: ParsedRule, context: RuleContext): (fiel
           error,
         ),
     })
-  }
-  return (name) => {
-    const reader = readers.get(name) ?? compile(name)
-    readers.set(name, reader)
-    return reader
-  }
+  return remember(compile) as (field: string) => FieldReader
 }

@@ -56,7 +56,7 @@ describe("a limit by a function", () => {
     ])
   })
 
-  it("does not apply at Infinity", async () => {
+  it("does not limit requests if it is Infinity", async () => {
     const { limiter, warned } = byPlan(planLimit)
     expect(await limiter.decide({ plan: Number.POSITIVE_INFINITY })).toMatchObject({
       allowed: true,
@@ -66,7 +66,7 @@ describe("a limit by a function", () => {
     expect(warned).toEqual([])
   })
 
-  it("refuses forever at 0, unless the cost is 0", async () => {
+  it("refuses forever if it is 0, unless the cost is 0", async () => {
     const { limiter, warned } = byPlan(planLimit)
     expect(await limiter.decide({ plan: 0 })).toMatchObject({
       allowed: false,
@@ -90,7 +90,7 @@ describe("a limit by a function", () => {
     ["returned an unprintable object", Object.create(null)],
     ["returned [object Promise]", Promise.resolve(5)],
     ["returned [object Promise]", "rejected"],
-  ])("is the smallest limit so far if the function %s, reported once", async (what, plan) => {
+  ])("is the smallest limit so far if the function %s, which is reported once", async (what, plan) => {
     const { limiter, warned } = byPlan((request) =>
       request.plan === "rejected" ? Promise.reject(new Error("late")) : request.plan,
     )

@@ -1,3 +1,5 @@
+import type { Problem } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
 import type { Store } from "../../stores/store.ts"
 
 interface Claims {
@@ -39,6 +41,13 @@ export function claimNames(
   claims.waiting.delete(owner)
   claim(claims, owner, new Set(names.map(keyOf)))
   return []
+}
+
+/** Returns the problem of a name that another limiter has claimed. */
+export function takenProblem(service: string, name: string): Problem {
+  const message = `another limiter already counts rule ${show(name)} of service ${show(service)} on this store`
+  const accepted = "another name or service, or one limiter for both mounts: rateLimit({ limiter })"
+  return { path: "name", message, accepted }
 }
 
 /** Releases all names that an owner has claimed on this store; a no-op if it has claimed none. */

@@ -1,5 +1,4 @@
 import { BlockWatch } from "../../decision/block-watch.ts"
-import type { OnStoreFailure } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
 import { compileClientAddress } from "../../request/client-address.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
@@ -10,15 +9,10 @@ import { blocksOf } from "./rule-counters.ts"
 import type { DecisionStep } from "./steps.ts"
 
 /** The settings with which all rules of a limiter are compiled. */
-export interface RuleContext {
-  readonly service: string
-  readonly onStoreFailure: OnStoreFailure
+export interface RuleContext
+  extends Pick<ParsedOptions, "service" | "onStoreFailure" | "extractorOf" | "extractorNames"> {
   readonly clientAddress: ClientAddressReader
   readonly clientGroup: ClientAddressReader
-  /** Returns the function that reads a field of the app's own, by name. */
-  readonly extractorOf: (name: string) => ((request: unknown) => unknown) | undefined
-  /** The known names of such fields, to suggest one for a misspelled name. */
-  readonly extractorNames: readonly string[]
   readonly warner: Warner
   /** The first step at which any rule is decided. */
   readonly firstStep: DecisionStep

@@ -8,10 +8,6 @@ import { NO_STEPS, type StepSet } from "./steps.ts"
 const LEAST_MATCHES = 16
 /** With fewer rules that differ only in the values of a field, trying them all is as fast. */
 const LEAST_VALUES = 8
-/**
- * Number of routes whose rules are cached. Frameworks have a fixed set, but a caller of the core might pass anything.
- */
-const MAX_ROUTES = 1_000
 /** Fields whose values are not compared literally, or are compared differently by each rule. */
 const NOT_INDEXED: ReadonlySet<string> = new Set(["ip", "method", "route"])
 
@@ -66,8 +62,7 @@ export class RuleIndex {
   readonly #root: IndexNode
   readonly #groups: readonly Group[]
   /** Created for the first request whose route is known. */
-  #byShape: ReadonlyMap<string, readonly Group[]> | undefined
-  readonly #byRoute = new Map<string, readonly Group[]>()
+  #byShape: ReadonlyMap<string | undefined, readonly Group[]> | undefined
 
   /** Builds an index of the rules, whose decision steps are `stepsOf`. Returns undefined if there are few rules. */
   static *of(rules: readonly ParsedRule[], stepsOf: readonly StepSet[]): Steps<RuleIndex | undefined> {
@@ -94,24 +89,16 @@ export class RuleIndex {
     const { paths, route } = request
     if (paths.length === 0) addGroups(this.#root.groups, request, found)
     for (const path of paths) addAlong(this.#root, path, 1, request, found)
-    if (route !== undefined) addGroups(this.#groupsOfRoute(route), request, found)
-    return ascending(found)
-  }
-
-  #groupsOfRoute(route: string): readonly Group[] {
-    let groups = this.#byRoute.get(route)
-    if (groups === undefined) {
+    if (route !== undefined) {
       this.#byShape ??= byShape(this.#groups)
-      groups = this.#byShape.get(routeShape(route)) ?? []
-      if (this.#byRoute.size >= MAX_ROUTES) this.#byRoute.clear()
-      this.#byRoute.set(route, groups)
+      addGroups(this.#byShape.get(routeShape(route)) ?? [], request, found)
     }
-    return groups
+    return ascending(found)
   }
 }
 
-function byShape(groups: readonly Group[]): ReadonlyMap<string, readonly Group[]> {
-  const shapes = new Map<string, Group[]>()
+function byShape(groups: readonly Group[]): ReadonlyMap<string | undefined, readonly Group[]> {
+  const shapes = new Map<string | undefined, Group[]>()
   for (const group of groups) {
     if (group.path === undefined) continue
     const shape = routeShape(group.path)

@@ -4,11 +4,11 @@ import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import { type CompiledRule, isPreflight, stepOfRule, text } from "./compiled-rule.ts"
-import { CompiledRules } from "./compiled-rules.ts"
+import { type CompiledRule, compileRule, isPreflight, stepOfRule, text } from "./compiled-rule.ts"
 import { needsMonitor } from "./elastic.ts"
 import type { RuleContext } from "./rule-context.ts"
-import { type IndexedRequest, RuleIndex } from "./rule-index.ts"
+import { warnOfDoubts } from "./rule-doubts.ts"
+import { RuleIndex } from "./rule-index.ts"
 import { ALL_STEPS, NO_STEPS, type StepSet } from "./steps.ts"
 
 /** The compiled rules in force at one moment. A decision in flight finishes on the set it began with. */
@@ -58,8 +58,21 @@ export function* compileRuleSet(
     yield
   }
   const index = yield* RuleIndex.of(rules, steps)
-  const compiled = yield* CompiledRules.of(rules, context, index !== undefined)
-  const all = index === undefined ? rules.map((_, position) => compiled.at(position)) : []
+  const compiled: CompiledRule[] = []
+  const at = (position: number): CompiledRule => {
+    compiled[position] ??= compileRule(rules[position] as ParsedRule, context)
+    return compiled[position]
+  }
+  const known = new Set<string>()
+  for (const [position, rule] of rules.entries()) {
+    warnOfDoubts(rule, context.warner)
+    const fields = [...rule.fields, ...Object.keys(rule.match?.fields ?? {})]
+    // With an index, requests need only a few of thousands of rules, and others are compiled when a request needs them.
+    // The first rule with a field is compiled at once, because that may log a warning about the field.
+    if (index === undefined || fields.some((field) => !known.has(field))) at(position)
+    for (const field of fields) known.add(field)
+    yield
+  }
   const needsPath = rules.some(({ match }) => match?.path !== undefined)
 
   const stepsOf = (isMeant: (rule: ParsedRule) => boolean): StepSet =>
@@ -77,19 +90,17 @@ export function* compileRuleSet(
     needsMonitor: rules.some(needsMonitor),
     ruleChecks(facts, request, units, atSteps) {
       const paths = needsPath ? pathsIn(facts) : NO_PATHS
-      if (index === undefined) return checksOf(all, facts, request, units, paths, atSteps)
-      const positions = index.candidates(new IndexedFacts(compiled, facts, request, paths, atSteps))
-      const candidates = positions.map((position) => compiled.at(position))
-      return checksOf(candidates, facts, request, units, paths, atSteps)
+      const rules = index === undefined ? compiled : candidates(index, at, facts, request, paths, atSteps)
+      return checksOf(rules, facts, request, units, paths, atSteps)
     },
     checksBy(facts, request, units, names) {
       return rules.flatMap((rule, position) =>
-        isMeant(rule, names) ? (compiled.at(position).checkAnyway(facts, request, units) ?? []) : [],
+        isMeant(rule, names) ? (at(position).checkAnyway(facts, request, units) ?? []) : [],
       )
     },
     counters(facts, request, names) {
       return rules.flatMap((rule, position) =>
-        isMeant(rule, names) ? compiled.at(position).counters(facts, request) : [],
+        isMeant(rule, names) ? at(position).counters(facts, request) : [],
       )
     },
   }
@@ -126,37 +137,24 @@ export function isMeant({ name, fields }: ParsedRule, names: readonly string[] |
   return names?.includes(name) ?? fields.length > 0
 }
 
-/** The parts of a request that the index of its rule set uses. */
-class IndexedFacts implements IndexedRequest {
-  readonly method: string | undefined
-  readonly paths: readonly string[]
-  readonly route: string | undefined
-  readonly isPreflight: boolean
-  readonly steps: StepSet
-  readonly #compiled: CompiledRules
-  readonly #facts: RequestFacts
-  readonly #request: unknown
-
-  constructor(
-    compiled: CompiledRules,
-    facts: RequestFacts,
-    request: unknown,
-    paths: readonly string[],
-    steps: StepSet,
-  ) {
-    this.method = text(facts.method)?.toUpperCase()
-    this.paths = paths
-    this.route = text(facts.route)
-    this.isPreflight = isPreflight(facts)
-    this.steps = steps
-    this.#compiled = compiled
-    this.#facts = facts
-    this.#request = request
-  }
-
-  fieldText(position: number, field: string): string | undefined {
-    return this.#compiled.at(position).matchedText(field, this.#facts, this.#request)
-  }
+/** Returns the rules that may apply to the request. A function of its own, because it needs a closure. */
+function candidates(
+  index: RuleIndex,
+  at: (position: number) => CompiledRule,
+  facts: RequestFacts,
+  request: unknown,
+  paths: readonly string[],
+  steps: StepSet,
+): readonly CompiledRule[] {
+  const positions = index.candidates({
+    method: text(facts.method)?.toUpperCase(),
+    paths,
+    route: text(facts.route),
+    isPreflight: isPreflight(facts),
+    steps,
+    fieldText: (position, field) => at(position).matchedText(field, facts, request),
+  })
+  return positions.map(at)
 }
 
 /** Returns the function with a cache, so that the app is called once for each field. */

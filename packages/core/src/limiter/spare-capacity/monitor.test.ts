@@ -80,7 +80,7 @@ describe("the monitor of spare capacity", () => {
     expect(monitor.isSpare()).toBe(false)
   })
 
-  it("reports none from the first sample of a saturated loop until another calm second has passed", () => {
+  it("reports no spare capacity from the first sample of a saturated loop until another calm second has passed", () => {
     const { monitor, samples } = byHand()
     monitor.lease()
     samples(4, CALM)
@@ -92,7 +92,7 @@ describe("the monitor of spare capacity", () => {
     expect(monitor.isSpare()).toBe(true)
   })
 
-  it("reports none while the event loop is blocked, before any sample", () => {
+  it("reports no spare capacity while the event loop is blocked, even before the next sample", () => {
     const { monitor, samples, pass } = byHand()
     monitor.lease()
     samples(4, CALM)

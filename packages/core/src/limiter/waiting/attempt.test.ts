@@ -26,7 +26,7 @@ describe("among the rules that refuse, a request waits for the rule", () => {
     expect(await refusedBy([long, free, short])).toBe("long")
   })
 
-  it("that comes first, if several refuse for equally long", async () => {
+  it("that comes first in the list, if several refuse for the same time", async () => {
     expect(await refusedBy([free, short, full("as short", SECOND)])).toBe("short")
   })
 

@@ -21,13 +21,13 @@ describe("a new request that would wait too long", () => {
     expect(room.size).toBe(2)
   })
 
-  it("gets the longest wait of its counters", () => {
+  it("is refused with the longest wait of its counters", () => {
     const { room, x, y } = setUpTwo()
     expect(room.enter([x, y], patience)).toMatchObject({ allowed: false, retryAfterMs: 10 * SECOND })
   })
 })
 
-it("a request that meets its maximum number of waiters is refused at once and not notified that it waits", async () => {
+it("a request with maxWaiting requests ahead is refused at once and not notified that it waits", async () => {
   const { room, enter, answer } = setUp(() => true)
   for (const name of ["takes", "waits"]) enter(name, [ruleCheck("one", 2, 2)])
   for (let i = 0; i < 2; i++) await answer()
@@ -39,8 +39,8 @@ it("a request that meets its maximum number of waiters is refused at once and no
   expect(room.size).toBe(2)
 })
 
-describe("a request that returns from another line, ahead of later requests", () => {
-  it("causes the refusal of a later request for which too many wait now", async () => {
+describe("a request that returns from another queue, ahead of later requests", () => {
+  it("causes the refusal of a later request that now has too many requests ahead", async () => {
     const { enter, pass, log } = setUp()
     const [x, y] = [ruleCheck("x", 1), ruleCheck("y", 1, 1, TEN_SECONDS)]
     for (const name of ["x1", "x2"]) enter(name, [x])
@@ -55,7 +55,7 @@ describe("a request that returns from another line, ahead of later requests", ()
     expect(log).toEqual(["0 x1", "0 y1", "1000 x2", "1000 leaves: refused by y"])
   })
 
-  it("causes no refusal of a sleeping request that was the first in line", async () => {
+  it("causes no refusal of a sleeping request that was the first in the queue", async () => {
     const { decider, room, enter, pass, log } = setUp()
     const [own, all] = [ruleCheck("own", 1), ruleCheck("all", 2, 1, TEN_SECONDS)]
     await decider.take([own])
@@ -70,7 +70,7 @@ describe("a request that returns from another line, ahead of later requests", ()
   })
 })
 
-it("a new request does not scan a long line, even if the line is longer than the first request allows", () => {
+it("a new request does not scan a long queue, even if the queue is longer than the first request allows", () => {
   const { room, enter } = setUp()
   let looks = 0
   enter("takes", [ruleCheck("one", 1)])
@@ -86,7 +86,7 @@ it("a new request does not scan a long line, even if the line is longer than the
   expect(looks).toBeLessThan(300 * 10)
 })
 
-it("a request is refused if as many are delayed under one of its rules as it allows when its answer arrives", async () => {
+it("a request is refused if maxWaiting requests are delayed under one of its rules when its answer arrives", async () => {
   const { enter, answer, log } = setUp(() => true)
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
   enter("goes", [leaky])

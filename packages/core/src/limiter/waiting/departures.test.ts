@@ -41,7 +41,7 @@ describe("a request that a leaky bucket delays", () => {
     expect(log).toEqual(["0 a", "100 b"])
   })
 
-  it("leaves once if reading it again aborts its wait just when it is granted", async () => {
+  it("leaves only once if its signal aborts while it is being read again at its grant", async () => {
     let isSlow = false
     const { room, enter, answer, pass, log, calls } = setUp(() => isSlow)
     const leaving = new AbortController()
@@ -89,7 +89,7 @@ describe("a late peek at a rule that the request does not wait for", () => {
     return room
   }
 
-  it("has no effect if the request was admitted meanwhile, and frees the place of no other request", async () => {
+  it("has no effect if the request was admitted in the meantime, and removes no other request from the queue", async () => {
     const { answer, pass, log } = await setUpLook(2)
     expect(log).toEqual(["0 all", "1000 first", "1000 behind"])
     await answer()
@@ -97,7 +97,7 @@ describe("a late peek at a rule that the request does not wait for", () => {
     expect(log.slice(3)).toEqual(["2000 last"])
   })
 
-  it("has no effect if the request has asked the store meanwhile and must wait under all its rules", async () => {
+  it("has no effect if the store was asked in the meantime and the request must wait under all its rules", async () => {
     const { answer, pass, log } = await setUpLook(1)
     expect(log).toEqual(["0 all", "1000 first"])
     await answer()
@@ -108,7 +108,7 @@ describe("a late peek at a rule that the request does not wait for", () => {
 })
 
 describe("a request that gives up", () => {
-  it("leaves the line once, even if it gives up twice", async () => {
+  it("leaves the queue once, even if it gives up twice", async () => {
     const { enter, pass, log, room } = setUp()
     for (const name of ["takes", "first"]) enter(name, [ruleCheck("one", 1)])
     let leaves = (_reason: unknown): void => expect.unreachable("it was not told to wait")
@@ -177,7 +177,7 @@ describe("the refusal of a new request behind waiting ones", () => {
 })
 
 describe("the timers of waiting requests", () => {
-  it("are one for the first in line, and none behind it without a maximum wait", async () => {
+  it("are one for the first request in the queue, and none for those behind it without a maximum wait", async () => {
     const { clock, enter } = setUp()
     const running = timersOf(clock)
     for (let i = 0; i < 5; i++) enter(`${i}`, [ruleCheck("one", 1)])

@@ -33,7 +33,7 @@ it.each([
   ["at once", false],
   ["later", true],
 ] as const)(
-  "for any arrivals, with a store that answers %s, the room keeps its promises",
+  "requests wait in order, within their maximum wait and the limits, with a store that answers %s",
   async (_how, isSlow) => {
     await fc.assert(
       fc.asyncProperty(arrivals, async (all) => {

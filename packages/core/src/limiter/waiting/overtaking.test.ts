@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest"
 import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-describe("a request that is refused by an answer from before a refund", () => {
-  it("asks again at once if the room was notified of the refund", async () => {
+describe("a request that is refused by an answer that was computed before a refund", () => {
+  it("asks again at once if the queue was notified of the refund", async () => {
     let isSlow = false
     const { decider, room, enter, answer, log, calls } = setUp(() => isSlow)
     const other = await decider.take([ruleCheck("one", 3, 3)])
@@ -16,7 +16,7 @@ describe("a request that is refused by an answer from before a refund", () => {
     expect([log, calls.takes]).toEqual([["0 first"], 3])
   })
 
-  it("asks again if a request behind it was granted as many units, even if the room was not notified", async () => {
+  it("asks again if a request behind it was granted as many units, even if the queue was not notified", async () => {
     let isSlow = false
     const { decider, enter, answer, log, calls } = setUp(() => isSlow)
     const other = await decider.take([ruleCheck("one", 3, 3)])
@@ -58,7 +58,7 @@ describe("units that were granted to a later request and not used", () => {
     expect(log).toEqual(["0 dear"])
   })
 
-  it("wake the first request if its check came before the grant and its take after", async () => {
+  it("wake the first request if it was checked before that grant and refused after it", async () => {
     const { enter, answer, log } = setUp(() => true)
     const counting = ruleCheck("counting", 9, 1, { countRejected: true })
     enter("dear", [ruleCheck("one", 3, 3), counting])

@@ -38,7 +38,7 @@ it("a request whose pending grant is superseded is decided by the new rules and 
   expect((await decider.peek([one(1), other])).checks.map(({ remaining }) => remaining)).toEqual([2, 3])
 })
 
-it("a request is read again only if the rules change, and not if its grant does not depend on them", async () => {
+it("a request is read again only if the rules change and its grant depends on them", async () => {
   const { room, enter, pass, log } = setUp()
   let reads = 0
   const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 5 })
@@ -55,7 +55,7 @@ it("a request is read again only if the rules change, and not if its grant does 
   expect([log.slice(2), reads]).toEqual([["200 c"], 1])
 })
 
-it("after a rule change, only waiting requests that have not asked yet are checked under the rules that do not queue", async () => {
+it("after a rule change, rules that do not queue are checked only for waiting requests that have not asked yet", async () => {
   const { decider, room, enter, calls, log } = setUp()
   const [one, hard] = [ruleCheck("one", 1), ruleCheck("hard", 9)]
   await decider.take([one])

@@ -12,7 +12,7 @@ function depthOfStack(): number {
   return depth
 }
 
-it("a long line with units for all is served at a constant stack depth", async () => {
+it("a long queue with units for all requests is served at a constant stack depth", async () => {
   const depths: number[] = []
   const { enter, pass, log } = setUp(() => {
     depths.push(depthOfStack())
@@ -26,7 +26,7 @@ it("a long line with units for all is served at a constant stack depth", async (
   expect(new Set(depths.slice(-50)).size).toBe(1)
 })
 
-it("later requests that may ask do so while earlier ones are still pending", async () => {
+it("later requests that may ask the store do so while earlier answers are still pending", async () => {
   const { enter, answer, pass, pending, log } = setUp(() => true)
   enter("all", [ruleCheck("one", 9, 9)])
   for (let i = 0; i < 9; i++) enter(`${i}`, [ruleCheck("one", 9)])

@@ -18,7 +18,7 @@ function leaver() {
 }
 
 describe("the turns of a request that leaves several leaky buckets", () => {
-  it("are freed at once in buckets where they are the last, and stay taken where a later turn exists", async () => {
+  it("are freed at once in buckets without a later turn, and stay taken in the other buckets", async () => {
     const { enter, pass, log } = setUp()
     const { patience, leave } = leaver()
     const [x, y] = [leaky("x"), leaky("y")]
@@ -81,7 +81,7 @@ describe("turns in the same millisecond", () => {
 })
 
 describe("units of a request that leaves while it is being decided", () => {
-  it("wake a request that needs more units, because it no longer stands behind the one that left", async () => {
+  it("wake a request that needs more units, because the request ahead of it has left", async () => {
     let isSlow = false
     const { decider, enter, answer, log } = setUp(() => isSlow)
     const { patience, leave } = leaver()

@@ -6,7 +6,7 @@ import { memoryStore } from "../../stores/memory/memory-store.ts"
 import { setUp } from "./testing/room.ts"
 import { WaitingRoom } from "./waiting-room.ts"
 
-describe("a long line", () => {
+describe("a long queue", () => {
   it("is not scanned at each refusal if its requests wait without a limit", async () => {
     const { log, enter, pass } = setUp()
     let looks = 0
@@ -38,8 +38,8 @@ describe("a long line", () => {
   })
 })
 
-describe("a crowd behind a request that waits for one of its two counters", () => {
-  it("asks one by one, even though that request was alone in both lines", async () => {
+describe("many requests behind a request that waits for one of its two counters", () => {
+  it("ask one by one, even though the first request was alone in both queues", async () => {
     const { log, enter, pass, calls } = setUp()
     const both = [ruleCheck("one", 1), ruleCheck("two", 1_000)]
     enter("takes it", [ruleCheck("one", 1)])
@@ -54,7 +54,7 @@ describe("a crowd behind a request that waits for one of its two counters", () =
 })
 
 describe("units that are refunded while a request asks for more", () => {
-  it("wake a sleeping request behind it if another rule refuses it", async () => {
+  it("wake a sleeping request behind the asking one if another rule refuses the asking one", async () => {
     const { log, enter, answer, pass, decider, room } = setUp((checks) => checks.length === 2)
     const hourly = ruleCheck("hourly", 1, 1, { windowMs: 3_600 * SECOND })
     enter("takes the second", [ruleCheck("second", 1)])
@@ -72,8 +72,8 @@ describe("units that are refunded while a request asks for more", () => {
   })
 })
 
-describe("a request that had to wait in another line", () => {
-  it("is served before a later request, even if that one asked in between", async () => {
+describe("a request that had to wait in another queue", () => {
+  it("is served before a later request, even if the later request asked in between", async () => {
     const { log, enter, answer, pass } = setUp(() => true)
     const [x, y] = [ruleCheck("x", 3), ruleCheck("y", 2)]
     enter("takes x", [x])
@@ -100,7 +100,7 @@ describe("a request that had to wait in another line", () => {
     expect(log.slice(6)).toEqual(["1000 second"])
   })
 
-  it("does not let the requests behind it block others, if it goes before a sleeping request", async () => {
+  it("does not make the requests behind it block others when it goes ahead of a sleeping request", async () => {
     const { log, enter, answer, pass } = setUp(([first]) => first?.policy.name === "x")
     const hour = { windowMs: 3_600_000 }
     const [x, y] = [ruleCheck("x", 3, 1, hour), ruleCheck("y", 1)]
@@ -137,7 +137,7 @@ describe("the turn that a leaky bucket gave to a request that leaves", () => {
     return { ...room, slow, leaving }
   }
 
-  it("stays taken while a request behind it is being given a later turn", async () => {
+  it("stays taken while a request behind the leaving one is being given a later turn", async () => {
     const { enter, answer, pass, log, calls, slow, leaving } = await setUpHeld()
     enter("c", [leaky()])
     leaving.abort(new Error("gone"))
@@ -253,7 +253,7 @@ describe("a request that asks behind one with a pending answer", () => {
     expect(log.slice(3)).toEqual(["1201 b: refused by one"])
   })
 
-  it("does not wait for a bucket that already delays as many requests as it allows", async () => {
+  it("does not wait for a bucket that already delays maxWaiting requests", async () => {
     const { enter, answer, log, pending } = setUp(() => true)
     const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
     for (const name of ["goes on", "is held", "refused"]) enter(name, [leaky], { maxWaiting: 1 })
@@ -261,7 +261,7 @@ describe("a request that asks behind one with a pending answer", () => {
     expect(log).toEqual(["0 goes on", "0 refused: refused by leaky"])
   })
 
-  it("does not wait if the delayed and the waiting requests ahead are as many as it allows", async () => {
+  it("does not wait if maxWaiting requests ahead are delayed or waiting", async () => {
     const { enter, answer, log, pending } = setUp(() => true)
     const leaky = ruleCheck("leaky", 10, 1, { algorithm: "leaky-bucket", burst: 2 })
     for (const name of ["goes on", "is held", "waits"]) enter(name, [leaky])
@@ -272,7 +272,7 @@ describe("a request that asks behind one with a pending answer", () => {
   })
 })
 
-it("a request that gives up while its refusal is being counted leaves the line once", async () => {
+it("a request that gives up while its refusal is being counted leaves the queue once", async () => {
   const { decider, enter, answer, pass, log } = setUp((checks, isPeek) => !isPeek && checks.length > 1)
   const hard = ruleCheck("hard", 1, 1, { countRejected: true, windowMs: 3_600_000 })
   const leaving = new AbortController()
@@ -319,7 +319,7 @@ it("a request waits for the rules that refuse it, and not for a shadow rule that
   expect(log).toEqual(["0 a", "1000 b"])
 })
 
-it("leaves no timer behind, whether requests were woken, late or admitted", async () => {
+it("no timer is left, whether requests were woken, refused as late or admitted", async () => {
   const inner = manualClock()
   let waits = 0
   const clock: Clock = {
@@ -371,7 +371,7 @@ it("a request with a superseded grant is notified that it waits, and its maximum
   expect(told).toEqual(["impatient", "gone", "gone is over", "impatient is over"])
 })
 
-it("waits for whole milliseconds, so that no timer is early", async () => {
+it("a wait is a whole number of milliseconds, so that no timer fires early", async () => {
   const waits: number[] = []
   const inner = manualClock()
   const clock: Clock = {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { ruleCheck, SECOND } from "../../decision/testing/rule-checks.ts"
 import { setUp } from "./testing/room.ts"
 
-describe("two sleeping requests in one line, of which the earlier has returned from another line", () => {
+describe("two sleeping requests in one queue, of which the earlier one has returned from another queue", () => {
   /**
    * Sets up two requests. "early" waits a second for its own counter. Then both wait for a shared one that is full for
    * ten.

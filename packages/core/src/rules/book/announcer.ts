@@ -1,12 +1,12 @@
 import { InvalidRuleError, type Problem, textOf } from "../../ground/errors.ts"
 import { SafeEvents } from "../../ground/events.ts"
 import { show } from "../../ground/show.ts"
-import { createWarner, type Logger, type Warner } from "../../ground/warnings.ts"
+import { createWarner, type Warner } from "../../ground/warnings.ts"
 import type { RuleBookEvents } from "../rule-book.ts"
 import { Complaint } from "./complaint.ts"
+import type { ParsedBookOptions } from "./options.ts"
 import { contentOf, type LoadFailure, listed, rulesEvent } from "./rule-snapshot.ts"
 import type { RuleChange, RulesReader, ServiceRules } from "./service-rules.ts"
-import type { Timing } from "./timing.ts"
 
 const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
   rules: true,
@@ -19,8 +19,7 @@ const RULE_BOOK_EVENTS: Readonly<Record<keyof RuleBookEvents, true>> = {
 export class Announcer {
   readonly events: SafeEvents<RuleBookEvents>
   readonly #warner: Warner
-  readonly #name: string
-  readonly #timing: Timing
+  readonly #options: ParsedBookOptions
   /** The complaint about the list of all services. */
   readonly #listComplaint: Complaint
   /**
@@ -36,20 +35,18 @@ export class Announcer {
    */
   #problem: Problem | undefined
 
-  /** Creates an announcer. `name` is the name of the source in messages. */
-  constructor(name: string, logger: Logger | undefined, timing: Timing) {
-    this.#name = name
-    this.#timing = timing
+  constructor(options: ParsedBookOptions) {
+    this.#options = options
     this.events = new SafeEvents<RuleBookEvents>(RULE_BOOK_EVENTS, (error, event) =>
       this.#warner.once(
         "SLUICE_CALLBACK_FAILED",
-        `A listener of "${event}" failed: ${textOf(error)}.`,
+        `A listener of "${event}" failed: ${textOf(error)}. Handle the error in the listener.`,
         `on ${event}`,
         error,
       ),
     )
-    this.#warner = createWarner(logger, (warning) => this.events.emit("warning", warning))
-    this.#listComplaint = new Complaint(this.#warner, timing)
+    this.#warner = createWarner(options.logger, (warning) => this.events.emit("warning", warning))
+    this.#listComplaint = new Complaint(this.#warner, options.timing)
   }
 
   /** Reports that other rules are in force. Readers come first, so that listeners already find the new rules in use. */
@@ -77,7 +74,7 @@ export class Announcer {
   othersRejected(problems: readonly Problem[]): void {
     if (problems.length === 0) return
     const error = new InvalidRuleError(problems)
-    const message = `${this.#name}: there are problems outside the limiter's own rules. Correct them.\n${error.message}`
+    const message = `${this.#options.name}: the source has problems outside the rules in force. Correct them.\n${error.message}`
     this.#warner.once("SLUICE_RULES_REJECTED", message, message, error)
   }
 
@@ -155,7 +152,7 @@ export class Announcer {
   }
 
   #complaintOf(rules: ServiceRules): Complaint {
-    rules.complaint ??= new Complaint(this.#warner, this.#timing)
+    rules.complaint ??= new Complaint(this.#warner, this.#options.timing)
     return rules.complaint
   }
 
@@ -173,7 +170,7 @@ export class Announcer {
   }
 
   #placeOf(service: string | undefined): string {
-    return `${this.#name}, ${service === undefined ? "all services" : `service ${show(service)}`}`
+    return `${this.#options.name}, ${service === undefined ? "all services" : `service ${show(service)}`}`
   }
 }
 

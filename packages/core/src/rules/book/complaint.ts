@@ -1,7 +1,7 @@
 import type { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
 import { ignore } from "../../ground/time.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import { sleep, type Timing } from "./timing.ts"
+import { after, type Timing } from "./timing.ts"
 
 /** A lasting problem is logged again every hour, so that the engineers on duty at that time see it. */
 const INTERVAL_MS = 3_600_000
@@ -11,7 +11,7 @@ export class Complaint {
   readonly #warner: Warner
   readonly #timing: Pick<Timing, "wait">
   #message: string | undefined
-  #ending = new AbortController()
+  #stopRepeating: () => void = ignore
 
   constructor(warner: Warner, timing: Pick<Timing, "wait">) {
     this.#warner = warner
@@ -30,8 +30,7 @@ export class Complaint {
     this.#message = message
     const say = () => this.#warner.say("error", "SLUICE_RULES_REJECTED", message, error)
     say()
-    this.#ending = new AbortController()
-    if (isRepeated) this.#repeat(say, this.#ending.signal).catch(ignore)
+    if (isRepeated) this.#repeat(say)
     return true
   }
 
@@ -45,13 +44,13 @@ export class Complaint {
   /** Forgets the problem. Idempotent. */
   end(): void {
     this.#message = undefined
-    this.#ending.abort()
+    this.#stopRepeating()
   }
 
-  async #repeat(say: () => void, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await sleep(INTERVAL_MS, signal, this.#timing)
+  #repeat(say: () => void): void {
+    this.#stopRepeating = after(INTERVAL_MS, this.#timing, () => {
+      this.#repeat(say)
       say()
-    }
+    })
   }
 }

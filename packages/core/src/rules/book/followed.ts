@@ -3,39 +3,40 @@ import { ignore, Slices } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import type { FoundRules, LoadedRules } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
-import { type Load, Loader, type LoaderSettings } from "./loader.ts"
+import { type Load, Loader } from "./loader.ts"
 import { type Loads, readAll, requireLoaded } from "./loads.ts"
 import type { ListAll, ParsedBookOptions } from "./options.ts"
-import { type LoadFailure, loadError, NOTHING, type SourceRules } from "./rule-snapshot.ts"
+import { type LoadFailure, loadError, NOTHING } from "./rule-snapshot.ts"
 import type { RulesReader, ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
-
-/** Placeholder for rules that a service already has and that are not read again. */
-const UNREAD: LoadedRules = { rules: [], problems: [] }
-
-export interface FollowedOptions extends Pick<ParsedBookOptions, "name" | "listAll" | "loadSync"> {
-  readonly loads: Loads
-  readonly announcer: Announcer
-  readonly settings: LoaderSettings
-  /** Returns the rules of a service that was not followed yet, including what the book remembers of it. */
-  readonly claim: (service: string) => ServiceRules
-}
 
 /**
  * The services whose rules are kept up to date: opened services and, with "all", the services of the list. The list
  * loads the services that it contains. Any other service keeps a loader of its own.
  */
 export class Followed {
-  readonly #options: FollowedOptions
+  readonly #options: ParsedBookOptions
+  readonly #loads: Loads
+  readonly #announcer: Announcer
+  readonly #claim: (service: string) => ServiceRules
   readonly #rules = new Map<string, ServiceRules>()
   /** Loads the list of all services. */
   readonly #list: Loader | undefined
 
-  constructor(options: FollowedOptions) {
+  /** `claim` returns the rules of a service that was not followed yet, including what the book remembers of it. */
+  constructor(
+    options: ParsedBookOptions,
+    loads: Loads,
+    announcer: Announcer,
+    claim: (service: string) => ServiceRules,
+  ) {
     this.#options = options
-    const { listAll, announcer, settings } = options
+    this.#loads = loads
+    this.#announcer = announcer
+    this.#claim = claim
+    const { listAll } = options
     if (listAll === undefined) return
-    this.#list = new Loader(settings, {
+    this.#list = new Loader(options, {
       load: (load) => this.#loadList(listAll, load),
       onError: (error) => announcer.listFailed(error, this.#all),
       onStale: (ageMs) => announcer.stale(ageMs, undefined, this.#all),
@@ -80,11 +81,11 @@ export class Followed {
    * the service is invalid.
    */
   open(service: string, reader: RulesReader): ServiceRules {
-    const { loads, loadSync } = this.#options
+    const { loadSync } = this.#options
     const rules = this.#follow(service)
     if (loadSync !== undefined) {
       const { edition, loader } = rules
-      if (edition === undefined) loader.keepFrom((number) => loads.sync(rules, loadSync, number))
+      if (edition === undefined) loader.keepFrom((number) => this.#loads.sync(rules, loadSync, number))
       else if (edition.problems.length > 0) throw new InvalidRuleError(edition.problems)
     }
     rules.readers.add(reader)
@@ -136,7 +137,7 @@ export class Followed {
   #follow(service: string): ServiceRules {
     const followed = this.#rules.get(service)
     if (followed !== undefined) return followed
-    const rules = this.#options.claim(service)
+    const rules = this.#claim(service)
     rules.follow()
     this.#rules.set(service, rules)
     return rules
@@ -149,10 +150,9 @@ export class Followed {
 
   /** Loads the list. Rejects if it cannot be read to its end. Invalid rules of one service do not affect the others. */
   async #loadList(listAll: ListAll, load: Load): Promise<void> {
-    const { loads, announcer, settings } = this.#options
     const { number, fresh, loading } = load
     try {
-      await readAll(listAll, load, settings.timing, (found) => this.#readListed(number, found))
+      await readAll(listAll, load, this.#options.timing, (found) => this.#takeListed(number, found))
     } catch (error) {
       if (loading.signal.aborted && error instanceof ClosedError) throw error
       const failure = loadError(undefined, error)
@@ -170,46 +170,34 @@ export class Followed {
       if (rules.readers.size > 0) asked.push(confirm(rules.loader, fresh))
       else {
         this.#unfollow(rules)
-        loads.take(rules, number, NOTHING)
+        this.#loads.take(rules, number, NOTHING)
       }
     }
-    announcer.listLoaded()
+    this.#announcer.listLoaded()
     await Promise.all(asked)
   }
 
   /** Reads the listed rules of a service if they are new, and takes them. */
-  #readListed(load: number, found: FoundRules): void | Promise<void> {
+  async #takeListed(load: number, found: FoundRules): Promise<void> {
     const { service, stamp } = found
-    const take = (read: () => LoadedRules): void => this.#takeListed(load, service, { stamp, read })
-    const fail = (error: unknown): void =>
-      take(() => {
-        throw error
-      })
-    // The rules are taken in the same turn, so the stamp still matches and UNREAD is never parsed.
-    if (this.#rules.get(service)?.hasRead(stamp) === true) return take(() => UNREAD)
-    let loaded: LoadedRules | Promise<LoadedRules>
-    try {
-      loaded = found.read()
-    } catch (error) {
-      return fail(error)
+    let loaded: LoadedRules | LoadFailure = { ...NOTHING, stamp }
+    // Known rules are taken in the same turn, so the stamp still matches and their content is not needed.
+    if (this.#rules.get(service)?.hasRead(stamp) !== true) {
+      try {
+        loaded = { ...requireLoaded(await found.read(), "read()", this.#options.name), stamp }
+      } catch (error) {
+        loaded = loadError(service, error)
+      }
     }
-    if (loaded instanceof Promise) return loaded.then((rules) => take(() => rules), fail)
-    const rules = loaded
-    return take(() => rules)
-  }
-
-  #takeListed(load: number, service: string, found: SourceRules): void {
-    const { loads, announcer, name } = this.#options
     const rules = this.#follow(service)
     rules.isListed = true
     let failure: LoadFailure | undefined
     try {
-      const read = () => requireLoaded(found.read(), "read()", name)
-      loads.take(rules, load, { stamp: found.stamp, read })
-      announcer.loaded(rules)
+      this.#loads.take(rules, load, loaded)
+      this.#announcer.loaded(rules)
     } catch (error) {
       failure = loadError(service, error)
-      announcer.failed(failure, rules)
+      this.#announcer.failed(failure, rules)
       rules.fail(failure)
     }
     rules.loader.rest(load, failure)

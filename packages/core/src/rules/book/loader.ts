@@ -1,17 +1,16 @@
-import type { AsyncResource } from "node:async_hooks"
 import { ClosedError } from "../../ground/errors.ts"
-import { ignore } from "../../ground/time.ts"
+import { ignore, outsideRequests } from "../../ground/time.ts"
 import type { ReadyOptions } from "../rule-book.ts"
 import type { ParsedBookOptions } from "./options.ts"
 import { isOutage, type LoadFailure } from "./rule-snapshot.ts"
 import { Staleness } from "./staleness.ts"
-import { nextPollMs, retryMs, sleep } from "./timing.ts"
+import { after, nextPollMs, retryMs } from "./timing.ts"
 import { closed, WaitingList } from "./waiting-list.ts"
 
 /** One load of a service, or of the list of all services. */
 export interface Load {
   /**
-   * Number of the load; all loads of a book are counted from 1. A result never replaces the result of a load with a
+   * Number of the load; all loads of a process are counted from 1. A result never replaces the result of a load with a
    * higher number.
    */
   readonly number: number
@@ -34,14 +33,8 @@ export interface LoadTask {
   onStale(ageMs: number): void
 }
 
-/** Settings that the loaders of a book share. */
-export interface LoaderSettings
-  extends Pick<ParsedBookOptions, "pollMs" | "rememberMs" | "staleAfterMs" | "timing"> {
-  /** Number of loads that have begun in the book. */
-  readonly count: { begun: number }
-  /** Async context of loads, so that a load does not keep the AsyncLocalStorage of its request alive. */
-  readonly outside: AsyncResource
-}
+/** Number of loads that have begun in this process. */
+let loadsBegun = 0
 
 /** Two loads: one that may hang, and one that began after the latest change. */
 const MOST_LOADS = 2
@@ -53,7 +46,15 @@ const MOST_LOADS = 2
  * hangs. The result of an earlier load never counts after the result of a later one.
  */
 export class Loader {
-  readonly #settings: LoaderSettings
+  /** True while the loader loads by itself. Only the loader sets its members. */
+  isKept = false
+  /** True if the loader never loads again. */
+  isClosed = false
+  /** When the latest successful load began. */
+  loadedAtMs: number | undefined
+  /** Why the latest load failed; undefined if it succeeded. */
+  error: LoadFailure | undefined
+  readonly #options: ParsedBookOptions
   readonly #task: LoadTask
   readonly #waiting = new WaitingList()
   /** The loads under way, at most two. A list is smaller than a map, and a book remembers thousands of loaders. */
@@ -65,52 +66,27 @@ export class Loader {
   #begun = 0
   #settled = 0
   #validFrom = 1
-  #isKept = false
-  #isClosed = false
   /** True if a load must begin as soon as one under way has ended. */
   #isWanted = false
   #isFreshWanted = false
   #failures = 0
-  #error: LoadFailure | undefined
-  #loadedAtMs: number | undefined
   #dueMs = 0
-  /** Cancels the wait for the next load. */
-  #next: AbortController | undefined
+  #cancelNext: () => void = ignore
   readonly #staleness: Staleness
 
-  constructor(settings: LoaderSettings, task: LoadTask) {
-    this.#settings = settings
+  constructor(options: ParsedBookOptions, task: LoadTask) {
+    this.#options = options
     this.#task = task
-    this.#staleness = new Staleness(settings, task.onStale)
-  }
-
-  /** True while the loader loads by itself. */
-  get isKept(): boolean {
-    return this.#isKept
-  }
-
-  /** When the latest successful load began. */
-  get loadedAtMs(): number | undefined {
-    return this.#loadedAtMs
-  }
-
-  /** Why the latest load failed; undefined if it succeeded. */
-  get error(): LoadFailure | undefined {
-    return this.#error
-  }
-
-  /** True if the loader never loads again. */
-  get isClosed(): boolean {
-    return this.#isClosed
+    this.#staleness = new Staleness(options, task.onStale)
   }
 
   get isStale(): boolean {
-    return isOutage(this.#error) && this.#staleness.isDue
+    return isOutage(this.error) && this.#staleness.isDue
   }
 
   /** True if the interval or backoff of a resting loader is over, and the latest change is not being loaded. */
   get isDue(): boolean {
-    return this.#dueMs <= this.#settings.timing.now() && !this.#isLoading
+    return this.#dueMs <= this.#options.timing.now() && !this.#isLoading
   }
 
   /** Loads now, and starts to load periodically. Results of earlier loads do not count. */
@@ -124,18 +100,18 @@ export class Loader {
    * nothing.
    */
   keepFrom(load: (number: number) => void): void {
-    const begunAtMs = this.#settings.timing.now()
-    const number = this.#nextNumber()
+    const begunAtMs = this.#options.timing.now()
+    const number = ++loadsBegun
     load(number)
     this.#begin()
     this.#begun = number
     this.#settled = number
-    this.#settings.outside.runInAsyncScope(() => this.#succeed(number, begunAtMs))
+    outsideRequests(() => this.#succeed(number, begunAtMs))
   }
 
   /** Rests, because another loader's load with this number has put the rules in force or was rejected with `error`. */
   rest(number: number, error: LoadFailure | undefined): void {
-    this.#isKept = false
+    this.isKept = false
     this.#settled = Math.max(this.#settled, number)
     this.#abort(number, new ClosedError("A newer load has replaced this one"))
     if (error === undefined) this.#waiting.succeeded(number)
@@ -147,28 +123,28 @@ export class Loader {
    * stored now.
    */
   reload(fresh = false): void {
-    if (this.#isClosed) return
+    if (this.isClosed) return
     this.#isFreshWanted ||= fresh
-    if (this.#underWay.length < MOST_LOADS) this.#settings.outside.runInAsyncScope(() => void this.#load())
+    if (this.#underWay.length < MOST_LOADS) outsideRequests(() => void this.#load())
     else this.#isWanted = true
   }
 
   /** Resolves when a load that begins from now on, or a later one, has succeeded. Rejects when one has failed. */
   refresh(): Promise<void> {
-    const done = this.#waiting.add(this.#settings.count.begun + 1, {})
+    const done = this.#waiting.add(loadsBegun + 1, {})
     this.reload(true)
     return done
   }
 
   /** Resolves when a load has succeeded since the loader was kept. */
   ready(options: ReadyOptions): Promise<void> {
-    if (this.#loadedAtMs !== undefined) return Promise.resolve()
+    if (this.loadedAtMs !== undefined) return Promise.resolve()
     return this.#waiting.add(1, options)
   }
 
   /** Resolves when there is an answer, or when a load that could bring one is no longer under way. */
   async answered(): Promise<void> {
-    while (this.#loadedAtMs === undefined && this.#isLoading) {
+    while (this.loadedAtMs === undefined && this.#isLoading) {
       await this.#waiting.add(this.#begun, {}).catch(ignore)
     }
   }
@@ -180,7 +156,7 @@ export class Loader {
   expire(isKnown: boolean): void {
     this.#dueMs = 0
     this.#validFrom = this.#begun + 1
-    if (!isKnown) this.#loadedAtMs = undefined
+    if (!isKnown) this.loadedAtMs = undefined
   }
 
   /** Stops loading because the rules are no longer needed. Resolves all waiting calls. */
@@ -200,37 +176,32 @@ export class Loader {
   }
 
   #begin(): void {
-    this.#isKept = true
+    this.isKept = true
     this.#failures = 0
-    this.#error = undefined
-    this.#loadedAtMs = undefined
-    this.#staleness.renew(this.#settings.timing.now())
+    this.error = undefined
+    this.loadedAtMs = undefined
+    this.#staleness.renew(this.#options.timing.now())
   }
 
   #stop(): void {
-    this.#isClosed = true
+    this.isClosed = true
     this.#isWanted = false
     this.#abort(Number.POSITIVE_INFINITY, closed())
   }
 
   /** Cancels the waits for later, and aborts loads that began before the load with this number. */
   #abort(number: number, reason: ClosedError): void {
-    this.#next?.abort()
+    this.#cancelNext()
     this.#staleness.end()
     const earlier = this.#underWay.filter((load) => load.number < number)
     this.#underWay = this.#underWay.filter((load) => load.number >= number)
     for (const { loading } of earlier) loading.abort(reason)
   }
 
-  #nextNumber(): number {
-    this.#settings.count.begun += 1
-    return this.#settings.count.begun
-  }
-
   async #load(): Promise<void> {
-    this.#next?.abort()
-    const number = this.#nextNumber()
-    const begunAtMs = this.#settings.timing.now()
+    this.#cancelNext()
+    const number = ++loadsBegun
+    const begunAtMs = this.#options.timing.now()
     const load: Load = { number, fresh: this.#isFreshWanted, loading: new AbortController() }
     this.#begun = number
     this.#isFreshWanted = false
@@ -242,7 +213,7 @@ export class Loader {
       error = thrown
     }
     this.#underWay = this.#underWay.filter((other) => other !== load)
-    if (number > this.#settled && !this.#isClosed) {
+    if (number > this.#settled && !this.isClosed) {
       this.#settled = number
       if (error === undefined) this.#succeed(number, begunAtMs)
       // A later load has not aborted it, so the book is closed.
@@ -256,29 +227,29 @@ export class Loader {
   }
 
   #succeed(number: number, begunAtMs: number): void {
-    const { pollMs, rememberMs, timing } = this.#settings
+    const { pollMs, rememberMs, timing } = this.#options
     this.#failures = 0
-    this.#error = undefined
+    this.error = undefined
     this.#staleness.renew(begunAtMs)
     this.#abort(number, new ClosedError("A newer load has replaced this one"))
-    if (number >= this.#validFrom) this.#loadedAtMs = begunAtMs
-    if (!this.#isKept) this.#plan(number, nextPollMs(rememberMs, begunAtMs, timing, 0))
+    if (number >= this.#validFrom) this.loadedAtMs = begunAtMs
+    if (!this.isKept) this.#plan(number, nextPollMs(rememberMs, begunAtMs, timing, 0))
     else if (pollMs !== undefined) this.#plan(number, nextPollMs(pollMs, begunAtMs, timing))
     this.#waiting.succeeded(number)
   }
 
   #fail(number: number, begunAtMs: number, error: LoadFailure): void {
-    const { pollMs, timing } = this.#settings
-    const before = this.#error
+    const { pollMs, timing } = this.#options
+    const before = this.error
     this.#failures += 1
-    this.#error = error
+    this.error = error
     if (!isOutage(error)) {
       // The source has answered, so the rules are not stale, even if none of them can be used.
       this.#staleness.renew(begunAtMs)
-    } else if (this.#isKept && !isOutage(before)) {
+    } else if (this.isKept && !isOutage(before)) {
       // Without polling, rules are current until the source reports a change.
-      if (pollMs === undefined && this.#loadedAtMs !== undefined) this.#staleness.renew(begunAtMs)
-      void this.#staleness.begin()
+      if (pollMs === undefined && this.loadedAtMs !== undefined) this.#staleness.renew(begunAtMs)
+      this.#staleness.begin()
     }
     this.#plan(number, retryMs(this.#failures, timing))
     this.#task.onError(error)
@@ -288,10 +259,9 @@ export class Loader {
   /** Schedules the next load in `ms` milliseconds, unless a later load schedules it or a change made it due at once. */
   #plan(number: number, ms: number): void {
     if (number !== this.#begun || number < this.#validFrom) return
-    const { timing } = this.#settings
+    const { timing } = this.#options
     this.#dueMs = timing.now() + ms
-    if (!this.#isKept) return
-    this.#next = new AbortController()
-    sleep(ms, this.#next.signal, timing).then(() => this.reload(), ignore)
+    if (!this.isKept) return
+    this.#cancelNext = after(ms, timing, () => this.reload())
   }
 }

@@ -1,30 +1,29 @@
 import { ClosedError, type Problem, RuleSourceError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import { ignore, Slices } from "../../ground/time.ts"
-import type { FoundRules, LoadedRules, RuleSource } from "../source.ts"
+import type { FoundRules, LoadedRules } from "../source.ts"
 import type { Announcer } from "./announcer.ts"
 import type { Load } from "./loader.ts"
-import type { ListAll, LoadSync } from "./options.ts"
-import { loadError, type SourceRules } from "./rule-snapshot.ts"
+import type { ListAll, LoadSync, ParsedBookOptions } from "./options.ts"
+import { type LoadFailure, loadError } from "./rule-snapshot.ts"
 import type { ServiceRules } from "./service-rules.ts"
 import { inTime, type Timing } from "./timing.ts"
 
-export interface LoadsOptions {
-  readonly source: RuleSource
-  /** Name of the source in messages. */
-  readonly name: string
-  readonly timing: Timing
-  readonly announcer: Announcer
-  /** Returns the rules of a followed service. */
-  readonly followed: (service: string) => ServiceRules | undefined
-}
-
 /** Reads the source and passes the results to the rules of its services. */
 export class Loads {
-  readonly #options: LoadsOptions
+  readonly #options: ParsedBookOptions
+  readonly #announcer: Announcer
+  readonly #followed: (service: string) => ServiceRules | undefined
 
-  constructor(options: LoadsOptions) {
+  /** Creates the loads. `followed` returns the rules of a followed service. */
+  constructor(
+    options: ParsedBookOptions,
+    announcer: Announcer,
+    followed: (service: string) => ServiceRules | undefined,
+  ) {
     this.#options = options
+    this.#announcer = announcer
+    this.#followed = followed
   }
 
   /** Loads the rules of one service. Rejects with the reason if they are not in force afterwards. */
@@ -34,9 +33,8 @@ export class Loads {
     const read = async () => source.load(service, { signal: loading.signal, fresh })
     try {
       const answer = await inTime(read(), loading, timing, (error) => loadError(service, error))
-      const loaded = requireLoaded(answer, "load()", name)
-      this.take(rules, number, { stamp: loaded.stamp, read: () => loaded })
-      this.#options.announcer.loaded(rules)
+      this.take(rules, number, requireLoaded(answer, "load()", name))
+      this.#announcer.loaded(rules)
     } catch (error) {
       if (loading.signal.aborted && error instanceof ClosedError) throw error
       const failure = loadError(service, error)
@@ -50,25 +48,25 @@ export class Loads {
    * InvalidRuleError if any of them is invalid.
    */
   sync(rules: ServiceRules, loadSync: LoadSync, number: number): void {
-    const { announcer, name } = this.#options
+    const { name } = this.#options
     try {
       const { otherProblems = [], ...loaded } = requireLoaded(loadSync(rules.service), "loadSync()", name)
-      this.take(rules, number, { stamp: loaded.stamp, read: () => loaded }, true)
-      announcer.othersRejected(otherProblems)
+      this.take(rules, number, loaded, true)
+      this.#announcer.othersRejected(otherProblems)
     } catch (error) {
       throw loadError(rules.service, error)
     }
   }
 
   /** Takes what a load has read for a service and announces the change. Throws the reason of a rejection. */
-  take(rules: ServiceRules, load: number, found: SourceRules, isStrict = false): void {
+  take(rules: ServiceRules, load: number, found: LoadedRules | LoadFailure, isStrict = false): void {
     const change = rules.take(load, found, isStrict)
     if (change === undefined) return
     // The list has brought in the service since then and announces it.
-    if ((this.#options.followed(rules.service) ?? rules) !== rules) return
+    if ((this.#followed(rules.service) ?? rules) !== rules) return
     // A made-up name without rules is not worth an event.
     if (change.before === undefined && rules.known === undefined && rules.readers.size === 0) return
-    this.#options.announcer.changed(rules, change)
+    this.#announcer.changed(rules, change)
   }
 }
 
@@ -81,7 +79,7 @@ export async function readAll(
   listAll: ListAll,
   { loading, fresh }: Load,
   timing: Timing,
-  take: (found: FoundRules) => void | Promise<void>,
+  take: (found: FoundRules) => Promise<void>,
 ): Promise<void> {
   const slices = new Slices()
   let pages: AsyncIterator<readonly FoundRules[]> | undefined
@@ -99,10 +97,7 @@ export async function readAll(
       for (const found of value) {
         if (slices.isUsedUp) await slices.pause()
         loading.signal.throwIfAborted()
-        const taking = take(found)
-        if (taking === undefined) continue
-        await taking
-        slices.begin()
+        await take(found)
       }
     }
   } catch (error) {

@@ -3,15 +3,8 @@ import type { Edition } from "../rule-book.ts"
 import type { Load } from "./loader.ts"
 import type { Loads } from "./loads.ts"
 import type { ParsedBookOptions } from "./options.ts"
-import { RememberedRules } from "./remembered-rules.ts"
 import type { ServiceRules } from "./service-rules.ts"
 import { closed } from "./waiting-list.ts"
-
-export interface LookupsOptions extends Pick<ParsedBookOptions, "maxUnknown" | "rememberMs" | "timing"> {
-  readonly loads: Loads
-  /** Creates the rules of a service of which nothing is known yet. */
-  readonly create: (service: string) => ServiceRules
-}
 
 /**
  * Maximum number of concurrent loads, counted separately for names with rules and for other names, so that neither group delays the
@@ -27,8 +20,11 @@ const LONGEST_NAME = 2_048
 
 /** Services that are not followed and are loaded by name when they are looked up. */
 export class Lookups {
-  readonly #options: LookupsOptions
-  readonly #remembered: RememberedRules
+  readonly #options: ParsedBookOptions
+  readonly #loads: Loads
+  readonly #create: (service: string) => ServiceRules
+  /** The rules of the names that the book remembers. The least recently used name comes first. */
+  readonly #remembered = new Map<string, ServiceRules>()
   /** Loads of names that have rules. `#ofOthers` holds all other loads. */
   readonly #ofFound = new Set<Load>()
   readonly #ofOthers = new Set<Load>()
@@ -36,14 +32,17 @@ export class Lookups {
   #begunInInterval = 0
   #isClosed = false
 
-  constructor(options: LookupsOptions) {
+  /** Creates the lookups. `create` returns the rules of a service of which nothing is known yet. */
+  constructor(options: ParsedBookOptions, loads: Loads, create: (service: string) => ServiceRules) {
     this.#options = options
-    this.#remembered = new RememberedRules(options.maxUnknown)
+    this.#loads = loads
+    this.#create = create
   }
 
   /** Returns what is known of the name. Loads it in the background when that is due. */
   read(service: string): Edition | undefined {
-    const rules = this.#remembered.touch(service)
+    const rules = this.get(service)
+    if (rules !== undefined) this.#keep(rules)
     const isDue = rules === undefined || rules.loader.isDue
     if (isDue && this.#mayBegin(service, rules)) (rules ?? this.#remember(service)).loader.reload()
     return rules?.known
@@ -76,7 +75,7 @@ export class Lookups {
 
   /** The rules of remembered names that have rules now. */
   get found(): readonly ServiceRules[] {
-    return this.#remembered.found
+    return [...this.#remembered.values()].filter(({ known }) => known !== undefined)
   }
 
   /**
@@ -120,7 +119,7 @@ export class Lookups {
    * without rules count as unknown again.
    */
   expire(): void {
-    for (const { loader, known } of this.#remembered.all) loader.expire(known !== undefined)
+    for (const { loader, known } of this.#remembered.values()) loader.expire(known !== undefined)
   }
 
   /** Loads the rules of a name. */
@@ -128,10 +127,12 @@ export class Lookups {
     const underWay = rules.known === undefined ? this.#ofOthers : this.#ofFound
     underWay.add(load)
     try {
-      await this.#options.loads.byName(rules, load)
+      await this.#loads.byName(rules, load)
     } finally {
       underWay.delete(load)
-      this.#remembered.settle(rules)
+      // A name that was evicted during the load comes back only if it has rules.
+      const isForgotten = this.get(rules.service) === undefined && !rules.isFollowed
+      if (isForgotten && rules.known !== undefined) this.#keep(rules)
     }
   }
 
@@ -159,8 +160,20 @@ export class Lookups {
 
   #remember(service: string): ServiceRules {
     // Copy the name: a name that was cut out of a request would keep the request's text alive.
-    const rules = this.#options.create(JSON.parse(JSON.stringify(service)) as string)
-    this.#remembered.keep(rules)
+    const rules = this.#create(JSON.parse(JSON.stringify(service)) as string)
+    this.#keep(rules)
     return rules
+  }
+
+  /** Remembers the name as the most recently used. Evicts another name if there are too many. */
+  #keep(rules: ServiceRules): void {
+    this.#remembered.delete(rules.service)
+    this.#remembered.set(rules.service, rules)
+    if (this.#remembered.size <= this.#options.maxUnknown) return
+    // Names without rules go first, so that made-up names cannot evict real ones. Keep the new name, because it is being
+    // asked for.
+    const others = [...this.#remembered.values()].slice(0, -1)
+    const evicted = others.find(({ known }) => known === undefined) ?? others[0]
+    if (evicted !== undefined) this.#remembered.delete(evicted.service)
   }
 }

@@ -1,4 +1,3 @@
-import { AsyncResource } from "node:async_hooks"
 import { held, unlessAborted } from "../../ground/time.ts"
 import type {
   Edition,
@@ -18,8 +17,6 @@ import { Lookups } from "./lookups.ts"
 import { type ParsedBookOptions, parseBookOptions, type RuleBookOptions } from "./options.ts"
 import { isRejection } from "./rule-snapshot.ts"
 import { type RulesReader, ServiceRules } from "./service-rules.ts"
-import type { Timing } from "./timing.ts"
-import type { UntilLoaded } from "./until-loaded.ts"
 import { closed } from "./waiting-list.ts"
 
 /**
@@ -53,14 +50,6 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
   return new OpenBook(parseBookOptions(options))
 }
 
-/** The rules of a service that a limiter has opened. The service is followed until the limiter is closed. */
-export interface OpenedRules {
-  /** The edition in force; undefined until the first load. */
-  readonly edition: Edition | undefined
-  /** Resolves when the first load has succeeded; see RuleBook. */
-  ready(options: ReadyOptions): Promise<void>
-}
-
 /**
  * The book behind the interface, with additional methods for limiters. It works as follows:
  *
@@ -72,11 +61,7 @@ export interface OpenedRules {
  */
 export class OpenBook implements RuleBook {
   readonly name: string
-  /** True if the source loads synchronously, so that a limiter has its rules as soon as it is created. */
-  readonly isLocal: boolean
-  /** Rules or decision of its limiters until the first load; undefined if the options do not define them. */
-  readonly untilLoaded: UntilLoaded | undefined
-  readonly #timing: Timing
+  readonly options: ParsedBookOptions
   readonly #announcer: Announcer
   readonly #followed: Followed
   readonly #lookups: Lookups
@@ -84,28 +69,23 @@ export class OpenBook implements RuleBook {
   #isClosed = false
 
   constructor(options: ParsedBookOptions) {
-    const { name, logger, source, timing } = options
-    this.name = name
-    this.isLocal = options.loadSync !== undefined
-    this.untilLoaded = options.untilLoaded
-    this.#timing = timing
-    const announcer = new Announcer(name, logger, timing)
+    this.name = options.name
+    this.options = options
+    const announcer = new Announcer(options)
     this.#announcer = announcer
-    const settings = { ...options, count: { begun: 0 }, outside: new AsyncResource("SluiceRuleBook") }
     const loaderOf = (rules: ServiceRules): Loader =>
-      new Loader(settings, {
+      new Loader(options, {
         load: (load) => (rules.isFollowed ? loads.byName(rules, load) : this.#lookups.load(rules, load)),
         onError: (error) => announcer.failed(error, rules),
         onStale: (ageMs) => announcer.stale(ageMs, rules.service, [rules]),
       })
     const create = (service: string) => new ServiceRules(service, loaderOf)
-    const followed = (service: string) => this.#followed.get(service)
-    const loads = new Loads({ source, name, timing, announcer, followed })
-    this.#lookups = new Lookups({ ...options, loads, create })
+    const loads = new Loads(options, announcer, (service) => this.#followed.get(service))
+    this.#lookups = new Lookups(options, loads, create)
     const claim = (service: string) => this.#lookups.remove(service) ?? create(service)
-    this.#followed = new Followed({ ...options, loads, announcer, settings, claim })
+    this.#followed = new Followed(options, loads, announcer, claim)
     // Watch before loading; otherwise a change between the two would be missed.
-    this.#stopWatching = source.watch?.(() => {
+    this.#stopWatching = options.source.watch?.(() => {
       this.#lookups.expire()
       this.#followed.reload()
     })
@@ -141,7 +121,7 @@ export class OpenBook implements RuleBook {
     return statusOf(
       rules,
       followed === undefined ? rules?.loader : this.#followed.loaderOf(followed),
-      this.#timing.now(),
+      this.options.timing.now(),
     )
   }
 
@@ -170,18 +150,9 @@ export class OpenBook implements RuleBook {
    * Follows a service for a reader and passes it the edition at once, if there is one. Throws {@link ClosedError} and,
    * for a local source, the problems of the service's rules.
    */
-  open(service: string, reader: RulesReader): OpenedRules {
+  open(service: string, reader: RulesReader): ServiceRules {
     this.#requireOpen()
-    const rules = this.#followed.open(service, reader)
-    return {
-      get edition() {
-        return rules.edition
-      },
-      ready: async (options) => {
-        this.#requireOpen()
-        await rules.ready(options)
-      },
-    }
+    return this.#followed.open(service, reader)
   }
 
   /** Stops reporting to the reader. */

@@ -1,8 +1,18 @@
 import * as v from "valibot"
-import { type Clock, soundTime, steadyClock, waitUnheld } from "../../ground/clock.ts"
+import { type Clock, soundTime, steadyClock, waitOf } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
-import { integer, readShape, says, strict } from "../../ground/shape.ts"
+import {
+  hasMethods,
+  integer,
+  interval,
+  logger,
+  memberProblems,
+  readShape,
+  says,
+  strict,
+} from "../../ground/shape.ts"
 import { locate } from "../../ground/show.ts"
+import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import type { Rule } from "../rule.ts"
 import type { RuleSource } from "../source.ts"
@@ -80,37 +90,20 @@ export interface ParsedBookOptions {
 /** The interval of a source without polling, for unfollowed names and for staleness. */
 const DEFAULT_POLL_MS = 30_000
 
-/** The longest delay of a timer. A timer with a longer delay would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1
-const INTERVAL_ACCEPTED = `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`
-const INTERVAL = says("an interval", INTERVAL_ACCEPTED)
 const NAMES = says("a valid number of names", "a whole number from 1 up")
 const SOURCE = says("a rule source", "fileRules(…), staticRules(…) or another RuleSource")
-const interval = v.optional(integer(INTERVAL, 1, MAX_TIMER_MS))
-const withMethods =
-  (...methods: string[]) =>
-  (value: unknown): boolean =>
-    // Functions may have methods too: Date is a clock.
-    ((typeof value === "object" && value !== null) || typeof value === "function") &&
-    methods.every((name) => typeof (value as Record<string, unknown>)[name] === "function")
+const CLOCK = says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }")
 
 const shape = strict("the options of a rule book", {
-  source: v.custom(withMethods("load"), SOURCE),
+  source: v.custom((value) => hasMethods(value, "load"), SOURCE),
   services: v.optional(v.picklist(["asked", "all"], says("a valid value", '"asked" or "all"'))),
   defaultRules: v.optional(v.unknown()),
   onRulesMissing,
   pollMs: interval,
   staleAfterMs: interval,
   maxUnknown: v.optional(integer(NAMES, 1)),
-  logger: v.optional(
-    v.custom(
-      withMethods("warn", "error"),
-      says("a logger", "an object with warn() and error(), such as pino's"),
-    ),
-  ),
-  clock: v.optional(
-    v.custom(withMethods("now"), says("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }")),
-  ),
+  logger,
+  clock: v.optional(v.custom((value) => hasMethods(value, "now"), CLOCK)),
   random: v.optional(
     v.custom(
       (value) => typeof value === "function",
@@ -138,26 +131,19 @@ export function parseBookOptions(value: unknown): ParsedBookOptions {
     untilLoaded,
     pollMs,
     rememberMs,
-    staleAfterMs: options.staleAfterMs ?? Math.min(3 * rememberMs, MAX_TIMER_MS),
+    staleAfterMs: options.staleAfterMs ?? Math.min(3 * rememberMs, LONGEST_TIMER_MS),
     maxUnknown: options.maxUnknown ?? 10_000,
     logger: options.logger,
     timing: {
       now: () => soundTime(clock),
-      wait: clock.wait === undefined ? waitUnheld : clock.wait.bind(clock),
+      wait: waitOf(clock),
       random: options.random ?? Math.random,
     },
   }
 }
 
 function sourceProblems(source: RuleSource, services: string): Problem[] {
-  const problems: Problem[] = []
-  if (!v.is(interval, source.pollMs)) {
-    problems.push({
-      path: "source.pollMs",
-      message: `${source.pollMs} is not an interval`,
-      accepted: INTERVAL_ACCEPTED,
-    })
-  }
+  const problems = memberProblems(interval, source.pollMs).map((problem) => locate("source.pollMs", problem))
   if (services === "all" && typeof source.loadAll !== "function") {
     const message = `"all" cannot be used, because ${source.name ?? "the rule source"} cannot list its services`
     problems.push({ path: "services", message, accepted: '"asked", or a source with loadAll()' })

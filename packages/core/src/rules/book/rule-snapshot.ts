@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util"
 import { InvalidRuleError, problemWithoutCredentials, RuleSourceError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
@@ -6,32 +5,7 @@ import type { Edition, RulesEvent } from "../rule-book.ts"
 import type { LoadedRules } from "../source.ts"
 
 /** The result of a source that has nothing for a service. */
-export const NOTHING: SourceRules = { read: () => ({ rules: [], problems: [] }) }
-
-/** The stored rules of a service, parsed or not. */
-export interface SourceRules {
-  readonly stamp?: string | undefined
-  read(): LoadedRules
-}
-
-/** Identifies stored rules: the stamp of the source or, without stamps, everything that the source returned. */
-export type Fingerprint = { readonly stamp: string } | { readonly loaded: LoadedRules }
-
-export function fingerprintOf({ stamp }: SourceRules, loaded: LoadedRules): Fingerprint {
-  return stamp === undefined ? { loaded } : { stamp }
-}
-
-/** True if the fingerprint is this stamp. */
-export function hasStamp(fingerprint: Fingerprint | undefined, stamp: string): boolean {
-  return fingerprint !== undefined && "stamp" in fingerprint && fingerprint.stamp === stamp
-}
-
-/** True if the fingerprint belongs to these rules. Reads the rules only if there is no stamp. */
-export function isSame(fingerprint: Fingerprint | undefined, found: SourceRules): boolean {
-  if (fingerprint === undefined) return false
-  if ("stamp" in fingerprint) return found.stamp === fingerprint.stamp
-  return found.stamp === undefined && isDeepStrictEqual(fingerprint.loaded, found.read())
-}
+export const NOTHING: LoadedRules = { rules: [], problems: [] }
 
 /** Returns the rules of a service after checking them, because a third-party source may return anything. */
 export function editionOf(service: string, loaded: LoadedRules): Edition {

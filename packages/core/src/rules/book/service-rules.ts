@@ -1,17 +1,10 @@
+import { isDeepStrictEqual } from "node:util"
 import { InvalidRuleError } from "../../ground/errors.ts"
 import type { Edition, ReadyOptions, RulesEvent } from "../rule-book.ts"
+import type { LoadedRules } from "../source.ts"
 import type { Complaint } from "./complaint.ts"
 import type { Loader } from "./loader.ts"
-import {
-  editionOf,
-  type Fingerprint,
-  fingerprintOf,
-  hasStamp,
-  isNothing,
-  isSame,
-  type LoadFailure,
-  type SourceRules,
-} from "./rule-snapshot.ts"
+import { editionOf, isNothing, type LoadFailure } from "./rule-snapshot.ts"
 import { WaitingList } from "./waiting-list.ts"
 
 /**
@@ -24,6 +17,9 @@ export interface RulesReader {
   onError(error: LoadFailure): void
   onStale(ageMs: number): void
 }
+
+/** Identifies stored rules: the stamp of the source or, without a stamp, everything that the source returned. */
+type Fingerprint = string | LoadedRules
 
 /** The effect of a load on the rules of a service. */
 export interface RuleChange {
@@ -41,15 +37,17 @@ export class ServiceRules {
   isFollowed = false
   /** True if the latest list of all services contains this service. */
   isListed = false
+  /** The edition in force. Undefined until the first load; without rules if the source does not have any. */
+  edition: Edition | undefined
+  /** The number of the latest load that had an answer. */
+  takenFrom = 0
   /** The complaint in the log about these rules; undefined if there never was one. */
   complaint: Complaint | undefined
-  #edition: Edition | undefined
   #isNothing = true
   /** Fingerprint of the edition in force. */
   #fingerprint: Fingerprint | undefined
   /** The edition that was rejected after the one in force was taken. */
   #rejected: { readonly fingerprint: Fingerprint; readonly error: InvalidRuleError } | undefined
-  #takenFrom = 0
   readonly #waiting = new WaitingList()
 
   constructor(service: string, loaderOf: (rules: ServiceRules) => Loader) {
@@ -57,14 +55,9 @@ export class ServiceRules {
     this.loader = loaderOf(this)
   }
 
-  /** The edition in force. Undefined until the first load; without rules if the source does not have any. */
-  get edition(): Edition | undefined {
-    return this.#edition
-  }
-
   /** The edition in force; undefined also if the source has nothing for the service. */
   get known(): Edition | undefined {
-    return this.#isNothing ? undefined : this.#edition
+    return this.#isNothing ? undefined : this.edition
   }
 
   /** Why the stored rules are not in force; undefined if they are. */
@@ -72,18 +65,14 @@ export class ServiceRules {
     return this.#rejected?.error
   }
 
-  /** The number of the latest load that had an answer. */
-  get takenFrom(): number {
-    return this.#takenFrom
-  }
-
   /**
    * Resolves when there is an edition, even one without rules. Rejects with the error of the next failed load. Rejects
-   * at once if the listed rules were rejected.
+   * at once if the listed rules were rejected or the book is closed.
    */
   async ready(options: ReadyOptions): Promise<void> {
+    this.#waiting.requireOpen()
     options.signal?.throwIfAborted()
-    if (this.#edition !== undefined) return
+    if (this.edition !== undefined) return
     if (this.isListed && this.rejection !== undefined && options.retry !== true) throw this.rejection
     await this.#waiting.add(1, options)
   }
@@ -113,7 +102,7 @@ export class ServiceRules {
     // A problem that was logged once is repeated from now on.
     this.complaint?.end()
     if (this.known !== undefined) return
-    this.#edition = undefined
+    this.edition = undefined
     this.#fingerprint = undefined
     this.#rejected = undefined
   }
@@ -126,36 +115,37 @@ export class ServiceRules {
 
   /** True if the rules with this stamp were already taken or rejected, so that they need not be read again. */
   hasRead(stamp: string): boolean {
-    return hasStamp(this.#fingerprint, stamp) || hasStamp(this.#rejected?.fingerprint, stamp)
+    return this.#fingerprint === stamp || this.#rejected?.fingerprint === stamp
   }
 
   /**
    * Takes what a load has found as a whole, or rejects it as a whole if anything in it is invalid. If the service does
    * not have an edition yet, its valid rules are taken, unless `isStrict`. Returns undefined if nothing changes,
-   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected edition, and
-   * any error of reading.
+   * because these rules or newer ones are in force. Throws InvalidRuleError for a rejected edition, and `found` itself
+   * if reading has failed.
    */
-  take(load: number, found: SourceRules, isStrict: boolean): RuleChange | undefined {
-    if (load < this.#takenFrom) return undefined
-    this.#takenFrom = load
-    if (this.#rejected !== undefined && isSame(this.#rejected.fingerprint, found)) throw this.#rejected.error
-    if (isSame(this.#fingerprint, found)) {
+  take(load: number, found: LoadedRules | LoadFailure, isStrict: boolean): RuleChange | undefined {
+    if (load < this.takenFrom) return undefined
+    this.takenFrom = load
+    if (found instanceof Error) throw found
+    const fingerprint = found.stamp ?? found
+    const rejected = this.#rejected
+    if (rejected !== undefined && isDeepStrictEqual(rejected.fingerprint, fingerprint)) throw rejected.error
+    if (isDeepStrictEqual(this.#fingerprint, fingerprint)) {
       this.#rejected = undefined
       return undefined
     }
-    const loaded = found.read()
-    const fingerprint = fingerprintOf(found, loaded)
-    const edition = editionOf(this.service, loaded)
+    const edition = editionOf(this.service, found)
     const isFirst = this.known === undefined && edition.rules.length > 0
     if (edition.problems.length > 0 && (isStrict || !isFirst)) {
       const error = new InvalidRuleError(edition.problems)
       this.#rejected = { fingerprint, error }
       throw error
     }
-    const [before, wasNothing] = [this.#edition, this.#isNothing]
+    const [before, wasNothing] = [this.edition, this.#isNothing]
     this.#rejected = undefined
     this.#fingerprint = fingerprint
-    this.#edition = edition
+    this.edition = edition
     this.#isNothing = isNothing(edition, found.stamp)
     this.#waiting.succeeded(1)
     const change =

@@ -23,14 +23,12 @@ export async function inTime<T>(
   timing: Timing,
   tooLate: (reason: Error) => Error,
 ): Promise<T> {
-  const answered = new AbortController()
   const error = new Error(`no answer within ${LOAD_TIMEOUT_MS / 1000} seconds`)
-  // Without a working `wait` there is no timeout.
-  sleep(LOAD_TIMEOUT_MS, answered.signal, timing).then(() => loading.abort(tooLate(error)), ignore)
+  const cancel = after(LOAD_TIMEOUT_MS, timing, () => loading.abort(tooLate(error)))
   try {
     return await unlessAborted(work, loading.signal)
   } finally {
-    answered.abort()
+    cancel()
   }
 }
 
@@ -63,9 +61,16 @@ export function nextPollMs(
   return Math.max(dueMs, intervalMs / 10)
 }
 
-/** Waits. Rejects when the signal is aborted, and when the clock cannot wait. */
-export async function sleep(ms: number, signal: AbortSignal, timing: Pick<Timing, "wait">): Promise<void> {
-  await timing.wait(ms, signal)
-  // A custom `wait` may ignore its signal.
-  signal.throwIfAborted()
+/**
+ * Calls back after `ms` milliseconds; never if the clock cannot wait. Returns the function that cancels the callback.
+ */
+export function after(ms: number, timing: Pick<Timing, "wait">, callback: () => void): () => void {
+  const waiting = new AbortController()
+  const wait = async (): Promise<void> => {
+    await timing.wait(ms, waiting.signal)
+    // A custom `wait` may ignore its signal.
+    waiting.signal.throwIfAborted()
+  }
+  wait().then(callback, ignore)
+  return () => waiting.abort()
 }

@@ -21,7 +21,7 @@ export class WaitingList {
    */
   async add(from: number, { retry = false, signal }: ReadyOptions): Promise<void> {
     signal?.throwIfAborted()
-    if (this.#closed !== undefined) throw this.#closed
+    this.requireOpen()
     let leave: () => void = ignore
     const ended = new Promise<void>((resolve, reject) => {
       const waiting = { from, retry, resolve, reject }
@@ -43,6 +43,11 @@ export class WaitingList {
 
   failed(load: number, error: Error): void {
     for (const { from, retry, reject } of this.#waiting) if (from <= load && !retry) reject(error)
+  }
+
+  /** Throws the error with which the list was closed. */
+  requireOpen(): void {
+    if (this.#closed !== undefined) throw this.#closed
   }
 
   /** Rejects all waiting calls, and all later ones. */

@@ -1,6 +1,18 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { jsonMistake } from "./json-text.ts"
+import { FileTextError, parseJsonText } from "./json-text.ts"
+
+function jsonMistake(text: string): { message: string; offset: number } | undefined {
+  try {
+    parseJsonText(text)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof FileTextError)) throw error
+    const { line = 1, column = 1 } = error.place ?? {}
+    const before = text.split("\n").slice(0, line - 1)
+    return { message: error.reason, offset: before.reduce((sum, each) => sum + each.length + 1, column - 1) }
+  }
+}
 
 test.each([
   ["", "the text ends where a value is expected", 0],

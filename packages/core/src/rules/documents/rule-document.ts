@@ -63,7 +63,7 @@ function withField(rule: StorableRule): Rule {
  * and the problems of the others.
  */
 export function readRuleDocument(value: unknown): RuleDocument {
-  return atOnce(documentSteps(value))
+  return located(atOnce(documentSteps(value)))
 }
 
 /**
@@ -71,12 +71,27 @@ export function readRuleDocument(value: unknown): RuleDocument {
  * between. Otherwise a document of 1,000 rules would block requests for 100 ms. Never rejects. The value must not
  * change until then.
  */
-export function readRuleDocumentInSlices(value: unknown): Promise<RuleDocument> {
-  return inSlices(documentSteps(value))
+export async function readRuleDocumentInSlices(value: unknown): Promise<RuleDocument> {
+  return located(await inSlices(documentSteps(value)))
+}
+
+/** A document whose problems are not yet located: their paths are lists of keys. */
+export type UnlocatedDocument = Omit<RuleDocument, "problems" | "warnings" | "notes"> &
+  Readonly<Record<"problems" | "warnings" | "notes", readonly MemberProblem[]>>
+
+function located(document: UnlocatedDocument): RuleDocument {
+  const locateAll = (problems: readonly MemberProblem[]) => problems.map((problem) => locate("", problem))
+  const { problems, warnings, notes } = document
+  return {
+    ...document,
+    problems: locateAll(problems),
+    warnings: locateAll(warnings),
+    notes: locateAll(notes),
+  }
 }
 
 /** Reads a document rule by rule. */
-export function* documentSteps(value: unknown): Steps<RuleDocument> {
+export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
   const head = readShape(ruleDocument, value)
   const problems: MemberProblem[] = [...head.problems]
   const service = onlyOne(head.good, ["service_id", "Service_id", "serviceId"], problems)
@@ -84,23 +99,23 @@ export function* documentSteps(value: unknown): Steps<RuleDocument> {
   if (list.key === undefined && !list.isTwice && isObject(value)) {
     problems.push({ path: ["rules"], message: "is missing", accepted: "a list of rules" })
   }
-  const found = list.key === undefined ? NO_RULES : yield* readRules(list.key, list.value)
+  const found = list.key === undefined ? [] : yield* readRules(list.key, list.value)
   const rules: StorableRule[] = []
-  const warnings: Problem[] = []
-  const notes: Problem[] = []
-  const located = problems.map((problem) => locate("", problem))
-  for (const [index, { rule, name, problems }] of found.rules.entries()) {
-    if (problems.length === 0) {
-      if (rule.field === undefined) notes.push(locate(found.placeOf(index), WHOLE_SERVICE))
-      rules.push(rule as StorableRule)
-      warnings.push(...doubtsOf(rule as StorableRule).map((doubt) => locate(found.placeOf(index), doubt)))
-    } else located.push(...problems.map((problem) => ofRule(name, locate(found.placeOf(index), problem))))
+  const warnings: MemberProblem[] = []
+  const notes: MemberProblem[] = []
+  for (const { rule, name, problems: wrong, at } of found) {
+    const below = (problem: MemberProblem) => ({ ...problem, path: [...at, ...problem.path] })
+    problems.push(...wrong.map((problem) => ofRule(name, below(problem))))
+    if (wrong.length > 0) continue
+    if (rule.field === undefined) notes.push(below(WHOLE_SERVICE))
+    rules.push(rule as StorableRule)
+    warnings.push(...doubtsOf(rule as StorableRule).map(below))
   }
   return {
     ...(service.key !== undefined && { service: String(service.value) }),
     ...(head.good.version !== undefined && { version: head.good.version as number }),
     rules,
-    problems: located,
+    problems,
     warnings,
     notes,
   }
@@ -125,30 +140,25 @@ function doubtsOf(rule: StorableRule): MemberProblem[] {
   return [{ path: ["window"], message: `${window} without a unit means milliseconds`, accepted }, ...matches]
 }
 
-interface RuleList {
-  readonly rules: readonly CheckedRule[]
-  readonly placeOf: (index: number) => string
+/** A rule of a document, with its path. */
+interface ListedRule extends CheckedRule {
+  readonly at: Path
 }
 
-const NO_RULES: RuleList = { rules: [], placeOf: () => "" }
-
-function* readRules(key: string, value: unknown): Steps<RuleList> {
-  if (Array.isArray(value)) {
-    const checked: CheckedRule[] = []
-    // Iterating also visits holes, which are invalid rules.
-    for (const rule of value) {
-      checked.push(readRule(rule))
-      yield
-    }
-    const rules = withUniqueNames(checked)
-    return { rules, placeOf: (index) => `${key}[${index}]` }
+function* readRules(key: string, value: unknown): Steps<readonly ListedRule[]> {
+  if (isObject(value)) return [{ ...readRule(value), at: [key] }]
+  if (!Array.isArray(value)) {
+    const accepted = "a list of rules, or one rule"
+    const noRule = { path: [], message: `${show(value)} is not a list of rules`, accepted }
+    return [{ rule: {}, problems: [noRule], at: [key] }]
   }
-  const accepted = "a list of rules, or one rule"
-  const noRule = { path: [], message: `${show(value)} is not a list of rules`, accepted }
-  return {
-    rules: [isObject(value) ? readRule(value) : { rule: {}, problems: [noRule] }],
-    placeOf: () => key,
+  const rules: ListedRule[] = []
+  // Iterating also visits holes, which are invalid rules.
+  for (const rule of value) {
+    rules.push({ ...readRule(rule), at: [key, rules.length] })
+    yield
   }
+  return withUniqueNames(rules)
 }
 
 function readRule(value: unknown): CheckedRule {
@@ -165,7 +175,10 @@ function readRule(value: unknown): CheckedRule {
   }
   for (const [name, inCode] of IN_CODE) if (good[name] !== undefined) rule[inCode] = good[name]
   const checked = checkTogether(rule, { bad, problems: [] })
-  const between = checked.problems.map((problem) => ({ ...problem, path: stored(size.rename(problem.path)) }))
+  const between = checked.problems.map((problem) => ({
+    ...problem,
+    path: stored(problem.path, size.limitPath),
+  }))
   return { ...checked, problems: [...found, ...between] }
 }
 
@@ -180,11 +193,9 @@ const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
 
 type Path = readonly PropertyKey[]
 
-/**
- * Returns the document path for a path in the names used in code. Limit and window may be in a rate, and are renamed by
- * it.
- */
-function stored([first = "", ...rest]: Path): Path {
+/** Returns the document path for a path in the names used in code. */
+function stored([first = "", ...rest]: Path, limitPath: Path): Path {
+  if (first === "limit") return [...limitPath, ...rest]
   if (first === "throttle" && rest[0] === "maxWaiting") return [first, "max_waiting"]
   return [first === "countRejected" ? "count_rejected" : first, ...rest]
 }
@@ -193,11 +204,11 @@ type DocumentMembers = Readonly<Record<string, unknown>>
 interface Size {
   readonly limit?: unknown
   readonly window?: unknown
-  /** Returns the document path for a path in the names used in code. */
-  readonly rename: (path: Path) => Path
+  /** The document path of the limit. */
+  readonly limitPath: Path
 }
 
-const NO_SIZE: Size = { rename: (path) => path }
+const NO_SIZE: Size = { limitPath: ["limit"] }
 
 /** Returns limit and window, read from a rate or from the members with these names. */
 function readSize(good: DocumentMembers, bad: ReadonlySet<string>, problems: MemberProblem[]): Size {
@@ -233,7 +244,7 @@ function readRate(value: unknown, problems: MemberProblem[]): Size {
   return {
     limit,
     window: good.unit === undefined ? undefined : `1 ${good.unit}`,
-    rename: ([first = "", ...rest]) => (first === "limit" ? ["rate", key, ...rest] : [first, ...rest]),
+    limitPath: ["rate", key],
   }
 }
 

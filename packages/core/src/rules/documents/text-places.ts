@@ -1,6 +1,5 @@
 import { createRequire } from "node:module"
-import type { Document, LineCounter, Node } from "yaml"
-import { locate } from "../../ground/show.ts"
+import type { Document, LineCounter, Node, Pair, YAMLMap } from "yaml"
 
 type Yaml = typeof import("yaml")
 
@@ -27,10 +26,10 @@ export const START: TextPlace = { line: 1, column: 1 }
 /** The places of a value and its members in a text. */
 export interface Places {
   /**
-   * Returns the place of the member at a problem's path, such as `rules[1].rate.unit`: its name, or the entry of a
-   * list. For a missing member, returns the place of the value that lacks it.
+   * Returns the place of the member at a problem's path: its name, or the entry of a list. For a missing member,
+   * returns the place of the value that lacks it.
    */
-  placeOf(path: string): TextPlace
+  placeOf(path: readonly PropertyKey[]): TextPlace
 }
 
 /** A value with its place in the text. */
@@ -70,96 +69,47 @@ export function placesOf(document: Document.Parsed, lines: LineCounter): readonl
   const { isScalar, isSeq } = yaml()
   const top = document.contents
   const values = isSeq<Node>(top) ? top.items : isScalar(top) && top.value === null ? [] : [top]
-  return values.map((value) => new ValuePlaces(document, value, lines))
+  return values.map((value) => ({
+    placeOf(path) {
+      const { line, col } = lines.linePos(nodeAt(document, value, path)?.range?.[0] ?? 0)
+      return { line, column: col }
+    },
+  }))
 }
 
-/** The target of a path's next part: the place of the name or entry, and its value. */
-interface Member {
-  readonly at: Node
-  readonly value: Node | null
+type Pairs = ReadonlyMap<PropertyKey, Pair<Node, Node | null>>
+
+/** A map may have tens of thousands of members, each with a problem. */
+const knownPairs = new WeakMap<YAMLMap, Pairs>()
+
+/** Returns the members of a map by their names. */
+function pairsOf(map: YAMLMap<Node, Node | null>): Pairs {
+  const { isScalar } = yaml()
+  // Names that are not scalars were rejected before. A missing name is empty.
+  const nameOf = (key: Node): string => (isScalar(key) ? String(key.value ?? "") : "")
+  const pairs = knownPairs.get(map) ?? new Map(map.items.map((pair) => [nameOf(pair.key), pair]))
+  knownPairs.set(map, pairs)
+  return pairs
 }
 
-/** A node that is not an alias; empty for a member without a value. */
-type Resolved = Node | null | undefined
-
-/** Longest part of a path. `show` shortens long names to fit into it. */
-const MAX_PART = 1024
-
-class ValuePlaces implements Places {
-  readonly #document: Document.Parsed
-  readonly #top: Node | null
-  readonly #lines: LineCounter
-  /** Cache of the members of maps and lists, by the part of a path that leads to them: ".rate", "[1]". */
-  readonly #members = new Map<Resolved, ReadonlyMap<string, Member>>()
-
-  constructor(document: Document.Parsed, top: Node | null, lines: LineCounter) {
-    this.#document = document
-    this.#top = top
-    this.#lines = lines
-  }
-
-  placeOf(path: string): TextPlace {
-    let rest = path === "" || path.startsWith("[") ? path : `.${path}`
-    let at = this.#top
-    let value = this.#top
-    while (rest !== "") {
-      const [part, member] = this.#next(resolved(value, this.#document), rest) ?? []
-      if (part === undefined || member === undefined) break
-      at = member.at
-      value = member.value
-      rest = rest.slice(part.length)
+/** Returns the name or the entry of a list at the end of a path, or the last one that exists. */
+function nodeAt(document: Document.Parsed, top: Node | null, path: readonly PropertyKey[]): Node | null {
+  const { isAlias, isMap, isSeq } = yaml()
+  let at = top
+  let value: Node | null | undefined = top
+  for (const part of path) {
+    const holder: Node | null | undefined = isAlias(value) ? value.resolve(document) : value
+    if (isMap<Node, Node | null>(holder)) {
+      const pair = pairsOf(holder).get(part)
+      if (pair === undefined) return at
+      at = pair.key
+      value = pair.value
+    } else {
+      const item: Node | undefined = isSeq<Node>(holder) ? holder.items[part as number] : undefined
+      if (item === undefined) return at
+      at = item
+      value = item
     }
-    const { line, col } = this.#lines.linePos(at?.range?.[0] ?? 0)
-    return { line, column: col }
   }
-
-  /**
-   * Returns the first part of `rest` that is a member. Names may contain dots and brackets, so every possible end is
-   * tried.
-   */
-  #next(node: Resolved, rest: string): readonly [part: string, member: Member] | undefined {
-    const members = this.#membersOf(node)
-    for (let end = 1; end <= Math.min(rest.length, MAX_PART); end += 1) {
-      const follows = rest[end]
-      if (follows !== undefined && follows !== "." && follows !== "[") continue
-      const member = members.get(rest.slice(0, end))
-      if (member !== undefined) return [rest.slice(0, end), member]
-    }
-    return undefined
-  }
-
-  #membersOf(node: Resolved): ReadonlyMap<string, Member> {
-    const known = this.#members.get(node)
-    if (known !== undefined) return known
-    const members = this.#readMembers(node)
-    this.#members.set(node, members)
-    return members
-  }
-
-  #readMembers(node: Resolved): ReadonlyMap<string, Member> {
-    const { isMap, isScalar, isSeq } = yaml()
-    if (isSeq<Node>(node)) {
-      return new Map(node.items.map((item, index) => [`[${index}]`, { at: item, value: item }]))
-    }
-    if (!isMap<Node, Node | null>(node)) return NONE
-    return new Map(
-      // Names that are not scalars were rejected before. A missing name is empty.
-      node.items.map(({ key, value }) => [
-        partOf(isScalar(key) ? String(key.value ?? "") : ""),
-        { at: key, value },
-      ]),
-    )
-  }
-}
-
-const NONE: ReadonlyMap<string, Member> = new Map()
-
-/** Returns the name as a path shows it: `.rate`, `["x-key"]`. */
-function partOf(name: string): string {
-  return locate("at", { path: [name], message: "" }).path.slice("at".length)
-}
-
-/** Returns the target of an alias, or any other node itself. */
-function resolved(node: Node | null, document: Document.Parsed): Resolved {
-  return yaml().isAlias(node) ? node.resolve(document) : node
+  return at
 }

@@ -1,5 +1,5 @@
 import type { CST, LineCounter } from "yaml"
-import { FileTextError, type JsonMistake, MAX_DEPTH } from "./json-text.ts"
+import { FileTextError, MAX_DEPTH } from "./json-text.ts"
 import { type PlacedValue, placesOf, yaml } from "./text-places.ts"
 
 /**
@@ -38,37 +38,35 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
 function* tokensIn(text: string, lines: LineCounter): Generator<CST.Token, void> {
   const { Parser } = yaml()
   for (const token of new Parser(lines.addNewLine).parse(text)) {
-    const mistake = tooMuch(token)
-    if (mistake !== undefined) throw mistakeAt(lines, mistake.offset, mistake.message)
+    requireModest(token, lines)
     yield token
   }
 }
 
 /**
- * Returns a mistake for a text that no rules need and that would crash the process. Composing values takes stack space
+ * Throws FileTextError for a text that no rules need and that would crash the process. Composing values takes stack space
  * for each level. When the stack ends, Node may die with "RegExpCompiler Allocation failed" instead of an error that
  * can be caught. A name that is a map becomes a text, and each such name in it doubles the escapes.
  */
-function tooMuch(token: CST.Token): JsonMistake | undefined {
+function requireModest(token: CST.Token, lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = [{ token, depth: 0 }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { token: outer, depth } = next
     if (outer.type === "document" && outer.value !== undefined) open.push({ token: outer.value, depth })
     if (!("items" in outer)) continue
     if (depth >= MAX_DEPTH) {
-      return { message: `values are nested deeper than ${MAX_DEPTH} levels`, offset: outer.offset }
+      throw mistakeAt(lines, outer.offset, `values are nested deeper than ${MAX_DEPTH} levels`)
     }
     if (isMap(outer) && outer.items.length > MAX_MEMBERS) {
-      return { message: `an object has more than ${MAX_MEMBERS} members`, offset: outer.offset }
+      throw mistakeAt(lines, outer.offset, `an object has more than ${MAX_MEMBERS} members`)
     }
     for (const { key, value } of outer.items) {
       if (key != null && ("items" in key || key.type === "alias")) {
-        return { message: "the name of a member is not a string", offset: key.offset }
+        throw mistakeAt(lines, key.offset, "the name of a member is not a string")
       }
       if (value != null) open.push({ token: value, depth: depth + 1 })
     }
   }
-  return undefined
 }
 
 /**

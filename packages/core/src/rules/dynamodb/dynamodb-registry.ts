@@ -7,7 +7,7 @@ import { scanItems } from "./scan-items.ts"
 import { readRegistered, registered } from "./stored-item.ts"
 import { openTable } from "./table.ts"
 import { type DynamoDBTableOptions, parseTableOptions } from "./table-options.ts"
-import { openWriter } from "./writer.ts"
+import { putItem, removeItem } from "./writer.ts"
 
 /** Options of `dynamoDBRegistry`. */
 export interface DynamoDBRegistryOptions extends DynamoDBTableOptions {}
@@ -56,7 +56,6 @@ export function dynamoDBRegistry(options: DynamoDBRegistryOptions): DynamoDBRegi
 export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): DynamoDBRegistry {
   const tableOptions = parseTableOptions("dynamoDBRegistry", options)
   const table = openTable(tableOptions)
-  const writer = openWriter(table)
   return {
     async createTable(options) {
       await createTable(table, tableOptions.key, startCall(options).signal, wait)
@@ -65,11 +64,11 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
       const { version, signal } = startCall(options)
       const { rules: stored } = await formatRuleDocumentInSlices(service, rules)
       const write = { service, rules: stored, signal }
-      if (version !== "any") return await writer.put({ ...write, condition: conditionFor(version) })
+      if (version !== "any") return await putItem(table, { ...write, condition: conditionFor(version) })
       for (let tries = 1; ; tries++) {
         const condition = conditionOf(await table.get(service, { consistent: true, signal }))
         try {
-          return await writer.put({ ...write, condition })
+          return await putItem(table, { ...write, condition })
         } catch (error) {
           if (!(error instanceof RuleConflictError) || tries === MOST_TRIES) throw error
         }
@@ -90,7 +89,7 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
     async remove(service, options) {
       requireService(service)
       const { version, signal } = startCall(options)
-      return await writer.remove({ service, condition: removalOf(version), signal })
+      return await removeItem(table, { service, condition: removalOf(version), signal })
     },
   }
 }

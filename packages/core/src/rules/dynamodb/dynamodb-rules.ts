@@ -1,11 +1,11 @@
 import * as v from "valibot"
 import { type Clock, steadyClock } from "../../ground/clock.ts"
-import { says } from "../../ground/shape.ts"
+import { interval, says } from "../../ground/shape.ts"
 import type { LoadedRules, LoadOptions, RuleSource } from "../source.ts"
 import { scanItems } from "./scan-items.ts"
 import { storedItem } from "./stored-item.ts"
 import { type ItemReadOptions, openTable } from "./table.ts"
-import { type DynamoDBTableOptions, interval, parseTableOptions } from "./table-options.ts"
+import { type DynamoDBTableOptions, parseTableOptions } from "./table-options.ts"
 
 /** Options of `dynamoDBRules`. */
 export interface DynamoDBRulesOptions extends DynamoDBTableOptions {

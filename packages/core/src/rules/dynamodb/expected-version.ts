@@ -25,12 +25,7 @@ export function removalOf(version: number | "any" | undefined): Condition {
 }
 
 function conditionOn(version: number | undefined): Condition {
-  if (
-    version === undefined ||
-    !Number.isSafeInteger(version) ||
-    version < 0 ||
-    version === Number.MAX_SAFE_INTEGER
-  ) {
+  if (version === undefined || !isVersion(version)) {
     const message = version === undefined ? "is missing" : `${show(version)} is not a version`
     throw new InvalidOptionError([
       { path: "version", message, accepted: 'a whole number from 0, or "any" to accept any version' },
@@ -57,8 +52,12 @@ export function conditionOf(found: TableItem | undefined): Condition {
     return { expression, seen: { S: "N" }, next: 1 }
   }
   const number = Number(version.N)
-  const isSound = Number.isSafeInteger(number) && number >= 0 && number < Number.MAX_SAFE_INTEGER
-  return { expression: "#version = :seen", seen: version, next: isSound ? number + 1 : 1 }
+  return { expression: "#version = :seen", seen: version, next: isVersion(number) ? number + 1 : 1 }
+}
+
+/** True if the number is a version that another one can follow. */
+function isVersion(number: number): boolean {
+  return Number.isSafeInteger(number) && number >= 0 && number < Number.MAX_SAFE_INTEGER
 }
 
 /** Returns the message of a conflict: what is there, what was expected, and what to do. */
@@ -70,15 +69,19 @@ export function conflictMessage(
 ): string {
   const what = `Service ${show(service)} in DynamoDB table ${show(tableName)}`
   const wanted =
-    seen === undefined ? "no rules were" : next === 1 ? "no version was" : `version ${next - 1} was`
+    seen === undefined
+      ? "no rules were"
+      : next === 1
+        ? "rules without a version were"
+        : `version ${next - 1} was`
   const expected = `but ${wanted} expected. Nothing was changed`
   if (found === undefined) {
-    return `${what} has no rules, ${expected}: write without a version to register them again`
+    return `${what} has no rules, ${expected}. Write without a version to register them again`
   }
   const isVersioned = found.version > 0
   const there = isVersioned ? `version ${found.version}` : "rules without a version"
   // An invalid version does not equal any number.
   const isNone = found.problems.some(({ path }) => path.endsWith(" version"))
   const retry = isNone ? '"any"' : found.version
-  return `${what} has ${there}, ${expected}: read the stored rules, and write again with version: ${retry}`
+  return `${what} has ${there}, ${expected}. Read the stored rules, and write again with version: ${retry}`
 }

@@ -32,19 +32,9 @@ export function changedNothing(error: unknown): boolean {
   return (httpStatusCode >= 400 && httpStatusCode < 500) || NEVER_SENT.has(String(code))
 }
 
-/** Returns the name of an error. For an error of DynamoDB, this is its code, such as "ResourceNotFoundException". */
-export function nameOf(error: unknown): string {
-  return details(error).name
-}
-
 /** Returns the name of the error behind a failed call. */
 export function causeName(error: unknown): string {
-  return error instanceof RuleSourceError ? nameOf(error.cause) : ""
-}
-
-/** Returns the message of the error behind a failed call, as DynamoDB wrote it. */
-export function messageBehind(error: RuleSourceError): string {
-  return details(error.cause).message
+  return error instanceof RuleSourceError ? details(error.cause).name : ""
 }
 
 interface Details {
@@ -54,7 +44,8 @@ interface Details {
   readonly $metadata?: { readonly httpStatusCode?: number }
 }
 
-function details(error: unknown): Details {
+/** Returns what an error says. The name of an error of DynamoDB is its code, such as "ResourceNotFoundException". */
+export function details(error: unknown): Details {
   if (error instanceof Error) return error
   return { name: "", message: textOf(error) }
 }
@@ -66,10 +57,12 @@ function reason(error: unknown, { action, otherwise }: CallDescription): string 
   }
   const { name, code, message, $metadata: { httpStatusCode = 0 } = {} } = details(error)
   const said = message === "" ? name : message
-  if (isCredentialsError(name)) {
+  if (name === "CredentialsProviderError" || name === "TokenProviderError") {
     return `the client has no credentials (${said}); configure credentials, or run with an IAM role`
   }
-  if (isNoRegion(error)) return "the client has no region; set AWS_REGION, or give the client a region"
+  // The SDK does not give this error a name.
+  if (message === "Region is missing")
+    return "the client has no region; set AWS_REGION, or give the client a region"
   switch (name) {
     case "ResourceNotFoundException":
       return "the table does not exist; create it, or correct tableName or the client's region or endpoint"
@@ -106,12 +99,3 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
 ])
 /** Error codes of requests that did not reach DynamoDB or whose answer did not come back. */
 const UNREACHABLE: ReadonlySet<string> = new Set([...NEVER_SENT, "ECONNRESET", "EPIPE", "ETIMEDOUT"])
-
-function isCredentialsError(name: string): boolean {
-  return name === "CredentialsProviderError" || name === "TokenProviderError"
-}
-
-/** The SDK does not give this error a name. */
-function isNoRegion(error: unknown): boolean {
-  return details(error).message === "Region is missing"
-}

@@ -1,9 +1,16 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import * as v from "valibot"
 import { InvalidOptionError } from "../../ground/errors.ts"
-import { integer, memberProblems, type Schema, says, strict } from "../../ground/shape.ts"
+import {
+  hasMethods,
+  integer,
+  interval,
+  memberProblems,
+  type Schema,
+  says,
+  strict,
+} from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
-import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import { DEFAULT_KEY, type KeyType, type TableKey } from "./table-key.ts"
 
 /** A client that can send commands. The app may use another version of the SDK than Sluice. */
@@ -49,15 +56,8 @@ const TABLE = says(
 const KEY_NAME = says("the name of an attribute", "a string of 1 to 255 characters")
 const PAGE = says("a valid number of items", "a whole number from 1 to 1000")
 
-const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
-/** An interval in milliseconds, or undefined for the default. */
-export const interval: Schema = v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS))
-
 const tableShape = {
-  client: v.custom(
-    (value) => typeof (value as Partial<DynamoDBSender> | null | undefined)?.send === "function",
-    CLIENT,
-  ),
+  client: v.custom((value) => hasMethods(value, "send"), CLIENT),
   tableName: v.pipe(v.string(TABLE), v.regex(/^(?:[\w.-]{3,255}|arn:[\w.:/-]{1,1024})$/, TABLE)),
   keyName: v.optional(v.pipe(v.string(KEY_NAME), v.minLength(1, KEY_NAME), v.maxLength(255, KEY_NAME))),
   keyType: v.optional(v.picklist(["S", "N"], says("a key type", '"S" for a string, "N" for a number'))),

@@ -6,7 +6,7 @@ import {
 } from "@aws-sdk/client-dynamodb"
 import { abortedAfter } from "../../ground/time.ts"
 import type { Attributes } from "./attribute-values.ts"
-import { type CallDescription, DeadlineError, failure, nameOf } from "./failure.ts"
+import { type CallDescription, DeadlineError, details, failure } from "./failure.ts"
 import { keyFor, keyOf, type TableKey } from "./table-key.ts"
 import type { DynamoDBSender, ParsedTableOptions } from "./table-options.ts"
 
@@ -64,18 +64,15 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
   const inTime = <T>(signal: AbortSignal | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> =>
     abortedAfter(timeoutMs, signal, () => new DeadlineError(timeoutMs), run)
 
-  const describe = async (): Promise<TableKey> => {
-    const { Table = {} } = await inTime(undefined, (abortSignal) =>
-      client.send(new DescribeTableCommand({ TableName: tableName }), { abortSignal }),
-    )
-    return keyOf(Table)
-  }
   /** Shares one request among concurrent calls. Does not keep a failure. */
   const learn = (): Promise<TableKey> => {
-    learnt ??= describe().catch((error: unknown) => {
-      learnt = undefined
-      throw error
-    })
+    const command = new DescribeTableCommand({ TableName: tableName })
+    learnt ??= inTime(undefined, (abortSignal) => client.send(command, { abortSignal }))
+      .then(({ Table = {} }) => keyOf(Table))
+      .catch((error: unknown) => {
+        learnt = undefined
+        throw error
+      })
     return learnt
   }
 
@@ -113,7 +110,7 @@ export function openTable({ client, tableName, key: given, timeoutMs }: ParsedTa
       } catch (error) {
         if (call.signal?.aborted && error === call.signal.reason) throw error
         // The table may have been recreated with another key.
-        if (given === undefined && nameOf(error) === "ValidationException") learnt = undefined
+        if (given === undefined && details(error).name === "ValidationException") learnt = undefined
         throw failure(call, error)
       }
     },

@@ -1,5 +1,6 @@
 import { METHODS } from "node:http"
 import { parse, pathToRegexp, type Token, TokenData } from "path-to-regexp"
+import { remember } from "../../ground/address.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import type { RuleMatch } from "../rule.ts"
 import { normalizePath } from "./path.ts"
@@ -9,44 +10,39 @@ import { compileValueList } from "./value-list.ts"
 export const PATH_ACCEPTED =
   'a path that starts with "/": "/login", "/users/:id", "/files/*" for everything below, "/files/*rest/raw", "/files{/:version}"; with a "\\" before each literal character of :*?+!()[]{}'
 
-/** A rule's `match`, compiled once. */
-export interface Matcher {
-  /** The fields whose values `matches` may read. */
-  readonly fields: readonly string[]
-  /**
-   * Whether the rule applies to this request. `paths` are the readings of its target (`pathReadings`), empty without a
-   * target. `route` is the framework's pattern, if known. `fieldText` returns the text of a field, or undefined if the
-   * field is missing. For "ip" it returns the canonical address.
-   */
-  matches(
-    method: string | undefined,
-    paths: readonly string[],
-    route: string | undefined,
-    fieldText: (field: string) => string | undefined,
-  ): boolean
-}
+/**
+ * A rule's `match`, compiled once. Returns whether the rule applies to this request. `paths` are the readings of its
+ * target (`pathReadings`), empty without a target. `route` is the framework's pattern, if known.
+ */
+export type Matcher<Facts> = (
+  facts: Facts,
+  request: unknown,
+  method: string | undefined,
+  paths: readonly string[],
+  route: string | undefined,
+) => boolean
 
 /**
- * Compiles `match`. Throws a TypeError if its path is not a pattern, and InvalidRuleError if a value of "ip" is not an
- * address.
+ * Compiles `match`. `readerOf` returns the function that reads the text of a field, or undefined if the field is
+ * missing. For "ip" that is the canonical address. Throws a TypeError if the path is not a pattern.
  */
-export function compileMatch(match: RuleMatch = {}): Matcher {
+export function compileMatch<Facts>(
+  match: RuleMatch,
+  readerOf: (field: string) => (facts: Facts, request: unknown) => string | undefined,
+): Matcher<Facts> {
   const methods = match.methods === undefined ? undefined : methodSet(match.methods)
   const path = match.path === undefined ? undefined : compilePath(match.path)
   const fields = Object.entries(match.fields ?? {}).map(([field, values]) => ({
-    field,
-    names: compileValueList(field, values),
+    read: readerOf(field),
+    isListed: compileValueList(field, values),
   }))
-  return {
-    fields: fields.map(({ field }) => field),
-    matches(method, paths, route, fieldText) {
-      if (methods !== undefined && (method === undefined || !methods.has(method.toUpperCase()))) return false
-      if (path !== undefined && !path(paths, route)) return false
-      return fields.every(({ field, names }) => {
-        const text = fieldText(field)
-        return text !== undefined && names(text)
-      })
-    },
+  return (facts, request, method, paths, route) => {
+    if (methods !== undefined && (method === undefined || !methods.has(method.toUpperCase()))) return false
+    if (path !== undefined && !path(paths, route)) return false
+    return fields.every(({ read, isListed }) => {
+      const text = read(facts, request)
+      return text !== undefined && isListed(text)
+    })
   }
 }
 
@@ -62,11 +58,11 @@ export function compilePath(
 ): (paths: readonly string[], route: string | undefined) => boolean {
   const tokens = pathTokens(pattern)
   const { regexp } = pathToRegexp(new TokenData(tokens, pattern))
-  const sameRoute = routeTest(pattern)
+  const shape = routeShape(pattern)
   return (paths, route) =>
     // A path with a slash at its end matches patterns both with and without a last slash.
     paths.some((path) => regexp.test(path === "/" ? path : `${path}/`)) ||
-    (route !== undefined && sameRoute(route))
+    (route !== undefined && routeShape(route) === shape)
 }
 
 /**
@@ -119,29 +115,13 @@ function normalizeText(token: Token): Token {
 }
 
 /**
- * Number of routes that a test remembers. Frameworks have a fixed set, but a caller of the core might pass any route.
+ * Returns a route without the names and expressions of its parameters: "/users/:id(\\d+)" is "/users/:". Shapes are
+ * remembered. Frameworks have a fixed set of routes, but a caller of the core might pass any route.
  */
-const MAX_ROUTES = 1_000
-
-function routeTest(pattern: string): (route: string) => boolean {
-  const shape = routeShape(pattern)
-  const known = new Map<string, boolean>()
-  return (route) => {
-    let same = known.get(route)
-    if (same === undefined) {
-      same = routeShape(route) === shape
-      if (known.size >= MAX_ROUTES) known.clear()
-      known.set(route, same)
-    }
-    return same
-  }
-}
-
-/** Returns a route without the names and expressions of its parameters: "/users/:id(\\d+)" is "/users/:". */
-export function routeShape(route: string): string {
+export const routeShape: (route: string) => string | undefined = remember((route) => {
   const unnamed = route.replace(/([:*])(?:\w+|"[^"]*")(?:\([^()]*\))?/g, "$1").replaceAll("(.*)", "*")
   return normalizePath(unnamed.replace(/[?#]/g, encodeURIComponent))
-}
+})
 
 /**
  * Returns a warning if Node does not know the method, because no Node server then gets such a request. This is not an

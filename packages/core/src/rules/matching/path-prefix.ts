@@ -26,14 +26,12 @@ export function pathPrefix(pattern: string): PrefixSegment[] {
         isAny = false
       }
     } else if (token.type === "param") isAny = true
-    else return withoutRoot(isBoundary(tokens, index) ? ended(segments, text, isAny) : segments)
+    else if (isBoundary(tokens, index)) break
+    // Drop the empty text before the first slash.
+    else return segments.slice(1)
   }
-  return withoutRoot(ended(segments, text, isAny))
-}
-
-/** Returns the segments, with the last one added if it is not empty. */
-function ended(segments: readonly PrefixSegment[], text: string, isAny: boolean): readonly PrefixSegment[] {
-  return text === "" && !isAny ? segments : [...segments, segmentOf(text, isAny)]
+  if (text !== "" || isAny) segments.push(segmentOf(text, isAny))
+  return segments.slice(1)
 }
 
 /**
@@ -41,11 +39,6 @@ function ended(segments: readonly PrefixSegment[], text: string, isAny: boolean)
  */
 function segmentOf(text: string, isAny: boolean): PrefixSegment {
   return isAny || !/^[\x21-\x7e]*$/.test(text) ? undefined : text
-}
-
-/** Drops the empty text before the first slash. */
-function withoutRoot(segments: readonly PrefixSegment[]): PrefixSegment[] {
-  return segments.slice(1)
 }
 
 /** True if a segment ends before this token, whether the token is absent or present. */

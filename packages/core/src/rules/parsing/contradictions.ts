@@ -1,10 +1,10 @@
 import { ALGORITHM_NAMES, type AlgorithmMember, holdsAdmitted, readsMember } from "../../algorithms/kinds.ts"
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
-import type { Rule, Throttle } from "../rule.ts"
+import type { Rule } from "../rule.ts"
 import { defaultName, fieldsOf } from "./parsed-rule.ts"
 import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
-import { type Knows, sizeProblems } from "./size-contradictions.ts"
+import { type Knows, kindOf, sizeProblems } from "./size-contradictions.ts"
 
 /**
  * Returns the contradictions between the members of a rule that are valid one by one. `bad` names members that are
@@ -27,7 +27,7 @@ function nameProblems(rule: Partial<Rule>, known: boolean): MemberProblem[] {
   if (!known || rule.name !== undefined) return []
   const name = defaultName(rule)
   if (name === undefined || NAME.test(name)) return []
-  const message = `is missing, and the default ${show(name)}, made from field and window, is not a name`
+  const message = `is missing, and the default name ${show(name)} (from field and window) is not valid`
   return [{ path: ["name"], message, accepted: NAME_ACCEPTED }]
 }
 
@@ -50,7 +50,7 @@ function memberUseProblems(rule: Partial<Rule>): MemberProblem[] {
  */
 function heldProblems(rule: Partial<Rule>): MemberProblem[] {
   const { countRejected, penalty, throttle, algorithm = "sliding-window" } = rule
-  const isQueue = throttle === undefined ? holdsAdmitted(algorithm) : kindOf(throttle) === "queue"
+  const isQueue = throttle === undefined ? holdsAdmitted(algorithm) : kindOf(throttle).kind === "queue"
   if (!isQueue) return []
   const queue = throttle === undefined ? `"queue", the default of algorithm "${algorithm}",` : '"queue"'
   const message = `applies to refused requests, but throttle ${queue} holds them instead`
@@ -80,10 +80,6 @@ function penaltyProblems({ penalty, field }: Partial<Rule>): MemberProblem[] {
   const message =
     "would block the whole service, because the rule has no field: one client could lock out all others"
   return [{ path: ["penalty"], message, accepted: 'a rule with a field, such as "ip"' }]
-}
-
-function kindOf(throttle: Throttle): string {
-  return typeof throttle === "string" ? throttle : throttle.kind
 }
 
 function listProblems(rule: Partial<Rule>, list: "allow" | "deny"): MemberProblem[] {

@@ -17,34 +17,31 @@ const MAX_BODY_LEVELS = 8
 const SEGMENT = /^[^\p{C}.]{1,128}$/u
 const ANY_NAME = /^\P{C}{1,128}$/u
 
+const isToken = (name: string): boolean => TOKEN.test(name)
+const isName = (name: string): boolean => ANY_NAME.test(name)
+const isBodyPath = (path: string): boolean => {
+  const names = path.split(".")
+  return names.length <= MAX_BODY_LEVELS && names.every((name) => SEGMENT.test(name))
+}
+
 const NAMES: Readonly<
   Record<Prefix, { readonly test: (name: string) => boolean; readonly accepted: string }>
 > = {
-  header: {
-    test: (name) => TOKEN.test(name),
-    accepted: "header:NAME with the name of a header, such as header:x-api-key",
-  },
-  cookie: {
-    test: (name) => TOKEN.test(name),
-    accepted: "cookie:NAME with the name of a cookie, such as cookie:session",
-  },
-  query: {
-    test: (name) => ANY_NAME.test(name),
-    accepted: "query:NAME with the name of a query parameter, such as query:key",
-  },
-  param: {
-    test: (name) => ANY_NAME.test(name),
-    accepted: "param:NAME with the name of a route parameter, such as param:id",
-  },
+  header: { test: isToken, accepted: "header:NAME with the name of a header, such as header:x-api-key" },
+  cookie: { test: isToken, accepted: "cookie:NAME with the name of a cookie, such as cookie:session" },
+  query: { test: isName, accepted: "query:NAME with the name of a query parameter, such as query:key" },
+  param: { test: isName, accepted: "param:NAME with the name of a route parameter, such as param:id" },
   body: {
-    test: (name) =>
-      name.split(".").length <= MAX_BODY_LEVELS && name.split(".").every((part) => SEGMENT.test(part)),
+    test: isBodyPath,
     accepted: `body:PATH with 1 to ${MAX_BODY_LEVELS} names separated by dots, such as body:user.id`,
   },
 }
 
+/** Why a text is not a field: the noun that it is not, and the accepted forms. */
+export type FieldMistake = { readonly noun: string; readonly accepted: string }
+
 /** Returns why a text is not a field, with the accepted forms; undefined if it is a field. */
-export function fieldMistake(text: string): { readonly noun: string; readonly accepted: string } | undefined {
+export function fieldMistake(text: string): FieldMistake | undefined {
   const colon = text.indexOf(":")
   if (colon === -1) return bareNameMistake(text)
   const prefix = PREFIXES.find((known) => known === text.slice(0, colon))
@@ -65,7 +62,7 @@ export function canonicalField(field: string): string {
   return field.startsWith("header:") ? field.toLowerCase() : field
 }
 
-function bareNameMistake(text: string): { readonly noun: string; readonly accepted: string } | undefined {
+function bareNameMistake(text: string): FieldMistake | undefined {
   // Otherwise "IP" would be one of the app's own names, which is looked up in data from the client.
   const builtIn = BUILT_IN.find((name) => name !== text && name === text.toLowerCase())
   if (builtIn !== undefined) return { noun: `a field; did you mean "${builtIn}"?`, accepted: FIELD_ACCEPTED }

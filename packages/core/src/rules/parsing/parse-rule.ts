@@ -11,28 +11,11 @@ import { readThrottle } from "./throttle-members.ts"
 /** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
 const isLimit = (value: unknown): boolean => answersAtOnce(value) || v.is(member.limit, value)
 
+const optionalMembers = Object.entries(member).map(([name, schema]) => [name, v.optional(schema)])
 const ruleShape = strict("a rule", {
-  name: v.optional(member.name),
+  ...Object.fromEntries(optionalMembers),
   limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
   window: member.window,
-  field: v.optional(member.field),
-  onMissing: v.optional(member.onMissing),
-  algorithm: v.optional(member.algorithm),
-  align: v.optional(member.align),
-  buckets: v.optional(member.buckets),
-  burst: v.optional(member.burst),
-  refill: v.optional(member.refill),
-  /** Read separately, by its kind: see `withThrottle`. */
-  throttle: v.optional(v.unknown()),
-  countRejected: v.optional(member.countRejected),
-  penalty: v.optional(member.penalty),
-  cost: v.optional(member.cost),
-  match: v.optional(member.match),
-  allow: v.optional(member.allow),
-  deny: v.optional(member.deny),
-  rejectionMessage: v.optional(member.rejectionMessage),
-  shadow: v.optional(member.shadow),
-  onStoreFailure: v.optional(member.onStoreFailure),
 })
 
 /** The names of a rule's members in code. */
@@ -52,7 +35,7 @@ export function parseRule(
   value: unknown,
   place: string,
 ): { readonly rule?: ParsedRule; readonly problems: Problem[] } {
-  const { rule, problems } = checkRule(value)
+  const { rule, problems } = checkRule(value, false)
   return {
     ...(problems.length === 0 && { rule: fillRule(rule as StorableRule) }),
     problems: problems.map((at) => locate(place, at)),
@@ -65,7 +48,7 @@ export function parseRule(
  * `rules[1].window`.
  */
 export function parseRules(value: unknown, place: string): ParsedRules {
-  return parseList(value, place, checkRule)
+  return parseList(value, place, false)
 }
 
 /**
@@ -73,10 +56,10 @@ export function parseRules(value: unknown, place: string): ParsedRules {
  * counts by address, so a list must not silently count all clients together.
  */
 export function parseCodeRules(value: unknown, place: string): ParsedRules {
-  return parseList(value, place, checkCodeRule)
+  return parseList(value, place, true)
 }
 
-function parseList(value: unknown, place: string, check: (rule: unknown) => CheckedRule): ParsedRules {
+function parseList(value: unknown, place: string, needsField: boolean): ParsedRules {
   if (!Array.isArray(value)) {
     const problem = {
       path: [],
@@ -86,19 +69,19 @@ function parseList(value: unknown, place: string, check: (rule: unknown) => Chec
     return { rules: [], problems: [locate(place, problem)] }
   }
   // Not `map`, which skips holes: a missing rule would then be dropped silently.
-  const checked = withUniqueNames(Array.from(value, (rule) => check(rule)))
+  const checked = withUniqueNames(Array.from(value, (rule) => checkRule(rule, needsField)))
   return {
     rules: checked.flatMap(({ rule, problems }) =>
       problems.length === 0 ? [fillRule(rule as StorableRule)] : [],
     ),
     problems: checked.flatMap(({ name, problems }, index) =>
-      problems.map((at) => ofRule(name, locate(`${place}[${index}]`, at))),
+      problems.map((problem) => locate(`${place}[${index}]`, ofRule(name, problem))),
     ),
   }
 }
 
 /** Returns the problem with the name of its rule, if the rule has one. */
-export function ofRule(name: string | undefined, problem: Problem): Problem {
+export function ofRule(name: string | undefined, problem: MemberProblem): MemberProblem {
   return name === undefined ? problem : { ...problem, rule: name }
 }
 
@@ -160,28 +143,16 @@ export function withUniqueNames<Checked extends CheckedRule>(rules: readonly Che
   })
 }
 
-function checkRule(value: unknown): CheckedRule {
-  if (typeof value === "object" && value !== null && SOUND.has(value)) {
+function checkRule(value: unknown, needsField: boolean): CheckedRule {
+  const lacksField = needsField && (value as Partial<Rule> | null | undefined)?.field === undefined
+  if (!lacksField && typeof value === "object" && value !== null && SOUND.has(value)) {
     const rule = value as StorableRule
     return { rule, name: ruleName(rule), problems: [] }
   }
-  return checkShape(readShape(ruleShape, value))
-}
-
-function checkShape(read: Shape): CheckedRule {
-  const shape = withThrottle(read, "code")
-  return checkTogether(shape.good, shape)
-}
-
-function checkCodeRule(value: unknown): CheckedRule {
-  const hasField = (value as Partial<Rule> | null | undefined)?.field !== undefined
-  return hasField ? checkRule(value) : checkShape(requireField(readShape(ruleShape, value)))
-}
-
-/** Returns the shape, with a problem if its value is an object without a field. */
-function requireField(shape: Shape): Shape {
-  if (shape.bad.has("field")) return shape
-  return { ...shape, bad: new Set([...shape.bad, "field"]), problems: [MISSING_FIELD, ...shape.problems] }
+  const shape = withThrottle(readShape(ruleShape, value), "code")
+  const { good, bad, problems } = shape
+  if (!lacksField || bad.has("field")) return checkTogether(good, shape)
+  return checkTogether(good, { bad: new Set([...bad, "field"]), problems: [MISSING_FIELD, ...problems] })
 }
 
 const MISSING_FIELD: MemberProblem = {

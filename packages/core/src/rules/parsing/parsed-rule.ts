@@ -132,25 +132,10 @@ export function defaultName({ field, window }: Partial<Rule>): string | undefine
 
 function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrottle {
   if (typeof throttle === "string") return { kind: throttle }
-  switch (throttle.kind) {
-    case "hard":
-      return { kind: "hard" }
-    case "soft":
-      return { kind: "soft", percent: throttle.percent }
-    case "elastic": {
-      const { ceiling, signal } = throttle
-      return {
-        kind: "elastic",
-        ...(ceiling !== undefined && { ceiling }),
-        ...(signal !== undefined && { signal }),
-      }
-    }
-    case "queue": {
-      // A leaky bucket itself holds as many requests as it has room for.
-      const { maxWaiting = holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs = MAX_WAIT_MS } = throttle
-      return { kind: "queue", maxWaiting, maxWaitMs }
-    }
-  }
+  // A leaky bucket itself holds as many requests as it has room for.
+  const line = { maxWaiting: holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs: MAX_WAIT_MS }
+  // A checked throttle has no undefined members.
+  return { ...(throttle.kind === "queue" && line), ...throttle } as ParsedThrottle
 }
 
 function fillPenalty({ refusals, within, for: blocked }: RulePenalty, windowMs: number): Penalty {

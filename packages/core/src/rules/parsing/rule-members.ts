@@ -3,7 +3,7 @@ import { ALGORITHM_NAMES } from "../../algorithms/kinds.ts"
 import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
 import { choice, integer, record, type Schema, says, strict } from "../../ground/shape.ts"
 import { compilePath, PATH_ACCEPTED } from "../matching/match.ts"
-import { canonicalField, FIELD_ACCEPTED, fieldMistake, TOKEN } from "./field-name.ts"
+import { canonicalField, FIELD_ACCEPTED, type FieldMistake, fieldMistake, TOKEN } from "./field-name.ts"
 
 /** The accepted counts, for error messages. */
 export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
@@ -73,6 +73,8 @@ export const member = {
   buckets: integer(BUCKETS, 2, 360),
   burst: integer(says("a burst", POSITIVE), 1),
   refill: choice("a refill", ["continuous", "periodic"]),
+  /** Read separately, by its kind: see `withThrottle`. */
+  throttle: v.unknown(),
   countRejected: BOOLEAN,
   penalty: strict("a penalty", {
     refusals: integer(says("a valid number of refusals", POSITIVE), 1),
@@ -94,19 +96,13 @@ export const member = {
   onStoreFailure: choice("a valid value", ["local", "allow", "deny"]),
 } as const
 
-function combinationMistake(
-  names: readonly string[],
-  index: number,
-): { noun: string; accepted: string } | undefined {
+function combinationMistake(names: readonly string[], index: number): FieldMistake | undefined {
   const [name, ...earlier] = names
     .slice(0, index + 1)
     .map(canonicalField)
     .reverse()
   if (names.length > 1 && name === "service") {
-    return {
-      noun: "a field that can be combined",
-      accepted: 'fields of a request, or "service" alone',
-    }
+    return { noun: "a field that can be combined", accepted: 'fields of a request, or "service" alone' }
   }
   if (!earlier.includes(name as string)) return undefined
   return { noun: "unique in the combination", accepted: "each field once" }

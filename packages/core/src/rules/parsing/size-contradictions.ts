@@ -7,8 +7,6 @@ import { mostExactUnits, percentOf, smallestPercent } from "./units.ts"
 /** True if none of these members is given with an invalid value. */
 export type Knows = (...names: (keyof Rule)[]) => boolean
 
-type ThrottleObject = Exclude<Throttle, string>
-
 /** Returns the contradictions between members that are units or times. */
 export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[] {
   const counted = countProblems(rule, knows("burst"))
@@ -118,22 +116,21 @@ function costProblems({ limit, burst, cost, throttle }: Partial<Rule>): MemberPr
   const units = typeof limit === "number" ? limit : undefined
   const capacity = burst ?? units
   if (cost === undefined || capacity === undefined) return []
+  let what = burst === undefined ? "limit" : "burst"
+  let most = capacity
   if (kind.kind === "elastic") {
-    if (kind.ceiling === undefined || cost <= kind.ceiling) return []
-    return [costProblem(cost, "ceiling", kind.ceiling)]
+    what = "ceiling"
+    most = kind.ceiling ?? Number.POSITIVE_INFINITY
+  } else if (kind.kind === "soft") {
+    what = "limit plus its percent"
+    most = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, kind.percent)
   }
-  if (kind.kind === "soft") {
-    const ceiling = units === undefined ? Number.POSITIVE_INFINITY : capacity + percentOf(units, kind.percent)
-    return cost > ceiling ? [costProblem(cost, "limit plus its percent", ceiling)] : []
-  }
-  return cost > capacity ? [costProblem(cost, burst === undefined ? "limit" : "burst", capacity)] : []
-}
-
-function costProblem(cost: number, what: string, most: number): MemberProblem {
+  if (cost <= most) return []
   const message = `${cost} is above the ${what} of ${most}, so no request would ever be admitted`
-  return { path: ["cost"], message, accepted: `1 to ${most}` }
+  return [{ path: ["cost"], message, accepted: `1 to ${most}` }]
 }
 
-function kindOf(throttle: Rule["throttle"]): ThrottleObject {
+/** Returns a throttle as an object. */
+export function kindOf(throttle: Rule["throttle"]): Exclude<Throttle, string> {
   return typeof throttle === "object" ? throttle : { kind: "hard" }
 }

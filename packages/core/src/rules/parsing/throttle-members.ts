@@ -33,13 +33,10 @@ const maxWaiting = v.optional(
 )
 const maxWaitMs = v.optional(integer(WAIT, 1, LONGEST_TIMER_MS))
 
-const hard = strict('a "hard" throttle', { kind: kind("hard") })
-const soft = strict('a "soft" throttle', { kind: kind("soft"), percent })
-
 /** The throttle shapes of documents, without members that only code can have. */
 export const storedThrottles = {
-  hard,
-  soft,
+  hard: strict('a "hard" throttle', { kind: kind("hard") }),
+  soft: strict('a "soft" throttle', { kind: kind("soft"), percent }),
   elastic: strict('an "elastic" throttle', { kind: kind("elastic"), ceiling }),
   queue: strict('a "queue" throttle', {
     kind: kind("queue"),
@@ -49,8 +46,7 @@ export const storedThrottles = {
 } as const
 
 const codeThrottles: Readonly<Record<ThrottleKind, ObjectSchema>> = {
-  hard,
-  soft,
+  ...storedThrottles,
   elastic: strict('an "elastic" throttle', {
     kind: kind("elastic"),
     ceiling,
@@ -98,12 +94,7 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
  */
 export function storeThrottle(throttle: Throttle): unknown {
   if (typeof throttle === "string" || throttle.kind === "hard") return "hard"
-  switch (throttle.kind) {
-    case "soft":
-      return { kind: "soft", percent: throttle.percent }
-    case "elastic":
-      return { kind: "elastic", ceiling: throttle.ceiling }
-    case "queue":
-      return { kind: "queue", max_waiting: throttle.maxWaiting, max_wait_ms: throttle.maxWaitMs }
-  }
+  const { kind, ...members } = throttle
+  const { percent, ceiling, maxWaiting, maxWaitMs }: Readonly<Record<string, unknown>> = members
+  return { kind, percent, ceiling, max_waiting: maxWaiting, max_wait_ms: maxWaitMs }
 }

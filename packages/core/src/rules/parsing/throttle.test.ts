@@ -54,7 +54,7 @@ describe("a throttle", () => {
     expect(parsed({ ...rule, throttle: "hard" }).throttle).toEqual({ kind: "hard" })
   })
 
-  test("of a leaky bucket has no extra waiting line by default", () => {
+  test("of a leaky bucket has no extra queue by default", () => {
     const rule = { algorithm: "leaky-bucket" }
     for (const maxWaiting of [undefined, 0, 3]) {
       const { throttle } = parsed({ ...rule, throttle: { kind: "queue", maxWaiting } })

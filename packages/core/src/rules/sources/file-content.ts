@@ -1,7 +1,8 @@
 import { type BigIntStats, readFileSync, statSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
 import { extname } from "node:path"
-import { type Problem, RuleSourceError } from "../../ground/errors.ts"
+import { RuleSourceError } from "../../ground/errors.ts"
+import { locate } from "../../ground/show.ts"
 import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { type TextFormat, valuesIn } from "../documents/document-text.ts"
 import { FileTextError } from "../documents/json-text.ts"
@@ -26,11 +27,8 @@ export async function readContent(file: string, maxBytes: number, last?: FileCon
   try {
     const stamp = stampOf(await stat(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
-    const text = textOf(await readFile(file))
-    if (text === last?.text) return { ...last, stamp }
     // A file may have thousands of documents and rules, and it can change while requests are being decided.
-    const documents = await inSlices(documentsIn(file, text))
-    return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
+    return await inSlices(parse(file, stamp, await readFile(file), last))
   } catch (error) {
     throw sourceError(file, error)
   }
@@ -43,12 +41,7 @@ export function readContentSync(file: string, maxBytes: number, last?: FileConte
   try {
     const stamp = stampOf(statSync(file, { bigint: true }), maxBytes)
     if (stamp === last?.stamp) return last
-    const text = textOf(readFileSync(file))
-    return {
-      stamp,
-      text,
-      documents: fileDocuments(atOnce(documentsIn(file, text)), last?.documents.expected),
-    }
+    return atOnce(parse(file, stamp, readFileSync(file), last))
   } catch (error) {
     throw sourceError(file, error, true)
   }
@@ -67,8 +60,11 @@ function stampOf(found: BigIntStats, maxBytes: number): string {
   return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ")
 }
 
-function textOf(bytes: Uint8Array): string {
-  return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+function* parse(file: string, stamp: string, bytes: Uint8Array, last?: FileContent): Steps<FileContent> {
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  if (text === last?.text) return { ...last, stamp }
+  const documents = yield* documentsIn(file, text)
+  return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
 }
 
 /** Reads the documents rule by rule, with the line and column of each problem. */
@@ -77,13 +73,13 @@ function* documentsIn(file: string, text: string): Steps<readonly ReadDocument[]
   const documents: ReadDocument[] = []
   for (const placed of valuesIn(text, formatOf(file))) {
     const document = yield* documentSteps(placed.value)
-    const problems = document.problems.map(
-      (problem): Problem => ({ ...problem, ...placed.placeOf(problem.path) }),
-    )
     documents.push({
       ...document,
-      problems,
-      ...(services.has(document.service) && { start: placed.placeOf("") }),
+      problems: document.problems.map((problem) => ({
+        ...locate("", problem),
+        ...placed.placeOf(problem.path),
+      })),
+      ...(services.has(document.service) && { start: placed.placeOf([]) }),
     })
     services.add(document.service)
     yield

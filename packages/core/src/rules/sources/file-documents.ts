@@ -21,7 +21,7 @@ export interface FileDocuments {
 }
 
 /** A document as read from a file. Its problems have line and column. */
-export interface ReadDocument extends RuleDocument {
+export interface ReadDocument extends Pick<RuleDocument, "service" | "version" | "rules" | "problems"> {
   /** Where the document begins; known if an earlier document is for the same service. */
   readonly start?: TextPlace
 }

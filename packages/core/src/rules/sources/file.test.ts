@@ -176,7 +176,7 @@ describe("watching", () => {
   test.each([
     ["written again", () => writeFileSync(file, text(6))],
     [
-      "written twice at once with texts of one length",
+      "written twice at once with texts of the same length",
       () => {
         writeFileSync(file, text(7))
         writeFileSync(file, text(6))
@@ -184,7 +184,7 @@ describe("watching", () => {
     ],
     ["appended to", () => appendFileSync(file, "  - { limit: 6, window: 1h }\n")],
     [
-      "replaced as editors do it",
+      "replaced by a rename, as editors do",
       () => {
         writeFileSync(join(folder, "rules.yaml~"), text(6))
         renameSync(join(folder, "rules.yaml~"), file)

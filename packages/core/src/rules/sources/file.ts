@@ -3,9 +3,9 @@ import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as v from "valibot"
 import { InvalidOptionError, InvalidRuleError } from "../../ground/errors.ts"
-import { integer, memberProblems, says, strict } from "../../ground/shape.ts"
+import { integer, interval, memberProblems, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
-import { ignore, LONGEST_TIMER_MS } from "../../ground/time.ts"
+import { ignore } from "../../ground/time.ts"
 import type { FoundRules, LoadedNow, RuleSource } from "../source.ts"
 import { type FileContent, readContent, readContentSync } from "./file-content.ts"
 import type { FileDocuments } from "./file-documents.ts"
@@ -30,10 +30,9 @@ export interface FileRulesOptions {
 /** Services in a page of `loadAll`. */
 const PAGE = 100
 const SIZE = says("a size", "a positive whole number of bytes")
-const INTERVAL = says("an interval", `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`)
 const optionsShape = strict("the options of fileRules", {
   maxBytes: v.optional(integer(SIZE, 1)),
-  pollMs: v.optional(integer(INTERVAL, 1, LONGEST_TIMER_MS)),
+  pollMs: interval,
   required: v.optional(v.boolean(says("a boolean", "true or false"))),
 })
 
@@ -83,7 +82,6 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
     announce(`error ${(error as Error).message}`)
     throw error
   }
-  const readNow = (): Promise<FileContent> => readContent(file, maxBytes, content).then(keep, fail)
   const loadSync = (service: string): LoadedNow => {
     try {
       const { documents } = keep(readContentSync(file, maxBytes, content))
@@ -92,28 +90,26 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       return fail(error)
     }
   }
-  /** Reads the file. Concurrent calls share one read. */
-  const read = (): Promise<FileContent> => {
-    reading ??= readNow().finally(() => {
-      reading = undefined
-    })
-    return reading
-  }
-  /** Reads the file with a read that begins after the call, for callers that know of a very recent write. */
-  const readAnew = (): Promise<FileContent> => {
-    if (reading !== undefined) {
+  /**
+   * Reads the file. Concurrent calls share one read. A fresh read begins after the call, for callers that know of a very
+   * recent write.
+   */
+  const read = (isFresh = false): Promise<FileContent> => {
+    if (isFresh && reading !== undefined) {
       next ??= reading.catch(ignore).then(() => {
         next = undefined
-        return readAnew()
+        return read(true)
       })
       return next
     }
     // Ignore the stamp: it does not change if the file is written twice within a tick of the file system's clock.
-    if (content !== undefined) content = { ...content, stamp: "" }
-    return read()
-  }
-  const look = async (isNotified: boolean): Promise<void> => {
-    await (isNotified ? readAnew() : read()).catch(ignore)
+    if (isFresh && content !== undefined) content = { ...content, stamp: "" }
+    reading ??= readContent(file, maxBytes, content)
+      .then(keep, fail)
+      .finally(() => {
+        reading = undefined
+      })
+    return reading
   }
   const stopUnused = (): void => {
     if (listeners.size > 0) return
@@ -125,12 +121,12 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
     name: `rules file ${JSON.stringify(file)}`,
     async load(service, { signal, fresh } = {}) {
       signal?.throwIfAborted()
-      return (await (fresh === true ? readAnew() : read())).documents.rulesOf(service)
+      return (await read(fresh)).documents.rulesOf(service)
     },
     ...(required && { loadSync }),
     async *loadAll({ signal, fresh } = {}) {
       signal?.throwIfAborted()
-      const { documents } = await (fresh === true ? readAnew() : read())
+      const { documents } = await read(fresh)
       const { services, problems } = documents
       if (services.length === 0 && problems.length > 0) throw new InvalidRuleError(problems)
       for (let at = 0; at < services.length; at += PAGE) {
@@ -141,7 +137,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
       // Wrap the callback, so that two watches with the same callback stop only themselves.
       const listener = (): void => changed()
       listeners.add(listener)
-      stopWatching ??= watchFile(file, pollMs, look)
+      stopWatching ??= watchFile(file, pollMs, (isNotified) => void read(isNotified).catch(ignore))
       return () => {
         listeners.delete(listener)
         stopUnused()

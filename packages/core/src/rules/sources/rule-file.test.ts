@@ -242,7 +242,7 @@ test("finds the places of forty thousand problems in a few seconds", async () =>
 const SHELF = new URL("../../../../../test/fixtures/rules/", import.meta.url)
 const files = readdirSync(SHELF).filter((name) => /\.(yaml|json)$/.test(name) && name !== "not-utf-8.yaml")
 
-test.each(files)("%s is judged as fileRules judges it", async (name) => {
+test.each(files)("%s has the same rules and problems as in fileRules", async (name) => {
   const file = await readRuleFile(
     readFileSync(new URL(name, SHELF), "utf8"),
     name.endsWith("json") ? "json" : "yaml",

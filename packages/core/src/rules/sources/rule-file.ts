@@ -1,9 +1,10 @@
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
-import { show } from "../../ground/show.ts"
+import { locate, type MemberProblem, show } from "../../ground/show.ts"
+import { atOnce } from "../../ground/time.ts"
 import { type TextFormat, valuesIn } from "../documents/document-text.ts"
 import type { FileTextError } from "../documents/json-text.ts"
-import { readRuleDocument } from "../documents/rule-document.ts"
-import { type PlacedValue, START, type TextPlace } from "../documents/text-places.ts"
+import { documentSteps } from "../documents/rule-document.ts"
+import { type PlacedValue, START } from "../documents/text-places.ts"
 import type { StorableRule } from "../rule.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
 
@@ -107,25 +108,30 @@ function readDocuments(values: readonly PlacedValue[]): RuleFile {
   const warnings: FileProblem[] = []
   const notes: FileProblem[] = []
   const documents = values.flatMap((placed, index): FileDocument[] => {
-    const { problems: found, warnings: doubtful, notes: noted, ...document } = readRuleDocument(placed.value)
-    const placeOf = (path: string): TextPlace => placed.placeOf(path)
+    const {
+      problems: found,
+      warnings: doubtful,
+      notes: noted,
+      ...document
+    } = atOnce(documentSteps(placed.value))
+    const start = placed.placeOf([])
     const place = values.length === 1 ? "" : `[${index}]`
     const name = place === "" || document.service === undefined ? place : `service ${show(document.service)}`
-    const inText = (problem: Problem): FileProblem => ({
-      ...below(name, problem),
-      ...placeOf(problem.path),
+    const inText = (problem: MemberProblem): FileProblem => ({
+      ...below(name, locate("", problem)),
+      ...placed.placeOf(problem.path),
     })
     problems.push(...found.map(inText))
     warnings.push(...doubtful.map(inText))
     notes.push(...noted.map(inText))
     const earlier = first.get(document.service)
-    if (!isReadable({ problems: found })) return []
+    if (!isReadable({ problems: found.map((problem) => locate("", problem)) })) return []
     if (earlier !== undefined) {
-      problems.push({ ...secondDocument(place, document.service, earlier), ...placeOf("") })
+      problems.push({ ...secondDocument(place, document.service, earlier), ...start })
       return []
     }
     first.set(document.service, index)
-    return [{ ...document, ...placeOf("") }]
+    return [{ ...document, ...start }]
   })
   return {
     documents,

@@ -1,32 +1,11 @@
 import { getRandomValues } from "node:crypto"
-import type { Keys } from "../counters.ts"
+import type { NameKey } from "../counters.ts"
 
 /** The 64-bit hash of a key, as two unsigned 32-bit words. */
 export interface KeyHash {
   low: number
   high: number
 }
-
-/** True if both hashes are of the same key. */
-export function isSameKey(one: KeyHash, other: KeyHash): boolean {
-  return one.low === other.low && one.high === other.high
-}
-
-/** Returns keys that are hashes with a new secret. */
-export function hashedKeys(): Keys<KeyHash> {
-  const hash = keyHasher()
-  return {
-    of(counter, partition, reused) {
-      const key = reused ?? { low: 0, high: 0 }
-      hash(counter, partition, key)
-      return key
-    },
-    areSame: isSameKey,
-  }
-}
-
-/** A function that writes the hash of a counter and a partition to `into`. */
-export type KeyHasher = (counter: string, partition: string, into: KeyHash) => void
 
 /**
  * Returns a hasher for HalfSipHash-1-3 with 64 bits of output (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast
@@ -39,7 +18,7 @@ export type KeyHasher = (counter: string, partition: string, into: KeyHash) => v
  * keeps the hash instead of the key. With a million keys, the probability that any two share all 64 bits is below 1 in
  * 30 million.
  */
-export function keyHasher(secret: readonly [number, number] = randomSecret()): KeyHasher {
+export function keyHasher(secret: readonly [number, number] = randomSecret()): NameKey<KeyHash> {
   const starts = new Map<string, Int32Array>()
   let lastCounter: string | undefined
   let start: Int32Array = new Int32Array(0)
@@ -48,7 +27,7 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
   // function is mostly the size of its code.
   //
   // The round is written out in both loops, as in `absorb`. A function for it would pass its four words through memory.
-  return (counter, partition, into) => {
+  return (counter, partition, into = { low: 0, high: 0 }) => {
     if (counter !== lastCounter) {
       start = startOf(counter)
       lastCounter = counter
@@ -103,6 +82,7 @@ export function keyHasher(secret: readonly [number, number] = randomSecret()): K
       v2 = (v2 << 16) | (v2 >>> 16)
     }
     into.high = (v1 ^ v3) >>> 0
+    return into
   }
 
   /**

@@ -169,7 +169,7 @@ describe("the clock", () => {
     expect(takeOne(store, check("alice", 1)).granted).toBe(false)
   })
 
-  it("that steps back moves counters once, so that the result of a peek stays valid", () => {
+  it("that steps back moves each counter only once, so that the result of a peek stays valid", () => {
     const { store, clock } = open(10)
     clock.advance(10 * MINUTE)
     takeOne(store, check("alice", 5))
@@ -319,7 +319,7 @@ describe("a full store", () => {
     expect(events.filter(({ releaseAfterMs }) => releaseAfterMs > 0)).toEqual([])
   })
 
-  it("still protects a client whose next request asks for less and is refused by another check", () => {
+  it("still protects a client whose next request has a lower cost and is refused by another check", () => {
     const { store, events } = open(100)
     takeOne(store, check("client", 4))
     expect(takeOne(store, check("client", 2)).granted).toBe(false)
@@ -384,7 +384,7 @@ describe("a full store", () => {
     ["token-bucket", false],
     ["fixed-window", false],
   ] as const)(
-    "keeps a client of %s that asks once per 100 new keys within its limit (shadow: %s)",
+    "enforces the limit by %s for a client that asks once per 100 new keys (shadow: %s)",
     (algorithm, shadow) => {
       const { store } = open(1_000)
       const policy: Policy = { ...HOURLY, algorithm }

@@ -6,7 +6,7 @@ import type { Check, CounterKey, EvictionEvent, Refund, Store, StoreResult } fro
 import { StoreListeners } from "../store-listeners.ts"
 import { CounterTable } from "./counter-table.ts"
 import { Evictions } from "./evictions.ts"
-import { hashedKeys, type KeyHash } from "./key-hash.ts"
+import { type KeyHash, keyHasher } from "./key-hash.ts"
 import { type MemoryStoreOptions, parseOptions } from "./options.ts"
 
 export type { MemoryStoreOptions } from "./options.ts"
@@ -60,7 +60,7 @@ class InMemory implements MemoryStore {
     this.#table = new CounterTable(maxKeys, (emptyAfterMs, releaseAfterMs) =>
       this.#evictions.add(emptyAfterMs, releaseAfterMs),
     )
-    this.#counters = new Counters(this.#table, hashedKeys())
+    this.#counters = new Counters(this.#table, keyHasher())
   }
 
   get size(): number {

@@ -203,7 +203,7 @@ function range(from: number, to: number): number[] {
 }
 
 describe("a sweep", () => {
-  it("removes a key only after the latest expiry that it was given", () => {
+  it("removes a key only after the latest expiry that was set for it", () => {
     const segment = new Segment(0)
     const [one, ...others] = keysOf(4) as [KeyHash, ...KeyHash[]]
     put(segment, one, stateOf(1), NOW + 60_000)
@@ -230,7 +230,7 @@ describe("a sweep", () => {
     expect([dense.sweep(NOW), dense.count]).toEqual([64, 6])
   })
 
-  it("shrinks to a size with one step to spare, but not below the initial size", () => {
+  it("shrinks to one size above the smallest that fits, but not below the initial size", () => {
     const bytesWith = (phase: number, keys: number, left: number) => {
       const segment = new Segment(phase)
       for (const [i, key] of keysOf(keys).entries())
@@ -267,7 +267,7 @@ describe("a sweep", () => {
     expect(segment.count).toBe(2)
   })
 
-  it("reaches every slot, and frees memory", () => {
+  it("examines every slot in turn, and frees memory", () => {
     const segment = new Segment(0)
     const empty = segment.bytes
     for (const [i, key] of keysOf(5_000).entries()) put(segment, key, stateOf(i), NOW + (i < 20 ? 60_000 : 0))
@@ -520,7 +520,7 @@ describe("an eviction", () => {
     expect(evictedFrom(() => NOW + 900_000)).toEqual([1, 17])
   })
 
-  it("searches on if all examined keys are refused, at most one round", () => {
+  it("continues the search for at most one round if all examined keys are refused", () => {
     const segment = new Segment(0)
     const keys = keysOf(1_000)
     for (const [i, key] of keys.entries()) {
@@ -532,7 +532,7 @@ describe("an eviction", () => {
     expect(lossOf(segment)).toEqual([60_000, 60_000])
   })
 
-  it("keeps a key that is used at least once per n / 2 new keys, with n keys", () => {
+  it("keeps a key that is used at least once per n / 2 new keys, in a segment with n keys", () => {
     const segment = new Segment(0)
     const keys = keysOf(21_000)
     const [regular, ...others] = keys as [KeyHash, ...KeyHash[]]

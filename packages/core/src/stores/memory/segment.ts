@@ -1,6 +1,6 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import type { KeyHash } from "./key-hash.ts"
-import { MARKS, SlotTable } from "./slots.ts"
+import { MARKS, SlotTable, wholeSeconds } from "./slots.ts"
 
 const FEWEST_SLOTS = 8
 /**
@@ -65,7 +65,7 @@ export class Segment extends SlotTable {
     if (++this.#newKeysOfMark * SLOTS_PER_MARK > this.capacity) this.#beginMark()
     if (this.count + 1 > this.capacity * MOST_LOAD) {
       this.#resizeTo(this.#growth + 1)
-      slot = this.freeFor(key.low)
+      slot = -1 - this.find(key)
     }
     this.claim(slot, key, this.#mark)
     this.#newest.low = key.low
@@ -87,16 +87,6 @@ export class Segment extends SlotTable {
     if (emptyAtS < this.#roundEmptyAtS) this.#roundEmptyAtS = emptyAtS
   }
 
-  /** Records until when a client is refused, so that it is evicted last. */
-  block(slot: number, releaseAtMs: number): void {
-    this.setReleaseAtS(slot, wholeSeconds(releaseAtMs))
-  }
-
-  /** Keeps the counter at least until `emptyAtMs`. */
-  keep(slot: number, emptyAtMs: number): void {
-    this.setEmptyAtS(slot, Math.max(this.emptyAtS(slot), wholeSeconds(emptyAtMs)))
-  }
-
   remove(slot: number): void {
     // Freeing the slot may move keys to slots that the hand has already passed.
     this.#roundEmptyAtS = Math.min(this.#roundEmptyAtS, this.free(slot))
@@ -111,7 +101,8 @@ export class Segment extends SlotTable {
     if (nowS < this.#nothingEmptyBeforeS) return 0
     const before = this.count
     for (let examined = 0; examined < SWEPT_SLOTS; examined++) {
-      const slot = this.#advance()
+      const slot = this.#hand + 1 >= this.capacity ? 0 : this.#hand + 1
+      this.#hand = slot
       if (slot === 0) this.#beginRound()
       // Removing a key may move another key into the slot, so check the slot again.
       while (this.isUsed(slot) && this.emptyAtS(slot) <= nowS) this.remove(slot)
@@ -182,11 +173,6 @@ export class Segment extends SlotTable {
     this.#mark = this.#mark === MARKS ? 1 : this.#mark + 1
   }
 
-  #advance(): number {
-    this.#hand = this.#hand + 1 >= this.capacity ? 0 : this.#hand + 1
-    return this.#hand
-  }
-
   /**
    * Starts a round. The hand has seen every key of the last round, or `write` and `remove` have recorded its expiry.
    */
@@ -215,9 +201,4 @@ export class Segment extends SlotTable {
 
 function capacityAt(growth: number): number {
   return Math.ceil(FEWEST_SLOTS * GROWTH ** growth)
-}
-
-/** Returns whole seconds, rounded up and capped to 32 bits (the year 2106). */
-function wholeSeconds(ms: number): number {
-  return Math.min(Math.ceil(ms / 1000), 0xffff_ffff)
 }

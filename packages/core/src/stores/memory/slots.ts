@@ -63,13 +63,6 @@ export class SlotTable {
     }
   }
 
-  /** Returns the first free slot for a key that is not in the table. */
-  protected freeFor(low: number): number {
-    let slot = this.#home(low)
-    while (this.isUsed(slot)) slot = slot + 1 === this.capacity ? 0 : slot + 1
-    return slot
-  }
-
   /** Assigns a free slot to a key. The slot must still be written. */
   protected claim(slot: number, key: KeyHash, mark: number): void {
     this.#halves[slot * HALVES + HASH_LOW] = key.low
@@ -117,8 +110,9 @@ export class SlotTable {
     return this.#half(slot, EMPTY_AT_S)
   }
 
-  protected setEmptyAtS(slot: number, emptyAtS: number): void {
-    this.#halves[slot * HALVES + EMPTY_AT_S] = emptyAtS
+  /** Keeps the counter at least until `emptyAtMs`. */
+  keep(slot: number, emptyAtMs: number): void {
+    this.#halves[slot * HALVES + EMPTY_AT_S] = Math.max(this.emptyAtS(slot), wholeSeconds(emptyAtMs))
   }
 
   /** Returns until when the slot's client is refused, in seconds, or 0 if it is not refused. */
@@ -126,8 +120,9 @@ export class SlotTable {
     return this.#half(slot, RELEASE_AT_S)
   }
 
-  protected setReleaseAtS(slot: number, releaseAtS: number): void {
-    this.#halves[slot * HALVES + RELEASE_AT_S] = releaseAtS
+  /** Records until when a client is refused, so that it is evicted last. */
+  block(slot: number, releaseAtMs: number): void {
+    this.#halves[slot * HALVES + RELEASE_AT_S] = wholeSeconds(releaseAtMs)
   }
 
   /**
@@ -160,28 +155,20 @@ export class SlotTable {
   /** Changes the number of slots, which must be enough for all keys. Keys move to other slots. */
   protected resize(capacity: number): void {
     const from = this.#halves
-    const fromWords = this.#words
     const fromParts = this.#parts
     const slots = this.capacity
     this.capacity = capacity
     this.#words = new Float64Array(capacity * WORDS)
     this.#halves = new Uint32Array(this.#words.buffer)
     this.#parts = fromParts && new Array<string | undefined>(capacity).fill(undefined)
-    const to = this.#words
-    const halves = this.#halves
+    const to = this.#halves
     for (let slot = 0; slot < slots; slot++) {
       const at = slot * HALVES
       if (from[at + HASH_HIGH] === 0) continue
-      const free = this.freeFor(from[at + HASH_LOW] as number)
-      // Copy the words that are not a single number by halves. As a 64-bit number, such a word may be a NaN, and a copy
-      // need not preserve its bits.
-      halves[free * HALVES + HASH_LOW] = from[at + HASH_LOW] as number
-      halves[free * HALVES + HASH_HIGH] = from[at + HASH_HIGH] as number
-      to[free * WORDS + PREVIOUS] = fromWords[slot * WORDS + PREVIOUS] as number
-      to[free * WORDS + CURRENT] = fromWords[slot * WORDS + CURRENT] as number
-      to[free * WORDS + START_MS] = fromWords[slot * WORDS + START_MS] as number
-      halves[free * HALVES + EMPTY_AT_S] = from[at + EMPTY_AT_S] as number
-      halves[free * HALVES + RELEASE_AT_S] = from[at + RELEASE_AT_S] as number
+      const low = from[at + HASH_LOW] as number
+      const free = -1 - this.find({ low, high: from[at + HASH_HIGH] as number })
+      // Copy halves: as a 64-bit number, a word of two numbers may be a NaN, and a copy need not preserve its bits.
+      for (let half = 0; half < HALVES; half++) to[free * HALVES + half] = from[at + half] as number
       if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]
     }
   }
@@ -199,4 +186,9 @@ export class SlotTable {
   #home(low: number): number {
     return Math.floor(low * this.capacity * 2 ** -32)
   }
+}
+
+/** Returns whole seconds, rounded up and capped to 32 bits (the year 2106). */
+export function wholeSeconds(ms: number): number {
+  return Math.min(Math.ceil(ms / 1000), 0xffff_ffff)
 }

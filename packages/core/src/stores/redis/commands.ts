@@ -12,8 +12,7 @@ export interface RedisCommands {
   readonly isCluster: boolean
   /**
    * True if the client would write a command for this key to a connection at once, without queueing it. Must be cheap,
-   * because every call checks it. In a cluster, a node counts as ready for one second while the client first connects
-   * to it. Clients connect to a node only when there is a command for it.
+   * because every call checks it, and it is polled while it is false. May make the client connect to the server.
    */
   isReady(key: string): boolean
   /**
@@ -31,8 +30,6 @@ export interface RedisCommands {
   eval(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   /** Sends DEL, with at least one key. All keys must be in one slot. */
   del(keys: readonly string[]): Promise<unknown>
-  /** Calls back whenever the client (or any node of a cluster) becomes ready. Returns a function that stops that. */
-  onReady(listener: () => void): () => void
   /**
    * Returns the address of the node that serves the key, or "" if it is not known. There is one circuit breaker per
    * address, and messages show it. Must be cheap.

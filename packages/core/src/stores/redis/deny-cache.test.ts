@@ -149,7 +149,7 @@ describe("DenyCache", () => {
     expect(denied.answer([check()], SENT_MS + 500)?.checks[0]?.state.startMs).toBe(START_MS)
   })
 
-  it("adds a grant to the known parts of a strict window, because grants report only an outline", () => {
+  it("adds a grant to the known parts of a strict window, because the reply to a grant omits the parts", () => {
     const policy: Policy = { ...FIXED, algorithm: "sliding-window-strict", buckets: 6 }
     const startMs = SERVER_MS - (SERVER_MS % 10_000)
     const state = { startMs, current: 1, previous: 7, parts: "1052" }
@@ -184,9 +184,12 @@ describe("DenyCache", () => {
     { afterMs: 5_998.9, isRefused: true },
     { afterMs: 5_999, isRefused: false },
     { afterMs: 6_000, isRefused: false },
-  ])("refuses up to the last certain millisecond of the 6 s: after $afterMs ms, $isRefused", (row) => {
-    expect(answerTo(refusing(), check(), row.afterMs)).toBe(row.isRefused)
-  })
+  ])(
+    "refuses up to the last certain millisecond of a refusal of 6 s: after $afterMs ms, $isRefused",
+    (row) => {
+      expect(answerTo(refusing(), check(), row.afterMs)).toBe(row.isRefused)
+    },
+  )
 
   it.each([-0.1, Number.NaN])("forgets a counter permanently if the clock went back: %d ms", (afterMs) => {
     const denied = refusing()
@@ -202,7 +205,7 @@ describe("DenyCache", () => {
     expect(refusing(check(), 0).isEmpty).toBe(true)
   })
 
-  it("uses the latest of the reported times of a request's counters", () => {
+  it("uses the latest server time that was reported for the counters of a request", () => {
     const denied = refusing()
     const other = of("alice", "counter1")
     // The server's clock was set forward by 5 ms between the two reports.

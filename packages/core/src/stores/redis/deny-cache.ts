@@ -96,7 +96,7 @@ export class DenyCache {
       latestMs = Math.min(latestMs, serverMs + Math.floor(nowMs - sentAtMs + 1))
     }
     latestMs = Math.max(latestMs, toldMs)
-    if (!isRefused(checks, known, latestMs)) return undefined
+    if (!checks.some((check, i) => isRefused(check, known[i], latestMs))) return undefined
     if (checks.some(countsRefusals)) {
       // Redis must process a refusal that would change a counter.
       if (countsOne(checks, known, latestMs) || countsOne(checks, known, toldMs)) return undefined
@@ -147,14 +147,9 @@ function partMsOf(policy: Policy): number {
   return timeUnitMs(Math.max(ceilingOf(policy), policy.limit) + 1, policy.windowMs)
 }
 
-function isRefused(checks: readonly Check[], known: readonly KnownCounter[], nowMs: number): boolean {
-  for (let i = 0; i < checks.length; i++) {
-    const check = checks[i] as Check
-    if (check.shadow) continue
-    const { policy, cost } = check
-    if (!algorithmOf(policy).admits(stateAt(check, known[i], nowMs), policy, cost, nowMs)) return true
-  }
-  return false
+function isRefused(check: Check, known: KnownCounter | undefined, nowMs: number): boolean {
+  const { policy, cost, shadow } = check
+  return !shadow && !algorithmOf(policy).admits(stateAt(check, known, nowMs), policy, cost, nowMs)
 }
 
 /** True if refusing the request at this time changes any of its counters. */
@@ -164,11 +159,7 @@ function countsOne(checks: readonly Check[], known: readonly KnownCounter[], now
     const algorithm: Algorithm = algorithmOf(check.policy)
     return { check, algorithm, state: before[i] as CounterState, taken: 0 }
   })
-  const after = statesAfterRefusal(pending, before, nowMs, (one, other) => {
-    return (
-      one.check.policy.counter === other.check.policy.counter && one.check.partition === other.check.partition
-    )
-  })
+  const after = statesAfterRefusal(pending, before, nowMs)
   return after.some((state, i) => state !== before[i])
 }
 

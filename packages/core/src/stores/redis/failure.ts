@@ -77,9 +77,11 @@ export function isCode(error: unknown, code: string): boolean {
   return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
 }
 
-/** The end of a message about a key whose value these scripts did not write. */
-export const NO_COUNTER =
-  "does not contain a valid counter. Delete it, and find out what else writes such keys."
+/** Returns the error for a key whose value these scripts did not write. `shown` names the key. */
+export function noCounter(shown: string): StoreUnavailableError {
+  const what = "does not contain a valid counter. Delete it, and find out what else writes such keys."
+  return new StoreUnavailableError(`The Redis key ${shown} ${what}`, { kind: "invalid-answer" })
+}
 
 /** Length of a policy's counter, which follows the hash tag in a key: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. */
 const COUNTER_LENGTH = 16

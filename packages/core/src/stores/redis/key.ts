@@ -1,15 +1,13 @@
 import { createHash } from "node:crypto"
 import type { CounterKey } from "../store.ts"
 
-/** Longer partitions are hashed. The rest of a key takes about 24 bytes, so no key is much longer than this. */
-const LONGEST_TEXT = 64
 /**
- * Marks a hash. A partition that begins with this character is hashed too, so that it cannot be mistaken for a hash.
+ * A partition that is part of the key unchanged: printable ASCII, which operators can read and which has one encoding.
+ * All others are hashed. "#" marks a hash, so a text that begins with it is hashed too. The rest of a key takes about
+ * 24 bytes, so no key is much longer than 64.
  */
-const HASHED = "#"
+const PLAIN = /^(?!#)[\x20-\x7e]{0,64}$/
 const GROUPS = 256
-/** Number of counters whose key prefixes are cached. The cache is cleared when it is full. */
-const MOST_COUNTERS = 1_000
 
 /**
  * Returns a function that returns the Redis key of a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. The digit is the
@@ -19,33 +17,24 @@ const MOST_COUNTERS = 1_000
  * characters) and the partition follow. No two counters have the same key.
  */
 export function keyNamer(prefix: string): (counter: CounterKey) => string {
-  /** The part of a key before the partition, by counter and group. Caching it saves most of the concatenation. */
-  const heads = new Map<string, (string | undefined)[]>()
+  /** The part of a key before the counter, by group. */
+  const heads = Array.from({ length: GROUPS }, (_, group) => {
+    return `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}`
+  })
   // The checks of one request mostly have the same partition, and so do the requests in a burst.
   let lastPartition: string | undefined
   let lastText: string
   let lastGroup: number
 
-  const headOf = (counter: string, group: number): string => {
-    let known = heads.get(counter)
-    if (known === undefined) {
-      if (heads.size >= MOST_COUNTERS) heads.clear()
-      known = new Array<string | undefined>(GROUPS).fill(undefined)
-      heads.set(counter, known)
-    }
-    known[group] ??= `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}${counter}`
-    return known[group]
-  }
-
   return ({ policy: { counter }, partition }) => {
     // A counter of the whole service. The group depends on the counter, or one cluster node would serve all of these.
-    if (partition === "") return headOf(counter, groupOf(counter))
+    if (partition === "") return heads[groupOf(counter)] + counter
     if (partition !== lastPartition) {
       lastPartition = partition
       lastText = textOf(partition)
       lastGroup = groupOf(partition)
     }
-    return headOf(counter, lastGroup) + lastText
+    return heads[lastGroup] + counter + lastText
   }
 }
 
@@ -57,18 +46,7 @@ function groupOf(text: string): number {
 }
 
 function textOf(partition: string): string {
-  if (partition.length > LONGEST_TEXT || !isPlain(partition)) {
-    // Hash UTF-16, because two different malformed strings may have the same UTF-8 bytes. 22 characters are 132 bits.
-    return HASHED + createHash("sha256").update(partition, "utf16le").digest("base64url").slice(0, 22)
-  }
-  return partition
-}
-
-/** True for printable ASCII that cannot be mistaken for a hash. Operators can read it, and it has one encoding. */
-function isPlain(text: string): boolean {
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code < 0x20 || code > 0x7e) return false
-  }
-  return !text.startsWith(HASHED)
+  if (PLAIN.test(partition)) return partition
+  // Hash UTF-16, because two different malformed strings may have the same UTF-8 bytes. 22 characters are 132 bits.
+  return `#${createHash("sha256").update(partition, "utf16le").digest("base64url").slice(0, 22)}`
 }

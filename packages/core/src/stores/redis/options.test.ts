@@ -7,7 +7,6 @@ const nothing = () => Promise.resolve()
 /** A fake node-redis client that is not connected. */
 const client: NodeRedisLike = {
   ...{ isOpen: false, isReady: false, evalSha: nothing, eval: nothing, del: nothing },
-  ...{ on: () => undefined, off: () => undefined },
 }
 /** A method that clients of all libraries have. */
 const duplicate = () => undefined

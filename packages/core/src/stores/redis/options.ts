@@ -83,7 +83,6 @@ function isClient(options: unknown): boolean {
 
 function problemOf(path: string, value: unknown): Problem | undefined {
   if (value === undefined) return undefined
-  const shown = inspect(value, { depth: 0 })
   switch (path) {
     case "client":
       return undefined
@@ -94,13 +93,13 @@ function problemOf(path: string, value: unknown): Problem | undefined {
       }
       return {
         path,
-        message: `${shown} is not a valid prefix`,
+        message: `${inspect(value, { depth: 0 })} is not a valid prefix`,
         accepted: `up to ${LONGEST_PREFIX} printable ASCII characters, except { and }`,
       }
     case "denyCacheMs":
-      return isMs(value, 0) ? undefined : wrongMs(path, shown, 0)
+      return problemOfMs(path, value, 0)
     case "timeoutMs":
-      return isMs(value, 1) ? undefined : wrongMs(path, shown, 1)
+      return problemOfMs(path, value, 1)
     case "clock":
       if (typeof (value as Partial<Clock> | null)?.now === "function") return undefined
       return {
@@ -115,11 +114,9 @@ function problemOf(path: string, value: unknown): Problem | undefined {
   }
 }
 
-function isMs(value: unknown, least: number): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= LONGEST_TIMER_MS
-}
-
-function wrongMs(path: string, shown: string, least: number): Problem {
+function problemOfMs(path: string, value: unknown, least: number): Problem | undefined {
+  const ms = Number.isSafeInteger(value) ? (value as number) : -1
+  if (ms >= least && ms <= LONGEST_TIMER_MS) return undefined
   const accepted = `a whole number of milliseconds from ${least} to ${LONGEST_TIMER_MS}`
-  return { path, message: `${shown} is not a valid time`, accepted }
+  return { path, message: `${inspect(value, { depth: 0 })} is not a valid time`, accepted }
 }

@@ -98,7 +98,7 @@ describe("RecentCounters", () => {
     expect([has("b"), has("h")]).toEqual([false, true])
   })
 
-  it("drops values that were not used for two turns when another value is set", () => {
+  it("drops values that were not used for two generations when another value is set", () => {
     const { set, has } = open()
     set("ann")
     set("bob", { atMs: TURN_MS - 1 })
@@ -108,7 +108,7 @@ describe("RecentCounters", () => {
     expect([has("ann"), has("bob"), has("carol"), has("dave")]).toEqual([false, true, true, true])
   })
 
-  it.each([-1, Number.NaN])("starts a new turn if the clock went back to %d", (atMs) => {
+  it.each([-1, Number.NaN])("starts a new generation if the clock went back to %d", (atMs) => {
     const { set, has } = open()
     set("ann")
     set("bob", { atMs })

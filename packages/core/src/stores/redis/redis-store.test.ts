@@ -5,7 +5,7 @@ import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Check, Refund, StoreEvent, StoreResult } from "../store.ts"
 import type { RedisCommands } from "./commands.ts"
-import { NO_COUNTER } from "./failure.ts"
+import { noCounter } from "./failure.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
 import { PEEK, REFUND, TAKE } from "./scripts.ts"
 
@@ -61,7 +61,6 @@ afterEach(() => {
 function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } = {}) {
   const { isCluster = false, ...parts } = more
   const calls: Call[] = []
-  let stopped = 0
   const send = (what: string, keys: readonly string[], args: readonly string[]) => {
     return new Promise<unknown>((resolve, fail) => {
       const answerAt = (...told: readonly unknown[]) => resolve(told)
@@ -76,7 +75,6 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
     evalsha: (sha, keys, args) => send(SCRIPTS.get(sha) ?? sha, keys, args),
     eval: () => Promise.resolve([`${NOW_MS / 1000}`, "0"]),
     del: (keys) => send("delete", keys, []),
-    onReady: () => () => stopped++,
     nodeOf: (key) => (isCluster ? slotOf(key) : ""),
     reconnect: () => undefined,
   }
@@ -111,7 +109,7 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
     }
     expect(store.openBreakers).toBe(1)
   }
-  return { store, arriving, next, refuse, breakServer, stopped: () => stopped }
+  return { store, arriving, next, refuse, breakServer }
 }
 
 function slotOf(key: string): string {
@@ -422,11 +420,11 @@ describe("a client that was refused by Redis", () => {
 
 describe("a peek", () => {
   it.each([
-    ["one counter with room for either check", [check("ann", 3), check("ann", 3)], false],
-    ["one counter with room for both", [check("ann", 2), check("ann", 3)], true],
+    ["one counter with units for either check", [check("ann", 3), check("ann", 3)], false],
+    ["one counter with units for both checks", [check("ann", 2), check("ann", 3)], true],
     ["two counters of one client", [check("ann", 5), check("ann", 5, OTHER)], true],
     ["one counter of two clients", [check("ann", 5), check("bob", 5)], true],
-    ["two counters, one of them without room", [check("ann", 5), check("bob", 6)], false],
+    ["two counters, one of them without units", [check("ann", 5), check("bob", 6)], false],
   ] as const)("reports whether two checks would be granted together, for %s", async (_, checks, granted) => {
     const { store, next } = open()
     const peeking = store.peek([checks])
@@ -446,7 +444,7 @@ describe("a peek", () => {
     call.answer(holding(5), 0)
     const key = call.keys[1] as string
     expect(key.endsWith("bob")).toBe(true)
-    const message = `The Redis key ${key.slice(0, -"bob".length)}… ${NO_COUNTER}`
+    const { message } = noCounter(`${key.slice(0, -"bob".length)}…`)
     await expect(peeking).rejects.toThrow(StoreUnavailableError)
     await expect(peeking).rejects.toMatchObject({ kind: "invalid-answer", message })
   })
@@ -581,11 +579,10 @@ describe("a closed store", () => {
   const closed = "The Redis store has been closed."
 
   it("rejects every call, even for cached refusals and requests without checks", async () => {
-    const { store, refuse, arriving, stopped } = open()
+    const { store, refuse, arriving } = open()
     await refuse()
     store.close()
     store.close()
-    expect(stopped()).toBe(1)
     for (const checks of [[check()], [check("bob")], []]) {
       expect(() => store.take([checks])).toThrow(ClosedError)
       expect(() => store.take([checks])).toThrow(closed)

@@ -1,5 +1,6 @@
+import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
+import { ClosedError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import {
   BACKGROUND_REFUND_MS,
@@ -12,16 +13,15 @@ import {
 } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
 import { takeTogether } from "../take-together.ts"
-import type { Late } from "./batching/batch-sender.ts"
 import { DenyCache } from "./deny-cache.ts"
-import { allApplied, failureOf, NO_COUNTER, shownKey } from "./failure.ts"
+import { allApplied, failureOf, noCounter, shownKey } from "./failure.ts"
 import { keyNamer } from "./key.ts"
 import type { ReplyArrival } from "./node/arrivals.ts"
 import type { CallTimeout, Node } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
 import { RefundBatcher } from "./refund-batcher.ts"
 import { checkCountable, PolicyTable, type RedisRequest, WholeRequest } from "./scripts/script-input.ts"
-import { integerAt, type Reply, stateAt } from "./scripts/script-reply.ts"
+import { integerAt, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
 import { refundsOf, takeInTurn } from "./take-in-turn.ts"
 import { patienceClassOf, RedisTopology } from "./topology.ts"
@@ -60,12 +60,6 @@ export interface RedisStoreParts extends ParsedRedisOptions {
   readonly isWide?: boolean
 }
 
-/** The reply that contains a key's state, and the state's index in it. */
-interface ReplyPosition {
-  readonly reply: Reply
-  readonly at: number
-}
-
 /** The implementation of `redisStore`. */
 export class RedisStore implements Store {
   readonly isShared = true
@@ -88,7 +82,8 @@ export class RedisStore implements Store {
     this.#topology = new RedisTopology(commands, timekeeping, {
       answered: (asked, answer, arrival) => this.#learn(asked, answer, arrival),
       lost: ({ checks }) => this.#denied.forget(checks),
-      grantedLate: (late) => this.#refundLate(late),
+      grantedLate: (late) =>
+        this.#refundInBackground(late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))),
     })
   }
 
@@ -107,7 +102,8 @@ export class RedisStore implements Store {
     this.#checkOpen()
     if (requests.length === 1) return this.#takeOne(requests[0] as readonly Check[], withinMs)
     // Start all requests before waiting for any, so that they share a batch.
-    const answers = requests.map((checks) => settled(() => this.#takeOne(checks, withinMs)))
+    // `async` turns a thrown error into a rejection, so that the promises of the other requests still have a handler.
+    const answers = requests.map(async (checks) => this.#takeOne(checks, withinMs))
     return Promise.all(answers).then((lists) => lists.flat())
   }
 
@@ -121,16 +117,12 @@ export class RedisStore implements Store {
 
   async refund(refunds: readonly Refund[], withinMs: number = this.#parts.timeoutMs): Promise<void> {
     this.#checkOpen()
-    await this.#refund(refunds, withinMs, (node) => node.outlastsDecisions(withinMs))
+    await this.#refund(refunds, withinMs, false)
   }
 
-  async #refund(
-    refunds: readonly Refund[],
-    withinMs: number,
-    isInBackground: (node: Node) => boolean,
-  ): Promise<void> {
+  async #refund(refunds: readonly Refund[], withinMs: number, isOwn: boolean): Promise<void> {
     await this.#change(refunds, async (some, keys, node) => {
-      const patience = { withinMs, inBackground: isInBackground(node) }
+      const patience = { withinMs, inBackground: isOwn || node.outlastsDecisions(withinMs) }
       await this.#batcherOf(keys[0] as string, patience).add(some, keys, patience)
     })
   }
@@ -138,13 +130,9 @@ export class RedisStore implements Store {
   /** Refunds units that no caller got. Emits an event on failure, because there is no caller to reject. */
   #refundInBackground(refunds: readonly Refund[]): void {
     if (this.#isClosed || refunds.length === 0) return
-    this.#refund(refunds, BACKGROUND_REFUND_MS, () => true).catch((error: unknown) => {
+    this.#refund(refunds, BACKGROUND_REFUND_MS, true).catch((error: unknown) => {
       if (!this.#isClosed) this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
     })
-  }
-
-  #refundLate(late: readonly Late[]): void {
-    this.#refundInBackground(late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks)))
   }
 
   #batcherOf(key: string, { withinMs, inBackground = false }: CallTimeout): RefundBatcher {
@@ -189,7 +177,7 @@ export class RedisStore implements Store {
   }
 
   /** Takes checks in one call, unless the deny cache can refuse them. */
-  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly StoreResult[]> {
+  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly [StoreResult]> {
     const { checks } = asked
     if (!this.#denied.isEmpty) {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
@@ -211,7 +199,7 @@ export class RedisStore implements Store {
   async #peekOne(checks: readonly Check[], withinMs: number): Promise<StoreResult> {
     if (checks.length === 0) return this.#askedNothing()
     // By check, because several checks may read the same counter under different limits.
-    const found = new Map<Check, ReplyPosition>()
+    const found = new Map<Check, CounterState>()
     let nowMs = 0
     const peeked = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
       const policies = new PolicyTable()
@@ -219,22 +207,19 @@ export class RedisStore implements Store {
       const reply = await node.ask(PEEK, keys, policies, numbers, { withinMs })
       nowMs = Math.max(nowMs, integerAt(reply, 0))
       some.forEach((check, i) => {
-        found.set(check, { reply, at: i + 1 })
+        const state = stateAt(reply, i + 1, check.policy, integerAt(reply, 0))
+        if (state === undefined) throw noCounter(shownKey(keys[i] as string))
+        found.set(check, state)
       })
     })
     await Promise.all(peeked)
     const pending = checks.map((check) => {
-      const key = this.#keyOf(check)
       const algorithm = algorithmOf(check.policy)
-      const state = algorithm.at(stateOf(key, check, found), check.policy, nowMs)
-      return { check, key, algorithm, state, taken: 0 }
+      const state = algorithm.at(found.get(check), check.policy, nowMs)
+      return { check, algorithm, state, taken: 0 }
     })
     const counted = pending.map(({ state }) => ({ state, taken: 0 }))
-    return {
-      nowMs,
-      granted: takeTogether(pending, nowMs, (one, other) => one.key === other.key),
-      checks: counted,
-    }
+    return { nowMs, granted: takeTogether(pending, nowMs), checks: counted }
   }
 
   /** Refunds or resets counters. The deny cache forgets them before and after, because it may learn in between. */
@@ -263,22 +248,6 @@ export class RedisStore implements Store {
   }
 }
 
-function stateOf(key: string, check: Check, found: ReadonlyMap<Check, ReplyPosition>) {
-  const { reply, at } = found.get(check) as ReplyPosition
-  const state = stateAt(reply, at, check.policy, integerAt(reply, 0))
-  if (state === undefined) {
-    throw new StoreUnavailableError(`The Redis key ${shownKey(key)} ${NO_COUNTER}`, {
-      kind: "invalid-answer",
-    })
-  }
-  return state
-}
-
 function closed(): ClosedError {
   return new ClosedError("The Redis store has been closed.")
-}
-
-/** Turns a thrown error into a rejection, so that the promises of the other requests still have a handler. */
-async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
-  return work()
 }

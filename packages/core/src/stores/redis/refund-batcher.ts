@@ -6,8 +6,13 @@ import type { CallTimeout, Node } from "./node/node.ts"
 import { PolicyTable } from "./scripts/script-input.ts"
 import { REFUND } from "./scripts.ts"
 
-/** Most calls in flight. */
+/** Most calls in flight, unless the next one is full. */
 const MOST_CALLS = 2
+/**
+ * Most calls in flight. With full calls, this is up to 9,600 refunds a second to a server 80 ms away. A server nearby
+ * answers before so many full calls are waiting.
+ */
+const MOST_FULL_CALLS = 12
 /** Most refunds per call. More of them would block Redis for other clients. */
 const MOST_REFUNDS = 64
 
@@ -57,7 +62,9 @@ export class RefundBatcher {
 
   /** Sends batches until the queue is empty or the maximum of calls is in flight. */
   readonly #pump = (): void => {
-    while (this.#calls < MOST_CALLS && this.#queue.length > 0) {
+    while (this.#queue.length > 0) {
+      const most = this.#queue.length >= MOST_REFUNDS ? MOST_FULL_CALLS : MOST_CALLS
+      if (this.#calls >= most) return
       const batch = this.#queue.splice(0, MOST_REFUNDS).filter(isInTime)
       if (batch.length > 0) outsideRequests(() => void this.#send(batch))
     }
@@ -76,8 +83,7 @@ export class RefundBatcher {
   }
 
   async #ask(batch: readonly Returning[]): Promise<void> {
-    let deadlineMs = Number.POSITIVE_INFINITY
-    for (const returning of batch) deadlineMs = Math.min(deadlineMs, returning.deadlineMs)
+    const deadlineMs = Math.min(...batch.map((returning) => returning.deadlineMs))
     const policies = new PolicyTable()
     const numbers = batch.flatMap(({ refund: { policy, units, after } }) => [
       policies.numberOf(policy),

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import beginWindow from "./scripts/begin-window.lua"
 import bucketLevel from "./scripts/bucket-level.lua"
 import call from "./scripts/call.lua"
 import counter from "./scripts/counter.lua"
@@ -12,6 +13,7 @@ import packedCounts from "./scripts/packed-counts.lua"
 import peek from "./scripts/peek.lua"
 import penalty from "./scripts/penalty.lua"
 import refund from "./scripts/refund.lua"
+import refundSlow from "./scripts/refund-slow.lua"
 import strictHash from "./scripts/strict-hash.lua"
 import strictNext from "./scripts/strict-next.lua"
 import strictNumber from "./scripts/strict-number.lua"
@@ -35,13 +37,16 @@ const COUNTERS = [packedCounts, subWindows, log, bucketLevel, penalty, strictHas
 
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script([
-  ...[takeOne, takeMany, ...READING, strictNext],
+  ...[takeOne, takeMany, ...READING, beginWindow, strictNext],
   ...["local function functions()", ...COUNTERS, takeSlow, "end", take],
 ])
 /** Reads what counters hold. */
 export const PEEK: Script = script([...READING, ...COUNTERS, peek])
 /** Refunds units to the windows that they were taken from. */
-export const REFUND: Script = script([...READING, ...COUNTERS, refund])
+export const REFUND: Script = script([
+  ...[...READING, beginWindow, strictNext],
+  ...["local function functions()", ...COUNTERS, refundSlow, "end", refund],
+])
 
 /** Concatenates the parts of a script. Replaces each USE line with the text of the formula that it names. */
 function script(parts: readonly string[]): Script {

@@ -1,19 +1,19 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Check, Counted, Refund, StoreResult } from "../store.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
+import { bySlot } from "./topology.ts"
 
 /** The calls that take and refund the checks of one slot. */
 export interface SlotCalls {
   /** Takes a part of a request, or returns a cached refusal. */
-  take(part: RedisRequest): MaybePromise<readonly StoreResult[]>
-  /** Refunds units in the background. */
+  take(part: RedisRequest): MaybePromise<readonly [StoreResult]>
+  /**
+   * Refunds units in the background. A server that is unavailable keeps the units until their window has passed, which
+   * is the safe side.
+   */
   refund(refunds: readonly Refund[]): void
 }
-
-/** The checks of one slot, as indexes in the request. */
-type SlotChecks = readonly number[]
 
 /**
  * Takes a request whose checks are in several slots of a cluster, one slot after the other. Refunds the units taken so
@@ -32,18 +32,15 @@ export async function takeInTurn(
   let nowMs = 0
   let granted = true
   let isRemembered = true
+  const isShared = (part: readonly number[]) => part.some((place) => checks[place]?.partition === "")
+  const parts = bySlot(keys, slotOf).sort((one, other) => Number(isShared(one)) - Number(isShared(other)))
   try {
-    for (const part of partsOf(checks, keys, slotOf)) {
+    for (const part of parts) {
       const [answer] = await slots.take({
         checks: part.map((place) => checks[place] as Check),
         keys: part.map((place) => keys[place] as string),
         isPart: true,
       })
-      if (answer === undefined) {
-        throw new StoreUnavailableError("Redis did not return a result for a part of the request.", {
-          kind: "invalid-answer",
-        })
-      }
       part.forEach((place, i) => {
         counted[place] = answer.checks[i]
         times[place] = answer.nowMs
@@ -54,47 +51,18 @@ export async function takeInTurn(
       if (!granted) break
     }
   } catch (error) {
-    refundTaken(checks, counted, slots)
+    slots.refund(refundsOf(checks, counted))
     throw error
   }
   const now = checks.map((check, i) =>
     times[i] === nowMs ? counted[i] : broughtTo(nowMs, check, counted[i]),
   )
   if (granted) return [{ nowMs, granted, checks: now }]
-  refundTaken(checks, counted, slots)
+  slots.refund(refundsOf(checks, counted))
   // Leave out the states of refunded checks, and of other checks of the same counters, which include those units.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
   return [{ nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }]
-}
-
-function partsOf(
-  checks: readonly Check[],
-  keys: readonly string[],
-  slotOf: (key: string) => string,
-): SlotChecks[] {
-  const parts = new Map<string, number[]>()
-  keys.forEach((key, place) => {
-    const slot = slotOf(key)
-    const part = parts.get(slot) ?? []
-    part.push(place)
-    parts.set(slot, part)
-  })
-  const isShared = (part: SlotChecks) => part.some((place) => (checks[place] as Check).partition === "")
-  return [...parts.values()].sort((one, other) => Number(isShared(one)) - Number(isShared(other)))
-}
-
-/**
- * Refunds the units that were taken, in the background. A server that is unavailable keeps the units until their window
- * has passed, which is the safe side.
- */
-function refundTaken(
-  checks: readonly Check[],
-  counted: readonly (Counted | undefined)[],
-  slots: SlotCalls,
-): void {
-  const refunds = refundsOf(checks, counted)
-  if (refunds.length > 0) slots.refund(refunds)
 }
 
 /** Returns the refunds of the units that the checks of a request took, according to the replies. */

@@ -34,14 +34,11 @@ function topologyOf({ isCluster = false } = {}) {
       )
     return outcome
   }
-  const becomeReady = () => {
-    for (const listener of server.listeners) listener()
-  }
   const isOpenOf = (key: string) => topology.nodeOf(key).breaker.isOpen
   const open = (key: string) => {
     for (let i = 0; i < 5; i++) topology.nodeOf(key).breaker.failed()
   }
-  return { server, topology, take, becomeReady, isOpenOf, open }
+  return { server, topology, take, isOpenOf, open }
 }
 
 function requestOf(key: string): RedisRequest {
@@ -67,33 +64,6 @@ describe("requests share a batch sender", () => {
     const { topology } = topologyOf({ isCluster })
     const senderOf = ([key, withinMs]: [string, number]) => topology.senderOf(requestOf(key), withinMs)
     expect(senderOf(one) === senderOf(other)).toBe(is)
-  })
-})
-
-describe("a client that becomes ready", () => {
-  it("is sent waiting requests at once, those with the shortest timeout first", async () => {
-    const { server, topology, take, becomeReady } = topologyOf()
-    server.isReady = () => false
-    take("{00}b", 1_000)
-    take("{00}a", 50)
-    await nextTurn()
-    becomeReady()
-    expect(server.asked).toEqual([])
-    server.isReady = () => true
-    becomeReady()
-    expect(server.asked.map(({ keys }) => keys)).toEqual([["{00}a"], ["{00}b"]])
-    topology.close(new Error("over"))
-  })
-
-  it("is probed at once if its circuit breaker is open", async () => {
-    const { server, isOpenOf, open, becomeReady } = topologyOf()
-    open("{00}a")
-    becomeReady()
-    vi.advanceTimersByTime(1)
-    expect(server.asked).toMatchObject([{ what: "eval", keys: ["{00}"] }])
-    server.latest.answer(["1700000000", "000000"])
-    await nextTurn()
-    expect(isOpenOf("{00}a")).toBe(false)
   })
 })
 
@@ -128,7 +98,7 @@ describe("the nodes of a cluster", () => {
   })
 })
 
-it("a closed topology rejects waiting requests, removes its listeners and calls no server", async () => {
+it("a closed topology rejects waiting requests and calls no server", async () => {
   const { server, topology, take, open } = topologyOf({ isCluster: true })
   server.nodeOf = (key) => key
   const sent = take("{00}a", 50)
@@ -141,5 +111,5 @@ it("a closed topology rejects waiting requests, removes its listeners and calls 
   topology.close(over)
   await nextTurn()
   expect([sent, waiting]).toEqual([[over], [over]])
-  expect([server.asked.length, server.listeners.size, vi.getTimerCount()]).toEqual([1, 0, 0])
+  expect([server.asked.length, vi.getTimerCount()]).toEqual([1, 0])
 })

@@ -1,14 +1,10 @@
 import { type BatchListener, BatchSender } from "./batching/batch-sender.ts"
 import type { RedisCommands } from "./commands.ts"
 import { Node, type Timekeeping } from "./node/node.ts"
+import type { RedisRequest } from "./scripts/script-input.ts"
 
 /** The only slot, if there is one server. */
 const ONLY = ""
-
-/** An object with keys. The keys are only read in a cluster, or once for a new batch sender. */
-interface Keyed {
-  readonly keys: readonly string[]
-}
 
 /** The servers behind a client, and their batch senders. In a cluster there are senders for each slot in use. */
 export class RedisTopology {
@@ -19,16 +15,11 @@ export class RedisTopology {
   readonly #senders = new Map<string, (BatchSender | undefined)[]>()
   /** Servers by the client's name for them. */
   readonly #nodes = new Map<string, Node>()
-  readonly #stopListening: () => void
 
   constructor(commands: RedisCommands, timekeeping: Timekeeping, listener: BatchListener) {
     this.#commands = commands
     this.#timekeeping = timekeeping
     this.#listener = listener
-    this.#stopListening = commands.onReady(() => {
-      this.#eachOpenSender((sender) => sender.wake())
-      for (const node of this.#nodes.values()) node.breaker.hurry()
-    })
   }
 
   /** Returns the server that currently serves a key. */
@@ -56,9 +47,10 @@ export class RedisTopology {
 
   /**
    * Returns the batch sender for a request and its timeout. A call expires at the earliest deadline of its requests. So
-   * requests share a call only if none of them waits more than twice as long as another.
+   * requests share a call only if none of them waits more than twice as long as another. The request's keys are only
+   * read in a cluster, or once for a new batch sender.
    */
-  senderOf(asked: Keyed, withinMs: number): BatchSender {
+  senderOf(asked: RedisRequest, withinMs: number): BatchSender {
     const slot = this.#commands.isCluster ? this.slotOf(asked.keys[0] as string) : ONLY
     let senders = this.#senders.get(slot)
     if (senders === undefined) {
@@ -93,17 +85,11 @@ export class RedisTopology {
   }
 
   /** True if one call may have all the keys. */
-  areTogether(asked: Keyed): boolean {
+  areTogether(asked: RedisRequest): boolean {
     if (!this.#commands.isCluster) return true
     const { keys } = asked
     const slot = this.slotOf(keys[0] as string)
     return keys.every((key) => this.slotOf(key) === slot)
-  }
-
-  /** Calls back with every batch sender. */
-  #eachOpenSender(work: (sender: BatchSender) => void): void {
-    for (const senders of this.#senders.values())
-      for (const sender of senders) if (sender !== undefined) work(sender)
   }
 
   /** Groups the counters by slot and calls `work` with each group, without waiting in between. */
@@ -112,24 +98,34 @@ export class RedisTopology {
     keyOf: (one: One) => string,
     work: (some: readonly One[], keys: readonly string[], node: Node) => Promise<void>,
   ): readonly Promise<void>[] {
-    const groups = new Map<string, { some: One[]; keys: string[] }>()
-    for (const one of all) {
-      const key = keyOf(one)
-      const name = this.slotOf(key)
-      const group = groups.get(name) ?? { some: [], keys: [] }
-      group.some.push(one)
-      group.keys.push(key)
-      groups.set(name, group)
-    }
-    return [...groups.values()].map(({ some, keys }) => work(some, keys, this.nodeOf(keys[0] as string)))
+    const keys = all.map(keyOf)
+    return bySlot(keys, (key) => this.slotOf(key)).map((places) => {
+      const own = places.map((place) => keys[place] as string)
+      return work(
+        places.map((place) => all[place] as One),
+        own,
+        this.nodeOf(own[0] as string),
+      )
+    })
   }
 
   /** Rejects all waiting requests and stops all probes. */
   close(error: Error): void {
-    this.#stopListening()
-    this.#eachOpenSender((sender) => sender.close(error))
+    for (const senders of this.#senders.values()) for (const sender of senders) sender?.close(error)
     for (const node of this.#nodes.values()) node.breaker.stop()
   }
+}
+
+/** Returns the indexes of the keys, grouped by slot. */
+export function bySlot(keys: readonly string[], slotOf: (key: string) => string): (readonly number[])[] {
+  const groups = new Map<string, number[]>()
+  keys.forEach((key, place) => {
+    const slot = slotOf(key)
+    const group = groups.get(slot)
+    if (group === undefined) groups.set(slot, [place])
+    else group.push(place)
+  })
+  return [...groups.values()]
 }
 
 /** Returns a timeout's class. In a class, no timeout is more than twice as long as another. */

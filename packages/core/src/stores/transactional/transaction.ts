@@ -3,26 +3,22 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { isPacked } from "../../algorithms/packed-counts.ts"
 import { isCountable } from "../../ground/clock.ts"
 import { StoreUnavailableError, textOf } from "../../ground/errors.ts"
-import type { CounterStates, Keys } from "../counters.ts"
+import type { CounterStates } from "../counters.ts"
 import type { CounterChange, KeptCounter } from "./counter-backend.ts"
 
 /** A partition that is written into a key unchanged. */
 const PLAIN = /^[\x20-\x7e]{0,128}$/
 
 /**
- * Keys that are texts of printable ASCII, which every database accepts. The database must distinguish upper and lower
- * case.
+ * Returns a key of printable ASCII, which every database accepts. The database must distinguish upper and lower case.
  *
  * The length of the counter is part of the key, so that `a:b` with `c` differs from `a` with `b:c`. Clients may choose
  * partitions freely, so a long partition, or one with other characters, is replaced by a hash of its UTF-16.
  */
-export const TEXT_KEYS: Keys<string> = {
-  of(counter, partition) {
-    const name = `${counter.length}:${counter}`
-    if (PLAIN.test(partition)) return `${name}:${partition}`
-    return `${name}#${createHash("sha256").update(partition, "utf16le").digest("base64url")}`
-  },
-  areSame: (one, other) => one === other,
+export function textKey(counter: string, partition: string): string {
+  const name = `${counter.length}:${counter}`
+  if (PLAIN.test(partition)) return `${name}:${partition}`
+  return `${name}#${createHash("sha256").update(partition, "utf16le").digest("base64url")}`
 }
 
 /** The counters of one transaction: the stored ones and their changes. */

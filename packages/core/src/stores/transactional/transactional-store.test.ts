@@ -182,7 +182,7 @@ describe("a transactional store", () => {
     },
   )
 
-  it("keeps a bucket that owes more than a year's quota only as long as a full bucket", () => {
+  it("keeps a bucket that owes more than a year's quota only until a full bucket would expire", () => {
     const windowMs = 2_592_000_000
     const policy: Policy = { ...POLICY, algorithm: "token-bucket", limit: 1, windowMs }
     const state = { startMs: NOW_MS, current: 9_000_000_000_000, previous: 0 }

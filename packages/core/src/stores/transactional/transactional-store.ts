@@ -1,9 +1,9 @@
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
-import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import { Counters } from "../counters.ts"
 import type { Check, CounterKey, Refund, Store, StoreResult } from "../store.ts"
 import type { CounterBackend } from "./counter-backend.ts"
-import { TEXT_KEYS, Transaction, wholeMs } from "./transaction.ts"
+import { Transaction, textKey, wholeMs } from "./transaction.ts"
 
 /**
  * Creates a store on a back end with transactions, for apps that have a database but not Redis. It supports all
@@ -89,7 +89,7 @@ class TransactionalStore implements Store {
     work: (counters: Counters<string>, nowMs: number) => Result,
   ): MaybePromise<Result> {
     if (this.#closed) throw new ClosedError("The store has been closed.")
-    const texts = counted.map(({ policy, partition }) => TEXT_KEYS.of(policy.counter, partition))
+    const texts = counted.map(({ policy, partition }) => textKey(policy.counter, partition))
     const keys = [...new Set(texts)].sort()
     let results: readonly Result[] = []
     const done = this.#backend.transact(
@@ -97,7 +97,7 @@ class TransactionalStore implements Store {
       (found, toldMs) => {
         const nowMs = wholeMs(toldMs)
         const transaction = new Transaction(keys, found, nowMs)
-        results = [work(new Counters(transaction, TEXT_KEYS), nowMs)]
+        results = [work(new Counters(transaction, textKey), nowMs)]
         return transaction.changes
       },
       withinMs,
@@ -109,8 +109,4 @@ class TransactionalStore implements Store {
     }
     return isThenable(done) ? Promise.resolve(done).then(result) : result()
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as Partial<PromiseLike<unknown>> | undefined)?.then === "function"
 }

@@ -35,7 +35,7 @@ function policyByHand(restedMs = 1_000) {
 }
 
 describe("the limit of calls in flight", () => {
-  it("is two, and becomes one after the process had no idle time for a while", () => {
+  it("is two, and drops to one after the process had no idle time for a while", () => {
     const { look, pass, send, enough } = policyByHand()
     expect(enough()).toBe(2)
     look(0, UNTIL_BUSY - 1)
@@ -58,7 +58,7 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(calls)
   })
 
-  it("stays one with little or brief idle time, and becomes two after more idle time", () => {
+  it("remains at one while the process is rarely idle, and rises to two when it is idle more often", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(19, 200)
@@ -70,14 +70,14 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(2)
   })
 
-  it("becomes two again if the process is idle for over a fifth of the time", () => {
+  it("rises to two again if the process is idle for over a fifth of the time", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(20.1, 200)
     expect(enough()).toBe(2)
   })
 
-  it("becomes one again only after a while if one call made the process wait", () => {
+  it("drops to one again only after a long series of samples without idle time", () => {
     const { look, enough } = policyByHand()
     look(0, 200)
     look(100, 4)
@@ -88,7 +88,7 @@ describe("the limit of calls in flight", () => {
     expect(looks).toEqual([...Array(100).fill(2), 1])
   })
 
-  it("stays one after pauses without requests", () => {
+  it("remains at one after pauses without requests", () => {
     const { policy, pass, look, send, enough } = policyByHand()
     look(0, 200)
     for (let times = 0; times < 5; times++) {
@@ -114,7 +114,7 @@ describe("the limit of calls in flight", () => {
     expect(enough()).toBe(1)
   })
 
-  it("stays two if the runtime does not report idle time", () => {
+  it("remains at two if the runtime does not report idle time", () => {
     const { look, enough } = policyByHand(0)
     look(0, 200)
     expect(enough()).toBe(2)
@@ -129,7 +129,7 @@ describe("with many waiting requests", () => {
     expect(policy.hasRoom(1, 31)).toBe(false)
   })
 
-  it("a busy process sends all in one call, and an idle process splits them", () => {
+  it("a busy process sends all requests in one call, and an idle process splits them", () => {
     const { policy, look } = policyByHand()
     expect(policy.mostRequests(0, 200)).toBe(100)
     look(0, UNTIL_BUSY)

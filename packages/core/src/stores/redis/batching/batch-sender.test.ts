@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { LOOK_AGAIN_MS } from "../node/node.ts"
 import { BatchPolicy } from "./batch-policy.ts"
 import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
 
@@ -50,7 +51,7 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["a"], ["b", "c"]])
   })
 
-  it("sends the requests of one callback together and in order", async () => {
+  it("sends requests that are made in one callback in one call and in order", async () => {
     const { take, names, told, answer, calls } = await readySenderByHand()
     take("a")
     take("b")
@@ -87,23 +88,26 @@ describe("a batch sender", () => {
     { waiting: 128, underWay: [], sizes: [64, 64] },
     { waiting: 200, underWay: [], sizes: [64, 64, 64] },
     { waiting: 300, underWay: [], sizes: [64, 64, 64, 64] },
-  ])("splits $waiting requests, with $underWay.length calls in flight, into calls of $sizes", async (row) => {
-    const { takeNow, takeMany, names } = await readySenderByHand()
-    await takeNow(...row.underWay)
-    takeMany(row.waiting)
-    await nextTurn()
-    const sent = names().slice(row.underWay.length)
-    expect(sent.map(({ length }) => length)).toEqual(row.sizes)
-    const places = sent.flat().map((name) => Number(name.split(" ").at(-1)))
-    expect(places).toEqual(places.map((_, i) => i))
-  })
+  ])(
+    "splits $waiting requests, with $underWay.length calls in flight, into calls of $sizes requests",
+    async (row) => {
+      const { takeNow, takeMany, names } = await readySenderByHand()
+      await takeNow(...row.underWay)
+      takeMany(row.waiting)
+      await nextTurn()
+      const sent = names().slice(row.underWay.length)
+      expect(sent.map(({ length }) => length)).toEqual(row.sizes)
+      const places = sent.flat().map((name) => Number(name.split(" ").at(-1)))
+      expect(places).toEqual(places.map((_, i) => i))
+    },
+  )
 
   it.each<{ waiting: number; times: readonly number[] }>([
     { waiting: 32, times: [32] },
     { waiting: 300, times: [150, 150] },
     { waiting: 2_000, times: [512, 512, 512, 464] },
   ])(
-    "splits $waiting requests of one client, merged in Redis, into calls of $times",
+    "splits $waiting requests of one client, merged in Redis, into calls of $times requests",
     async ({ waiting, times }) => {
       const { take, calls } = await readySenderByHand()
       for (let i = 0; i < waiting; i++) take("a")
@@ -163,7 +167,7 @@ describe("an answer", () => {
     expect(listened).toEqual({ refused: [["b", false, 3]], lost: [], late: [] })
   })
 
-  it("that a key has no valid counter rejects only the requests for that key", async () => {
+  it("for a key without a valid counter rejects only the requests for that key", async () => {
     const { take, calls, told, kinds, listened } = await readySenderByHand()
     take("a")
     take("b")
@@ -191,7 +195,7 @@ describe("an answer", () => {
   it.each([
     ["a lost connection", "Connection is closed.", ["a", "b"]],
     ["a replica, which has counted nothing", "READONLY You can't write against a read only replica.", []],
-  ])("that is %s instead reports which counters may have changed", async (_case, message, lost) => {
+  ])("replaced by the error of %s reports which counters may have changed", async (_case, message, lost) => {
     const { take, calls, fail, listened } = await readySenderByHand()
     take("a")
     take("b")
@@ -200,7 +204,7 @@ describe("an answer", () => {
     expect(listened.lost).toEqual(lost)
   })
 
-  it("that a call was lost, after its timeout, reports which counters may have changed", async () => {
+  it("that reports a lost call after its timeout names the counters that may have changed", async () => {
     const { take, pass, calls, fail, listened } = await readySenderByHand()
     take("a")
     await nextTurn()
@@ -210,7 +214,7 @@ describe("an answer", () => {
     expect(listened.lost).toEqual(["a"])
   })
 
-  it("that the call came too late makes it be sent again once", async () => {
+  it("that the call came too late makes the sender repeat the call once", async () => {
     const { take, answerTooLate, calls, names, told, kinds } = await readySenderByHand()
     take("a")
     take("b")
@@ -282,7 +286,7 @@ describe("a deadline", () => {
     expect(names()).toEqual([["a"], ["b"], ["c"]])
   })
 
-  it("that passed while the process was blocked rejects the request without a late call", async () => {
+  it("that passed while the process was blocked rejects the request, which is not sent", async () => {
     const { takeNow, take, names, told, calls, answer } = await readySenderByHand()
     await takeNow("a", "b")
     take("c")
@@ -307,14 +311,17 @@ describe("a deadline", () => {
   it.each<{ what: string; code: string | undefined }>([
     { what: "came too late", code: undefined },
     { what: "must be tried again", code: "TRYAGAIN" },
-  ])("that passed while blocked rejects the request, even if the call $what", async ({ code }) => {
-    const { takeNow, fail, answerTooLate, names, told, calls } = await readySenderByHand()
-    await takeNow("a")
-    vi.advanceTimersByTime(50)
-    if (code === undefined) await answerTooLate(calls[0])
-    else await fail(calls[0], code)
-    expect([names(), told]).toEqual([[["a"]], { a: SILENT }])
-  })
+  ])(
+    "that passed while the process was blocked rejects the request, even if the call $what",
+    async ({ code }) => {
+      const { takeNow, fail, answerTooLate, names, told, calls } = await readySenderByHand()
+      await takeNow("a")
+      vi.advanceTimersByTime(50)
+      if (code === undefined) await answerTooLate(calls[0])
+      else await fail(calls[0], code)
+      expect([names(), told]).toEqual([[["a"]], { a: SILENT }])
+    },
+  )
 })
 
 describe("a server that fails", () => {
@@ -352,7 +359,7 @@ describe("a server that fails", () => {
     expect([told.e, names().length]).toEqual([UNAVAILABLE, 11])
   })
 
-  it("counts one failure for a call after its timeout, whatever reply follows", async () => {
+  it("is counted as failed once for a call after its timeout, whatever reply follows", async () => {
     const { takeNow, pass, fail, answer, calls, told, take, names } = await readySenderByHand()
     for (const name of ["a", "b", "c", "d"]) {
       await takeNow(name)
@@ -371,7 +378,7 @@ describe("a server that fails", () => {
     expect([told.f, names().length]).toEqual([UNAVAILABLE, 5])
   })
 
-  it("counts one failure if its time request fails, even if many requests wait", async () => {
+  it("is counted as failed once if its time request fails, even if many requests wait", async () => {
     const { takeNow, take, fail, answerTime, timeCalls, told, names } = senderByHand()
     await takeNow("a", "b", "c", "d", "e")
     await fail(timeCalls[0], "gone")
@@ -383,7 +390,7 @@ describe("a server that fails", () => {
     expect(names()).toEqual([["f"]])
   })
 
-  it("counts a failure if no connection came in time, and the requests' errors report that", async () => {
+  it("is counted as failed if its client did not connect in time, as the errors of the requests say", async () => {
     const { redis, takeNow, pass, told, take, names } = await readySenderByHand()
     redis.isReady = false
     for (const name of ["a", "b", "c", "d", "e"]) {
@@ -435,7 +442,7 @@ describe("a server that fails", () => {
   })
 })
 
-describe("a server that cannot be written to now", () => {
+describe("a server that cannot be written to at the moment", () => {
   it("is sent nothing while its client has no connection, and is checked again repeatedly", async () => {
     const { redis, take, takeNow, names, pass } = await readySenderByHand()
     redis.isReady = false
@@ -444,21 +451,12 @@ describe("a server that cannot be written to now", () => {
     const timers = vi.getTimerCount()
     await takeNow("b", "c")
     expect([names(), vi.getTimerCount()]).toEqual([[], timers])
-    await pass(25)
+    await pass(LOOK_AGAIN_MS)
     redis.isReady = true
-    await pass(24)
+    await pass(LOOK_AGAIN_MS - 1)
     expect(names()).toEqual([])
     await pass(1)
-    expect(names()).toEqual([["a"]])
-  })
-
-  it("is sent waiting requests as soon as its client is connected", async () => {
-    const { sender, redis, takeNow, names } = await readySenderByHand()
-    redis.isReady = false
-    await takeNow("a")
-    redis.isReady = true
-    sender.wake()
-    expect(names()).toEqual([["a"]])
+    expect(names()).toEqual([["a", "b", "c"]])
   })
 
   it("is called again about a migrating slot at intervals, with the earliest requests first", async () => {
@@ -484,13 +482,10 @@ describe("a server that cannot be written to now", () => {
   })
 
   it("makes the client reconnect if it is a replica, after all calls to it have ended", async () => {
-    const { sender, takeNow, fail, answer, pass, names, calls, told, redis } = await readySenderByHand()
+    const { takeNow, fail, answer, pass, names, calls, told, redis } = await readySenderByHand()
     await takeNow("a", "b")
     await fail(calls[0], "READONLY You can't write against a read only replica.")
     await takeNow("c")
-    // For example, another node has connected.
-    sender.wake()
-    await nextTurn()
     expect([names(), redis.reconnects]).toEqual([[["a"], ["b"]], 0])
     await answer(calls[1])
     expect(redis.reconnects).toBe(1)

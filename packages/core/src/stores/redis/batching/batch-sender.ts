@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "../../../ground/errors.ts"
-import { outsideRequests, setTimer } from "../../../ground/time.ts"
+import { outsideRequests, setTimer, soon } from "../../../ground/time.ts"
 import type { StoreResult } from "../../store.ts"
-import { failureOf, NO_COUNTER, shownKey } from "../failure.ts"
+import { failureOf, noCounter, shownKey } from "../failure.ts"
 import type { ReplyArrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
@@ -11,10 +11,8 @@ import { expire, type PendingTake, settle } from "./pending.ts"
 import { TakeQueue } from "./queue.ts"
 import { Watchdog } from "./watchdog.ts"
 
-/**
- * A promise whose `then` runs code after the current callback. queueMicrotask would create an async resource per call.
- */
-const SETTLED = Promise.resolve()
+/** Delay before a call is sent to a server that has rejected one without running it. */
+const REST_MS = 25
 
 /** A listener for the outcomes of a batch sender's requests. */
 export interface BatchListener {
@@ -35,7 +33,6 @@ export interface Late {
 interface Flight {
   readonly batch: readonly PendingTake[]
   readonly node: Node
-  isOver: boolean
 }
 
 /**
@@ -56,8 +53,7 @@ export class BatchSender {
   readonly #queue = new TakeQueue()
   #isLearning = false
   /**
-   * True after the server rejected a call without running it, as a replica does. Sending resumes in a moment, or when
-   * the client becomes ready.
+   * True after the server rejected a call without running it, as a replica does. Sending resumes in a moment.
    */
   #isResting = false
   /**
@@ -79,22 +75,17 @@ export class BatchSender {
    * Takes one request, whose caller waits for `withinMs`. That time starts when the current callback ends, because
    * nothing is sent before. Throws or rejects with StoreUnavailableError.
    */
-  take(asked: RedisRequest, withinMs: number): Promise<readonly StoreResult[]> {
+  take(asked: RedisRequest, withinMs: number): Promise<readonly [StoreResult]> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
-    if (node.breaker.isOpen) return node.refusal
+    // Throwing the error would take as long as deciding without the server.
+    if (node.breaker.isOpen) return Promise.reject(node.unavailable)
     node.waitedFor(withinMs)
     return new Promise((resolve, reject) => {
       const waiting = { asked, withinMs, deadlineMs: 0, resolve, reject, isRejected: false, wasLate: false }
       // Send after the other requests of the same callback have been added.
-      if (this.#queue.add(waiting)) void SETTLED.then(this.#pump)
+      if (this.#queue.add(waiting)) soon(this.#pump)
     })
-  }
-
-  /** Sends the waiting requests, because the client has become ready. */
-  wake(): void {
-    this.#isResting = false
-    this.#pump()
   }
 
   /** Rejects all waiting requests, and makes `take` throw. */
@@ -138,15 +129,19 @@ export class BatchSender {
   }
 
   /**
-   * Tries again after a delay. Clients emit an event when they are ready. They emit none when another server has taken
-   * over a slot, or when a replica has become the primary.
+   * Tries again after a delay. Clients emit no event when another server has taken over a slot, or when a replica has
+   * become the primary.
    */
   #pumpLater(): void {
     if (this.#later !== undefined) return
-    this.#later = setTimer(() => {
-      this.#later = undefined
-      this.wake()
-    }, LOOK_AGAIN_MS)
+    this.#later = setTimer(
+      () => {
+        this.#later = undefined
+        this.#isResting = false
+        this.#pump()
+      },
+      this.#isResting ? REST_MS : LOOK_AGAIN_MS,
+    )
     this.#later.unref()
   }
 
@@ -173,7 +168,7 @@ export class BatchSender {
     const most = this.#policy.mostRequests(this.#flights.length, this.#queue.waiting.length)
     const { batch, deadlineMs } = this.#queue.moveTo(call, most, node)
     if (batch.length === 0) return
-    const flight: Flight = { batch, node, isOver: false }
+    const flight: Flight = { batch, node }
     this.#flights = [...this.#flights, flight]
     this.#policy.sent()
     node.take(call, deadlineMs).then(
@@ -226,13 +221,8 @@ export class BatchSender {
       const answer = answers[i]
       if (answer === undefined) {
         this.#listener.lost(asked)
-        settle(
-          waiting,
-          new StoreUnavailableError(
-            `The Redis key ${shownKey(asked.keys[0] as string)}${asked.keys.length > 1 ? ", or another key of the request," : ""} ${NO_COUNTER}`,
-            { kind: "invalid-answer" },
-          ),
-        )
+        const others = asked.keys.length > 1 ? ", or another key of the request," : ""
+        settle(waiting, noCounter(`${shownKey(asked.keys[0] as string)}${others}`))
         continue
       }
       this.#listener.answered(asked, answer, arrival)
@@ -273,8 +263,9 @@ export class BatchSender {
 
   /** Removes a call from those in flight. Returns true if it had been given up. */
   #land(flight: Flight): boolean {
+    const wasOver = !this.#flights.includes(flight)
     this.#flights = this.#flights.filter((other) => other !== flight)
-    return flight.isOver
+    return wasOver
   }
 
   #expire(): void {
@@ -283,7 +274,6 @@ export class BatchSender {
     for (const flight of this.#flights) {
       if (expire(flight.batch, nowMs, flight.node).length > 0) continue
       // No caller waits for this call, so it must not hold back other requests.
-      flight.isOver = true
       this.#land(flight)
       flight.node.breaker.failed()
     }

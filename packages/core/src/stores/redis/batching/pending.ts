@@ -1,5 +1,6 @@
 import type { StoreResult } from "../../store.ts"
-import { type Reach, silent } from "../failure.ts"
+import { silent } from "../failure.ts"
+import type { Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
 
 /** A request that waits for its answer. */
@@ -9,7 +10,7 @@ export interface PendingTake {
   readonly withinMs: number
   /** An instant of the monotonic clock. */
   deadlineMs: number
-  resolve: (answers: readonly StoreResult[]) => void
+  resolve: (answers: readonly [StoreResult]) => void
   reject: (error: Error) => void
   /** True if the request has been rejected, so that no caller waits for an answer. */
   isRejected: boolean
@@ -18,10 +19,7 @@ export interface PendingTake {
 }
 
 /** The server that a request waits for, as error messages describe it. */
-export interface Server {
-  readonly title: string
-  readonly reach: Reach
-}
+export type Server = Pick<Node, "title" | "reach">
 
 /** Rejects requests whose deadline has passed, and returns the others. `server` is the server that they wait for. */
 export function expire(batch: readonly PendingTake[], nowMs: number, server: Server): PendingTake[] {

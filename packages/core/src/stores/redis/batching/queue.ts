@@ -1,17 +1,5 @@
-import type { RedisRequest } from "../scripts/script-input.ts"
+import type { TakeCall } from "../scripts/take-call.ts"
 import { expire, type PendingTake, type Server, settle, stillWaits } from "./pending.ts"
-
-/** A call that requests can be added to: the part of TakeCall that the queue uses. */
-interface Filled {
-  /** Adds a request. Returns false if there is no room for it. */
-  add(asked: RedisRequest): boolean
-}
-
-/** Requests of one call, and the earliest of their deadlines, an instant of the monotonic clock. */
-export interface Batch {
-  readonly batch: readonly PendingTake[]
-  readonly deadlineMs: number
-}
 
 /** A queue of requests that wait for a call, in order. */
 export class TakeQueue {
@@ -46,8 +34,15 @@ export class TakeQueue {
     return firstMs
   }
 
-  /** Moves the first requests to a call. Rejects expired ones, because they would make the whole call too late. */
-  moveTo(call: Filled, most: number, server: Server): Batch {
+  /**
+   * Moves the first requests to a call. Rejects expired ones, because they would make the whole call too late. Returns
+   * the requests of the call, and the earliest of their deadlines.
+   */
+  moveTo(
+    call: TakeCall,
+    most: number,
+    server: Server,
+  ): { batch: readonly PendingTake[]; deadlineMs: number } {
     const nowMs = performance.now()
     const waiting = this.#waiting
     const batch: PendingTake[] = []

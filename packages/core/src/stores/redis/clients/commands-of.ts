@@ -1,7 +1,6 @@
 import { InvalidOptionError, textOf } from "../../../ground/errors.ts"
 import { makeStringsQuick } from "../../quick-strings.ts"
 import type { RedisCommands } from "../commands.ts"
-import { heardOnce } from "./heard-once.ts"
 import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
 import { ioredisClusterCommands } from "./ioredis-cluster.ts"
 import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
@@ -28,26 +27,23 @@ const ports = new WeakMap<object, RedisCommands>()
  */
 export function commandsOf(client: unknown): RedisCommands {
   const refused = unusable(client)
-  if (refused !== undefined) {
-    throw new InvalidOptionError([{ path: "client", message: refused, accepted: ACCEPTED }])
+  const commands = refused === undefined ? (ports.get(client as object) ?? portOn(client)) : undefined
+  if (commands === undefined) {
+    const message = refused ?? `${nameOf(client)} is not a Redis client`
+    throw new InvalidOptionError([{ path: "client", message, accepted: ACCEPTED }])
   }
-  const known = isObject(client) ? ports.get(client) : undefined
-  if (known !== undefined) return known
-  const commands = heardOnce(portOn(client))
   ports.set(client as object, commands)
   makeStringsQuick()
   return commands
 }
 
-function portOn(client: unknown): RedisCommands {
+function portOn(client: unknown): RedisCommands | undefined {
   if (isIoredis(client)) {
     return isIoredisCluster(client) ? ioredisClusterCommands(client) : ioredisCommands(client)
   }
   if (isNodeRedisCluster(client)) return nodeRedisClusterCommands(client)
   if (isNodeRedis(client)) return nodeRedisCommands(client)
-  throw new InvalidOptionError([
-    { path: "client", message: `${nameOf(client)} is not a Redis client`, accepted: ACCEPTED },
-  ])
+  return undefined
 }
 
 /** Returns why a value that resembles a client, or leads to one, cannot be used. Returns undefined for other values. */
@@ -76,7 +72,7 @@ function isIoredis(client: unknown): client is IoredisLike | IoredisClusterLike 
     isObject(client) &&
     typeof client.status === "string" &&
     isObject(client.options) &&
-    has(client, "evalsha", "sendCommand", "call", "connect", "disconnect", "on", "off")
+    has(client, "evalsha", "sendCommand", "call", "connect", "disconnect", "on")
   )
 }
 
@@ -93,11 +89,7 @@ function isNodeRedis(client: unknown): client is NodeRedisLike {
 }
 
 function hasNodeRedisCalls(client: unknown): client is Record<string, unknown> {
-  return (
-    isObject(client) &&
-    typeof client.isOpen === "boolean" &&
-    has(client, "evalSha", "eval", "del", "on", "off")
-  )
+  return isObject(client) && typeof client.isOpen === "boolean" && has(client, "evalSha", "eval", "del")
 }
 
 function has(value: unknown, ...methods: readonly string[]): boolean {

@@ -17,7 +17,9 @@ describe("a cluster of ioredis", () => {
     client.slots[keySlot(`${prefix}a`)] = ["10.0.0.1:7001", "10.0.0.9:7009"]
     client.slots[keySlot(`${prefix}b`)] = ["10.0.0.1:7002"]
     for (const each of [client, first, second]) each.status = "ready"
-    return { client, first, second, commands: ioredisClusterCommands(client) }
+    const commands = ioredisClusterCommands(client)
+    client.lists = 0
+    return { client, first, second, commands }
   }
 
   it("is ready for a key while it and the primary of the key's slot are ready", () => {
@@ -46,19 +48,14 @@ describe("a cluster of ioredis", () => {
     expect(client.refreshes).toBe(0)
   })
 
-  it("connects a node whose status is wait, and allows a second for that", () => {
+  it("connects a node whose status is wait, because no command is sent to it before it is ready", () => {
     const { client, first, commands } = connected()
     first.status = "wait"
-    expect(commands.isReady("a")).toBe(true)
-    expect([first.status, first.connects]).toEqual(["connecting", 1])
-    vi.advanceTimersByTime(999)
-    expect(commands.isReady("a")).toBe(true)
-    first.status = "connect"
-    expect(commands.isReady("a")).toBe(true)
-    expect(client.refreshes).toBe(0)
-    vi.advanceTimersByTime(1)
     expect(commands.isReady("a")).toBe(false)
-    expect([first.connects, client.refreshes]).toEqual([1, 1])
+    expect([first.status, client.refreshes]).toEqual(["connecting", 0])
+    expect(commands.isReady("a")).toBe(false)
+    first.status = "ready"
+    expect([commands.isReady("a"), first.connects]).toEqual([true, 1])
   })
 
   it("is not ready for a node that reconnects after a lost connection", () => {
@@ -131,35 +128,7 @@ describe("a cluster of ioredis", () => {
     expect([commands.nodeOf("a"), commands.nodeOf("b")]).toEqual(["10.0.0.1:7001", "10.0.0.1:7002"])
   })
 
-  it("reports when the cluster or any node becomes ready, including nodes added later, until they are removed", () => {
-    const { client, first, second, commands } = connected()
-    const replica = new LikeRedis({ host: "10.0.0.9", port: 7009 })
-    client.replicas.push(replica)
-    const later = new LikeRedis({ host: "10.0.0.1", port: 7003 })
-    const all = [client, first, second, replica, later]
-    let heard = 0
-    const stop = commands.onReady(() => heard++)
-    const heardOf = () =>
-      all.map((each) => {
-        heard = 0
-        each.emit("ready")
-        return heard
-      })
-    expect(heardOf()).toEqual([1, 1, 1, 1, 0])
-    client.emit("+node", later)
-    // A known node does not get a second listener.
-    client.emit("+node", first)
-    expect(heardOf()).toEqual([1, 1, 1, 1, 1])
-    client.emit("-node", second)
-    expect(heardOf()).toEqual([1, 1, 0, 1, 1])
-    client.emit("+node", second)
-    expect(heardOf()).toEqual([1, 1, 1, 1, 1])
-    stop()
-    expect(heardOf()).toEqual([0, 0, 0, 0, 0])
-    for (const each of all) expect(each.eventNames()).toEqual([])
-  })
-
-  it("handles a rejected ASKING, and still rejects for its caller", async () => {
+  it("leaves no unhandled rejection when ASKING is rejected, and rejects the caller's own call", async () => {
     class LikeNode extends LikeRedis {
       readonly asked: unknown[] = []
 
@@ -168,21 +137,19 @@ describe("a cluster of ioredis", () => {
         return Promise.reject(new Error("Connection is closed."))
       }
     }
-    const { client, commands } = connected()
+    const { client } = connected()
     const node = new LikeNode()
     const unhandled: unknown[] = []
     const note = (reason: unknown) => void unhandled.push(reason)
     process.on("unhandledRejection", note)
-    const stop = commands.onReady(() => undefined)
     client.emit("+node", node)
     void node.asking("a")
     await expect(node.asking("b")).rejects.toThrow("Connection is closed.")
     // `asking` is wrapped only once, even if the node is added again.
     const { asking } = node
-    for (const event of ["-node", "+node"]) client.emit(event, node)
+    client.emit("+node", node)
     await new Promise(setImmediate)
     process.off("unhandledRejection", note)
-    stop()
     expect([node.asked, unhandled, node.asking === asking]).toEqual([[["a"], ["b"]], [], true])
   })
 })

@@ -1,6 +1,5 @@
 import { outsideRequests } from "../../../ground/time.ts"
 import type { RedisCommands } from "../commands.ts"
-import { FirstConnections } from "./first-connection.ts"
 import { callsOf, connect, type IoredisClusterLike, type IoredisLike, prefixOf } from "./ioredis.ts"
 import { keySlot } from "./key-slot.ts"
 
@@ -13,7 +12,6 @@ const REFRESH_EVERY_MS = 200
  */
 export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommands {
   const prefix = prefixOf(client)
-  const firstConnections = new FirstConnections()
   const nodes = new Map<string, IoredisLike>()
   let refreshedAtMs = Number.NEGATIVE_INFINITY
 
@@ -28,22 +26,6 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     return nodes.get(name)
   }
 
-  const accepts = (node: IoredisLike): boolean => {
-    switch (node.status) {
-      case "ready":
-        return firstConnections.accepts(node, true)
-      case "wait":
-        // The first command would connect the node, but the caller may have other reasons not to send one.
-        connect(node)
-        return firstConnections.accepts(node, false)
-      case "connecting":
-      case "connect":
-        return firstConnections.accepts(node, false)
-      default:
-        return false
-    }
-  }
-
   // ioredis drops a node whose connection has ended. It learns which node serves the slots from the next command for
   // them, but none is sent while the slot is not ready.
   const refresh = (): void => {
@@ -53,6 +35,8 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     outsideRequests(() => client.refreshSlotsCache(() => undefined))
   }
 
+  for (const node of client.nodes("all")) hearAsking(node)
+  client.on("+node", hearAsking)
   return {
     isCluster: true,
     isReady(key) {
@@ -61,41 +45,16 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
         return false
       }
       const node = nodeNamed(nodeOf(key))
-      if (node !== undefined && accepts(node)) return true
-      refresh()
+      if (node?.status === "ready") return true
+      // ioredis connects to a node only when there is a command for it.
+      if (node?.status === "wait") connect(node)
+      else refresh()
       return false
     },
     isOpen: () => client.status !== "end",
     ...callsOf(client),
-    onReady: (listener) => listenToNodes(client, listener),
     nodeOf,
     reconnect: () => undefined,
-  }
-}
-
-/** Calls back when the cluster and when any of its nodes becomes ready. */
-function listenToNodes(client: IoredisClusterLike, listener: () => void): () => void {
-  const onReady = (): void => listener()
-  const heard = new Set<IoredisLike>()
-  const add = (node: IoredisLike): void => {
-    if (heard.has(node)) return
-    heard.add(node)
-    node.on("ready", onReady)
-    hearAsking(node)
-  }
-  const remove = (node: IoredisLike): void => {
-    heard.delete(node)
-    node.off("ready", onReady)
-  }
-  for (const node of client.nodes("all")) add(node)
-  client.on("ready", onReady)
-  client.on("+node", add)
-  client.on("-node", remove)
-  return () => {
-    client.off("ready", onReady)
-    client.off("+node", add)
-    client.off("-node", remove)
-    for (const node of heard) remove(node)
   }
 }
 

@@ -43,19 +43,6 @@ describe("a client of ioredis", () => {
     expect(client.disconnects).toEqual([true])
   })
 
-  it("calls the listener when it becomes ready, until the listener is removed", () => {
-    const client = new LikeRedis()
-    let heard = 0
-    const stop = ioredisCommands(client).onReady(() => heard++)
-    client.emit("ready")
-    client.emit("connect")
-    expect(heard).toBe(1)
-    stop()
-    client.emit("ready")
-    expect(heard).toBe(1)
-    expect(client.eventNames()).toEqual([])
-  })
-
   it.each<[IoredisLike["options"], string]>([
     [{ host: "10.0.0.1", port: 6379 }, "10.0.0.1:6379"],
     [{ host: "localhost", port: 6379, path: "/run/redis.sock" }, "/run/redis.sock"],

@@ -14,8 +14,6 @@ interface IoredisClient {
   connect(): Promise<unknown>
   sendCommand(command: IoredisCommand): unknown
   call(command: string, ...args: string[]): Promise<unknown>
-  on(event: string, listener: (node: IoredisLike) => void): unknown
-  off(event: string, listener: (node: IoredisLike) => void): unknown
 }
 
 /** An ioredis client of one server, which may find its primary through Sentinel. */
@@ -28,6 +26,7 @@ export interface IoredisLike extends IoredisClient {
 export interface IoredisClusterLike extends IoredisClient {
   readonly slots: readonly (readonly string[] | undefined)[]
   nodes(role: "all" | "master"): readonly IoredisLike[]
+  on(event: "+node", listener: (node: IoredisLike) => void): unknown
   refreshSlotsCache(callback: () => void): void
 }
 
@@ -59,11 +58,6 @@ export function ioredisCommands(client: IoredisLike): RedisCommands {
     },
     isOpen: () => client.status !== "end",
     ...callsOf(client),
-    onReady(listener) {
-      const onReady = (): void => listener()
-      client.on("ready", onReady)
-      return () => void client.off("ready", onReady)
-    },
     nodeOf: () => address,
     reconnect() {
       // In any other state, the client is already connecting, and this would delay it.

@@ -73,16 +73,6 @@ describe("a cluster of node-redis", () => {
     expect(commands.isReady("c")).toBe(true)
   })
 
-  it("allows a second for the first connection to a node", () => {
-    const { first, commands } = connected()
-    first.client.isReady = false
-    expect(commands.isReady("a")).toBe(true)
-    vi.advanceTimersByTime(999)
-    expect(commands.isReady("a")).toBe(true)
-    vi.advanceTimersByTime(1)
-    expect(commands.isReady("a")).toBe(false)
-  })
-
   it("rediscovers its slots from a ready node after another was lost, at most every half second", () => {
     const { first, second, commands, askedBy } = rediscovering()
     expect(commands.isReady("a")).toBe(true)
@@ -148,39 +138,5 @@ describe("a cluster of node-redis", () => {
       ["eval", "return 1", { keys: ["k"], arguments: ["1"] }],
       ["del", ["k"]],
     ])
-  })
-
-  it("reports when any node becomes ready, including nodes added later, until they are removed", () => {
-    const { client, first, second, commands } = connected()
-    client.masters.push({ address: "10.0.0.1:7004" })
-    const later = node("10.0.0.1:7003")
-    const all = [first.client, second.client, later.client]
-    let heard = 0
-    const stop = commands.onReady(() => heard++)
-    const heardOf = () =>
-      all.map((each) => {
-        heard = 0
-        each.emit("ready")
-        return heard
-      })
-    expect(heardOf()).toEqual([1, 1, 0])
-    heard = 0
-    // When a node is ready for the first time, the cluster emits an event after the node's own.
-    client.emit("node-ready")
-    expect(heard).toBe(0)
-    client.masters.push(later)
-    client.emit("node-ready")
-    expect(heard).toBe(1)
-    expect(heardOf()).toEqual([1, 1, 1])
-    client.masters.splice(client.masters.indexOf(second), 1)
-    client.emit("node-ready")
-    expect(heardOf()).toEqual([1, 0, 1])
-    // A replica that becomes the primary again keeps its client.
-    client.masters.push(second)
-    client.emit("node-ready")
-    expect(heardOf()).toEqual([1, 1, 1])
-    stop()
-    expect(heardOf()).toEqual([0, 0, 0])
-    for (const each of [client, ...all]) expect(each.eventNames()).toEqual([])
   })
 })

@@ -1,6 +1,5 @@
 import { outsideRequests } from "../../../ground/time.ts"
 import type { RedisCommands } from "../commands.ts"
-import { FirstConnections } from "./first-connection.ts"
 import { keySlot } from "./key-slot.ts"
 import { callsOf, type NodeRedisCalls } from "./node-redis.ts"
 
@@ -10,8 +9,6 @@ const REFRESH_EVERY_MS = 500
 /** The connection to a node of a cluster. */
 interface NodeClient {
   readonly isReady: boolean
-  on(event: "ready", listener: () => void): unknown
-  off(event: "ready", listener: () => void): unknown
 }
 
 /** A node of a cluster. With `minimizeConnections`, its client is created for the first command. */
@@ -37,7 +34,6 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
   const inside = client as NodeRedisClusterLike & ClusterInside
   const { _keyPrefix: keyPrefix } = inside
   const prefix = keyPrefix === undefined ? "" : String(keyPrefix)
-  const firstConnections = new FirstConnections()
   let refreshedAtMs = Number.NEGATIVE_INFINITY
 
   const primaryOf = (key: string): ClusterNode | undefined => client.slots[keySlot(prefix + key)]?.master
@@ -61,51 +57,14 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
       if (!client.isOpen) return false
       const primary = primaryOf(key)
       if (primary === undefined) return false
-      if (primary.client === undefined) return true
-      if (firstConnections.accepts(primary.client, primary.client.isReady)) return true
+      // Without a client, the first command makes node-redis connect to the node.
+      if (primary.client === undefined || primary.client.isReady) return true
       refresh()
       return false
     },
     isOpen: () => client.isOpen,
     ...callsOf(client),
-    onReady: (listener) => listenToNodes(client, listener),
     nodeOf: (key) => primaryOf(key)?.address ?? "",
     reconnect: () => undefined,
-  }
-}
-
-/**
- * Calls back when any node becomes ready. node-redis 5 emits `node-ready` only when a node is ready for the first time.
- */
-function listenToNodes(client: NodeRedisClusterLike, listener: () => void): () => void {
-  const onReady = (): void => listener()
-  const heard = new Set<NodeClient>()
-  const listen = (): boolean => {
-    const present = new Set(
-      client.masters.flatMap((node) => (node.client === undefined ? [] : [node.client])),
-    )
-    for (const node of heard) if (!present.has(node)) remove(node)
-    let added = false
-    for (const node of present) {
-      if (heard.has(node)) continue
-      heard.add(node)
-      node.on("ready", onReady)
-      added = true
-    }
-    return added
-  }
-  const remove = (node: NodeClient): void => {
-    heard.delete(node)
-    node.off("ready", onReady)
-  }
-  // A node that already had a listener has called it.
-  const onNodeReady = (): void => {
-    if (listen()) listener()
-  }
-  listen()
-  client.on("node-ready", onNodeReady)
-  return () => {
-    client.off("node-ready", onNodeReady)
-    for (const node of heard) remove(node)
   }
 }

@@ -6,8 +6,6 @@ export interface NodeRedisCalls {
   evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   del(keys: string[]): Promise<unknown>
-  on(event: string, listener: () => void): unknown
-  off(event: string, listener: () => void): unknown
 }
 
 /** A node-redis client of one server. */
@@ -31,11 +29,6 @@ export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
     isReady: () => client.isReady,
     isOpen: () => client.isOpen,
     ...callsOf(client),
-    onReady(listener) {
-      const onReady = (): void => listener()
-      client.on("ready", onReady)
-      return () => void client.off("ready", onReady)
-    },
     nodeOf: () => address,
     // node-redis cannot reconnect without losing the app's commands.
     reconnect: () => undefined,
@@ -53,15 +46,11 @@ interface Typed {
  * others, such as Buffers.
  */
 export function callsOf(client: NodeRedisCalls): Pick<RedisCommands, "evalsha" | "eval" | "del"> {
+  // node-redis only reads the lists, but its types do not declare that.
   const plain = (client as NodeRedisCalls & Typed).withTypeMapping?.({}) ?? client
   return {
-    evalsha: (sha, keys, args) => plain.evalSha(sha, { keys: mutable(keys), arguments: mutable(args) }),
-    eval: (script, keys, args) => plain.eval(script, { keys: mutable(keys), arguments: mutable(args) }),
-    del: (keys) => plain.del(mutable(keys)),
+    evalsha: (sha, keys, args) => plain.evalSha(sha, { keys: keys as string[], arguments: args as string[] }),
+    eval: (script, keys, args) => plain.eval(script, { keys: keys as string[], arguments: args as string[] }),
+    del: (keys) => plain.del(keys as string[]),
   }
-}
-
-/** Returns the same list with a mutable type. node-redis only reads the list, but its types do not declare that. */
-function mutable(keys: readonly string[]): string[] {
-  return keys as string[]
 }

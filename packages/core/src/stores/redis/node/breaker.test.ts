@@ -16,7 +16,7 @@ beforeEach(() => {
     new Promise<void>((resolve, reject) => {
       probes.push({ resolve, reject: () => reject(new Error("no answer")) })
     })
-  breaker = new Breaker(probe, (callback, ms) => setTimeout(callback, ms))
+  breaker = new Breaker(probe)
 })
 afterEach(() => {
   vi.useRealTimers()
@@ -111,41 +111,6 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(2)
   })
 
-  it("probes again on hurry() if a probe has had no answer for a second", async () => {
-    fail(5)
-    await vi.advanceTimersByTimeAsync(100)
-    await vi.advanceTimersByTimeAsync(999)
-    breaker.hurry()
-    await vi.advanceTimersByTimeAsync(0)
-    expect(probes).toHaveLength(1)
-    await vi.advanceTimersByTimeAsync(1)
-    breaker.hurry()
-    await vi.advanceTimersByTimeAsync(0)
-    expect(probes).toHaveLength(2)
-  })
-
-  it("probes at once on hurry()", async () => {
-    fail(5)
-    breaker.hurry()
-    await vi.advanceTimersByTimeAsync(1)
-    expect(probes).toHaveLength(1)
-    // Does not probe again if a probe has just been sent.
-    breaker.hurry()
-    await vi.advanceTimersByTimeAsync(1)
-    expect(probes).toHaveLength(1)
-    await end("reject")
-    await vi.advanceTimersByTimeAsync(99)
-    expect(probes).toHaveLength(1)
-    await vi.advanceTimersByTimeAsync(1)
-    expect(probes).toHaveLength(2)
-  })
-
-  it("ignores hurry() while it is closed", async () => {
-    breaker.hurry()
-    await vi.advanceTimersByTimeAsync(10_000)
-    expect(probes).toHaveLength(0)
-  })
-
   it("closes and leaves no timer when it is stopped", async () => {
     fail(5)
     breaker.stop()
@@ -157,17 +122,11 @@ describe("Breaker", () => {
   })
 
   it("does not keep the process alive", () => {
-    const timers: NodeJS.Timeout[] = []
-    const watched = new Breaker(
-      () => new Promise(() => {}),
-      (callback, ms) => {
-        const timer = setTimeout(callback, ms)
-        timers.push(timer)
-        return timer
-      },
-    )
-    for (let i = 0; i < 5; i++) watched.failed()
-    expect(timers.map((timer) => timer.hasRef())).toEqual([false])
-    watched.stop()
+    vi.useRealTimers()
+    const held = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+    const before = held()
+    fail(5)
+    expect([breaker.isOpen, held()]).toEqual([true, before])
+    breaker.stop()
   })
 })

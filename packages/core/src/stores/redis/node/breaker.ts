@@ -1,10 +1,9 @@
+import { setTimer } from "../../../ground/time.ts"
+
 /** Consecutive failures after which the breaker opens. */
 const FAILURES_TO_OPEN = 5
 const FIRST_PROBE_MS = 100
 const LAST_PROBE_MS = 1_000
-
-/** A function that sets a timer outside of the async context of the request that happens to cause it. */
-export type SetTimer = (callback: () => void, ms: number) => NodeJS.Timeout
 
 /**
  * A circuit breaker for one Redis server. It opens after several consecutive failures and closes at the first answer.
@@ -12,22 +11,18 @@ export type SetTimer = (callback: () => void, ms: number) => NodeJS.Timeout
  */
 export class Breaker {
   readonly #probe: () => Promise<void>
-  readonly #setTimer: SetTimer
   #failures = 0
   #isOpen = false
   #isStopped = false
   /** Number of the latest probe. An earlier probe that fails does not schedule another one. */
   #attempt = 0
-  /** When the latest probe was sent; -Infinity while it is only scheduled. */
-  #probedAtMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   /**
    * `probe` resolves if the server answers in time, otherwise rejects. It may stay pending until the server answers.
    */
-  constructor(probe: () => Promise<void>, setTimer: SetTimer) {
+  constructor(probe: () => Promise<void>) {
     this.#probe = probe
-    this.#setTimer = setTimer
   }
 
   get isOpen(): boolean {
@@ -46,14 +41,6 @@ export class Breaker {
     this.#probeIn(FIRST_PROBE_MS)
   }
 
-  /** Probes at once, because an answer has become likely. */
-  hurry(): void {
-    if (!this.#isOpen) return
-    // A recent probe is enough. An older one may have been lost with its connection.
-    if (performance.now() - this.#probedAtMs < LAST_PROBE_MS) return
-    this.#probeIn(0)
-  }
-
   /** Closes the breaker for good, without an answer. It never opens or probes again. */
   stop(): void {
     this.#isStopped = true
@@ -68,16 +55,11 @@ export class Breaker {
 
   #probeIn(ms: number): void {
     const attempt = ++this.#attempt
-    this.#probedAtMs = Number.NEGATIVE_INFINITY
-    clearTimeout(this.#timer)
-    this.#timer = this.#setTimer(() => {
-      this.#probedAtMs = performance.now()
+    this.#timer = setTimer(() => {
       this.#probe().then(
         () => this.succeeded(),
         () => {
-          if (attempt === this.#attempt) {
-            this.#probeIn(Math.min(Math.max(2 * ms, FIRST_PROBE_MS), LAST_PROBE_MS))
-          }
+          if (attempt === this.#attempt) this.#probeIn(Math.min(2 * ms, LAST_PROBE_MS))
         },
       )
     }, ms)

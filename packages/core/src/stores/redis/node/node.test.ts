@@ -85,7 +85,7 @@ const DOWN = "Redis does not answer. The store keeps trying in the background."
 const SILENT = "Redis did not answer in time."
 
 describe("the time of a server", () => {
-  it("is requested once for all callers, with a key of the same slot that is not a counter's", async () => {
+  it("is requested once for all callers, with a key in the same slot that belongs to no counter", async () => {
     const { server, node } = serving()
     node.waitedFor(20)
     const outcomes = [outcomeOf(node.learnTime()), outcomeOf(node.learnTime())]
@@ -116,7 +116,7 @@ describe("the time of a server", () => {
   })
 
   it.each([["OK"], [[]], [["1700000000"]], [["x", "1"]], [[null, "1"]]])(
-    "is not learned from %j, and is requested again",
+    "is not read from the reply %j, and is requested again",
     async (reply) => {
       const { server, node } = serving()
       const learning = outcomeOf(node.learnTime())
@@ -131,7 +131,7 @@ describe("the time of a server", () => {
     },
   )
 
-  it("is requested again if no reply came within the longest timeout of a caller", async () => {
+  it("is requested again if no reply came within the longest timeout of the callers", async () => {
     const { server, node } = serving()
     node.waitedFor(20)
     node.waitedFor(10)
@@ -161,7 +161,7 @@ describe("the time of a server", () => {
     expect([learning, server.asked]).toEqual([[DOWN], []])
   })
 
-  it("is never requested if a clock is given, whose time scripts get in whole milliseconds", async () => {
+  it("is never requested if a clock is given, whose time is sent to scripts in whole milliseconds", async () => {
     const { server, node } = serving({ timekeeping: { clock: { now: () => 5.9 }, isWide: true } })
     expect([node.knowsTime, node.timeOf(performance.now())]).toEqual([
       true,
@@ -210,7 +210,7 @@ describe("a take call", () => {
     expect([failing, server.asked.length]).toEqual([["ERR no"], 3])
   })
 
-  it("has the send time of the whole script, because nothing ran before", async () => {
+  it("reports the send time of the whole script, because nothing ran before that", async () => {
     const { server, node } = await knowing()
     const sentAtMs = performance.now()
     const taking = node.take(call(), sentAtMs + 50)
@@ -242,13 +242,13 @@ describe("a reply that is read after the reply to a later call", () => {
   }
   const grant = (nowMs: number) => [nowMs, `w:${NOW_MS}:0:1`]
 
-  it("is overtaken by a decision, another script or a reset", async () => {
+  it("is marked as overtaken if the later call is a decision, another script or a reset", async () => {
     expect(await overtakenBy((node) => node.take(call(), performance.now() + 50), grant)).toBe(true)
     expect(await overtakenBy((node) => peek(node, { withinMs: 20 }), grant)).toBe(true)
     expect(await overtakenBy((node) => node.forget([KEY], 20), 1)).toBe(true)
   })
 
-  it("is not overtaken by an earlier call, unless the server's clock went back", async () => {
+  it("is not marked as overtaken by an earlier call, unless the server's clock went back", async () => {
     const { server, node } = await knowing()
     const isOvertaken = async (nowMs: number) => {
       const taking = node.take(call(), performance.now() + 50)
@@ -356,7 +356,7 @@ describe("a single script call", () => {
   })
 })
 
-it("keys are deleted by the deadline, or the call is rejected", async () => {
+it("a call that deletes keys resolves within its timeout, or is rejected", async () => {
   const { server, node } = await knowing()
   const deleting = outcomeOf(node.forget(["a", "b"], 20))
   await nextTurn()
@@ -468,10 +468,22 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is not probed before its client is connected", async () => {
+  it("is probed as soon as its client is connected, not before", async () => {
     const { server, node } = await probed(false)
+    await pass(5_000)
     expect([node.breaker.isOpen, server.asked]).toEqual([true, []])
+    server.isReady = () => true
+    await pass(LOOK_AGAIN_MS)
+    server.latest.answer(NOW)
+    await nextTurn()
+    expect([node.breaker.isOpen, vi.getTimerCount()]).toEqual([false, 0])
+  })
+
+  it("is no longer checked after its breaker is stopped", async () => {
+    const { node } = await probed(false)
     node.breaker.stop()
+    await pass(LOOK_AGAIN_MS)
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../ground/clock.ts"
-import { StoreUnavailableError } from "../../../ground/errors.ts"
+import { type StoreOutcome, StoreUnavailableError } from "../../../ground/errors.ts"
 import { atDeadline, beforeDeadline, ignore, outsideRequests, setTimer } from "../../../ground/time.ts"
 import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
@@ -10,7 +10,6 @@ import type { TakeCall, TakeReply } from "../scripts/take-call.ts"
 import { type Script, TAKE } from "../scripts.ts"
 import { type ReplyArrival, ReplyOrder } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
-import { ServerCall } from "./call.ts"
 import { ServerTime } from "./server-time.ts"
 
 /**
@@ -20,8 +19,8 @@ import { ServerTime } from "./server-time.ts"
 const TIME =
   "redis.call('SET', KEYS[1], '', 'XX', 'PX', '1') local t = redis.call('TIME') return { t[1], t[2] }"
 
-/** Delay before a client that was not ready is checked again. A cluster node may be replaced without any event. */
-export const LOOK_AGAIN_MS = 25
+/** Delay before a client that was not ready is checked again. */
+export const LOOK_AGAIN_MS = 5
 
 /** Least time for which timeout errors report that a server is a replica. After that, its role counts as unknown. */
 const REPLICA_REMEMBERED_MS = 1_000
@@ -33,9 +32,6 @@ export interface Timekeeping {
   /** True if values contain their full window start, for a clock that keys do not expire by. */
   readonly isWide: boolean
 }
-
-/** A reply to a call, and when it arrived. */
-export type Sent<Told> = Told & { readonly arrival: ReplyArrival }
 
 /**
  * The timeout of a call. No caller waits for a background call. It is sent even if the breaker is open. It may take
@@ -53,7 +49,6 @@ export class Node {
   readonly title: string
   /** The error while the breaker is open. Created once, because a stack trace per request would be expensive. */
   readonly unavailable: StoreUnavailableError
-  #refusal: Promise<never> | undefined
   /** A key that this server served when `nodeOf` last returned it. */
   key: string
   readonly #commands: RedisCommands
@@ -76,19 +71,7 @@ export class Node {
       `${this.title} does not answer. The store keeps trying in the background.`,
       { kind: "unavailable", outcome: "not-applied" },
     )
-    this.breaker = new Breaker(() => this.#probe(), setTimer)
-  }
-
-  /**
-   * `unavailable` as a rejected promise for all callers. Throwing it would take as long as deciding without the server.
-   */
-  get refusal(): Promise<never> {
-    if (this.#refusal === undefined) {
-      this.#refusal = outsideRequests(() => Promise.reject(this.unavailable))
-      // Callers handle the rejection, but the promise must not count as unhandled before the first one does.
-      this.#refusal.catch(() => undefined)
-    }
-    return this.#refusal
+    this.breaker = new Breaker(() => this.#probe())
   }
 
   get knowsTime(): boolean {
@@ -142,17 +125,8 @@ export class Node {
   }
 
   /** Decides the requests of a call. After the deadline, the server counts none of them. */
-  async take(call: TakeCall, deadlineMs: number): Promise<Sent<TakeReply>> {
-    const { keys } = call
-    const args = call.args(this.timeOf(deadlineMs))
-    let sentAtMs = performance.now()
-    let reply: unknown
-    try {
-      reply = await this.#commands.evalsha(TAKE.sha, keys, args)
-    } catch (error) {
-      sentAtMs = performance.now()
-      reply = await this.#sendWhole(TAKE, keys, args, error)
-    }
+  async take(call: TakeCall, deadlineMs: number): Promise<TakeReply & { readonly arrival: ReplyArrival }> {
+    const { reply, sentAtMs } = await this.#run(TAKE, call.keys, call.args(this.timeOf(deadlineMs)))
     const { nowMs, answers } = call.read(reply)
     this.#learn(nowMs, sentAtMs)
     return { nowMs, answers, arrival: this.#arrivals.add(sentAtMs, nowMs) }
@@ -174,20 +148,13 @@ export class Node {
     numbers: readonly number[],
     patience: CallTimeout,
   ): Promise<Reply> {
-    return this.#within(patience, async (call) => {
+    return this.#within(patience, async (send, deadlineMs) => {
       if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) {
         throw silent(this.reach, this.title, "not-applied")
       }
-      const args = [policies.input(this.timeOf(call.deadlineMs), numbers)]
-      if (!call.send()) throw this.unavailable
-      let sentAtMs = performance.now()
-      let reply: unknown
-      try {
-        reply = await this.#commands.evalsha(script.sha, keys, args)
-      } catch (error) {
-        sentAtMs = performance.now()
-        reply = await this.#sendWhole(script, keys, args, error)
-      }
+      const args = [policies.input(this.timeOf(deadlineMs), numbers)]
+      send()
+      const { reply, sentAtMs } = await this.#run(script, keys, args)
       const list = readReply(reply)
       this.#arrivals.add(sentAtMs, integerAt(list, 0))
       return list
@@ -196,8 +163,8 @@ export class Node {
 
   /** Deletes keys. Rejects with StoreUnavailableError, by the deadline at the latest. */
   async forget(keys: readonly string[], withinMs: number): Promise<void> {
-    await this.#within({ withinMs }, async (call) => {
-      if (!call.send()) throw this.unavailable
+    await this.#within({ withinMs }, async (send) => {
+      send()
       const sentAtMs = performance.now()
       await this.#commands.del(keys)
       this.#arrivals.add(sentAtMs)
@@ -227,57 +194,81 @@ export class Node {
     outsideRequests(() => this.#commands.reconnect(this.key))
   }
 
+  /**
+   * Makes a call, and rejects at its deadline. `ask` calls `send` before it hands a command to the client, so that the
+   * server may run it. `send` throws if the caller has already got an error that says that nothing was sent.
+   */
   async #within<Value>(
     { withinMs, inBackground = false }: CallTimeout,
-    ask: (call: ServerCall) => Promise<Value>,
+    ask: (send: () => void, deadlineMs: number) => Promise<Value>,
   ): Promise<Value> {
     if (!inBackground) {
       if (this.breaker.isOpen) throw this.unavailable
       this.waitedFor(withinMs)
     }
-    const call = new ServerCall(withinMs)
+    const deadlineMs = performance.now() + withinMs
+    let outcome: StoreOutcome = "not-applied"
+    let isOver = false
+    const send = (): void => {
+      if (isOver) throw this.unavailable
+      outcome = "unknown"
+    }
     const late = (): Promise<never> => {
-      call.giveUp()
-      return Promise.reject(silent(this.reach, this.title, call.outcome))
+      isOver = true
+      return Promise.reject(silent(this.reach, this.title, outcome))
     }
     try {
       // A client may connect to a node only when there is a command for it.
       const asked = outsideRequests(() =>
-        this.#whenReady(call.deadlineMs, inBackground).then(() => ask(call)),
+        this.#whenReady(() => performance.now() <= deadlineMs, inBackground).then(() =>
+          ask(send, deadlineMs),
+        ),
       )
       const value = await beforeDeadline(asked, withinMs, late, !inBackground)
       if (!inBackground) this.breaker.succeeded()
       return value
     } catch (error) {
       if (!inBackground) this.breaker.failed()
-      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : call.outcome)
+      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : outcome)
     }
   }
 
-  /** Waits until the client is ready. A client's own queue would be sent after the caller has stopped waiting. */
-  async #whenReady(deadlineMs: number, inBackground: boolean): Promise<void> {
+  /**
+   * Waits until the client is ready. A client's own queue would be sent after the caller has stopped waiting. Rejects
+   * when `isWanted` returns false.
+   */
+  async #whenReady(isWanted: () => boolean, inBackground: boolean): Promise<void> {
     while (!this.isReady()) {
       await new Promise<void>((resolve) => {
         const timer = setTimer(resolve, LOOK_AGAIN_MS)
         if (inBackground) timer.unref()
       })
-      if (performance.now() > deadlineMs) throw this.unavailable
+      if (!isWanted()) throw this.unavailable
     }
   }
 
-  /** Sends the whole script if the server does not have it and has therefore done nothing. Throws any other error. */
-  #sendWhole(
-    { text }: Script,
+  /** Sends a script by its digest, or as a whole if the server does not have it and has therefore done nothing. */
+  async #run(
+    { sha, text }: Script,
     keys: readonly string[],
     args: readonly string[],
-    error: unknown,
-  ): Promise<unknown> {
-    if (!isCode(error, "NOSCRIPT")) throw error
-    return this.#commands.eval(text, keys, args)
+  ): Promise<{ reply: unknown; sentAtMs: number }> {
+    const sentAtMs = performance.now()
+    try {
+      return { reply: await this.#commands.evalsha(sha, keys, args), sentAtMs }
+    } catch (error) {
+      if (!isCode(error, "NOSCRIPT")) throw error
+    }
+    const sentWholeAtMs = performance.now()
+    return { reply: await this.#commands.eval(text, keys, args), sentAtMs: sentWholeAtMs }
   }
 
-  /** Rejects if the server takes longer than any caller would wait, but not before it has answered. */
+  /**
+   * Asks the server for its time as soon as the client is ready. Rejects if the server takes longer than any caller
+   * would wait, but not before it has answered.
+   */
   async #probe(): Promise<void> {
+    await this.#whenReady(() => this.breaker.isOpen, true)
     let isLate = false
     const markLate = (): void => {
       isLate = true

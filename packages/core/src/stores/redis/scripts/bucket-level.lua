@@ -35,7 +35,7 @@ local function levelOf(whole, parts)
   return fmod(parts, whole), floor(parts / whole)
 end
 
--- Returns the state as it stands now, and whether the clock went back.
+-- Returns the state at the current time, and whether the clock went back.
 local function levelNow(policy, startMs, previous, current)
   if current > policy.limit and current > mostInUse(policy) then previous, current = 0, policy.limit end
   local unitMs, whole = scaleOf(policy, current)

@@ -90,7 +90,7 @@ local function packedValue(policy, startMs, previous, current)
   return (fmod(floor(startMs / policy.windowMs), CODES) + 1) * WINDOW + previous * PREVIOUS + current
 end
 
--- Returns the state as it stands now: start, previous and current count, whether the clock went back, and parts. If the
+-- Returns the state at the current time: start, previous and current count, whether the clock went back, and parts. If the
 -- clock went back, the caller must write the state, whatever is granted. A state that is not written would be brought
 -- back again on each call, and stay ahead of the clock.
 local function stateNow(policy, startMs, previous, current, parts)

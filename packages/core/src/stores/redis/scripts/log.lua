@@ -78,7 +78,7 @@ local function withLast(log, current, from, units)
   return nowMs, 0, current + units, replaced(log, from, log.last, nowMs, last)
 end
 
--- Returns the state as it stands now, and whether the clock went back.
+-- Returns the state at the current time, and whether the clock went back.
 local function logNow(policy, startMs, current, parts)
   if current == 0 or parts == "" then return nowMs, 0, 0, false, "" end
   local log = logOf(policy, startMs, parts)

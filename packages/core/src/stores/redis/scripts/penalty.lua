@@ -7,7 +7,7 @@ local function lastsMs(policy, previous, current)
   return previous > 0 and policy.detail or policy.windowMs
 end
 
--- Returns the state as it stands now, and whether the clock went back.
+-- Returns the state at the current time, and whether the clock went back.
 local function penaltyNow(policy, startMs, previous, current)
   local isEmpty = current == 0 and previous == 0
   if isEmpty or nowMs - startMs >= lastsMs(policy, previous, current) then return nowMs, 0, 0, false end

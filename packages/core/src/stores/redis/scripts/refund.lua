@@ -1,26 +1,86 @@
 -- Refunds units to the window or bucket that they were taken from, but never below zero. The input continues, for each
 -- of KEYS, with the policy, the units, and the counter after they were taken: start, current and previous count.
--- Leaves a key alone if the units have passed, or if these scripts did not write its value. Returns { now, 1 }, or
--- { now } after `untilMs`.
+-- Returns { now, 1 }, or { now } after `untilMs`.
 
 if untilMs > 0 and nowMs > untilMs then return { nowMs } end
 
-for i = 1, #KEYS do
-  local policy, units = policies[nextNumber()], nextNumber()
-  local afterMs, afterCurrent, afterPrevious = nextNumber(), nextNumber(), nextNumber()
-  local startMs, previous, current, isBack, parts = readState(KEYS[i], policy)
-  if startMs then
-    -- A charge stops at the largest exact number; two windows may already hold more than that.
-    units = max(units, min(0, previous + current - LARGEST))
-    local start, before, now, text =
-      withoutUnits(policy, startMs, previous, current, parts, units, afterMs, afterCurrent, afterPrevious)
-    if start then
-      writeState(KEYS[i], policy, start, before, now, text)
-    elseif isBack then
-      writeState(KEYS[i], policy, startMs, previous, current, parts)
-    else
-      keepState(KEYS[i], policy, startMs, previous, current)
+-- Runs a command that deletes what INCRBY or HINCRBY has just created. If the Redis user may not run it, the key expires
+-- at once. `isAlone` is false if the key has other fields, which must stay.
+local function uncreate(isAlone, command, key, field)
+  local reply = field and redis.pcall(command, key, field) or redis.pcall(command, key)
+  if type(reply) ~= "table" then return end
+  if isAlone then redis.pcall("PEXPIRE", key, 1) end
+  error(reply.err, 0)
+end
+
+-- Refunds `units` of a window by one INCRBY, or begins a window with a charge. Returns true if that was enough;
+-- otherwise nothing has changed.
+local function refundInPlace(key, policy, units, afterMs)
+  local place = 1
+  if afterMs ~= policy.alignedMs then
+    if policy.kind ~= SLIDING or afterMs ~= policy.alignedMs - policy.windowMs then return false end
+    place = PREVIOUS
+  end
+  local added = -units * place
+  local text = integer(added)
+  local value = redis.pcall("INCRBY", key, text)
+  if type(value) ~= "number" then return false end
+  local rest = value - policy.base
+  local current = rest % PREVIOUS
+  -- With units in the present window before and after, the key's expiry stays the same. If fewer units than these were
+  -- counted, the count that INCRBY made is negative or above `MOST_PACKED`.
+  local least = place == 1 and max(0, added) or 0
+  if rest > 0 and rest < WINDOW and current > least and current <= MOST_PACKED then return true end
+  if added > 0 and place == 1 then
+    local previous = previousOf(key, policy, value, added)
+    if previous then
+      begin(key, policy, previous, added)
+      return true
     end
+  end
+  if value == added then uncreate(true, "DEL", key) else redis.call("DECRBY", key, text) end
+  return false
+end
+
+-- Does the same in the hash of a strict window, by one HINCRBY.
+local function refundInHash(key, policy, units, afterMs)
+  if afterMs ~= policy.alignedMs then return false end
+  local added, text = -units, integer(-units)
+  local value = redis.pcall("HINCRBY", key, "n", text)
+  if type(value) ~= "number" then return false end
+  local rest = value - policy.strictBase
+  local current = rest % STRICT_SUM
+  if rest > 0 and rest < STRICT_CODE and current > max(0, added) and current <= MOST_STRICT then return true end
+  if value == added then
+    local isAlone = orForget(key, "n", "HLEN", key) == 1
+    if added > 0 and isAlone then
+      orForget(key, "n", "HSET", key, "n", integer(policy.strictBase + added))
+      orForget(key, "n", "PEXPIRE", key, strictLasts(policy))
+      return true
+    end
+    uncreate(isAlone, "HDEL", key, "n")
+    return false
+  end
+  if added > 0 and value > STRICT_CODE and beginNext(key, policy, value - added, added) then return true end
+  redis.call("HINCRBY", key, "n", integer(units))
+  return false
+end
+
+-- Created on first use, because most refunds need only INCRBY.
+local refundSlowly
+for i = 1, #KEYS do
+  local key, policy, units = KEYS[i], policies[nextNumber()], nextNumber()
+  local afterMs, afterCurrent, afterPrevious = nextNumber(), nextNumber(), nextNumber()
+  local isDone = false
+  if policy.kind <= FIXED then
+    isDone = not isWide and units <= MOST_PACKED and -units <= MOST_PACKED and
+      refundInPlace(key, policy, units, afterMs)
+  elseif policy.isHash then
+    isDone = units <= MOST_STRICT and -units <= MOST_STRICT and refundInHash(key, policy, units, afterMs)
+  end
+  if not isDone then
+    refundSlowly = refundSlowly or functions()
+    refundSlowly(key, policy, units, afterMs, afterCurrent, afterPrevious)
   end
 end
 return { nowMs, 1 }

@@ -141,7 +141,7 @@ describe("stateAt", () => {
       expect(stateAt([NOW_MS, number(second, 61, 61, 1)], 1, strict, NOW_MS)).toBeUndefined()
     })
 
-    it("rejects a number of another sub-window", () => {
+    it("rejects a number that belongs to another sub-window", () => {
       for (const other of [second - 1_000, second + 1_000]) {
         expect(() => stateAt([NOW_MS, number(other, 0, 0, 1)], 1, strict, NOW_MS)).toThrow(
           StoreUnavailableError,

@@ -1,6 +1,6 @@
 -- A window in n sub-windows: the twin of src/algorithms/sub-windows.ts.
 
--- Returns the state as it stands now, and whether the clock went back.
+-- Returns the state at the current time, and whether the clock went back.
 local function subWindowsNow(policy, startMs, previous, current, parts)
   local alignedMs, most = policy.alignedMs, policy.detail
   if startMs == alignedMs then return startMs, previous, current, false, parts end

@@ -63,7 +63,7 @@ describe("a call", () => {
     { what: "sends one request as one entry", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
     { what: "merges equal requests", requests: [a, a, a], keys: ["a"], entries: [1, 3, 1, 1, 1] },
     {
-      what: "merges equal requests past requests with other keys",
+      what: "merges equal requests across requests with other keys",
       requests: [a, b, a],
       keys: ["a", "b"],
       entries: [2, 2, 1, 1, 1, 1, 1, 1, 1],
@@ -96,13 +96,13 @@ describe("a call", () => {
       entries: [1, 1, 2, 1, 1],
     },
     {
-      what: "does not merge requests past another cost",
+      what: "does not merge requests across a request with another cost",
       requests: [a, asked(check("a", 2)), a],
       keys: ["a", "a", "a"],
       entries: [3, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1],
     },
     {
-      what: "does not merge requests past a request with several checks",
+      what: "does not merge requests across a request with several checks",
       requests: [a, both, b, a],
       keys: ["a", "a", "b", "b", "a"],
       entries: [3, 1, 1, 1, 1, 0, 2, 1, 1, 1, 0, 1, 1, 0, 1, 2, 1, 1],
@@ -159,7 +159,7 @@ describe("a call", () => {
     expect(args(true)).toEqual(["[-1,0,0,1,3,10,60000,0,1,1,1,1,1]"])
   })
 
-  it("has room for 64 entries, and for requests that are merged into an entry", () => {
+  it("holds 64 entries, and more requests only if they are merged into an entry", () => {
     const call = callOf(Array.from({ length: 63 }, (_, i) => asked(check(`${i}`))))
     const both = asked(check("a"), check("b"))
     expect([call.add(both), call.add(both), call.add(asked(check("c")))]).toEqual([true, false, false])
@@ -168,7 +168,7 @@ describe("a call", () => {
     expect([call.keys.length, answers?.length]).toEqual([65, 65])
   })
 
-  it("has room for 256 keys, or for one entry with more keys", () => {
+  it("holds 256 keys, or one entry with more keys", () => {
     const hundred = (name: string) => asked(...Array.from({ length: 100 }, (_, i) => check(`${name}${i}`)))
     const call = callOf([hundred("a"), hundred("b")])
     const rest = asked(...hundred("d").checks.slice(0, 56))
@@ -178,7 +178,7 @@ describe("a call", () => {
     ).toBe(true)
   })
 
-  it("does not merge requests past another limit of the same counter", () => {
+  it("does not merge requests if a request with another limit of the same counter is between them", () => {
     const call = callOf([a, asked(check("a", 1, { policy: FIVE })), a])
     expect([call.keys, entriesOf(call, 2)]).toEqual([
       ["a", "a", "a"],

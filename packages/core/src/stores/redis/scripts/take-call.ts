@@ -61,7 +61,9 @@ export class TakeCall {
       this.#places.push(before)
       return true
     }
-    if (!this.#hasRoomFor(asked)) return false
+    const entries = this.#entries.length
+    const hasRoom = entries < MOST_ENTRIES && this.keys.length + asked.checks.length <= MOST_KEYS
+    if (entries > 0 && !hasRoom) return false
     const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0, state: undefined }
     this.#entries.push(entry)
     this.#places.push(entry)
@@ -70,11 +72,6 @@ export class TakeCall {
       this.#last?.set(key, entry)
     }
     return true
-  }
-
-  #hasRoomFor({ checks }: RedisRequest): boolean {
-    const entries = this.#entries.length
-    return entries === 0 || (entries < MOST_ENTRIES && this.keys.length + checks.length <= MOST_KEYS)
   }
 
   /** Returns the entry that the request may be merged with. */
@@ -101,17 +98,9 @@ export class TakeCall {
     if (asked.isPart || !isCountedInPlace(policy, cost, units)) return [this.#input(time)]
     const { untilMs = 0, nowMs } = time
     const { windowMs } = policy
-    const args = [
-      `${untilMs}`,
-      `${windowMs}`,
-      `${ceilingOf(policy)}`,
-      `${units}`,
-      `${kindOf(policy)}`,
-      `${times}`,
-      `${cost}`,
-      `${detailOf(policy)}`,
-    ]
-    return nowMs === undefined ? args : [...args, `${nowMs}`]
+    const args = [untilMs, windowMs, ceilingOf(policy), units, kindOf(policy), times, cost, detailOf(policy)]
+    if (nowMs !== undefined) args.push(nowMs)
+    return args.map(String)
   }
 
   #input(time: CallTime): string {
@@ -221,14 +210,11 @@ function together(
  * True if a request of one check may be merged with another one for the same key. Requests are not merged if refusals
  * count, because each request then leaves a different state.
  */
-function isSame(
-  { checks: one, isPart }: RedisRequest,
-  { checks: other, isPart: isOther }: RedisRequest,
-): boolean {
-  const check = one[0] as Check
-  if (other.length !== 1 || isPart !== isOther) return false
+function isSame(one: RedisRequest, other: RedisRequest): boolean {
+  const check = one.checks[0] as Check
+  if (other.checks.length !== 1 || one.isPart !== other.isPart) return false
   if (check.policy.countRejected === true || check.policy.algorithm === "penalty") return false
-  return isSameCheck(check, other[0] as Check)
+  return isSameCheck(check, other.checks[0] as Check)
 }
 
 /** True if the first checks of both requests use the same counter. */

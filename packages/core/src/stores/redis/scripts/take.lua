@@ -22,33 +22,6 @@ local function lack(key, times)
   lacks[#lacks + 1] = times
 end
 
--- Writes the first units of a window, with the TTL that INCRBY does not set. Returns the state.
-local function begin(key, policy, previous, units)
-  local state = previous * PREVIOUS + units
-  local endsMs = policy.alignedMs + (policy.kind == SLIDING and 2 or 1) * policy.windowMs
-  local text, lastsMs = integer(policy.base + state), integer(endsMs - nowMs)
-  if previous > 0 then
-    redis.call("SET", key, text, "PX", lastsMs)
-  else
-    -- INCRBY may have created the key, without a TTL.
-    orForget(key, nil, "SET", key, text, "PX", lastsMs)
-  end
-  return state
-end
-
--- Returns the count of the previous window, and how much of it still counts now. Applies if INCRBY of `units` found a
--- counter of that window, or no counter. Returns nothing in any other case.
-local function previousOf(key, policy, value, units)
-  -- The key did not exist, or it held 0.
-  if value == units then return 0, 0 end
-  if policy.kind ~= SLIDING or not policy.leftMs or type(value) ~= "number" then return end
-  local rest = value - policy.lastBase - units
-  if rest < 0 or rest >= WINDOW then return end
-  if outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs) then return end
-  local previous = rest % PREVIOUS
-  return previous, floor(previous * policy.leftMs / policy.windowMs)
-end
-
 -- Takes from a strict window `times` times, if HINCRBY alone was not enough; `value` is the result of HINCRBY. Returns
 -- the state and how many times were granted. The state of a full grant may be just the number in the hash.
 local function takeInHash(key, policy, cost, times, value)
@@ -135,38 +108,32 @@ for _ = 1, nextNumber() do
     local isQuickHash = cost > 0 and cost <= limit and policy.countsInHash and units <= MOST_STRICT
     local text = integer(units)
     for i = max(read, quickDone) + 1, read + count do
+      local state, granted = nil, times
       if isQuick then
         local value = quickValue or pcall("INCRBY", keys[i], text)
-        quickValue = nil
         -- USE window-fits
+        state = rest
         if not fits then
           local previous, counted = previousOf(keys[i], policy, value, units)
-          local granted = previous and min(times, floor((limit - counted) / cost)) or 0
+          granted = previous and min(times, floor((limit - counted) / cost)) or 0
           if granted > 0 then
-            rest = begin(keys[i], policy, previous, granted * cost)
+            state = begin(keys[i], policy, previous, granted * cost)
           else
             beCareful()
-            rest, granted = afterAll(keys[i], policy, cost, times, value)
+            state, granted = afterAll(keys[i], policy, cost, times, value)
           end
-          if granted < times then lack(i, granted) end
         end
-        answer[i + 1] = rest
       elseif isQuickHash then
         local value = quickValue or pcall("HINCRBY", keys[i], "n", text)
-        quickValue = nil
         -- USE strict-fits
-        if not fits then
-          local granted
-          value, granted = takeInHash(keys[i], policy, cost, times, value)
-          if granted < times then lack(i, granted) end
-        end
-        answer[i + 1] = value
+        state = value
+        if not fits then state, granted = takeInHash(keys[i], policy, cost, times, value) end
       else
         beCareful()
-        local state, granted = withLook(keys[i], policy, cost, times)
-        if granted < times then lack(i, granted) end
-        answer[i + 1] = state
+        state, granted = withLook(keys[i], policy, cost, times)
       end
+      quickValue, answer[i + 1] = nil, state
+      if granted < times then lack(i, granted) end
     end
     read = read + count
   else

@@ -19,7 +19,6 @@ export class AskedServer implements RedisCommands {
   /** All commands so far, in order. */
   readonly asked: AskedCommand[] = []
   readonly reconnected: string[] = []
-  readonly listeners: Set<() => void> = new Set()
   isReady: (key: string) => boolean = () => true
   isOpen: () => boolean = () => true
   nodeOf: (key: string) => string = () => ""
@@ -44,11 +43,6 @@ export class AskedServer implements RedisCommands {
 
   del(keys: readonly string[]): Promise<unknown> {
     return this.#ask("del", "", keys, [])
-  }
-
-  onReady(listener: () => void): () => void {
-    this.listeners.add(listener)
-    return () => this.listeners.delete(listener)
   }
 
   reconnect(key: string): void {

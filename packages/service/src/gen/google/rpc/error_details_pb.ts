@@ -2,7 +2,7 @@
 // @generated from file google/rpc/error_details.proto (package google.rpc, syntax proto3)
 /* eslint-disable */
 
-// The detail that names what is wrong with a request, by the numbers of its messages: https://google.aip.dev/193
+// The error detail that names the invalid fields of a request. Field numbers match Google's: https://google.aip.dev/193
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";

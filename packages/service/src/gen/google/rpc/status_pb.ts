@@ -2,7 +2,7 @@
 // @generated from file google/rpc/status.proto (package google.rpc, syntax proto3)
 /* eslint-disable */
 
-// The error model of gRPC, by the numbers of its messages: https://google.aip.dev/193
+// The error model of gRPC. Field numbers match Google's: https://google.aip.dev/193
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";

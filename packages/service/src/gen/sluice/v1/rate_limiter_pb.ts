@@ -2,7 +2,7 @@
 // @generated from file sluice/v1/rate_limiter.proto (package sluice.v1, syntax proto3)
 /* eslint-disable */
 
-// The decision service: who registers rules with it, and who asks it whether a request may be forwarded.
+// The API of the decision service: gateways ask whether to forward a request, and service owners register rules.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -21,37 +21,38 @@ export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
  */
 export type ShouldForwardRequestRequest = Message<"sluice.v1.ShouldForwardRequestRequest"> & {
   /**
-   * Whose rules. Either this, from 1 up, or `service`.
+   * Number of the service whose rules apply, from 1 up. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
   serviceId: number;
 
   /**
-   * What the gateway knows of the request, as the text of a JSON object of at most 64 KiB. A rule's `field` is a name in it,
-   * or a dotted path; text, numbers and booleans are values, and anything else is missing. `ip`, `method`, `url`, `route`,
-   * `headers` and `cookies` serve the fields of those names. Over HTTP with JSON this may be the object itself.
+   * What the gateway knows about the request: the text of a JSON object of at most 64 KiB. A rule's `field` is a member of
+   * it, or a dotted path. Values are strings, numbers and booleans; any other value counts as missing. The members `ip`,
+   * `method`, `url`, `route`, `headers`, `query` and `cookies` provide the standard fields of a request. In JSON over HTTP,
+   * this may be the object itself.
    *
    * @generated from field: string request = 2;
    */
   request: string;
 
   /**
-   * Whose rules, for services that have names.
+   * Name of the service whose rules apply. Give either this or `service_id`.
    *
    * @generated from field: string service = 3;
    */
   service: string;
 
   /**
-   * Units that the request takes: default 1. 0 takes nothing and is forwarded.
+   * Units that the request takes. Default: 1. A request of cost 0 takes nothing and is forwarded.
    *
    * @generated from field: optional uint64 cost = 4;
    */
   cost?: bigint | undefined;
 
   /**
-   * Only looks: nothing is taken.
+   * If true, decides without taking units.
    *
    * @generated from field: bool peek = 5;
    */
@@ -75,95 +76,99 @@ export type ShouldForwardRequestResponse = Message<"sluice.v1.ShouldForwardReque
   shouldForward: boolean;
 
   /**
-   * Refused: the message that the owner of the rule chose.
+   * If refused: the message that the owner of the rule chose.
    *
    * @generated from field: string rejection_message = 2;
    */
   rejectionMessage: string;
 
   /**
-   * Refused: milliseconds after which this request would be admitted if nobody else came. Absent when it never would.
+   * If refused: milliseconds until this request would be admitted, without other traffic. Absent if it never would be.
    *
    * @generated from field: optional uint64 retry_after_ms = 3;
    */
   retryAfterMs?: bigint | undefined;
 
   /**
-   * Of the rule that binds: how many units it admits, how many are left, and its name. Without rules the name is empty.
+   * Limit of the strictest rule, in units.
    *
    * @generated from field: uint64 limit = 4;
    */
   limit: bigint;
 
   /**
+   * Units that the strictest rule has left.
+   *
    * @generated from field: uint64 remaining = 5;
    */
   remaining: bigint;
 
   /**
+   * Name of the strictest rule. Empty if no rule applied.
+   *
    * @generated from field: string policy = 6;
    */
   policy: string;
 
   /**
-   * To be set on the client's response, whether the request is forwarded or not.
+   * Headers to set on the client's response, whether the request is forwarded or refused.
    *
    * @generated from field: map<string, string> headers = 7;
    */
   headers: { [key: string]: string };
 
   /**
-   * Decided without the shared store.
+   * True if the decision was made without the shared store.
    *
    * @generated from field: bool degraded = 8;
    */
   degraded: boolean;
 
   /**
-   * Forwarded: milliseconds to hold the request before (leaky bucket).
+   * If forwarded: milliseconds to hold the request before forwarding it (leaky bucket).
    *
    * @generated from field: uint64 delay_ms = 9;
    */
   delayMs: bigint;
 
   /**
-   * Until `remaining` is `limit` if nobody asks.
+   * Milliseconds until `remaining` equals `limit`, without other traffic.
    *
    * @generated from field: uint64 reset_after_ms = 10;
    */
   resetAfterMs: bigint;
 
   /**
-   * Forwarded above the limit, by soft or elastic throttling.
+   * True if the request is forwarded although it is above the limit (soft or elastic throttling).
    *
    * @generated from field: bool over_limit = 11;
    */
   overLimit: boolean;
 
   /**
-   * Rules on trial that would have refused.
+   * Names of the shadow rules that would have refused the request.
    *
    * @generated from field: repeated string shadowed = 12;
    */
   shadowed: string[];
 
   /**
-   * Refused: the status to answer the client with: 429; 400 when the request lacks a field; 403 for a service without rules
-   * where those are refused; 503 when the store is gone and a rule fails closed.
+   * If refused: the status of the client's response. 429 by default; 400 if the request lacks a field; 403 if the service has
+   * no rules and the operator refuses such requests; 503 if the store is unavailable and a rule has on_store_failure: deny.
    *
    * @generated from field: uint32 status_code = 13;
    */
   statusCode: number;
 
   /**
-   * Refused: a body for that answer (RFC 9457), whose Content-Type is among the headers.
+   * If refused: the body of the client's response (RFC 9457). Its Content-Type is in `headers`.
    *
    * @generated from field: string body = 14;
    */
   body: string;
 
   /**
-   * Only in an answer to many: why this one could not be decided.
+   * Only in ShouldForwardRequestsResponse: why this request could not be decided.
    *
    * @generated from field: google.rpc.Status error = 15;
    */
@@ -187,7 +192,7 @@ export type ShouldForwardRequestsRequest = Message<"sluice.v1.ShouldForwardReque
   requests: ShouldForwardRequestRequest[];
 
   /**
-   * Leaves out `headers` and `body` of every answer.
+   * If true, leaves out `headers` and `body` of every response.
    *
    * @generated from field: bool brief = 2;
    */
@@ -206,7 +211,7 @@ export const ShouldForwardRequestsRequestSchema: GenMessage<ShouldForwardRequest
  */
 export type ShouldForwardRequestsResponse = Message<"sluice.v1.ShouldForwardRequestsResponse"> & {
   /**
-   * One for each request, in order.
+   * One response for each request, in the same order.
    *
    * @generated from field: repeated sluice.v1.ShouldForwardRequestResponse responses = 1;
    */
@@ -225,42 +230,44 @@ export const ShouldForwardRequestsResponseSchema: GenMessage<ShouldForwardReques
  */
 export type RegisterServiceRequest = Message<"sluice.v1.RegisterServiceRequest"> & {
   /**
-   * Either this, from 1 up, or `service`.
+   * Number of the service, from 1 up. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
   serviceId: number;
 
   /**
-   * The only rule. Either this or `rules`. Without a version it also replaces what is there, where that is one rule or none:
-   * what a client that knows no versions has written itself.
+   * The only rule of the service. Give either this or `rules`. If neither `version` nor `overwrite` is given, `rule` also
+   * replaces a single registered rule, because a client that does not use versions may have registered that rule itself.
    *
    * @generated from field: sluice.v1.Rule rule = 2;
    */
   rule?: Rule | undefined;
 
   /**
-   * At most 1,000.
+   * The rules of the service, at most 1,000.
    *
    * @generated from field: repeated sluice.v1.Rule rules = 3;
    */
   rules: Rule[];
 
   /**
+   * Name of the service. Give either this or `service_id`.
+   *
    * @generated from field: string service = 4;
    */
   service: string;
 
   /**
-   * The version that is to be replaced; 0 is rules that were stored without one. Absent: none is there yet, or what is there
-   * says the same.
+   * The version to replace. 0 means rules that were stored without a version. If absent, the call only succeeds if no rules
+   * are registered, or the same rules are, or `rule` replaces a single rule.
    *
    * @generated from field: optional uint64 version = 5;
    */
   version?: bigint | undefined;
 
   /**
-   * Replaces whatever version is there.
+   * If true, replaces any version. Do not give `version` as well.
    *
    * @generated from field: bool overwrite = 6;
    */
@@ -279,20 +286,22 @@ export const RegisterServiceRequestSchema: GenMessage<RegisterServiceRequest> = 
  */
 export type RegisterServiceResponse = Message<"sluice.v1.RegisterServiceResponse"> & {
   /**
-   * Code 0, and no error: a call that fails is answered with a status of gRPC, beside which no message can go. Over HTTP the
-   * body of such an answer has both filled.
+   * Over gRPC always code 0, because a failed call returns a gRPC status without this message. Over HTTP, the body of a
+   * failed call has the code and the message of the error here.
    *
    * @generated from field: google.rpc.Status status = 1;
    */
   status?: Status | undefined;
 
   /**
+   * Over gRPC always empty. Over HTTP, the message of the error.
+   *
    * @generated from field: string error = 2;
    */
   error: string;
 
   /**
-   * What is registered now.
+   * The version that is registered now.
    *
    * @generated from field: uint64 version = 3;
    */
@@ -311,11 +320,15 @@ export const RegisterServiceResponseSchema: GenMessage<RegisterServiceResponse> 
  */
 export type GetServiceRequest = Message<"sluice.v1.GetServiceRequest"> & {
   /**
+   * Number of the service, from 1 up. Give either this or `service`.
+   *
    * @generated from field: int32 service_id = 1;
    */
   serviceId: number;
 
   /**
+   * Name of the service. Give either this or `service_id`.
+   *
    * @generated from field: string service = 2;
    */
   service: string;
@@ -333,26 +346,28 @@ export const GetServiceRequestSchema: GenMessage<GetServiceRequest> = /*@__PURE_
  */
 export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
   /**
-   * 0 for rules that were stored without one.
+   * The registered version. 0 means rules that were stored without a version.
    *
    * @generated from field: uint64 version = 1;
    */
   version: bigint;
 
   /**
+   * The valid rules.
+   *
    * @generated from field: repeated sluice.v1.Rule rules = 2;
    */
   rules: Rule[];
 
   /**
-   * What is wrong with what is stored, if somebody has written it by other means than RegisterService.
+   * Problems with the stored rules. They occur only if the rules were not written by RegisterService.
    *
    * @generated from field: repeated string problems = 3;
    */
   problems: string[];
 
   /**
-   * The same problems in the same order, with what each of them keeps out of force on this instance.
+   * The same problems in the same order, and what each problem disables on this instance.
    *
    * @generated from field: repeated sluice.v1.RuleProblem rule_problems = 4;
    */
@@ -371,21 +386,21 @@ export const GetServiceResponseSchema: GenMessage<GetServiceResponse> = /*@__PUR
  */
 export type RuleProblem = Message<"sluice.v1.RuleProblem"> & {
   /**
-   * Where it is: `table "rules" service "checkout" rules[1].rate.unit`.
+   * Where the problem is, such as `table "rules" service "checkout" rules[1].rate.unit`.
    *
    * @generated from field: string path = 1;
    */
   path: string;
 
   /**
-   * What is wrong, and what would be accepted.
+   * What is wrong, and what is accepted instead.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Name of the rule, if it is known.
+   * Name of the rule, if known.
    *
    * @generated from field: string rule = 3;
    */
@@ -405,7 +420,7 @@ export const RuleProblemSchema: GenMessage<RuleProblem> = /*@__PURE__*/
   messageDesc(file_sluice_v1_rate_limiter, 8);
 
 /**
- * What the problem keeps out of force.
+ * What the problem disables.
  *
  * @generated from enum sluice.v1.RuleProblem.Effect
  */
@@ -416,14 +431,14 @@ export enum RuleProblem_Effect {
   UNSPECIFIED = 0,
 
   /**
-   * The rule alone: the other rules that are stored are in force.
+   * Only the rule with the problem. The other stored rules are in force.
    *
    * @generated from enum value: EFFECT_RULE = 1;
    */
   RULE = 1,
 
   /**
-   * All rules that are stored: the previous ones stay in force, if this instance has any.
+   * All stored rules of the service. The previous rules stay in force, if this instance has loaded any.
    *
    * @generated from enum value: EFFECT_EDITION = 2;
    */
@@ -441,24 +456,28 @@ export const RuleProblem_EffectSchema: GenEnum<RuleProblem_Effect> = /*@__PURE__
  */
 export type RemoveServiceRequest = Message<"sluice.v1.RemoveServiceRequest"> & {
   /**
+   * Number of the service, from 1 up. Give either this or `service`.
+   *
    * @generated from field: int32 service_id = 1;
    */
   serviceId: number;
 
   /**
+   * Name of the service. Give either this or `service_id`.
+   *
    * @generated from field: string service = 2;
    */
   service: string;
 
   /**
-   * The version that is to be removed; 0 is rules that were stored without one. Either this or `overwrite` is required.
+   * The version to remove. 0 means rules that were stored without a version. Either this or `overwrite` is required.
    *
    * @generated from field: optional uint64 version = 3;
    */
   version?: bigint | undefined;
 
   /**
-   * Removes whatever version is there.
+   * If true, removes any version.
    *
    * @generated from field: bool overwrite = 4;
    */
@@ -477,7 +496,7 @@ export const RemoveServiceRequestSchema: GenMessage<RemoveServiceRequest> = /*@_
  */
 export type RemoveServiceResponse = Message<"sluice.v1.RemoveServiceResponse"> & {
   /**
-   * Whether there were any rules.
+   * True if the service had rules.
    *
    * @generated from field: bool removed = 1;
    */
@@ -496,26 +515,28 @@ export const RemoveServiceResponseSchema: GenMessage<RemoveServiceResponse> = /*
  */
 export type ShowClientRequest = Message<"sluice.v1.ShowClientRequest"> & {
   /**
-   * Either this, from 1 up, or `service`.
+   * Number of the service, from 1 up. Give either this or `service`.
    *
    * @generated from field: int32 service_id = 1;
    */
   serviceId: number;
 
   /**
+   * Name of the service. Give either this or `service_id`.
+   *
    * @generated from field: string service = 2;
    */
   service: string;
 
   /**
-   * Name of the rule. A rule without a name has one made of its field and window, such as "ip-1m".
+   * Name of the rule. The default name of a rule consists of its field and window, such as "ip-1m".
    *
    * @generated from field: string rule = 3;
    */
   rule: string;
 
   /**
-   * The values of the rule's fields, in their order: most rules have one. None for a rule that counts the whole service.
+   * One value for each field of the rule, in their order. Leave it empty for a rule that counts the whole service.
    *
    * @generated from field: repeated string client = 4;
    */
@@ -534,55 +555,57 @@ export const ShowClientRequestSchema: GenMessage<ShowClientRequest> = /*@__PURE_
  */
 export type ShowClientResponse = Message<"sluice.v1.ShowClientResponse"> & {
   /**
-   * How many units the rule admits, and how many are left.
+   * Limit of the rule, in units.
    *
    * @generated from field: uint64 limit = 1;
    */
   limit: bigint;
 
   /**
+   * Units that the client has left.
+   *
    * @generated from field: uint64 remaining = 2;
    */
   remaining: bigint;
 
   /**
-   * Why the client's next request would be refused: quota, penalty (refused too often), blocked (by BlockClient), denied (by the
-   * rule's list) or store-failure. Empty if it would be admitted.
+   * Why the client's next request would be refused: quota, penalty (refused too often), blocked (by BlockClient), denied (by
+   * the rule's deny list) or store-failure. Empty if it would be admitted.
    *
    * @generated from field: string refusal = 3;
    */
   refusal: string;
 
   /**
-   * Refused: milliseconds after which it would be admitted. Absent when it never would.
+   * If it would be refused: milliseconds until a request would be admitted. Absent if it never would be.
    *
    * @generated from field: optional uint64 retry_after_ms = 4;
    */
   retryAfterMs?: bigint | undefined;
 
   /**
-   * Until `remaining` is `limit` if nobody asks.
+   * Milliseconds until `remaining` equals `limit`, without other traffic.
    *
    * @generated from field: uint64 reset_after_ms = 5;
    */
   resetAfterMs: bigint;
 
   /**
-   * Decided without the shared store, so this instance does not know.
+   * True if the shared store was not read. The other fields may then be wrong.
    *
    * @generated from field: bool degraded = 6;
    */
   degraded: boolean;
 
   /**
-   * The rule's allow list names the client: nothing is counted.
+   * True if the client is on the rule's allow list, so that nothing is counted.
    *
    * @generated from field: bool allowed_by_list = 7;
    */
   allowedByList: boolean;
 
   /**
-   * The rule is a shadow rule: whatever `refusal` says, it admits the client.
+   * True for a shadow rule. It admits the client even if `refusal` is set.
    *
    * @generated from field: bool shadow = 8;
    */
@@ -666,7 +689,7 @@ export type BlockClientRequest = Message<"sluice.v1.BlockClientRequest"> & {
   client: string[];
 
   /**
-   * How long, from now: "1 hour", "15m"; at most 366 days.
+   * How long to block the client, starting now, such as "1 hour" or "15m". At most 366 days.
    *
    * @generated from field: string for = 5;
    */
@@ -739,14 +762,15 @@ export const UnblockClientResponseSchema: GenMessage<UnblockClientResponse> = /*
   messageDesc(file_sluice_v1_rate_limiter, 18);
 
 /**
- * A rule as it is stored, in the same words: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required. An empty
- * text or list, 0 and false are the same as absent where a field is not optional.
+ * A rule, with the members of a rules file: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required. Unless a
+ * field is marked optional, an empty string or list, 0 and false count as absent.
  *
  * @generated from message sluice.v1.Rule
  */
 export type Rule = Message<"sluice.v1.Rule"> & {
   /**
-   * Whose requests are counted together. Absent: all of the service's. Several together: `fields`.
+   * Requests with the same value of this field are counted together. If absent, all requests of the service are. To count by
+   * several fields, use `fields` instead.
    *
    * @generated from field: string field = 1;
    */
@@ -758,7 +782,7 @@ export type Rule = Message<"sluice.v1.Rule"> & {
   rate?: Rate | undefined;
 
   /**
-   * What a refused client is told.
+   * The message for refused clients.
    *
    * @generated from field: string error_message = 3;
    */
@@ -877,7 +901,7 @@ export type Rate = Message<"sluice.v1.Rate"> & {
   requestsPerUnit: number;
 
   /**
-   * second, minute, hour, day or week.
+   * One of: second, minute, hour, day, week.
    *
    * @generated from field: string unit = 2;
    */
@@ -967,7 +991,7 @@ export const PenaltySchema: GenMessage<Penalty> = /*@__PURE__*/
  */
 export type Throttle = Message<"sluice.v1.Throttle"> & {
   /**
-   * hard, soft, elastic or queue; each of the others belongs to one of them.
+   * One of: hard, soft, elastic, queue. Each field below applies to one of these kinds only.
    *
    * @generated from field: string kind = 1;
    */
@@ -1006,12 +1030,17 @@ export const ThrottleSchema: GenMessage<Throttle> = /*@__PURE__*/
  */
 export const RateLimiter: GenService<{
   /**
-   * Whether a request may be forwarded to a service: its units are taken under every rule of the service, or it is refused
-   * and takes none. A service that nobody has registered forwards everything, unless the operator chose otherwise.
+   * Returns whether to forward a request to a service. A forwarded request takes its units under every rule of the service
+   * that applies to it. A refused request takes none. Requests to a service without rules are forwarded, unless the operator
+   * chose to refuse them.
    *
-   * INVALID_ARGUMENT: the request is wrong, with a google.rpc.BadRequest that names the field. UNAUTHENTICATED,
-   * PERMISSION_DENIED: the operator requires a token, and it is missing or is not this service's. RESOURCE_EXHAUSTED: the
-   * decision service itself has too much to do. UNAVAILABLE: it has no rules yet, or is going down.
+   * Errors:
+   * - INVALID_ARGUMENT: the request is invalid. A google.rpc.BadRequest names the fields.
+   * - UNAUTHENTICATED: the operator requires a token, and it is missing.
+   * - PERMISSION_DENIED: the token is not valid for this service.
+   * - RESOURCE_EXHAUSTED: the message is too long. Over gRPC also: the connection has too many unread answers.
+   * - UNAVAILABLE: too many calls are in flight, the decision service is shutting down, or no rules of the service are
+   *   loaded. Try again later.
    *
    * @generated from rpc sluice.v1.RateLimiter.ShouldForwardRequest
    */
@@ -1021,7 +1050,7 @@ export const RateLimiter: GenService<{
     output: typeof ShouldForwardRequestResponseSchema;
   },
   /**
-   * The same for many requests, which are decided one by one, in order.
+   * Decides many requests, one by one, in order. A request that cannot be decided has an `error` in its own answer.
    *
    * @generated from rpc sluice.v1.RateLimiter.ShouldForwardRequests
    */
@@ -1031,14 +1060,18 @@ export const RateLimiter: GenService<{
     output: typeof ShouldForwardRequestsResponseSchema;
   },
   /**
-   * Registers the rules of a service in place of those that are there. They are in force on this instance when it answers,
-   * unless they could not be read again, and on the others when those load them next. What says the same as what is there
-   * is no change, unless a version is given. Neither `rule` nor `rules`: a service without limits, which is known.
+   * Replaces the rules of a service. They are in force on this instance when it answers, or with its next load if it could
+   * not read them back. Other instances apply them with their next load. Registering the same rules again changes nothing,
+   * unless a version is given. A request with neither `rule` nor `rules` registers a service without limits.
    *
-   * UNAUTHENTICATED, PERMISSION_DENIED: the token is missing, or is not this service's. INVALID_ARGUMENT: rules are wrong,
-   * with a google.rpc.BadRequest that names each mistake; nothing is changed. ABORTED: another version is there than the one
-   * given; nothing is changed. FAILED_PRECONDITION: the rules of this service, or of all, are kept elsewhere. UNAVAILABLE:
-   * the rules could not be read or written; the message says where they may have been written all the same.
+   * Errors. Nothing was changed, except perhaps with UNAVAILABLE:
+   * - UNAUTHENTICATED: the token is missing.
+   * - PERMISSION_DENIED: the token is not valid for this service, or registering is disabled.
+   * - INVALID_ARGUMENT: the request is invalid. A google.rpc.BadRequest names each mistake.
+   * - ABORTED: the registered version is not the expected one.
+   * - FAILED_PRECONDITION: the rules of this service, or of all services, are kept elsewhere.
+   * - UNAVAILABLE: the rules could not be read or written. If the message says that the write may have been carried out,
+   *   read the rules before you try again.
    *
    * @generated from rpc sluice.v1.RateLimiter.RegisterService
    */
@@ -1048,8 +1081,8 @@ export const RateLimiter: GenService<{
     output: typeof RegisterServiceResponseSchema;
   },
   /**
-   * The rules of a service as they are registered. NOT_FOUND: there are none. Tokens, and rules that are kept elsewhere, as
-   * for RegisterService.
+   * Returns the registered rules of a service. Fails with NOT_FOUND if there are none. Other errors are as for
+   * RegisterService.
    *
    * @generated from rpc sluice.v1.RateLimiter.GetService
    */
@@ -1059,7 +1092,7 @@ export const RateLimiter: GenService<{
     output: typeof GetServiceResponseSchema;
   },
   /**
-   * Removes the rules of a service, which is then one that nobody has registered. Errors as for RegisterService.
+   * Removes the rules of a service. Errors are as for RegisterService.
    *
    * @generated from rpc sluice.v1.RateLimiter.RemoveService
    */
@@ -1069,11 +1102,14 @@ export const RateLimiter: GenService<{
     output: typeof RemoveServiceResponseSchema;
   },
   /**
-   * What one rule of a service has counted for one client, and whether it would refuse the client's next request. Takes nothing.
+   * Returns what one rule of a service has counted for one client, and whether it would refuse the client's next request.
+   * Takes no units.
    *
-   * This call and the next three need the token that registers the rules of the service. UNAUTHENTICATED, PERMISSION_DENIED: it is
-   * missing, or is not this service's. NOT_FOUND: there is no such service, or no such rule. INVALID_ARGUMENT: the client does not
-   * fit the fields of the rule. UNAVAILABLE: the store did not answer, and the call can be repeated.
+   * This call and the next three need the token that registers the rules of the service. Errors:
+   * - UNAUTHENTICATED, PERMISSION_DENIED: as for RegisterService.
+   * - NOT_FOUND: the service has no rules, or no rule of this name.
+   * - INVALID_ARGUMENT: the values in `client` do not fit the fields of the rule.
+   * - UNAVAILABLE: the store did not answer. The call can be repeated.
    *
    * @generated from rpc sluice.v1.RateLimiter.ShowClient
    */
@@ -1083,7 +1119,7 @@ export const RateLimiter: GenService<{
     output: typeof ShowClientResponseSchema;
   },
   /**
-   * Forgets what the rule has counted for the client, and ends a block.
+   * Deletes what the rule has counted for the client, and ends a block.
    *
    * @generated from rpc sluice.v1.RateLimiter.ResetClient
    */
@@ -1093,8 +1129,9 @@ export const RateLimiter: GenService<{
     output: typeof ResetClientResponseSchema;
   },
   /**
-   * Makes the rule refuse the client for some time. Every instance does so within a second of its next decision. A longer block
-   * stays as it is. INVALID_ARGUMENT also for a shadow rule and for a client on the rule's allow list: neither is ever refused.
+   * Makes the rule refuse the client for some time. Each instance does so at the latest one second after its next decision.
+   * A longer block stays in force. Also fails with INVALID_ARGUMENT if the rule could never refuse the client, because it is
+   * a shadow rule or the client is on its allow list.
    *
    * @generated from rpc sluice.v1.RateLimiter.BlockClient
    */
@@ -1104,8 +1141,8 @@ export const RateLimiter: GenService<{
     output: typeof BlockClientResponseSchema;
   },
   /**
-   * Ends a block of the client, also one by the rule's penalty. What was counted stays. Another instance may remember a refusal for up
-   * to ten seconds.
+   * Ends a block of the client, including a block by the rule's penalty. Keeps what was counted. Another instance may
+   * remember a refusal for up to ten seconds.
    *
    * @generated from rpc sluice.v1.RateLimiter.UnblockClient
    */

@@ -54,7 +54,6 @@ export function senderByHand(policy?: BatchPolicy) {
     },
     eval: () => sent(timeCalls, [], 0, 0),
     del: () => Promise.reject(new Error("nothing is deleted")),
-    onReady: () => () => undefined,
     nodeOf: () => "",
     reconnect: () => void redis.reconnects++,
   }

@@ -2,8 +2,8 @@
 // @generated from file envoy/service/ratelimit/v3/rls.proto (package envoy.service.ratelimit.v3, syntax proto3)
 /* eslint-disable */
 
-// What Envoy asks a rate limit service and reads in its answer, by the names and numbers of its API (v3). What is not used
-// here is left out; a message that carries it is read all the same.
+// The rate limit protocol of Envoy. Names and numbers match Envoy's API (v3). Fields that Sluice does not use are left out,
+// and are ignored in messages that contain them.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -36,7 +36,7 @@ export type RateLimitRequest = Message<"envoy.service.ratelimit.v3.RateLimitRequ
   descriptors: RateLimitDescriptor[];
 
   /**
-   * 0 is 1.
+   * Units that each descriptor takes. 0 counts as 1.
    *
    * @generated from field: uint32 hits_addend = 3;
    */
@@ -80,7 +80,7 @@ export type RateLimitResponse = Message<"envoy.service.ratelimit.v3.RateLimitRes
   rawBody: Uint8Array;
 
   /**
-   * For Envoy's access log and later filters, under the name of the filter that has asked.
+   * For Envoy's access log and later filters, under the name of the filter that sent the request.
    *
    * @generated from field: google.protobuf.Struct dynamic_metadata = 6;
    */

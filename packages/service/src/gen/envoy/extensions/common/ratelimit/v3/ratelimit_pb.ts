@@ -2,7 +2,7 @@
 // @generated from file envoy/extensions/common/ratelimit/v3/ratelimit.proto (package envoy.extensions.common.ratelimit.v3, syntax proto3)
 /* eslint-disable */
 
-// By the names and numbers of Envoy's API (v3).
+// Names and numbers match Envoy's API (v3).
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -25,14 +25,14 @@ export type RateLimitDescriptor = Message<"envoy.extensions.common.ratelimit.v3.
   entries: RateLimitDescriptor_Entry[];
 
   /**
-   * Of this descriptor, in place of the request's. 0 takes nothing, and asks whether a unit is left.
+   * Units that this descriptor takes, instead of the request's hits_addend. 0 takes nothing and checks whether a unit is left.
    *
    * @generated from field: google.protobuf.UInt64Value hits_addend = 3;
    */
   hitsAddend?: bigint | undefined;
 
   /**
-   * Gives the hits back.
+   * Would refund the hits. Not supported: the call fails with UNIMPLEMENTED.
    *
    * @generated from field: bool is_negative_hits = 4;
    */

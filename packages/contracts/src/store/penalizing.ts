@@ -1,0 +1,195 @@
+import type { Check, Policy } from "@sluice/core"
+import { expect } from "expect"
+import {
+  check,
+  countOf,
+  HOUR,
+  HOURLY,
+  type Looked,
+  looked,
+  MINUTE,
+  peekOne,
+  SLIDING,
+  type StoreSuite,
+  stateOf,
+  takeOne,
+  UNTAKEN,
+  waitOf,
+} from "./asking.ts"
+
+/** Blocks a client for five minutes after three refusals within a minute. */
+const PENALTY: Policy = {
+  name: "penalty",
+  counter: "pn-5m",
+  algorithm: "penalty",
+  limit: 3,
+  windowMs: 5 * MINUTE,
+  align: "epoch",
+  penalty: { refusals: 3, withinMs: MINUTE, forMs: 5 * MINUTE },
+}
+
+/** A penalty that only blocks by hand. */
+const NEVER: Policy = {
+  ...PENALTY,
+  counter: "pn-0",
+  limit: 0,
+  windowMs: 1,
+  penalty: { refusals: 0, withinMs: 1, forMs: 1 },
+}
+
+/** Adds the behaviors of penalties: blocks after refusals, and blocks by hand. */
+export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): void {
+  group("a penalty", () => {
+    const block = (more: Partial<Check> = {}) => check(PENALTY, 1, more)
+    /** Returns the number of refusals, and whether they have led to a block. */
+    const told = ({ checks }: Looked): [refusals: number, isBlocked: boolean] => {
+      const { current, previous } = checks.at(-1)?.state ?? {}
+      return [current as number, previous === 1]
+    }
+
+    behavesWithEach("counts no admitted requests", async (store, policy) => {
+      const { granted, checks } = await takeOne(store, check(policy, 10), block())
+      expect([granted, checks[0]?.taken, await countOf(store, PENALTY)]).toEqual([true, 10, 0])
+    })
+
+    behavesWithEach(
+      "blocks after the given number of refusals, and then admits nothing",
+      async (store, policy, clock) => {
+        const startMs = clock.now()
+        await takeOne(store, check(policy, 10), block())
+        const ledger = []
+        for (let i = 0; i < 5; i++) {
+          // Too short for any unit to come back.
+          clock.advance(100)
+          ledger.push(told(await takeOne(store, check(policy, 10), block())))
+        }
+        expect(ledger).toEqual([
+          [1, false],
+          [2, false],
+          [3, true],
+          [3, true],
+          [3, true],
+        ])
+        clock.set(startMs + 300 + 5 * MINUTE - 1)
+        const refused = await takeOne(store, check(policy, 1), block())
+        expect([refused.granted, refused.checks[0]?.taken]).toEqual([false, 0])
+        clock.advance(1)
+        expect((await takeOne(store, check(policy, 10), block())).granted).toBe(true)
+        expect(told(await takeOne(store, check(policy, 10), block()))).toEqual([1, false])
+      },
+    )
+
+    behaves(
+      "forgets refusals when the configured time since the first one has passed",
+      async (store, clock) => {
+        await takeOne(store, check(HOURLY, 15))
+        const ledger = []
+        for (const afterMs of [0, 59_999, 1, 59_999, 1]) {
+          clock.advance(afterMs)
+          ledger.push(told(await takeOne(store, check(HOURLY), block())))
+        }
+        expect(ledger).toEqual([
+          [1, false],
+          [2, false],
+          [1, false],
+          [2, false],
+          [1, false],
+        ])
+      },
+    )
+
+    behaves("counts only refusals by the check directly before it", async (store) => {
+      const other: Policy = { ...HOURLY, counter: "sl-1h-other", limit: 2 }
+      await takeOne(store, check(other, 2))
+      await takeOne(store, check(other), check(HOURLY), block())
+      await takeOne(store, check(HOURLY), block(), check(other))
+      expect(await countOf(store, PENALTY)).toBe(0)
+      await takeOne(store, check(HOURLY, 15))
+      await takeOne(store, check(other), check(HOURLY), block())
+      await takeOne(store, check(HOURLY), block(), check(other))
+      expect(await countOf(store, PENALTY)).toBe(2)
+    })
+
+    behaves("does not count a shadow check, a cost above the limit or a peek", async (store) => {
+      await takeOne(store, check(HOURLY, 15))
+      await takeOne(store, check(HOURLY, 1, { shadow: true }), block())
+      await takeOne(store, check(HOURLY, 16), block())
+      await peekOne(store, check(HOURLY), block())
+      expect(await countOf(store, PENALTY)).toBe(0)
+      await takeOne(store, check(HOURLY), block())
+      expect(await countOf(store, PENALTY)).toBe(1)
+    })
+
+    behaves("counts each refused request of a call", async (store) => {
+      await takeOne(store, check(HOURLY, 15))
+      const answers = looked(await store.take(Array.from({ length: 4 }, () => [check(HOURLY), block()])))
+      expect(answers.map(told)).toEqual([
+        [1, false],
+        [2, false],
+        [3, true],
+        [3, true],
+      ])
+    })
+
+    behaves("is ended by a reset, but not by a refund", async (store) => {
+      await takeOne(store, check(HOURLY, 10))
+      let after = await takeOne(store, check(HOURLY, 6), block())
+      for (let i = 0; i < 2; i++) after = await takeOne(store, check(HOURLY, 6), block())
+      const { state } = after.checks[1] ?? stateless()
+      for (const units of [5, -5])
+        await store.refund([{ policy: PENALTY, partition: "alice", units, after: state }])
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+      await store.reset([{ policy: PENALTY, partition: "alice" }])
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
+      expect(stateOf(await peekOne(store, check(HOURLY, 0))).current).toBe(11)
+    })
+
+    behaves(
+      "blocks for as many milliseconds as units are charged, without a refusal",
+      async (store, clock) => {
+        const charge = (units: number) =>
+          store.refund([{ policy: NEVER, partition: "alice", units, after: UNTAKEN }])
+        const asks = async () => takeOne(store, check(HOURLY), check(NEVER))
+        expect((await asks()).granted).toBe(true)
+        await charge(-HOUR)
+        // A shorter block changes nothing.
+        await charge(-MINUTE)
+        const refused = await asks()
+        expect([refused.granted, refused.checks[0]?.taken, refused.checks[1]?.taken]).toEqual([false, 0, 0])
+        expect(waitOf({ ...refused, checks: refused.checks.slice(1) }, check(NEVER))).toBe(HOUR)
+        clock.advance(HOUR - MINUTE)
+        expect((await asks()).granted).toBe(false)
+        await charge(-2 * MINUTE)
+        clock.advance(2 * MINUTE - 1)
+        expect((await asks()).granted).toBe(false)
+        clock.advance(1)
+        expect((await asks()).granted).toBe(true)
+        await charge(-HOUR)
+        await store.reset([{ policy: NEVER, partition: "alice" }])
+        expect((await asks()).granted).toBe(true)
+      },
+    )
+
+    behaves("blocks no client for refusals if its limit is 0", async (store) => {
+      await takeOne(store, check(HOURLY, 15))
+      for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY), check(NEVER))
+      expect(await countOf(store, NEVER)).toBe(0)
+      expect((await takeOne(store, check(SLIDING), check(NEVER))).granted).toBe(true)
+    })
+
+    behaves("keeps the length of a block if the clock goes back", async (store, clock) => {
+      await takeOne(store, check(HOURLY, 10))
+      for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY, 6), block())
+      clock.advance(-10 * MINUTE)
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+      clock.advance(5 * MINUTE - 1)
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(false)
+      clock.advance(1)
+      expect((await takeOne(store, check(HOURLY), block())).granted).toBe(true)
+    })
+  })
+}
+
+function stateless(): never {
+  throw new Error("The store did not return a result for the penalty.")
+}

@@ -1,0 +1,202 @@
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
+import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
+import type { Policy } from "../../packages/core/src/ground/policy.ts"
+import { memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
+import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { Refund, Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { MOST_PACKED } from "./traced-policies.ts"
+
+// refund.lua corrects the number that a key holds by one INCRBY, if its window and its expiry stay the same. Each trace
+// below ends at the edge of what one INCRBY can do. Afterwards the key must hold the same as the memory store, and
+// expire when that state ends.
+
+const DAY_MS = 86_400_000
+const HOUR_MS = DAY_MS / 24
+const MOST_STRICT = 2 ** 17 - 1
+/** The begin of a day. */
+const START_MS = Date.UTC(2024, 0, 1)
+/** A key may expire this much sooner, because the server's clock goes on during a test. */
+const SLACK_MS = 60_000
+
+const SLIDING: Policy = {
+  name: "sliding",
+  counter: "sliding",
+  algorithm: "sliding-window",
+  limit: 100,
+  windowMs: DAY_MS,
+  align: "epoch",
+}
+const FIXED: Policy = { ...SLIDING, name: "fixed", counter: "fixed", algorithm: "fixed-window" }
+const STRICT: Policy = {
+  ...SLIDING,
+  name: "strict",
+  counter: "strict",
+  algorithm: "sliding-window-strict",
+  buckets: 24,
+}
+
+/** A take of some units, a wait, a reset, or a refund (or charge, if negative) of units of the take with an index. */
+type Step =
+  | "reset"
+  | { readonly take: number }
+  | { readonly waitMs: number }
+  | { readonly refund: number; readonly of: number }
+
+const take = (units: number): Step => ({ take: units })
+const wait = (waitMs: number): Step => ({ waitMs })
+const refund = (units: number, of: number): Step => ({ refund: units, of })
+
+/** The traces. A period is a window, or a sub-window of the strict window. */
+const traces = (periodMs: number, most: number): readonly (readonly [string, readonly Step[]])[] => [
+  ["some of the present units", [take(5), refund(2, 0)]],
+  ["all of the present units", [take(5), refund(5, 0)]],
+  ["more than the present units", [take(5), refund(6, 0)]],
+  ["more than the present units, twice", [take(5), refund(6, 0), refund(1, 0)]],
+  ["all of the present units after another period", [take(5), wait(periodMs), take(3), refund(3, 1)]],
+  ["more than the present units after another period", [take(5), wait(periodMs), take(3), refund(4, 1)]],
+  ["far more than the present units after another period", [take(5), wait(periodMs), take(3), refund(99, 1)]],
+  ["some units of the previous period", [take(5), wait(periodMs), take(3), refund(2, 0)]],
+  ["all units of the previous period", [take(5), wait(periodMs), take(3), refund(5, 0)]],
+  ["more than the units of the previous period", [take(5), wait(periodMs), take(3), refund(6, 0)]],
+  ["units of the previous period before the next take", [take(5), wait(periodMs), refund(2, 0)]],
+  ["units of a period before the previous one", [take(5), wait(2 * periodMs), take(3), refund(2, 0)]],
+  ["units that were reset", [take(5), "reset", refund(2, 0)]],
+  ["a charge after a reset", [take(5), "reset", refund(-2, 0)]],
+  ["a charge to the present period", [take(5), refund(-2, 0)]],
+  ["a charge above the limit", [take(5), refund(-200, 0), take(1)]],
+  ["a charge to an unused counter", [take(0), refund(-2, 0), refund(-3, 0)]],
+  ["a charge to an unused counter above the limit", [take(0), refund(-200, 0)]],
+  [
+    "a charge after the present units were returned",
+    [take(5), wait(periodMs), take(3), refund(3, 1), refund(-2, 1)],
+  ],
+  ["a first charge of the next period", [take(5), wait(periodMs), take(0), refund(-2, 1), refund(-1, 1)]],
+  ["a charge to the previous period after a reset", [take(5), wait(periodMs), "reset", refund(-2, 0)]],
+  ["a charge to the previous period", [take(5), wait(periodMs), take(3), refund(-2, 0)]],
+  ["a charge up to the largest packed count", [take(5), refund(5 - most, 0), refund(1, 0)]],
+  ["a charge above the largest packed count", [take(5), refund(4 - most, 0), refund(1, 0)]],
+  ["two charges above the largest packed count", [take(5), refund(-most, 0), refund(-most, 0)]],
+  [
+    "a charge above the largest packed count of the previous period",
+    [take(5), wait(periodMs), take(3), refund(-3 * most, 0)],
+  ],
+  [
+    "charges above the largest packed count of the previous period",
+    [take(5), wait(periodMs), take(3), refund(-most, 0), refund(-most, 0), refund(-most, 0)],
+  ],
+  [
+    "units of a window that the clock went back to",
+    [take(5), wait(periodMs), take(3), wait(-periodMs), refund(2, 0)],
+  ],
+  ["a charge above the largest packed count to an unused counter", [take(0), refund(-most - 1, 0)]],
+]
+
+let server: RedisServer
+let client: Redis
+let clock: ManualClock
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host)
+})
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+beforeEach(async () => {
+  await client.flushall()
+  clock = manualClock(START_MS)
+})
+
+async function play(store: Store, policy: Policy, steps: readonly Step[]): Promise<void> {
+  const taken: Refund[] = []
+  for (const step of steps) {
+    if (step === "reset") await store.reset([{ policy, partition: "" }])
+    else if ("waitMs" in step) clock.advance(step.waitMs)
+    else if ("take" in step) {
+      const [answer] = await store.take([[{ policy, partition: "", cost: step.take, shadow: false }]])
+      const state = answer?.checks[0]?.state
+      if (state === undefined) throw new Error("the store did not tell what was counted")
+      taken.push({ policy, partition: "", units: 0, after: state })
+    } else await store.refund([{ ...(taken[step.of] as Refund), units: step.refund }])
+  }
+}
+
+const goesBack = (step: Step): boolean => typeof step === "object" && "waitMs" in step && step.waitMs < 0
+
+const stateOf = async (store: Store, policy: Policy) =>
+  (await store.peek([[{ policy, partition: "", cost: 0, shadow: false }]]))[0]?.checks[0]?.state
+
+describe.each([
+  ["a sliding window", SLIDING, DAY_MS, MOST_PACKED],
+  ["a fixed window", FIXED, DAY_MS, MOST_PACKED],
+  ["a strict window", STRICT, HOUR_MS, MOST_STRICT],
+] as const)("a refund in %s", (_name, policy, periodMs, most) => {
+  it.each(traces(periodMs, most))("of %s", async (_what, steps) => {
+    const commands = commandsOf(client)
+    const store = new RedisStore({
+      commands,
+      prefix: "",
+      denyCacheMs: 0,
+      timeoutMs: 20_000,
+      clock,
+      isWide: false,
+    })
+    const twin = memoryStore({ clock })
+    await play(twin, policy, steps)
+    clock.set(START_MS)
+    await play(store, policy, steps)
+    const left = await client.pttl(keyNamer("")({ policy, partition: "" }))
+    const expected = await stateOf(twin, policy)
+    if (expected === undefined) throw new Error("the memory store did not tell what was counted")
+    expect(await stateOf(store, policy)).toEqual(expected)
+    const endsInMs = algorithmOf(policy).emptyAtMs(expected, policy) - clock.now()
+    // A key of a past window stays until it expires.
+    if (expected.current === 0 && expected.previous === 0) expect(left).not.toBe(-1)
+    // Keys expire by the server's own clock, which did not go back.
+    else if (steps.some(goesBack)) expect(left).toBeGreaterThan(0)
+    else {
+      expect(left).toBeGreaterThan(endsInMs - SLACK_MS)
+      expect(left).toBeLessThanOrEqual(endsInMs)
+    }
+    store.close()
+  })
+})
+
+describe("a charge", () => {
+  const charge = (policy: Policy): Refund => ({
+    policy,
+    partition: "",
+    units: -2,
+    after: { startMs: START_MS, current: 0, previous: 0 },
+  })
+  const open = (isWide: boolean) =>
+    new RedisStore({
+      commands: commandsOf(client),
+      prefix: "",
+      denyCacheMs: 0,
+      timeoutMs: 20_000,
+      clock,
+      isWide,
+    })
+
+  it("leaves another program's hash alone", async () => {
+    const name = keyNamer("")({ policy: STRICT, partition: "" })
+    await client.hset(name, "owner", "somebody")
+    const store = open(false)
+    await store.refund([charge(STRICT)])
+    expect(await client.hgetall(name)).toEqual({ owner: "somebody" })
+    store.close()
+  })
+
+  it("writes the whole start of the window if keys do not expire by the clock", async () => {
+    const store = open(true)
+    await store.refund([charge(SLIDING)])
+    expect(await client.get(keyNamer("")({ policy: SLIDING, partition: "" }))).toBe(`w:${START_MS}:0:2`)
+    store.close()
+  })
+})
