@@ -29,12 +29,6 @@ export function peeked(
     return { check, algorithm: algorithmOf(check.policy), state: left, taken: 0 }
   })
   const seen = pending.map(({ state }) => ({ state, taken: 0 }))
-  const granted = takeTogether(
-    pending,
-    answer.nowMs,
-    (one, other) =>
-      one.check.policy.counter === other.check.policy.counter &&
-      one.check.partition === other.check.partition,
-  )
+  const granted = takeTogether(pending, answer.nowMs)
   return { ...answer, granted, checks: seen }
 }
