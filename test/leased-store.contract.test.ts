@@ -13,10 +13,10 @@ const WINDOWS = ["sliding", "extra", "sub-windows", "strict", "fixed", "first-hi
 
 /** The contract counts in limits of 2^53 - 1 units. There, leases hold units that the contract does not expect. */
 const HOLDS: readonly Deviation[] = [
-  ...WINDOWS.map((name) => `charges no further than the largest number (${name})`),
-  "gives back as much, and charges nothing, where two windows hold more than that",
+  ...WINDOWS.map((name) => `does not count above the largest exact number (${name})`),
+  "refunds but does not charge if two windows together exceed the largest exact number",
 ].map((behaviour) => ({
-  behaviour: `giving back after a while: ${behaviour}`,
+  behaviour: `a later refund or charge: ${behaviour}`,
   reason: "the shared count has units that are held, and a look under another limit sees them as taken",
 }))
 
@@ -25,21 +25,19 @@ const EACH = [...WINDOWS, "log", "token", "burst", "periodic", "leaky"]
 /** With a least limit of 1, every counter may be held off. */
 const HOLDS_OFF: readonly Deviation[] = [
   ...[
-    "one check: weighs the previous window by what the sliding one still covers",
-    "one check: opens a fixed window with the clock, or with the first request",
+    "one check: weights the previous window by the share that the sliding window still covers",
+    "one check: starts a fixed window at a multiple of its length, or at the first request",
   ].map((behaviour) => ({
     behaviour,
     reason: "a refused process refuses by itself for 10 ms, and the units come back within them",
   })),
   ...[
-    ...EACH.map(
-      (name) => `shadow checks: takes nothing when a real check refuses, in whichever order (${name})`,
-    ),
-    "several requests in a call: all or nothing holds between callers at once",
-    "any trace: agrees with the naive reference, to every count of every answer",
-    "any trace: of requests one by one agrees with the naive reference, in all that it tells",
-    "any trace: under rules that count what they refuse agrees with the naive reference, to every count",
-    "any trace: of a single client agrees with the naive reference, around every boundary",
+    ...EACH.map((name) => `shadow checks: take nothing if a real check refuses, in either order (${name})`),
+    "several requests in a call: take from all of their counters or none, even in concurrent calls",
+    "any trace: agrees with the naive reference in every count of every answer",
+    "any trace: with single requests, agrees with the naive reference in every result",
+    "any trace: under rules that count refused requests, agrees with the naive reference in every count",
+    "any trace: of a single client, agrees with the naive reference around every boundary",
   ].map((behaviour) => ({
     behaviour,
     reason:
