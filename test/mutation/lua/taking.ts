@@ -25,7 +25,7 @@ export const TAKING: Replacements = {
     ["quickAnswer[i + 1], quickDone = rest, i", "quickAnswer[i + 1], quickDone = rest, i + 1"],
     ["position, left = position + 4, left - 1", "position, left = position, left - 1"],
   ],
-  take: [
+  "begin-window": [
     ["(policy.kind == SLIDING and 2 or 1) * policy.windowMs", "policy.windowMs", "ledgers"],
     ["local previous = rest % PREVIOUS", "local previous = floor(rest / PREVIOUS)", "ledgers"],
     ["if rest < 0 or rest >= WINDOW then return end", "if rest < 0 then return end", "ledgers"],
@@ -34,6 +34,8 @@ export const TAKING: Replacements = {
       "",
       "shared-counting",
     ],
+  ],
+  take: [
     ["local granted = min(times, floor(limit / cost))", "local granted = times"],
     [
       'for undone = type(value) == "number" and i or i - 1, 1, -1 do',
@@ -93,6 +95,18 @@ export const TAKING: Replacements = {
   ],
   refund: [
     ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
+    ["rest < WINDOW and current > least", "rest < WINDOW and current >= least", "refunds-in-place"],
+    ["current > least and current <= MOST_PACKED", "current > least", "refunds-in-place"],
+    ["if rest > 0 and rest < WINDOW", "if rest > 0", "refunds-in-place"],
+    ["place == 1 and max(0, added) or 0", "0", "refunds-in-place"],
+    ["if added > 0 and place == 1 then", "if added > 0 then", "refunds-in-place"],
+    ["current > max(0, added) and current <= MOST_STRICT", "current > max(0, added)", "refunds-in-place"],
+    ["if added > 0 and isAlone then", "if added > 0 then", "refunds-in-place"],
+    ["units <= MOST_PACKED and -units <= MOST_PACKED", "true", "refunds-in-place"],
+    ["isDone = not isWide and units", "isDone = units", "refunds-in-place"],
+    ['if isAlone then redis.pcall("PEXPIRE", key, 1) end', "", "lasting-keys"],
+  ],
+  "refund-slow": [
     ["elseif isBack then", "elseif false then"],
     ["units = max(units, min(0, previous + current - LARGEST))", "", "ledgers"],
   ],

@@ -18,7 +18,7 @@ const [options, ofRedis, methods] = ["Options", "Options of rate-limit-redis", "
 /** Counterparts that other tests cover. */
 const SHOWN_BY: ShownBy = {
   sendCommandCluster: ["test/redis/cluster.test.ts", "redisStore({"],
-  logger: ["packages/core/src/http/guard/warnings.test.ts", "calls the logger at its level"],
+  logger: ["packages/core/src/http/guard/warnings.test.ts", "logs at the level of the warning"],
 }
 
 describe("the guide for express-rate-limit", () => {
