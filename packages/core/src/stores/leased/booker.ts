@@ -1,6 +1,6 @@
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Store, StoreResult } from "../store.ts"
-import type { GiveBacks } from "./give-backs.ts"
+import type { BackgroundRefunds } from "./background-refunds.ts"
 import type { Lease } from "./lease.ts"
 import type { Seen } from "./seen.ts"
 
@@ -9,10 +9,10 @@ export interface BookerParts {
   readonly store: Store
   /** Returns the monotonic time of this process. */
   readonly nowMs: () => number
-  readonly giveBacks: GiveBacks
+  readonly refunds: BackgroundRefunds
   /** Called with each call in flight. */
   readonly track: (call: Promise<unknown>) => void
-  /** Called when a lease has got units, which it will have to give back at some time. */
+  /** Called when a lease has got units, which it will have to refund at some time. */
   readonly onBooked: (lease: Lease, nowMs: number) => void
 }
 
@@ -55,7 +55,7 @@ export class Booker {
   }
 
   #answered(lease: Lease, units: number, answer: StoreResult | undefined, sentMs: number): void {
-    const { giveBacks, nowMs, onBooked } = this.#parts
+    const { refunds, nowMs, onBooked } = this.#parts
     const counted = answer?.checks[0]
     if (answer === undefined || counted === undefined) {
       this.#failed(lease)
@@ -72,12 +72,12 @@ export class Booker {
     this.booked += units
     this.#roundTripMs = arrivedMs - sentMs
     if (lease.ended === undefined) {
-      giveBacks.add(lease.booked(units, seen))
+      refunds.add(lease.booked(units, seen))
       // The part may have ended while the reply was on its way.
-      giveBacks.add(lease.bookings.expired(arrivedMs, false))
+      refunds.add(lease.bookings.expired(arrivedMs, false))
       onBooked(lease, arrivedMs)
-    } else if (lease.ended === "given back") {
-      giveBacks.add([lease.bookings.refundOf(units, counted.state)])
+    } else if (lease.ended === "refunded") {
+      refunds.add([lease.bookings.refundOf(units, counted.state)])
     }
   }
 

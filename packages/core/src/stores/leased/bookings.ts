@@ -127,7 +127,7 @@ export class Bookings {
     return units > 0 && units <= booking.granted && this.#add(booking, units, nowMs)
   }
 
-  /** Adds booked units. Returns what to give back: units of another part. */
+  /** Adds booked units. Returns the refunds of units of another part. */
   add(units: number, seen: Seen): Refund[] {
     const { state: after, serverMs, sentMs: fromMs } = seen
     // A bucket that refills evenly has no parts, so a booking ends after T.
@@ -162,14 +162,14 @@ export class Bookings {
     return left
   }
 
-  /** Removes what has expired, and with `unused` also what was booked T ago. Returns what to give back. */
+  /** Removes what has expired, and with `unused` also what was booked T ago. Returns the refunds. */
   expired(nowMs: number, unused: boolean): Refund[] {
     return this.#remove(
       (booking) => !isLive(booking, nowMs) || (unused && nowMs >= booking.fromMs + this.#leaseMs),
     )
   }
 
-  /** Removes everything. Returns what to give back. */
+  /** Removes everything. Returns the refunds. */
   all(): Refund[] {
     return this.#remove(() => true)
   }

@@ -32,8 +32,8 @@ export class Lease {
   readonly plain: Policy
   readonly bookings: Bookings
   readonly holdOff: HoldOff
-  /** Set when the lease has ended: whether units that return later are given back to the store, or are gone. */
-  ended: "given back" | "reset" | undefined
+  /** Set when the lease has ended: whether units that return later are refunded to the store, or are gone. */
+  ended: "refunded" | "reset" | undefined
   /** True while a booking is in flight. */
   isBooking = false
   /** T in milliseconds. */
@@ -125,7 +125,7 @@ export class Lease {
     return sizeOf({ demand: this.#demand.units, held: this.bookings.units, left, restMs, leaseMs })
   }
 
-  /** Adds booked units. Returns what to give back: units of another part. */
+  /** Adds booked units. Returns the refunds of units of another part. */
   booked(units: number, seen: Seen): Refund[] {
     this.holdOff.granted(units)
     this.#seen = seen

@@ -2,8 +2,8 @@ import type { Clock } from "../../ground/clock.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreResult } from "../store.ts"
+import { BackgroundRefunds } from "./background-refunds.ts"
 import { Booker } from "./booker.ts"
-import { GiveBacks } from "./give-backs.ts"
 import { Lease } from "./lease.ts"
 import { LeaseTable } from "./lease-table.ts"
 import type { ParsedLeasedOptions } from "./options.ts"
@@ -19,21 +19,21 @@ export class Leases {
   readonly #table = new LeaseTable()
   readonly #sweep: Sweep
   readonly #suspension: SuspensionWatch | undefined
-  readonly #giveBacks: GiveBacks
+  readonly #refunds: BackgroundRefunds
   readonly #booker: Booker
   /** Calls that are in flight and may leave units behind. */
   readonly #pending = new Set<Promise<unknown>>()
   #granted = 0
 
-  /** `onLost` is called with the error when units could not be given back. */
+  /** `onLost` is called with the error of each refund that failed. */
   constructor(store: Store, options: ParsedLeasedOptions, onLost: (error: unknown) => void) {
     this.#store = store
     this.#options = options
     this.#clock = options.clock
     const track = (call: Promise<unknown>): void => this.#track(call)
-    this.#giveBacks = new GiveBacks(store, track, onLost)
+    this.#refunds = new BackgroundRefunds(store, track, onLost)
     this.#booker = new Booker({
-      ...{ store, track, giveBacks: this.#giveBacks, nowMs: () => this.nowMs() },
+      ...{ store, track, refunds: this.#refunds, nowMs: () => this.nowMs() },
       onBooked: (lease, nowMs) => this.#sweep.plan(lease.bookings.dueMs, nowMs),
     })
     this.#sweep = new Sweep(options.clock, (nowMs) => this.#giveBackUnused(nowMs))
@@ -54,7 +54,7 @@ export class Leases {
       held += lease.bookings.units
       if (lease.holdOff.isOn(nowMs)) heldOff++
     }
-    const { returned, lost } = this.#giveBacks
+    const { returned, lost } = this.#refunds
     return { held, heldOff, granted: this.#granted, booked: this.#booker.booked, returned, lost }
   }
 
@@ -68,7 +68,7 @@ export class Leases {
     const { policy, partition } = check
     const lease = this.#table.find(policy.counter, partition)
     if (lease === undefined || !lease.isFor(policy)) return this.#open(check, lease)
-    if (lease.bookings.isStale(nowMs)) this.#giveBacks.add(lease.bookings.expired(nowMs, false))
+    if (lease.bookings.isStale(nowMs)) this.#refunds.add(lease.bookings.expired(nowMs, false))
     return lease
   }
 
@@ -153,7 +153,7 @@ export class Leases {
     const nowMs = this.nowMs()
     for (const lease of leases) {
       if (lease.ended !== undefined) continue
-      if (lease.bookings.isStale(nowMs)) this.#giveBacks.add(lease.bookings.expired(nowMs, false))
+      if (lease.bookings.isStale(nowMs)) this.#refunds.add(lease.bookings.expired(nowMs, false))
       this.#booker.book(lease, nowMs, withinMs)
     }
   }
@@ -163,7 +163,7 @@ export class Leases {
     for (const one of aside) {
       const { lease, counted } = one
       if (lease.putBack(one, nowMs) || lease.ended === "reset") continue
-      this.#giveBacks.add([lease.bookings.refundOf(counted.taken, counted.after ?? counted.state)])
+      this.#refunds.add([lease.bookings.refundOf(counted.taken, counted.after ?? counted.state)])
     }
   }
 
@@ -197,8 +197,8 @@ export class Leases {
 
   #end(lease: Lease): void {
     this.#table.delete(lease)
-    lease.ended = "given back"
-    this.#giveBacks.add(lease.bookings.all())
+    lease.ended = "refunded"
+    this.#refunds.add(lease.bookings.all())
   }
 
   #giveBackUnused(nowMs: number): void {
@@ -207,7 +207,7 @@ export class Leases {
     }
     let dueMs = Number.POSITIVE_INFINITY
     for (const lease of this.#table) {
-      this.#giveBacks.add(lease.bookings.expired(nowMs, true))
+      this.#refunds.add(lease.bookings.expired(nowMs, true))
       dueMs = Math.min(dueMs, lease.bookings.dueMs)
       if (lease.isIdle(nowMs)) this.#table.delete(lease)
     }

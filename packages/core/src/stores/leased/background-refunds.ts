@@ -1,8 +1,8 @@
 import { isThenable } from "../../ground/maybe-promise.ts"
 import { BACKGROUND_REFUND_MS, type Refund, type Store } from "../store.ts"
 
-/** Gives units back to the shared store in the background, and counts what was returned or lost. */
-export class GiveBacks {
+/** Refunds units to the shared store in the background, and counts what was returned or lost. */
+export class BackgroundRefunds {
   /** Units that the store took back. */
   returned = 0
   /** Units that the store did not take back. */
@@ -18,7 +18,7 @@ export class GiveBacks {
     this.#onLost = onLost
   }
 
-  /** Gives units back. Each refund is a call of its own, so that a failure does not lose the units of other counters. */
+  /** Applies refunds. Each refund is a call of its own, so that a failure does not lose the units of other counters. */
   add(refunds: readonly Refund[]): void {
     for (const refund of refunds) this.#add(refund)
   }
