@@ -1,4 +1,6 @@
+import { StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable } from "../../ground/maybe-promise.ts"
+import { beforeDeadline } from "../../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type Refund, type Store } from "../store.ts"
 
 /** Refunds units to the shared store in the background, and counts what was returned or lost. */
@@ -23,21 +25,31 @@ export class BackgroundRefunds {
     for (const refund of refunds) this.#add(refund)
   }
 
+  /** Counts units as lost. */
+  lose(refunds: readonly Refund[], error: unknown): void {
+    for (const { units } of refunds) this.lost += units
+    if (refunds.length > 0) this.#onLost(error)
+  }
+
   #add(refund: Refund): void {
-    const { units } = refund
     const returned = (): void => {
-      this.returned += units
+      this.returned += refund.units
     }
-    const lost = (error: unknown): void => {
-      this.lost += units
-      this.#onLost(error)
-    }
+    const lost = (error: unknown): void => this.lose([refund], error)
     try {
       const done = this.#store.refund([refund], BACKGROUND_REFUND_MS)
-      if (isThenable(done)) this.#track(Promise.resolve(done).then(returned, lost))
+      if (isThenable(done)) this.#track(this.#inTime(Promise.resolve(done)).then(returned, lost))
       else returned()
     } catch (error) {
       lost(error)
     }
+  }
+
+  /** Ends the wait for a store that has no deadline of its own. */
+  #inTime(done: Promise<void>): Promise<void> {
+    if (this.#store.keepsDeadline === true) return done
+    const late = () =>
+      Promise.reject(new StoreUnavailableError("The store did not answer in time.", { kind: "timeout" }))
+    return beforeDeadline(done, BACKGROUND_REFUND_MS, late, false)
   }
 }

@@ -135,7 +135,7 @@ export class Bookings {
     const untilMs = endOfThisProcessMs(seen, endMs)
     const held = this.#all[0]
     const isSamePart = this.#partMs !== undefined && held?.after.startMs === after.startMs
-    const gone = this.#partMs === undefined || isSamePart ? [] : this.all()
+    const gone = this.#partMs === undefined || isSamePart ? [] : this.removeAll()
     this.#units += units
     if (held !== undefined && isSamePart) {
       Object.assign(held, { units: held.units + units, after, fromMs, untilMs })
@@ -170,7 +170,7 @@ export class Bookings {
   }
 
   /** Removes everything. Returns the refunds. */
-  all(): Refund[] {
+  removeAll(): Refund[] {
     return this.#remove(() => true)
   }
 

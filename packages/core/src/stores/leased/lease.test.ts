@@ -81,7 +81,7 @@ describe("a lease", () => {
     // The oldest receipt is used: less of its level is still in use.
     expect(granted.counted).toMatchObject({ taken: 12, after: { startMs: 0 } })
     expect(lease.bookings.units).toBe(3)
-    expect(lease.bookings.all()).toMatchObject([{ units: 3, after: { startMs: 20 } }])
+    expect(lease.bookings.removeAll()).toMatchObject([{ units: 3, after: { startMs: 20 } }])
     // The booking is not held anymore, so the store has to take the units back.
     expect(lease.putBack(granted, 30)).toBe(false)
   })
@@ -96,7 +96,7 @@ describe("a lease", () => {
       // Units return to the booking only if nothing was granted since: otherwise the shares would overlap.
       expect(granted.map((one) => lease.putBack(one, 20))).toEqual([false, true])
       expect(lease.grant(5, 20).counted.after?.current).toBe(235)
-      expect(lease.bookings.all()).toMatchObject([{ units: 65, after: { current: 300 } }])
+      expect(lease.bookings.removeAll()).toMatchObject([{ units: 65, after: { current: 300 } }])
     },
   )
 
@@ -131,7 +131,7 @@ describe("a lease", () => {
     expect([lease.isIdle(1_999), lease.isIdle(2_000)]).toEqual([false, true])
     lease.booked(2, seenAt(0, 2))
     expect(lease.isIdle(2_000)).toBe(false)
-    lease.bookings.all()
+    lease.bookings.removeAll()
     lease.isBooking = true
     expect(lease.isIdle(2_000)).toBe(false)
     lease.isBooking = false

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
@@ -455,6 +455,21 @@ describe("refunds", () => {
       expect([world.store.leases?.held, world.calls.refunds.length]).toEqual([490, 1])
     },
   )
+
+  it("of a lease and of the store have an unknown outcome if the store fails, so that no retry applies one twice", async () => {
+    const failure = new StoreUnavailableError("down", { outcome: "not-applied" })
+    const world = leased({}, { refund: () => Promise.reject(failure) })
+    warm(world, 500)
+    const answer = world.take(check(10), check(1, { policy: CLIENT }))
+    const held = world.store.leases?.held as number
+    const refunds = [SERVICE, CLIENT].map((policy, i): Refund => {
+      const { taken = 0, state, after = state } = answer.checks[i] ?? {}
+      return { policy, partition: "", units: taken, after: after as Refund["after"] }
+    })
+    await expect(world.store.refund(refunds)).rejects.toMatchObject({ outcome: "unknown", cause: failure })
+    expect(world.store.leases?.held).toBe(held + 10)
+    await expect(world.store.refund(refunds.slice(1))).rejects.toMatchObject({ outcome: "not-applied" })
+  })
 })
 
 describe("peek", () => {
@@ -481,6 +496,50 @@ describe("reset", () => {
     await world.store.reset([{ policy: SERVICE, partition: "" }])
     expect([world.counted(), world.store.leases?.held, world.calls.refunds]).toEqual([0, 0, []])
     expect(world.take(check(1)).isRemembered).toBeUndefined()
+  })
+
+  it("refunds what is held if the store certainly did not reset", async () => {
+    const failure = new StoreUnavailableError("down", { outcome: "not-applied" })
+    const world = leased({}, { reset: () => Promise.reject(failure) })
+    warm(world, 500)
+    await expect(world.store.reset([{ policy: SERVICE, partition: "" }])).rejects.toBe(failure)
+    expect([world.counted(), world.store.leases]).toMatchObject([500, { held: 0, returned: 500, lost: 0 }])
+  })
+
+  it("counts what is held as lost if it is unknown whether the store did reset", async () => {
+    const world = leased({}, { reset: () => Promise.reject(new Error("down")) })
+    const events: StoreEvent[] = []
+    world.store.subscribe?.((event) => events.push(event))
+    warm(world, 500)
+    await expect(world.store.reset([{ policy: SERVICE, partition: "" }])).rejects.toThrow("down")
+    expect(world.store.leases).toMatchObject({ held: 0, returned: 0, lost: 500 })
+    expect(events.map(({ type }) => type)).toEqual(["refund-lost"])
+  })
+
+  it("waits for refunds that are on their way, which would take off units of other processes", async () => {
+    const order: string[] = []
+    let answer = (): void => {}
+    const world = leased(
+      {},
+      {
+        refund: () => {
+          order.push("refund")
+          return new Promise<void>((resolve) => {
+            answer = resolve
+          })
+        },
+        reset: () => void order.push("reset"),
+      },
+    )
+    warm(world, 500)
+    // Another limit ends the lease, and its units are on their way back.
+    world.take(check(1, { policy: { ...SERVICE, limit: 8_000 } }))
+    const done = world.store.reset([{ policy: SERVICE, partition: "" }])
+    await settle()
+    expect(order).toEqual(["refund"])
+    answer()
+    await done
+    expect(order).toEqual(["refund", "reset"])
   })
 
   it("drops what was booked while the store was deleting the counter", async () => {
@@ -661,6 +720,36 @@ describe("a booking that fails", () => {
       ledger.push(takes)
     }
     expect(ledger).toEqual([0, 1, 1, 2])
+  })
+
+  it("at a store without a deadline of its own ends at the request's, and what is booked later is refunded", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    onTestFinished(() => void vi.useRealTimers())
+    const answers: (() => void)[] = []
+    const memory = memoryStore()
+    const refunds: Refund[] = []
+    const world = leased(
+      {},
+      {
+        take: (requests) => new Promise((resolve) => void answers.push(() => resolve(memory.take(requests)))),
+        refund: (some) => void refunds.push(...some),
+      },
+    )
+    const first = world.store.take([[check(500)]], 50)
+    await settle()
+    answers.shift()?.()
+    await first
+    await settle()
+    expect(answers).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(60)
+    world.clock.advance(60)
+    // The booking is over, so another one may begin.
+    void world.store.take([[check(1)]], 50)
+    await settle()
+    expect(answers).toHaveLength(3)
+    answers.shift()?.()
+    await settle()
+    expect(refunds).toMatchObject([{ units: 500 }])
   })
 })
 

@@ -23,8 +23,8 @@ export type { LeasedStoreOptions } from "./options.ts"
 /**
  * Creates a store in front of a store that processes share. For large limits, it books units ahead of time and grants
  * requests from them without asking the shared store. No limit is exceeded, because a lease ends with the window or
- * sub-window in which its units were booked. There is one exception: with a token bucket that refills evenly, any window
- * may admit at most 5 % of the limit more.
+ * sub-window in which its units were booked. The guide "Scale" lists the exceptions: with a token bucket that refills
+ * evenly, any window may admit at most 5 % of the limit more.
  *
  * A refusal comes from the shared store, or repeats its latest refusal for at most half of `leaseMs`. All checks of a
  * request are admitted and counted, or nothing is taken. No request waits for a booking. Unused units are refunded
@@ -108,14 +108,34 @@ export class LeasedStore implements Store {
     this.#checkOpen()
     const rest = refunds.filter((refund) => !this.#leases.refund(refund))
     // A refund of nothing reaches the store, too, so that it fails as it does without leases.
-    return rest.length === 0 && refunds.length > 0 ? undefined : this.#store.refund(rest, withinMs)
+    if (rest.length === refunds.length) return this.#store.refund(rest, withinMs)
+    return rest.length === 0 ? undefined : this.#refundRest(rest, withinMs)
+  }
+
+  /** Refunds the units that leases did not take. If this fails, a part of the refunds has been applied nevertheless. */
+  async #refundRest(rest: readonly Refund[], withinMs: number | undefined): Promise<void> {
+    try {
+      await this.#store.refund(rest, withinMs)
+    } catch (error) {
+      const { message, kind } = failureOf(error)
+      throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: error })
+    }
   }
 
   async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
     this.#checkOpen()
-    this.#leases.drop(keys)
+    const startedMs = performance.now()
+    const held = this.#leases.drop(keys)
+    const inFlight = this.#leases.callsInFlight()
+    // A refund that reaches the store after the reset would take off units of other processes.
+    if (inFlight !== undefined) {
+      await beforeDeadline(inFlight, (withinMs ?? BACKGROUND_REFUND_MS) / 2, () => undefined)
+    }
     try {
-      await this.#store.reset(keys, withinMs)
+      await this.#store.reset(keys, withinMs && withinMs - (performance.now() - startedMs))
+    } catch (error) {
+      this.#leases.notReset(held, error)
+      throw error
     } finally {
       // Units may have been booked while the store deleted the counters.
       this.#leases.drop(keys)

@@ -1,4 +1,5 @@
 import type { Clock } from "../../ground/clock.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreResult } from "../store.ts"
@@ -36,7 +37,7 @@ export class Leases {
       ...{ store, track, refunds: this.#refunds, nowMs: () => this.nowMs() },
       onBooked: (lease, nowMs) => this.#sweep.plan(lease.bookings.dueMs, nowMs),
     })
-    this.#sweep = new Sweep(options.clock, (nowMs) => this.#giveBackUnused(nowMs))
+    this.#sweep = new Sweep(options, (nowMs) => this.#refundUnused(nowMs))
     const { wallMs } = options
     if (wallMs !== undefined) this.#suspension = new SuspensionWatch(wallMs, this.nowMs())
   }
@@ -175,18 +176,34 @@ export class Leases {
     return lease.refund(refund, this.nowMs())
   }
 
-  /** Ends the leases of counters that are reset. Gives nothing back, because the store forgets the units. */
-  drop(keys: readonly CounterKey[]): void {
+  /** Ends the leases of counters that are reset. Returns the refunds of what they held, which the store forgets. */
+  drop(keys: readonly CounterKey[]): readonly Refund[] {
+    const held: Refund[] = []
     for (const { policy, partition } of keys) {
       const lease = this.#table.find(policy.counter, partition)
       if (lease === undefined) continue
       this.#table.delete(lease)
       lease.ended = "reset"
-      lease.bookings.all()
+      held.push(...lease.bookings.removeAll())
     }
+    return held
   }
 
-  /** Gives back everything that is held, after the calls in flight. */
+  /** Refunds what was held before a reset that failed, or counts it as lost if the reset may have been applied. */
+  notReset(held: readonly Refund[], error: unknown): void {
+    const isApplied = !(error instanceof StoreUnavailableError && error.outcome === "not-applied")
+    if (isApplied) this.#refunds.lose(held, error)
+    else this.#refunds.add(held)
+  }
+
+  /** Resolves when the calls in flight, and the refunds that they cause, have been answered. Undefined without calls. */
+  callsInFlight(): Promise<unknown> | undefined {
+    if (this.#pending.size === 0) return undefined
+    const answered = () => Promise.allSettled([...this.#pending])
+    return answered().then(answered)
+  }
+
+  /** Refunds everything that is held, after the calls in flight. */
   async close(): Promise<void> {
     this.#sweep.stop()
     while (this.#pending.size > 0 || this.#table.size > 0) {
@@ -198,10 +215,10 @@ export class Leases {
   #end(lease: Lease): void {
     this.#table.delete(lease)
     lease.ended = "refunded"
-    this.#refunds.add(lease.bookings.all())
+    this.#refunds.add(lease.bookings.removeAll())
   }
 
-  #giveBackUnused(nowMs: number): void {
+  #refundUnused(nowMs: number): void {
     if (this.#suspension?.wasSuspended(nowMs) === true) {
       for (const lease of this.#table) this.#end(lease)
     }

@@ -1,5 +1,5 @@
 import { type Clock, waitUnheld } from "../../ground/clock.ts"
-import { outsideRequests } from "../../ground/time.ts"
+import { ignore, outsideRequests } from "../../ground/time.ts"
 
 /** The wall clock may move this much further than the monotonic clock before the machine counts as suspended. */
 const SUSPENDED_MS = 1_000
@@ -8,23 +8,31 @@ const SUSPENDED_MS = 1_000
 export class Sweep {
   readonly #clock: Clock
   readonly #run: (nowMs: number) => void
+  /** Least time from one call to the next, because each call looks at every lease. */
+  readonly #pauseMs: number
+  #ranMs = Number.NEGATIVE_INFINITY
   #dueMs = Number.POSITIVE_INFINITY
   #waiting: AbortController | undefined
 
-  constructor(clock: Clock, run: (nowMs: number) => void) {
+  constructor(
+    { clock, leaseMs }: { readonly clock: Clock; readonly leaseMs: number },
+    run: (nowMs: number) => void,
+  ) {
     this.#clock = clock
+    this.#pauseMs = leaseMs / 10
     this.#run = run
   }
 
   /** Calls back at this time of the clock, or at an earlier time that is planned already. */
-  plan(dueMs: number, nowMs: number): void {
+  plan(earliestMs: number, nowMs: number): void {
+    const dueMs = Math.max(earliestMs, this.#ranMs + this.#pauseMs)
     if (!(dueMs < this.#dueMs)) return
     this.stop()
     this.#dueMs = dueMs
     const waiting = new AbortController()
     this.#waiting = waiting
     // A timer that is set in a request would keep its AsyncLocalStorage context alive.
-    outsideRequests(() => void this.#wait(Math.max(1, Math.ceil(dueMs - nowMs)), waiting.signal))
+    outsideRequests(() => void this.#wait(dueMs, Math.max(1, Math.ceil(dueMs - nowMs)), waiting.signal))
   }
 
   stop(): void {
@@ -33,17 +41,20 @@ export class Sweep {
     this.#dueMs = Number.POSITIVE_INFINITY
   }
 
-  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+  async #wait(dueMs: number, ms: number, signal: AbortSignal): Promise<void> {
     const wait = this.#clock.wait === undefined ? waitUnheld : this.#clock.wait.bind(this.#clock)
     try {
       await wait(ms, signal)
     } catch {
       // An earlier time was planned, the store was closed, or the clock cannot wait.
     }
+    // A clock that cannot wait, or wakes up early, would otherwise make this an endless loop without a pause.
+    if (!signal.aborted && this.#clock.now() < dueMs) await waitUnheld(ms, signal).catch(ignore)
     if (signal.aborted) return
     this.#waiting = undefined
     this.#dueMs = Number.POSITIVE_INFINITY
-    this.#run(this.#clock.now())
+    this.#ranMs = this.#clock.now()
+    this.#run(this.#ranMs)
   }
 }
 
