@@ -83,10 +83,10 @@ export interface Algorithm {
     nowMs: number,
   ): CounterState
   /**
-   * Returns the state with a full counter: what a charge passes to `withoutUnits` as `after`. Units that come back over
-   * time are else taken to have come back since, although later requests may have used them. Absent: the state serves.
+   * Returns the state with a full counter. A charge passes it to `withoutUnits` as `after`. Otherwise, units that come
+   * back over time would count as returned, although later requests may have used them. Absent: the state itself.
    */
-  whenFull?(state: CounterState, policy: Policy): CounterState
+  filled?(state: CounterState, policy: Policy): CounterState
   /**
    * Returns the milliseconds that the last `units` taken wait for their turn. Absent: admitted requests do not wait.
    */

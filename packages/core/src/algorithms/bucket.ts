@@ -70,7 +70,7 @@ export const tokenBucket: Algorithm = {
     return withCountedUpTo(ceiling, state.current < ceiling ? { ...state, previous: 0 } : state, units)
   },
 
-  whenFull(state, policy) {
+  filled(state, policy) {
     return { ...state, current: Math.max(state.current, ceilingOf(policy)) }
   },
 

@@ -43,7 +43,7 @@ export const periodicRefill: Algorithm = {
     return refilledAtMs(state, policy, state.current)
   },
 
-  whenFull(state, policy) {
+  filled(state, policy) {
     return { ...state, current: Math.max(state.current, ceilingOf(policy)) }
   },
 

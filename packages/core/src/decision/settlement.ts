@@ -48,7 +48,7 @@ export function settlementOf({ ruleChecks, answer }: Receipt, usedUnits: number)
  * find that its units have come back, and the bucket would stay empty.
  */
 function chargedFrom(after: CounterState, policy: Policy): CounterState {
-  return algorithmOf(policy).whenFull?.(after, policy) ?? after
+  return algorithmOf(policy).filled?.(after, policy) ?? after
 }
 
 /**
