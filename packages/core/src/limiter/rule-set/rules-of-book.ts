@@ -170,11 +170,14 @@ export class RulesOfBook<Request> {
 
   #enforce(edition: Edition, change: RulesEvent["change"], bringIntoForce: () => void): void {
     this.#compiling = undefined
-    this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
     this.edition = edition
     bringIntoForce()
     this.#parts.waitingRoom.turnToNewRules()
-    this.#waiting.succeeded(1)
+    // A newer edition may have been refused while this one was compiled.
+    if (this.#refused === undefined) {
+      this.#complaint.settle(`${this.#place}: ${recovered(contentOf(edition))}`)
+      this.#waiting.succeeded(1)
+    }
     this.#parts.events.emit("rules", rulesEvent(edition, change))
   }
 
