@@ -58,6 +58,15 @@ describe("a cluster of ioredis", () => {
     expect([commands.isReady("a"), first.connects]).toEqual([true, 1])
   })
 
+  it("does not connect a node that ioredis dropped before it was connected", () => {
+    const { client, first, commands } = connected()
+    commands.isReady("a")
+    first.status = "wait"
+    client.primaries.shift()
+    for (let i = 0; i < 2; i++) expect(commands.isReady("a")).toBe(false)
+    expect([first.connects, client.refreshes]).toEqual([0, 1])
+  })
+
   it("is not ready for a node that reconnects after a lost connection", () => {
     const { first, commands } = connected()
     expect(commands.isReady("a")).toBe(true)

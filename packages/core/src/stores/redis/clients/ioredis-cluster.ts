@@ -47,8 +47,10 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
       const node = nodeNamed(nodeOf(key))
       if (node?.status === "ready") return true
       // ioredis connects to a node only when there is a command for it.
-      if (node?.status === "wait") connect(node)
-      else refresh()
+      if (node?.status !== "wait") refresh()
+      // A node that ioredis has dropped would reconnect forever, without a listener for its errors.
+      else if (client.nodes("all").includes(node)) connect(node)
+      else nodes.clear()
       return false
     },
     isOpen: () => client.status !== "end",
