@@ -306,7 +306,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
   "core/src/stores/redis/node/node.ts": {
-    "this.#whenReady(() => performance.now() <= deadlineMs, inBackground).then(() =>":
+    "if (performance.now() > deadlineMs) throw this.unavailable":
       "EqualityOperator: at the very end either will do",
   },
   "core/src/stores/redis/options.ts": {

@@ -329,7 +329,7 @@ describe("a single script call", () => {
     const { server, node } = await knowing()
     server.isReady = () => false
     const long = outcomeOf(peek(node, { withinMs: LOOK_AGAIN_MS + 10 }))
-    const short = outcomeOf(peek(node, { withinMs: LOOK_AGAIN_MS - 10 }))
+    const short = outcomeOf(peek(node, { withinMs: LOOK_AGAIN_MS - 2 }))
     await pass(LOOK_AGAIN_MS - 1)
     expect([server.asked, long, short]).toEqual([
       [],
@@ -468,12 +468,12 @@ describe("a server that has failed five times in a row", () => {
     node.breaker.stop()
   })
 
-  it("is probed as soon as its client is connected, not before", async () => {
+  it("is probed within a second after its client is connected, not before", async () => {
     const { server, node } = await probed(false)
     await pass(5_000)
     expect([node.breaker.isOpen, server.asked]).toEqual([true, []])
     server.isReady = () => true
-    await pass(LOOK_AGAIN_MS)
+    for (let ms = 0; ms < 1_000 && server.asked.length === 0; ms += 10) await pass(10)
     server.latest.answer(NOW)
     await nextTurn()
     expect([node.breaker.isOpen, vi.getTimerCount()]).toEqual([false, 0])
@@ -482,7 +482,7 @@ describe("a server that has failed five times in a row", () => {
   it("is no longer checked after its breaker is stopped", async () => {
     const { node } = await probed(false)
     node.breaker.stop()
-    await pass(LOOK_AGAIN_MS)
+    await pass(1_000)
     expect(vi.getTimerCount()).toBe(0)
   })
 })

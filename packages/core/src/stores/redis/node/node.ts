@@ -220,9 +220,7 @@ export class Node {
     try {
       // A client may connect to a node only when there is a command for it.
       const asked = outsideRequests(() =>
-        this.#whenReady(() => performance.now() <= deadlineMs, inBackground).then(() =>
-          ask(send, deadlineMs),
-        ),
+        this.#whenReady(deadlineMs, inBackground).then(() => ask(send, deadlineMs)),
       )
       const value = await beforeDeadline(asked, withinMs, late, !inBackground)
       if (!inBackground) this.breaker.succeeded()
@@ -235,15 +233,15 @@ export class Node {
 
   /**
    * Waits until the client is ready. A client's own queue would be sent after the caller has stopped waiting. Rejects
-   * when `isWanted` returns false.
+   * after the deadline.
    */
-  async #whenReady(isWanted: () => boolean, inBackground: boolean): Promise<void> {
+  async #whenReady(deadlineMs: number, inBackground: boolean): Promise<void> {
     while (!this.isReady()) {
       await new Promise<void>((resolve) => {
         const timer = setTimer(resolve, LOOK_AGAIN_MS)
         if (inBackground) timer.unref()
       })
-      if (!isWanted()) throw this.unavailable
+      if (performance.now() > deadlineMs) throw this.unavailable
     }
   }
 
@@ -264,11 +262,10 @@ export class Node {
   }
 
   /**
-   * Asks the server for its time as soon as the client is ready. Rejects if the server takes longer than any caller
-   * would wait, but not before it has answered.
+   * Asks the server for its time. Rejects at once while the client is not ready. Rejects if the server takes longer than
+   * any caller would wait, but not before it has answered.
    */
   async #probe(): Promise<void> {
-    await this.#whenReady(() => this.breaker.isOpen, true)
     let isLate = false
     const markLate = (): void => {
       isLate = true
