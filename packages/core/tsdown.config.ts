@@ -14,8 +14,8 @@ const config: UserConfig = {
       name: "lua-without-comments",
       transform: {
         filter: { id: /\.lua$/ },
-        // Keep USE and FORMULA lines. scripts.ts uses them to assemble the scripts.
-        handler: (script) => script.replace(/^ *--(?! (?:USE|FORMULA) ).*\n/gm, ""),
+        // Keep USE and FORMULA lines. scripts.ts uses them to assemble the scripts. Lua needs no blanks before a line.
+        handler: (script) => script.replace(/^ *--(?! (?:USE|FORMULA) ).*\n/gm, "").replace(/^ +|^\n/gm, ""),
       },
     },
   ],
