@@ -9,8 +9,6 @@ const config: UserConfig = defineConfig({
   dts: { oxc: true },
   sourcemap: false,
   // Docstrings are only in the declarations. Keep the comments that bundlers and licenses need.
-  // The names of the source files would be in the build as comments.
-  inputOptions: { experimental: { attachDebugInfo: "none" } },
   outputOptions: { comments: { legal: true, annotation: true, jsdoc: false } },
   // Dependencies stay imports. Bundling one is an error unless the package lists it.
   deps: { onlyBundle: [] },
