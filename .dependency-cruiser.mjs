@@ -111,7 +111,7 @@ const leasedRule = {
   from: { path: `${CORE}stores/leased/`, pathNot: TEST_FILES },
   to: {
     path: `${CORE}stores/`,
-    pathNot: `${CORE}stores/(leased/|(store|store-listeners|take-together)\\.ts$)`,
+    pathNot: `${CORE}stores/(leased/|(store|store-error|store-listeners|take-together)\\.ts$)`,
   },
 }
 

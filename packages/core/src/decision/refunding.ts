@@ -2,7 +2,7 @@ import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { LONGEST_TIMER_MS } from "../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "../stores/store.ts"
-import { storeErrorOf, withinDeadline } from "./store-error.ts"
+import { storeErrorOf, withinDeadline } from "../stores/store-error.ts"
 
 /** A call that changes what was counted. */
 export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"

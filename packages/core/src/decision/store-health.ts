@@ -1,7 +1,7 @@
 import { type Clock, soundTime } from "../ground/clock.ts"
 import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { Store } from "../stores/store.ts"
-import { storeErrorOf } from "./store-error.ts"
+import { storeErrorOf } from "../stores/store-error.ts"
 import { TimeoutShare, type Timeouts } from "./timeout-share.ts"
 
 /**

@@ -1,8 +1,8 @@
-import { storeErrorOf } from "../decision/store-error.ts"
 import type { Timeouts } from "../decision/timeout-share.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
 import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
+import { storeErrorOf } from "../stores/store-error.ts"
 
 /** Interval between log lines in milliseconds, for a store that fails repeatedly. */
 const LOG_EVERY_MS = 60_000

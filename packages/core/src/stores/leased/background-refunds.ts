@@ -1,7 +1,6 @@
-import { StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable } from "../../ground/maybe-promise.ts"
-import { beforeDeadline } from "../../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type Refund, type Store } from "../store.ts"
+import { withinDeadline } from "../store-error.ts"
 
 /** Refunds units to the shared store in the background, and counts what was returned or lost. */
 export class BackgroundRefunds {
@@ -38,18 +37,11 @@ export class BackgroundRefunds {
     const lost = (error: unknown): void => this.lose([refund], error)
     try {
       const done = this.#store.refund([refund], BACKGROUND_REFUND_MS)
-      if (isThenable(done)) this.#track(this.#inTime(Promise.resolve(done)).then(returned, lost))
+      const timeoutMs = this.#store.keepsDeadline === true ? undefined : BACKGROUND_REFUND_MS
+      if (isThenable(done)) this.#track(withinDeadline(done, timeoutMs, false).then(returned, lost))
       else returned()
     } catch (error) {
       lost(error)
     }
-  }
-
-  /** Ends the wait for a store that has no deadline of its own. */
-  #inTime(done: Promise<void>): Promise<void> {
-    if (this.#store.keepsDeadline === true) return done
-    const late = () =>
-      Promise.reject(new StoreUnavailableError("The store did not answer in time.", { kind: "timeout" }))
-    return beforeDeadline(done, BACKGROUND_REFUND_MS, late, false)
   }
 }

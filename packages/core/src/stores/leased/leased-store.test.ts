@@ -643,7 +643,7 @@ describe("units that are not used", () => {
     expect(world.store.leases).toMatchObject({ held: 0, lost: 1_000, returned: 0 })
     expect(events.map((event) => event.type === "refund-lost" && event.error.message)).toEqual([
       "gone",
-      "The store failed to take back units of a lease: Error: broken",
+      "The store failed: broken",
     ])
     stop?.()
   })

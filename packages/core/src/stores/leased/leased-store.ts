@@ -1,4 +1,4 @@
-import { ClosedError, StoreUnavailableError, textOf } from "../../ground/errors.ts"
+import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline } from "../../ground/time.ts"
 import {
@@ -11,6 +11,7 @@ import {
   type StoreEvent,
   type StoreResult,
 } from "../store.ts"
+import { storeErrorOf } from "../store-error.ts"
 import { StoreListeners } from "../store-listeners.ts"
 import type { Lease } from "./lease.ts"
 import { Leases } from "./leases.ts"
@@ -58,7 +59,7 @@ export class LeasedStore implements Store {
   constructor(store: Store, options: ParsedLeasedOptions) {
     this.#store = store
     this.#leases = new Leases(store, options, (error) => {
-      this.#listeners.emit({ type: "refund-lost", error: failureOf(error) })
+      this.#listeners.emit({ type: "refund-lost", error: storeErrorOf(error) })
     })
   }
 
@@ -117,7 +118,7 @@ export class LeasedStore implements Store {
     try {
       await this.#store.refund(rest, withinMs)
     } catch (error) {
-      const { message, kind } = failureOf(error)
+      const { message, kind } = storeErrorOf(error)
       throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: error })
     }
   }
@@ -211,12 +212,4 @@ export class LeasedStore implements Store {
 /** Turns a thrown error into a rejection, so that the promises of the other requests still have a handler. */
 async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
   return work()
-}
-
-function failureOf(error: unknown): StoreUnavailableError {
-  return error instanceof StoreUnavailableError
-    ? error
-    : new StoreUnavailableError(`The store failed to take back units of a lease: ${textOf(error)}`, {
-        cause: error,
-      })
 }
