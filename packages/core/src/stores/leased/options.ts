@@ -1,7 +1,6 @@
-import { inspect } from "node:util"
 import { type Clock, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
-import { suggestion } from "../../ground/show.ts"
+import { show, suggestion } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { Store } from "../store.ts"
 
@@ -51,7 +50,7 @@ function problemsOfStore(store: Partial<Store> | null | undefined): Problem[] {
   const problem = (message: string, accepted: string): Problem[] => [{ path: "store", message, accepted }]
   if (typeof store?.take !== "function") {
     return problem(
-      `${inspect(store, { depth: 0 })} is not a store`,
+      `${show(store)} is not a store`,
       "a store that processes share: leasedStore(redisStore({ client }))",
     )
   }
@@ -67,7 +66,7 @@ function problemsOfStore(store: Partial<Store> | null | undefined): Problem[] {
 
 function problemsOf(options: unknown): Problem[] {
   if (typeof options !== "object" || options === null) {
-    const message = `${inspect(options)} is not an options object`
+    const message = `${show(options)} is not an options object`
     return [{ path: "", message, accepted: `an object with ${NAMES.join(", ")}, all optional` }]
   }
   return Object.entries(options).flatMap(([path, value]) => problemOf(path, value) ?? [])
@@ -75,7 +74,7 @@ function problemsOf(options: unknown): Problem[] {
 
 function problemOf(path: string, value: unknown): Problem | undefined {
   if (value === undefined) return undefined
-  const shown = inspect(value, { depth: 0 })
+  const shown = show(value)
   switch (path) {
     case "leaseMs":
       if (isWhole(value) && value <= LONGEST_TIMER_MS) return undefined
