@@ -1,6 +1,7 @@
 import { getEventListeners } from "node:events"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { LATEST_MS, manualClock, soundTime, steadyClock, waitHeld, waitUnheld } from "./clock.ts"
+import { countHeldTimers } from "./testing/held-timers.ts"
 
 describe("a manual clock", () => {
   it("stands still until it is moved, forwards or back", () => {
@@ -149,17 +150,18 @@ describe("waiting by a timer", () => {
   it.each([
     ["keeps the process alive", waitHeld, 1],
     ["does not keep the process alive", waitUnheld, 0],
-  ])("%s until it ends", async (_what, wait, held) => {
-    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-    const aborting = new AbortController()
-    const before = timers()
-    const waiting = wait(60_000, aborting.signal)
-    expect(timers() - before).toBe(held)
-    aborting.abort(new Error("enough"))
-    await expect(waiting).rejects.toThrow("aborted")
-    expect(timers()).toBe(before)
-    await expect(waitHeld(1)).resolves.toBeUndefined()
-  })
+  ])("%s until it ends", (_what, wait, held) =>
+    countHeldTimers(async (timers) => {
+      const aborting = new AbortController()
+      const before = timers()
+      const waiting = wait(60_000, aborting.signal)
+      expect(timers() - before).toBe(held)
+      aborting.abort(new Error("enough"))
+      await expect(waiting).rejects.toThrow("aborted")
+      expect(timers()).toBe(before)
+      await expect(waitHeld(1)).resolves.toBeUndefined()
+    }),
+  )
 
   it("ends after the time, or rejects if the signal is aborted", async () => {
     await expect(waitUnheld(1)).resolves.toBeUndefined()
@@ -199,27 +201,27 @@ describe.each([
   })
 })
 
-it("waiting keeps the process alive only if the caller requests that, even if a tool has replaced setTimeout", async () => {
-  const real = globalThis.setTimeout
-  // Like a tool that counts timers: another function that sets Node's own timer.
-  globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
-  try {
-    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-    for (const [wait, held] of [
-      [waitHeld, 1],
-      [waitUnheld, 0],
-    ] as const) {
-      const aborting = new AbortController()
-      const before = timers()
-      const waiting = wait(60_000, aborting.signal)
-      expect(timers() - before).toBe(held)
-      aborting.abort(new Error("enough"))
-      await expect(waiting).rejects.toThrow("enough")
+it("waiting keeps the process alive only if the caller requests that, even if a tool has replaced setTimeout", () =>
+  countHeldTimers(async (timers) => {
+    const real = globalThis.setTimeout
+    // Like a tool that counts timers: another function that sets Node's own timer.
+    globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => real(...args)) as typeof setTimeout
+    try {
+      for (const [wait, held] of [
+        [waitHeld, 1],
+        [waitUnheld, 0],
+      ] as const) {
+        const aborting = new AbortController()
+        const before = timers()
+        const waiting = wait(60_000, aborting.signal)
+        expect(timers() - before).toBe(held)
+        aborting.abort(new Error("enough"))
+        await expect(waiting).rejects.toThrow("enough")
+      }
+    } finally {
+      globalThis.setTimeout = real
     }
-  } finally {
-    globalThis.setTimeout = real
-  }
-})
+  }))
 
 describe("the time of a clock that may be broken", () => {
   it("is the value of that clock if the value is a valid epoch time", () => {

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { countHeldTimers } from "./testing/held-timers.ts"
 import {
   abortedAfter,
   atDeadline,
@@ -82,24 +83,24 @@ describe("atDeadline", () => {
   })
 })
 
-it("a deadline keeps the process alive, unless it is set not to", () => {
-  const alive = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-  const before = alive()
-  const cancels = [atDeadline(60_000, tooLate), atDeadline(60_000, tooLate, false)]
-  expect(alive() - before).toBe(1)
-  for (const cancel of cancels) cancel()
-  expect(alive() - before).toBe(0)
-})
+it("a deadline keeps the process alive, unless it is set not to", () =>
+  countHeldTimers((alive) => {
+    const before = alive()
+    const cancels = [atDeadline(60_000, tooLate), atDeadline(60_000, tooLate, false)]
+    expect(alive() - before).toBe(1)
+    for (const cancel of cancels) cancel()
+    expect(alive() - before).toBe(0)
+  }))
 
-it("held keeps the process alive until the work ends, and settles like the work", async () => {
-  const alive = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-  const before = alive()
-  const [done, failed] = [held(nextTurn().then(() => "done")), held(Promise.reject(new Error("failed")))]
-  expect(alive() - before).toBe(2)
-  await expect(failed).rejects.toThrow("failed")
-  expect(await done).toBe("done")
-  expect(alive() - before).toBe(0)
-})
+it("held keeps the process alive until the work ends, and settles like the work", () =>
+  countHeldTimers(async (alive) => {
+    const before = alive()
+    const [done, failed] = [held(nextTurn().then(() => "done")), held(Promise.reject(new Error("failed")))]
+    expect(alive() - before).toBe(2)
+    await expect(failed).rejects.toThrow("failed")
+    expect(await done).toBe("done")
+    expect(alive() - before).toBe(0)
+  }))
 
 describe("beforeDeadline", () => {
   it("settles like the work, and leaves no timer", async () => {

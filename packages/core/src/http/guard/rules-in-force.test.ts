@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
+import { countHeldTimers } from "../../ground/testing/held-timers.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter, LimiterEvents } from "../../limiter/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
@@ -360,16 +361,16 @@ describe("the first rules", () => {
     await Promise.all([limiter.close(), expect(waiting).rejects.toThrow("closed")])
   })
 
-  it("keep the process alive only while acquire() waits for them", async () => {
-    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-    const { limiter, clock } = setUp(new Publisher("never"))
-    const before = timers()
-    const waiting = limiter.acquire(ALICE)
-    expect(timers()).toBe(before + 1)
-    clock.advance(1_000)
-    await waiting
-    expect(timers()).toBe(before)
-  })
+  it("keep the process alive only while acquire() waits for them", () =>
+    countHeldTimers(async (timers) => {
+      const { limiter, clock } = setUp(new Publisher("never"))
+      const before = timers()
+      const waiting = limiter.acquire(ALICE)
+      expect(timers()).toBe(before + 1)
+      clock.advance(1_000)
+      await waiting
+      expect(timers()).toBe(before)
+    }))
 
   it("are retried by a real timer if the clock has none", async () => {
     const { limiter } = setUp(new Publisher([rule(5)]), { clock: { now: () => 0 } })

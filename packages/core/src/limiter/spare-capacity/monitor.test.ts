@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { describe, expect, it, vi } from "vitest"
+import { countHeldTimers } from "../../ground/testing/held-timers.ts"
 import { SpareCapacityMonitor, spareCapacityMonitor } from "./monitor.ts"
 import type { LoopSample } from "./spare-capacity.ts"
 
@@ -133,16 +134,16 @@ describe("the monitor of spare capacity", () => {
 })
 
 describe("the monitor of this process", () => {
-  it("runs an unreferenced timer while it is leased, and none otherwise", () => {
-    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length
-    const before = timers()
-    const release = spareCapacityMonitor.lease()
-    // Only resources that keep the process alive are listed.
-    expect(timers()).toBe(before)
-    expect(spareCapacityMonitor.isSpare()).toBe(false)
-    release()
-    expect(timers()).toBe(before)
-  })
+  it("runs an unreferenced timer while it is leased, and none otherwise", () =>
+    countHeldTimers((timers) => {
+      const before = timers()
+      const release = spareCapacityMonitor.lease()
+      // Only resources that keep the process alive are listed.
+      expect(timers()).toBe(before)
+      expect(spareCapacityMonitor.isSpare()).toBe(false)
+      release()
+      expect(timers()).toBe(before)
+    }))
 
   it("keeps no reference to the request that starts it, and no timer without a lease", () => {
     const storage = new AsyncLocalStorage<string>()

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { countHeldTimers } from "../../../ground/testing/held-timers.ts"
 import { LOOK_AGAIN_MS } from "../node/node.ts"
 import { BatchPolicy } from "./batch-policy.ts"
 import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
@@ -580,20 +581,20 @@ it.each<{ when: string; readFirst: boolean }>([
   },
 )
 
-it("a batch sender keeps the process alive only while a request waits for an answer", async () => {
-  vi.useRealTimers()
-  const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-  const { sender, take, answer, calls, told } = await readySenderByHand(60_000)
-  const before = held()
-  take("a", 60_000)
-  await nextTurn()
-  take("b", 60_000)
-  await nextTurn()
-  const seen = [held() - before]
-  await answer(calls[0])
-  seen.push(held() - before)
-  await answer(calls[1])
-  seen.push(held() - before)
-  sender.close(new Error(CLOSED))
-  expect([told, seen]).toEqual([{ a: "granted", b: "granted" }, [1, 1, 0]])
-})
+it("a batch sender keeps the process alive only while a request waits for an answer", () =>
+  countHeldTimers(async (held) => {
+    vi.useRealTimers()
+    const { sender, take, answer, calls, told } = await readySenderByHand(60_000)
+    const before = held()
+    take("a", 60_000)
+    await nextTurn()
+    take("b", 60_000)
+    await nextTurn()
+    const seen = [held() - before]
+    await answer(calls[0])
+    seen.push(held() - before)
+    await answer(calls[1])
+    seen.push(held() - before)
+    sender.close(new Error(CLOSED))
+    expect([told, seen]).toEqual([{ a: "granted", b: "granted" }, [1, 1, 0]])
+  }))

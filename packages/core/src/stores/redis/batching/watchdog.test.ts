@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { countHeldTimers } from "../../../ground/testing/held-timers.ts"
 import { Watchdog } from "./watchdog.ts"
 
 describe("a watchdog", () => {
@@ -73,26 +74,26 @@ describe("a watchdog", () => {
   })
 })
 
-it("a watchdog keeps the process alive only while a request waits", async () => {
-  const held = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-  const before = held()
-  const watchdog = new Watchdog(() => undefined)
-  watchdog.rest()
-  const seen: number[] = []
-  const see = () => seen.push(held() - before)
-  watchdog.watch(performance.now() + 60_000)
-  see()
-  watchdog.rest()
-  watchdog.rest()
-  see()
-  // A later deadline keeps the timer.
-  watchdog.watch(performance.now() + 90_000)
-  see()
-  watchdog.rest()
-  watchdog.watch(performance.now() + 30_000)
-  see()
-  watchdog.stop()
-  await nextTurn()
-  see()
-  expect(seen).toEqual([1, 0, 1, 1, 0])
-})
+it("a watchdog keeps the process alive only while a request waits", () =>
+  countHeldTimers(async (held) => {
+    const before = held()
+    const watchdog = new Watchdog(() => undefined)
+    watchdog.rest()
+    const seen: number[] = []
+    const see = () => seen.push(held() - before)
+    watchdog.watch(performance.now() + 60_000)
+    see()
+    watchdog.rest()
+    watchdog.rest()
+    see()
+    // A later deadline keeps the timer.
+    watchdog.watch(performance.now() + 90_000)
+    see()
+    watchdog.rest()
+    watchdog.watch(performance.now() + 30_000)
+    see()
+    watchdog.stop()
+    await nextTurn()
+    see()
+    expect(seen).toEqual([1, 0, 1, 1, 0])
+  }))

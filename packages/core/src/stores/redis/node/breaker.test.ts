@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { countHeldTimers } from "../../../ground/testing/held-timers.ts"
 import { Breaker } from "./breaker.ts"
 
 interface Probe {
@@ -121,12 +122,12 @@ describe("Breaker", () => {
     expect(probes).toHaveLength(0)
   })
 
-  it("does not keep the process alive", () => {
-    vi.useRealTimers()
-    const held = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
-    const before = held()
-    fail(5)
-    expect([breaker.isOpen, held()]).toEqual([true, before])
-    breaker.stop()
-  })
+  it("does not keep the process alive", () =>
+    countHeldTimers((held) => {
+      vi.useRealTimers()
+      const before = held()
+      fail(5)
+      expect([breaker.isOpen, held()]).toEqual([true, before])
+      breaker.stop()
+    }))
 })
