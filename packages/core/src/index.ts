@@ -133,6 +133,8 @@ export { staticRules } from "./rules/sources/static.ts"
 export { type LeasedStoreOptions, leasedStore } from "./stores/leased/leased-store.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export type {
+  ChargeCounts,
+  ChargesLostEvent,
   Check,
   Counted,
   CounterKey,

@@ -4,7 +4,13 @@ import type { Events } from "../ground/events.ts"
 import type { Warning } from "../ground/warnings.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
-import type { EvictionEvent, LeaseCounts, RefundLostEvent } from "../stores/store.ts"
+import type {
+  ChargeCounts,
+  ChargesLostEvent,
+  EvictionEvent,
+  LeaseCounts,
+  RefundLostEvent,
+} from "../stores/store.ts"
 
 /** The call that led to a decision. */
 export interface DecisionCall {
@@ -55,6 +61,11 @@ export interface LimiterEvents<Request> {
    * decision that came too late. The units may stay taken until their window passes.
    */
   "refund-lost": [event: RefundLostEvent]
+  /**
+   * Emitted when other counters did not confirm units that this process has admitted: those of another data center
+   * (`mirroredStore`), or the shared counters of a `writeBackStore`. They may admit the same units again.
+   */
+  "charges-lost": [event: ChargesLostEvent]
   /** Emitted for a problem that the app should fix, although requests continue. The logger gets the same warning. */
   warning: [warning: Warning]
   /** Emitted when the limiter is closed. It is the last event. */
@@ -74,6 +85,10 @@ export interface LimiterStatus {
   readonly openBreakers?: number
   /** What the store holds in leases. Absent if the store does not lease. */
   readonly leases?: LeaseCounts
+  /** How charges to other data centers are going, by data center. Absent without a `mirroredStore`. */
+  readonly mirrors?: Readonly<Record<string, ChargeCounts>>
+  /** How charges to the shared counters are going. Absent without a `writeBackStore`. */
+  readonly writeBack?: ChargeCounts
 }
 
 /** The units that a call asks for. */

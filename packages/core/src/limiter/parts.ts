@@ -4,10 +4,10 @@ import { SafeEvents } from "../ground/events.ts"
 import { createWarner, type Warner } from "../ground/warnings.ts"
 import { FactsReaders } from "../request/facts-readers.ts"
 import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
-import type { StoreEvent } from "../stores/store.ts"
+import type { RefundLostEvent, StoreEvent } from "../stores/store.ts"
 import { storeErrorOf } from "../stores/store-error.ts"
 import type { LimiterEvents } from "./limiter.ts"
-import { LostRefunds } from "./lost-refunds.ts"
+import { LOST_CHARGES, LOST_REFUNDS, LossLog } from "./loss-log.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import { OutageLog, timeoutWarning } from "./outage-log.ts"
 import { createRuleContext, type RuleContext } from "./rule-set/rule-context.ts"
@@ -24,6 +24,7 @@ export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>
   "rules-stale": true,
   evicted: true,
   "refund-lost": true,
+  "charges-lost": true,
   warning: true,
   closed: true,
 }
@@ -81,14 +82,24 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))
     },
     onTimeouts: (timeouts) => warner.once("SLUICE_STORE_TIMEOUTS", timeoutWarning(timeouts, storeTimeoutMs)),
-    onRefundLost: (error) => lostRefunds.report(storeErrorOf(error)),
+    onRefundLost: (error) => refundLost({ type: "refund-lost", error: storeErrorOf(error) }),
   })
-  const lostRefunds = new LostRefunds(warner, clock, (error) =>
-    events.emit("refund-lost", { type: "refund-lost", error }),
-  )
+  const lostRefunds = new LossLog(warner, clock, LOST_REFUNDS)
+  const lostCharges = new LossLog(warner, clock, LOST_CHARGES)
+  const refundLost = (event: RefundLostEvent): void => {
+    // The app closed the store on purpose.
+    if (event.error.cause instanceof ClosedError) return
+    lostRefunds.report(event.error)
+    events.emit("refund-lost", event)
+  }
   const unsubscribe = store.subscribe?.((event: StoreEvent) => {
     if (event.type === "refund-lost") {
-      lostRefunds.report(event.error)
+      refundLost(event)
+      return
+    }
+    if (event.type === "charges-lost") {
+      lostCharges.report(event.error)
+      events.emit("charges-lost", event)
       return
     }
     warner.once(
@@ -107,6 +118,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     close() {
       unsubscribe?.()
       lostRefunds.close()
+      lostCharges.close()
     },
   }
 }

@@ -90,13 +90,15 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   get status(): LimiterStatus {
     const { service, store } = this.options
-    const { openBreakers, leases } = store
+    const { openBreakers, leases, mirrors, writeBack } = store
     const waiting = this.#parts.waitingRoom.size
     return {
       service,
       waiting,
       ...(openBreakers !== undefined && { openBreakers }),
       ...(leases !== undefined && { leases }),
+      ...(mirrors !== undefined && { mirrors }),
+      ...(writeBack !== undefined && { writeBack }),
     }
   }
 

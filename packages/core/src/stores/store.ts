@@ -122,8 +122,29 @@ export interface LeaseCounts {
   readonly lost: number
 }
 
+/**
+ * The event that other counters did not confirm units that this process has admitted: those of another data center
+ * (`mirroredStore`), or the shared counters behind a store that writes back. They may admit the same units once more.
+ */
+export interface ChargesLostEvent {
+  /** The type of the event. */
+  readonly type: "charges-lost"
+  /** Number of units that were not confirmed. */
+  readonly units: number
+  /** Which counters did not confirm the units, and why. */
+  readonly error: StoreUnavailableError
+}
+
+/** How the charges of a store to other counters are going. */
+export interface ChargeCounts {
+  /** Units that were not confirmed since the store was created. Some of them may have been counted nevertheless. */
+  readonly lost: number
+  /** Milliseconds for which charges have been failing. 0 if the latest charges were confirmed. */
+  readonly failingMs: number
+}
+
 /** An event that a store reports to an operator. */
-export type StoreEvent = EvictionEvent | RefundLostEvent
+export type StoreEvent = EvictionEvent | RefundLostEvent | ChargesLostEvent
 
 /**
  * A place for counters, which decides and counts. The limiter computes from the store's answer what the counts mean for
@@ -155,7 +176,11 @@ export interface Store {
    */
   readonly recentRoundTripsMs?: readonly number[] | undefined
   /** What the store holds in leases. Only for a store that leases, such as `leasedStore`. It is used in metrics. */
-  readonly leases?: LeaseCounts
+  readonly leases?: LeaseCounts | undefined
+  /** How charges to other data centers are going, by data center. Only for `mirroredStore`. It is used in metrics. */
+  readonly mirrors?: Readonly<Record<string, ChargeCounts>> | undefined
+  /** How charges to the shared counters are going. Only for `writeBackStore`. It is used in metrics. */
+  readonly writeBack?: ChargeCounts | undefined
   /**
    * Takes the units of each request atomically. Either all its checks are admitted and counted, or nothing is taken.
    * Shadow checks never prevent this. Other callers never see a part of it. `requests` are decided in order. `withinMs`

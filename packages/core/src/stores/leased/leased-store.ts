@@ -1,4 +1,4 @@
-import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline } from "../../ground/time.ts"
 import {
@@ -8,11 +8,10 @@ import {
   type LeaseCounts,
   type Refund,
   type Store,
-  type StoreEvent,
   type StoreResult,
 } from "../store.ts"
 import { storeErrorOf } from "../store-error.ts"
-import { StoreListeners } from "../store-listeners.ts"
+import { StoreWrapper } from "../store-wrapper.ts"
 import type { Lease } from "./lease.ts"
 import { Leases } from "./leases.ts"
 import { type LeasedStoreOptions, type ParsedLeasedOptions, parseOptions } from "./options.ts"
@@ -49,47 +48,31 @@ export function leasedStore(store: Store, options: LeasedStoreOptions = {}): Sto
 }
 
 /** The implementation of `leasedStore`. */
-export class LeasedStore implements Store {
-  readonly isShared = true
-  readonly #store: Store
+export class LeasedStore extends StoreWrapper {
   readonly #leases: Leases
-  readonly #listeners = new StoreListeners<StoreEvent>("the leased store")
-  #closed: Promise<void> | undefined
 
   constructor(store: Store, options: ParsedLeasedOptions) {
-    this.#store = store
+    super("leased store", store)
     this.#leases = new Leases(store, options, (error) => {
-      this.#listeners.emit({ type: "refund-lost", error: storeErrorOf(error) })
+      this.listeners.emit({ type: "refund-lost", error: storeErrorOf(error) })
     })
   }
 
-  get keepsDeadline(): boolean | undefined {
-    return this.#store.keepsDeadline
-  }
-
-  get openBreakers(): number | undefined {
-    return this.#store.openBreakers
-  }
-
-  get recentRoundTripsMs(): readonly number[] | undefined {
-    return this.#store.recentRoundTripsMs
-  }
-
-  get leases(): LeaseCounts {
+  override get leases(): LeaseCounts {
     return this.#leases.counts
   }
 
   take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
-    this.#checkOpen()
+    this.checkOpen()
     const checks = requests[0]
     if (checks === undefined || requests.length > 1) return this.#takeEach(requests, withinMs)
     const check = checks[0]
     // Fast path: nearly always there is one check.
     if (check === undefined || checks.length > 1) return this.#takeOne(checks, withinMs)
-    if (!this.#leases.mayLease(check.policy)) return this.#store.take(requests, withinMs)
+    if (!this.#leases.mayLease(check.policy)) return this.wrapped.take(requests, withinMs)
     const nowMs = this.#leases.nowMs()
     const lease = this.#leases.of(check, nowMs)
-    if (lease === undefined) return this.#store.take(requests, withinMs)
+    if (lease === undefined) return this.wrapped.take(requests, withinMs)
     lease.ask(check.cost, nowMs)
     if (!lease.covers(check.cost)) return this.#share(checks, [lease], nowMs, withinMs)
     const { counted, serverMs } = lease.grant(check.cost, nowMs)
@@ -99,24 +82,24 @@ export class LeasedStore implements Store {
   }
 
   async peek(requests: readonly (readonly Check[])[], withinMs?: number): Promise<readonly StoreResult[]> {
-    this.#checkOpen()
-    const answers = await this.#store.peek(requests, withinMs)
+    this.checkOpen()
+    const answers = await this.wrapped.peek(requests, withinMs)
     const nowMs = this.#leases.nowMs()
     return answers.map((answer, i) => peeked(requests[i] as readonly Check[], answer, this.#leases, nowMs))
   }
 
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
-    this.#checkOpen()
+    this.checkOpen()
     const rest = refunds.filter((refund) => !this.#leases.refund(refund))
     // A refund of nothing reaches the store, too, so that it fails as it does without leases.
-    if (rest.length === refunds.length) return this.#store.refund(rest, withinMs)
+    if (rest.length === refunds.length) return this.wrapped.refund(rest, withinMs)
     return rest.length === 0 ? undefined : this.#refundRest(rest, withinMs)
   }
 
   /** Refunds the units that leases did not take. If this fails, a part of the refunds has been applied nevertheless. */
   async #refundRest(rest: readonly Refund[], withinMs: number | undefined): Promise<void> {
     try {
-      await this.#store.refund(rest, withinMs)
+      await this.wrapped.refund(rest, withinMs)
     } catch (error) {
       const { message, kind } = storeErrorOf(error)
       throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: error })
@@ -124,7 +107,7 @@ export class LeasedStore implements Store {
   }
 
   async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
-    this.#checkOpen()
+    this.checkOpen()
     const startedMs = performance.now()
     const held = this.#leases.drop(keys)
     const inFlight = this.#leases.callsInFlight()
@@ -133,7 +116,7 @@ export class LeasedStore implements Store {
       await beforeDeadline(inFlight, (withinMs ?? BACKGROUND_REFUND_MS) / 2, () => undefined)
     }
     try {
-      await this.#store.reset(keys, withinMs && withinMs - (performance.now() - startedMs))
+      await this.wrapped.reset(keys, withinMs && withinMs - (performance.now() - startedMs))
     } catch (error) {
       this.#leases.notReset(held, error)
       throw error
@@ -143,23 +126,10 @@ export class LeasedStore implements Store {
     }
   }
 
-  subscribe(listener: (event: StoreEvent) => void): () => void {
-    this.#checkOpen()
-    const stops = [this.#listeners.add(listener), this.#store.subscribe?.(listener)]
-    return () => {
-      for (const stop of stops) stop?.()
-    }
-  }
-
-  close(): Promise<void> {
-    this.#closed ??= this.#close()
-    return this.#closed
-  }
-
-  async #close(): Promise<void> {
+  protected async end(): Promise<void> {
     await beforeDeadline(this.#leases.close(), BACKGROUND_REFUND_MS, () => undefined)
-    this.#listeners.clear()
-    await this.#store.close()
+    this.listeners.clear()
+    await this.wrapped.close()
   }
 
   #takeEach(
@@ -167,7 +137,7 @@ export class LeasedStore implements Store {
     withinMs: number | undefined,
   ): MaybePromise<readonly StoreResult[]> {
     if (!requests.some((checks) => checks.some(({ policy }) => this.#leases.mayLease(policy)))) {
-      return this.#store.take(requests, withinMs)
+      return this.wrapped.take(requests, withinMs)
     }
     // Start all requests before waiting for any, so that they share a call of the store.
     const answers = requests.map((checks) => settled(() => this.#takeOne(checks, withinMs)))
@@ -186,7 +156,7 @@ export class LeasedStore implements Store {
       lease?.ask(check.cost, nowMs)
       leases.push(lease)
     }
-    if (leases.every((lease) => lease === undefined)) return this.#store.take([checks], withinMs)
+    if (leases.every((lease) => lease === undefined)) return this.wrapped.take([checks], withinMs)
     return this.#share(checks, leases, nowMs, withinMs)
   }
 
@@ -202,10 +172,6 @@ export class LeasedStore implements Store {
     if (refusal !== undefined) return [refusal]
     request.setAside()
     return this.#leases.ask(request, withinMs)
-  }
-
-  #checkOpen(): void {
-    if (this.#closed !== undefined) throw new ClosedError("The leased store has been closed.")
   }
 }
 

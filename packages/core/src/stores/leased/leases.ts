@@ -3,6 +3,7 @@ import { StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreResult } from "../store.ts"
+import { Sweep } from "../sweep.ts"
 import { BackgroundRefunds } from "./background-refunds.ts"
 import { Booker } from "./booker.ts"
 import { Lease } from "./lease.ts"
@@ -10,7 +11,7 @@ import { LeaseTable } from "./lease-table.ts"
 import type { ParsedLeasedOptions } from "./options.ts"
 import type { SharedRequest } from "./shared-request.ts"
 import { isLeasable } from "./sizing.ts"
-import { SuspensionWatch, Sweep } from "./sweep.ts"
+import { SuspensionWatch } from "./suspension-watch.ts"
 
 /** The leases of a store. Books units in the shared store, and gives them back. */
 export class Leases {
@@ -37,7 +38,7 @@ export class Leases {
       ...{ store, track, refunds: this.#refunds, nowMs: () => this.nowMs() },
       onBooked: (lease, nowMs) => this.#sweep.plan(lease.bookings.dueMs, nowMs),
     })
-    this.#sweep = new Sweep(options, (nowMs) => this.#refundUnused(nowMs))
+    this.#sweep = new Sweep(this.#clock, options.leaseMs / 10, (nowMs) => this.#refundUnused(nowMs))
     const { wallMs } = options
     if (wallMs !== undefined) this.#suspension = new SuspensionWatch(wallMs, this.nowMs())
   }

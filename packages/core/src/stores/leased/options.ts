@@ -1,8 +1,15 @@
 import { type Clock, steadyClock } from "../../ground/clock.ts"
-import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
-import { show, suggestion } from "../../ground/show.ts"
-import { LONGEST_TIMER_MS } from "../../ground/time.ts"
+import { InvalidOptionError } from "../../ground/errors.ts"
 import type { Store } from "../store.ts"
+import {
+  clock,
+  type OptionCheck,
+  problemsOfOptions,
+  ruleSelector,
+  sharedStore,
+  timeMs,
+  wholeNumber,
+} from "../wrapper-options.ts"
 
 /** The options of a leased store. All of them have defaults. */
 export interface LeasedStoreOptions {
@@ -32,77 +39,30 @@ export interface ParsedLeasedOptions {
   readonly wallMs?: () => number
 }
 
-const NAMES = ["leaseMs", "leastLimit", "rules", "clock"]
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  leaseMs: timeMs,
+  leastLimit: wholeNumber("limit", "units"),
+  rules: ruleSelector,
+  clock,
+}
+
+const checkShared = sharedStore("leasedStore(redisStore({ client }))")
 
 /**
  * Returns the options of a leased store with their defaults.
  * @throws {@link InvalidOptionError} with all options that are invalid or misspelled, or if the store cannot be leased
  */
 export function parseOptions(store: Store, options: LeasedStoreOptions): ParsedLeasedOptions {
-  const problems = [...problemsOfStore(store), ...problemsOf(options)]
+  const problem = checkShared(store) ?? problemOfLeases(store)
+  const problems = problemsOfOptions("leasedStore", options, CHECKS)
+  if (problem !== undefined) problems.unshift({ path: "store", ...problem })
   if (problems.length > 0) throw new InvalidOptionError(problems)
-  const { leaseMs = 1_000, leastLimit = 1_000, rules = () => true, clock } = options
-  const parsed = { leaseMs, leastLimit, rules, clock: clock ?? steadyClock }
-  return clock === undefined ? { ...parsed, wallMs: () => Date.now() } : parsed
+  const { leaseMs = 1_000, leastLimit = 1_000, rules = () => true, clock: given } = options
+  const parsed = { leaseMs, leastLimit, rules, clock: given ?? steadyClock }
+  return given === undefined ? { ...parsed, wallMs: () => Date.now() } : parsed
 }
 
-function problemsOfStore(store: Partial<Store> | null | undefined): Problem[] {
-  const problem = (message: string, accepted: string): Problem[] => [{ path: "store", message, accepted }]
-  if (typeof store?.take !== "function") {
-    return problem(
-      `${show(store)} is not a store`,
-      "a store that processes share: leasedStore(redisStore({ client }))",
-    )
-  }
-  if (store.leases !== undefined) {
-    return problem("is leased already", "the store without leases; remove one leasedStore()")
-  }
-  if (store.isShared === true) return []
-  return problem(
-    store.isShared === undefined ? "does not say whether processes share it" : "is not shared",
-    "a store that processes share, with isShared: true; a store of this process alone needs no leases",
-  )
-}
-
-function problemsOf(options: unknown): Problem[] {
-  if (typeof options !== "object" || options === null) {
-    const message = `${show(options)} is not an options object`
-    return [{ path: "", message, accepted: `an object with ${NAMES.join(", ")}, all optional` }]
-  }
-  return Object.entries(options).flatMap(([path, value]) => problemOf(path, value) ?? [])
-}
-
-function problemOf(path: string, value: unknown): Problem | undefined {
-  if (value === undefined) return undefined
-  const shown = show(value)
-  switch (path) {
-    case "leaseMs":
-      if (isWhole(value) && value <= LONGEST_TIMER_MS) return undefined
-      return {
-        path,
-        message: `${shown} is not a valid time`,
-        accepted: `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
-      }
-    case "leastLimit":
-      if (isWhole(value)) return undefined
-      return { path, message: `${shown} is not a valid limit`, accepted: "a whole number of units from 1" }
-    case "rules":
-      if (typeof value === "function") return undefined
-      return {
-        path,
-        message: `${shown} is not a function`,
-        accepted: "a function that returns true for the names of the rules to lease",
-      }
-    case "clock":
-      if (typeof (value as Partial<Clock> | null)?.now === "function") return undefined
-      return { path, message: "has no method now()", accepted: "an object whose now() returns milliseconds" }
-    default: {
-      const message = `is not an option of leasedStore${suggestion(path, NAMES)}`
-      return { path, message, accepted: NAMES.join(", ") }
-    }
-  }
-}
-
-function isWhole(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 1
+function problemOfLeases(store: Store): ReturnType<OptionCheck> {
+  if (store.leases === undefined) return undefined
+  return { message: "is leased already", accepted: "the store without leases; remove one leasedStore()" }
 }

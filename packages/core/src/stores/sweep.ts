@@ -1,25 +1,19 @@
-import { type Clock, waitUnheld } from "../../ground/clock.ts"
-import { ignore, outsideRequests } from "../../ground/time.ts"
-
-/** The wall clock may move this much further than the monotonic clock before the machine counts as suspended. */
-const SUSPENDED_MS = 1_000
+import { type Clock, waitUnheld } from "../ground/clock.ts"
+import { ignore, outsideRequests } from "../ground/time.ts"
 
 /** Calls back when the earliest of the planned times has come. Its timer does not keep the process alive. */
 export class Sweep {
   readonly #clock: Clock
   readonly #run: (nowMs: number) => void
-  /** Least time from one call to the next, because each call looks at every lease. */
   readonly #pauseMs: number
   #ranMs = Number.NEGATIVE_INFINITY
   #dueMs = Number.POSITIVE_INFINITY
   #waiting: AbortController | undefined
 
-  constructor(
-    { clock, leaseMs }: { readonly clock: Clock; readonly leaseMs: number },
-    run: (nowMs: number) => void,
-  ) {
+  /** `pauseMs` is the least time from one call to the next. */
+  constructor(clock: Clock, pauseMs: number, run: (nowMs: number) => void) {
     this.#clock = clock
-    this.#pauseMs = leaseMs / 10
+    this.#pauseMs = pauseMs
     this.#run = run
   }
 
@@ -55,28 +49,5 @@ export class Sweep {
     this.#dueMs = Number.POSITIVE_INFINITY
     this.#ranMs = this.#clock.now()
     this.#run(this.#ranMs)
-  }
-}
-
-/**
- * Notices that the machine was suspended: its monotonic clock stood still, and the server's clock went on. Compares the
- * monotonic clock with the wall clock.
- */
-export class SuspensionWatch {
-  readonly #wallMs: () => number
-  /** The smallest difference of both clocks so far, because the wall clock may be set back. */
-  #aheadMs: number
-
-  constructor(wallMs: () => number, nowMs: number) {
-    this.#wallMs = wallMs
-    this.#aheadMs = wallMs() - nowMs
-  }
-
-  /** Returns true if the machine was suspended since the start, or since the last call that returned true. */
-  wasSuspended(nowMs: number): boolean {
-    const aheadMs = this.#wallMs() - nowMs
-    const isSuspended = aheadMs - this.#aheadMs > SUSPENDED_MS
-    this.#aheadMs = isSuspended ? aheadMs : Math.min(aheadMs, this.#aheadMs)
-    return isSuspended
   }
 }

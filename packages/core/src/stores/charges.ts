@@ -1,0 +1,88 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
+import type { CounterKey, Refund } from "./store.ts"
+
+/** Units of one counter that were taken in one part: they count alike, and expire together. */
+interface Part {
+  units: number
+  /** The latest state after units were taken. */
+  after: CounterState
+}
+
+interface Counter {
+  key: CounterKey
+  readonly parts: Part[]
+}
+
+/**
+ * Units that have been taken, and that are charged to other counters later: by counter, and by the part in which they
+ * were taken. A part is a window or a sub-window. A bucket has no parts. Does no I/O.
+ */
+export class Charges {
+  #counters = new Map<string, Map<string, Counter>>()
+
+  get isEmpty(): boolean {
+    return this.#counters.size === 0
+  }
+
+  /** Adds units that were taken and left the state `after`. A negative number is a refund of such units. */
+  add(key: CounterKey, units: number, after: CounterState): void {
+    const { policy, partition } = key
+    let ofPolicy = this.#counters.get(policy.counter)
+    if (ofPolicy === undefined) {
+      ofPolicy = new Map()
+      this.#counters.set(policy.counter, ofPolicy)
+    }
+    let counter = ofPolicy.get(partition)
+    if (counter === undefined) {
+      counter = { key, parts: [] }
+      ofPolicy.set(partition, counter)
+    }
+    // The limit may have changed. The algorithm is part of the counter's name.
+    counter.key = key
+    const isBucket = algorithmOf(policy).filled !== undefined
+    const part = counter.parts.find((one) => isBucket || one.after.startMs === after.startMs)
+    if (part === undefined) counter.parts.push({ units, after })
+    else {
+      part.units += units
+      if (after.startMs >= part.after.startMs) part.after = after
+    }
+  }
+
+  /** Removes everything. Returns it as refunds of negative units, which charge a store (`Store.refund`). */
+  takeAll(): Refund[] {
+    const counters = this.#counters
+    this.#counters = new Map()
+    return [...counters.values()].flatMap((ofPolicy) => [...ofPolicy.values()].flatMap(chargesOf))
+  }
+
+  /** Removes the units of one counter, and returns them in the same way. */
+  take({ policy, partition }: CounterKey): Refund[] {
+    const ofPolicy = this.#counters.get(policy.counter)
+    const counter = ofPolicy?.get(partition)
+    if (counter === undefined) return []
+    ofPolicy?.delete(partition)
+    if (ofPolicy?.size === 0) this.#counters.delete(policy.counter)
+    return chargesOf(counter)
+  }
+}
+
+function chargesOf({ key, parts }: Counter): Refund[] {
+  const { policy, partition } = key
+  return parts
+    .filter(({ units }) => units !== 0)
+    .map(({ units, after }) => ({
+      policy,
+      partition,
+      units: -units,
+      after: chargedFrom(policy, units, after),
+    }))
+}
+
+/**
+ * Returns the state that a charge is for. A bucket counts as full at that time. With its own low level, the charged
+ * units would seem to have come back already, although the other counter has let other requests use them.
+ */
+function chargedFrom(policy: CounterKey["policy"], units: number, after: CounterState): CounterState {
+  return (units > 0 ? algorithmOf(policy).filled?.(after, policy) : undefined) ?? after
+}

@@ -1,0 +1,90 @@
+import type { Clock } from "../ground/clock.ts"
+import type { Problem } from "../ground/errors.ts"
+import { show, suggestion } from "../ground/show.ts"
+import { LONGEST_TIMER_MS } from "../ground/time.ts"
+import type { Store } from "./store.ts"
+
+/** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
+export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
+
+/** Accepts a time: a whole number of milliseconds from 1 up. */
+export const timeMs: OptionCheck = (value) =>
+  isWhole(value) && value <= LONGEST_TIMER_MS
+    ? undefined
+    : {
+        message: `${show(value)} is not a valid time`,
+        accepted: `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
+      }
+
+/** Accepts a function that selects rules by their names. */
+export const ruleSelector: OptionCheck = (value) =>
+  typeof value === "function"
+    ? undefined
+    : {
+        message: `${show(value)} is not a function`,
+        accepted: "a function that returns true for the names of the selected rules",
+      }
+
+/** Accepts a clock. */
+export const clock: OptionCheck = (value) =>
+  typeof (value as Partial<Clock> | null)?.now === "function"
+    ? undefined
+    : { message: "has no method now()", accepted: "an object whose now() returns milliseconds" }
+
+/** Accepts a whole number from 1 up: `wholeNumber("limit", "units")`. */
+export function wholeNumber(name: string, units: string): OptionCheck {
+  return (value) =>
+    isWhole(value)
+      ? undefined
+      : { message: `${show(value)} is not a valid ${name}`, accepted: `a whole number of ${units} from 1` }
+}
+
+/** Accepts a store that processes share. `example` is a correct call. */
+export function sharedStore(example: string): OptionCheck {
+  return (value) => {
+    const store = value as Partial<Store> | null | undefined
+    if (typeof store?.take !== "function") {
+      return {
+        message: `${show(value)} is not a store`,
+        accepted: `a store that processes share: ${example}`,
+      }
+    }
+    if (store.isShared === true) return undefined
+    return {
+      message: store.isShared === undefined ? "does not say whether processes share it" : "is not shared",
+      accepted: `a store that processes share, with isShared: true: ${example}`,
+    }
+  }
+}
+
+/** Returns the problems of all options that are invalid or misspelled. `title` names the function: "leasedStore". */
+export function problemsOfOptions(
+  title: string,
+  options: unknown,
+  checks: Readonly<Record<string, OptionCheck>>,
+): Problem[] {
+  const names = Object.keys(checks)
+  if (typeof options !== "object" || options === null) {
+    return [
+      {
+        path: "",
+        message: `${show(options)} is not an options object`,
+        accepted: `an object with ${names.join(", ")}`,
+      },
+    ]
+  }
+  return Object.entries(options).flatMap(([path, value]): Problem[] => {
+    if (value === undefined) return []
+    const check = checks[path]
+    if (check === undefined) {
+      const message = `is not an option of ${title}${suggestion(path, names)}`
+      return [{ path, message, accepted: names.join(", ") }]
+    }
+    const problem = check(value)
+    return problem === undefined ? [] : [{ path, ...problem }]
+  })
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 1
+}
