@@ -104,16 +104,19 @@ const guardRule = {
   to: { path: `${CORE}http/guard/` },
 }
 
-const leasedRule = {
-  name: "stores-leased-knows-no-store",
-  comment: "Leases are in front of any shared store: they know the port, and no implementation.",
+/** Stores in front of other stores. */
+const IN_FRONT = ["leased", "mirrored"]
+
+const inFrontRules = IN_FRONT.map((folder) => ({
+  name: `stores-${folder}-knows-no-store`,
+  comment: "A store in front of any shared store knows the port, and no implementation.",
   severity: "error",
-  from: { path: `${CORE}stores/leased/`, pathNot: TEST_FILES },
+  from: { path: `${CORE}stores/${folder}/`, pathNot: TEST_FILES },
   to: {
     path: `${CORE}stores/`,
-    pathNot: `${CORE}stores/(leased/|(store|store-error|store-listeners|take-together)\\.ts$)`,
+    pathNot: `${CORE}stores/(${folder}/|in-front/|(store|store-error|store-listeners|take-together)\\.ts$)`,
   },
-}
+}))
 
 /** Ports, each with the files that it may import in addition to ground. */
 const PORTS = {
@@ -251,7 +254,7 @@ export default {
     ...roomRules,
     ...partRules,
     guardRule,
-    leasedRule,
+    ...inFrontRules,
     ...portRules,
     {
       name: "core-known-rooms",

@@ -9,6 +9,8 @@ const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts"],
   loader: { ".lua": "text" },
+  // The packed core must stay small. Names and lines stay as well, so that stack traces can be read.
+  minify: { compress: true, mangle: false, codegen: false },
   plugins: [
     {
       // The packed core must stay small. The names of bundled packages stay, for a test that looks for them.

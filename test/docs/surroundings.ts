@@ -38,6 +38,8 @@ export async function enterSurroundings(text: string): Promise<readonly string[]
   })
   if (text.includes("rules.yaml")) await writeFile("rules.yaml", rulesOfTheGuide())
   if (text.includes("REDIS_URL")) vi.stubEnv("REDIS_URL", await redisUrl())
+  // Another database of the same server stands for another data center.
+  if (text.includes("REDIS_URL_EU")) vi.stubEnv("REDIS_URL_EU", `${await redisUrl()}/1`)
   if (text.includes("new DynamoDBClient(")) {
     const server = await startDynamoDB()
     onTestFinished(() => server.stop())

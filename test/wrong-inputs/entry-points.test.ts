@@ -106,6 +106,12 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(["leaseMs", "leastLimit", "rules", "clock"]),
         ],
+        mirroredStore: [
+          oddFor(["near", "far", "everyMs", "rules", "clock"], {
+            near: Object.assign(core.memoryStore(), { isShared: true }),
+            far: { eu: Object.assign(core.memoryStore(), { isShared: true }) },
+          }),
+        ],
         transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
         fileRules: [
           argument(

@@ -132,6 +132,7 @@ export {
 export { staticRules } from "./rules/sources/static.ts"
 export { type LeasedStoreOptions, leasedStore } from "./stores/leased/leased-store.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
+export { type MirroredStoreOptions, mirroredStore } from "./stores/mirrored/mirrored-store.ts"
 export type {
   ChargeCounts,
   ChargesLostEvent,

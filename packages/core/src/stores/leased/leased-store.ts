@@ -1,6 +1,7 @@
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline } from "../../ground/time.ts"
+import { StoreWrapper } from "../in-front/store-wrapper.ts"
 import {
   BACKGROUND_REFUND_MS,
   type Check,
@@ -11,7 +12,6 @@ import {
   type StoreResult,
 } from "../store.ts"
 import { storeErrorOf } from "../store-error.ts"
-import { StoreWrapper } from "../store-wrapper.ts"
 import type { Lease } from "./lease.ts"
 import { Leases } from "./leases.ts"
 import { type LeasedStoreOptions, type ParsedLeasedOptions, parseOptions } from "./options.ts"

@@ -1,6 +1,5 @@
 import { type Clock, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError } from "../../ground/errors.ts"
-import type { Store } from "../store.ts"
 import {
   clock,
   type OptionCheck,
@@ -9,7 +8,8 @@ import {
   sharedStore,
   timeMs,
   wholeNumber,
-} from "../wrapper-options.ts"
+} from "../in-front/wrapper-options.ts"
+import type { Store } from "../store.ts"
 
 /** The options of a leased store. All of them have defaults. */
 export interface LeasedStoreOptions {

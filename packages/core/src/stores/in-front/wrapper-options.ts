@@ -1,8 +1,8 @@
-import type { Clock } from "../ground/clock.ts"
-import type { Problem } from "../ground/errors.ts"
-import { show, suggestion } from "../ground/show.ts"
-import { LONGEST_TIMER_MS } from "../ground/time.ts"
-import type { Store } from "./store.ts"
+import type { Clock } from "../../ground/clock.ts"
+import type { Problem } from "../../ground/errors.ts"
+import { show, suggestion } from "../../ground/show.ts"
+import { LONGEST_TIMER_MS } from "../../ground/time.ts"
+import type { Store } from "../store.ts"
 
 /** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
 export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined

@@ -1,5 +1,5 @@
-import { type Clock, waitUnheld } from "../ground/clock.ts"
-import { ignore, outsideRequests } from "../ground/time.ts"
+import { type Clock, waitUnheld } from "../../ground/clock.ts"
+import { ignore, outsideRequests } from "../../ground/time.ts"
 
 /** Calls back when the earliest of the planned times has come. Its timer does not keep the process alive. */
 export class Sweep {

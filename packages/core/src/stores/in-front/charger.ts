@@ -1,7 +1,7 @@
-import type { Clock } from "../ground/clock.ts"
-import { StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
-import type { ChargeCounts, ChargesLostEvent, Refund, Store } from "./store.ts"
-import { storeErrorOf, withinDeadline } from "./store-error.ts"
+import type { Clock } from "../../ground/clock.ts"
+import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
+import type { ChargeCounts, ChargesLostEvent, Refund, Store } from "../store.ts"
+import { storeErrorOf, withinDeadline } from "../store-error.ts"
 
 /**
  * How long a charge may take, in milliseconds. It is longer than the time for a decision, because a data center may be

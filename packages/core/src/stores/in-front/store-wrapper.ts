@@ -1,7 +1,7 @@
-import { ClosedError } from "../ground/errors.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
-import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreEvent, StoreResult } from "./store.ts"
-import { StoreListeners } from "./store-listeners.ts"
+import { ClosedError } from "../../ground/errors.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import { StoreListeners } from "../store-listeners.ts"
 
 /** A store in front of another store that processes share. It reports the condition and the events of that store. */
 export abstract class StoreWrapper implements Store {

@@ -1,9 +1,9 @@
-import type { CounterState } from "../algorithms/algorithm.ts"
-import { algorithmOf } from "../algorithms/kinds.ts"
-import type { CounterKey, Refund } from "./store.ts"
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../algorithms/kinds.ts"
+import type { CounterKey, Refund } from "../store.ts"
 
 /** Units of one counter that were taken in one part: they count alike, and expire together. */
-interface Part {
+interface TakenPart {
   units: number
   /** The latest state after units were taken. */
   after: CounterState
@@ -11,7 +11,7 @@ interface Part {
 
 interface Counter {
   key: CounterKey
-  readonly parts: Part[]
+  readonly parts: TakenPart[]
 }
 
 /**

@@ -1,0 +1,85 @@
+import { type Clock, steadyClock } from "../../ground/clock.ts"
+import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
+import { show } from "../../ground/show.ts"
+import {
+  clock,
+  type OptionCheck,
+  problemsOfOptions,
+  ruleSelector,
+  sharedStore,
+  timeMs,
+} from "../in-front/wrapper-options.ts"
+import type { Store } from "../store.ts"
+
+/** The options of a mirrored store: its stores, and how they are kept alike. */
+export interface MirroredStoreOptions {
+  /** The store of this data center. It decides. Processes must share it. */
+  readonly near: Store
+  /** The stores of the other data centers, by name: `{ eu: redisStore({ client }) }`. Messages and metrics use the names. */
+  readonly far: Readonly<Record<string, Store>>
+  /**
+   * Milliseconds between two charges of the other data centers: a whole number, at least 1. Default: 100. What other
+   * data centers admit within this time and the way of a call counts too late.
+   */
+  readonly everyMs?: number | undefined
+  /** Selects the rules whose counters are mirrored, by name. Others are limits of this data center. Default: all rules. */
+  readonly rules?: ((name: string) => boolean) | undefined
+  /** A monotonic clock of this process, in milliseconds. Default: a clock that system time changes do not affect. */
+  readonly clock?: Clock | undefined
+}
+
+/** The options with their defaults. */
+export type ParsedMirroredOptions = {
+  readonly [Name in keyof MirroredStoreOptions]-?: Exclude<MirroredStoreOptions[Name], undefined>
+}
+
+const EXAMPLE =
+  "mirroredStore({ near: redisStore({ client }), far: { eu: redisStore({ client: euClient }) } })"
+
+const checkShared = sharedStore(EXAMPLE)
+
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  near: checkShared,
+  far: () => undefined,
+  everyMs: timeMs,
+  rules: ruleSelector,
+  clock,
+}
+
+/**
+ * Returns the options of a mirrored store with their defaults.
+ * @throws {@link InvalidOptionError} with all options that are invalid, missing or misspelled
+ */
+export function parseOptions(options: MirroredStoreOptions): ParsedMirroredOptions {
+  const given: Partial<MirroredStoreOptions> = options ?? {}
+  const problems = problemsOfOptions("mirroredStore", options, CHECKS)
+  if (problems[0]?.path !== "") {
+    if (given.near === undefined) problems.push({ path: "near", ...checkShared(undefined) } as Problem)
+    problems.push(...problemsOfFar(given))
+  }
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  const { near, far, everyMs = 100, rules = () => true, clock: given_ = steadyClock } = options
+  return { near, far, everyMs, rules, clock: given_ }
+}
+
+function problemsOfFar({ near, far }: Partial<MirroredStoreOptions>): Problem[] {
+  if (typeof far !== "object" || far === null || Object.keys(far).length === 0) {
+    return [
+      {
+        path: "far",
+        message: `${show(far)} names no store of another data center`,
+        accepted: `an object with a store for each of the other data centers: ${EXAMPLE}`,
+      },
+    ]
+  }
+  const stores = Object.entries(far)
+  return stores.flatMap(([name, store], i): Problem[] => {
+    const path = `far.${name}`
+    const problem = checkShared(store)
+    if (problem !== undefined) return [{ path, ...problem }]
+    const twin = store === near ? "near" : stores.slice(0, i).find(([, other]) => other === store)?.[0]
+    if (twin === undefined) return []
+    const accepted = "the store of another data center; with one store twice, its units would count twice"
+    return [{ path, message: `is the same store as ${twin === "near" ? twin : `far.${twin}`}`, accepted }]
+  })
+}
