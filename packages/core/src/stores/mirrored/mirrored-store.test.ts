@@ -272,16 +272,16 @@ describe("operations on a client", () => {
     await pass(100)
     a.take(check(2))
     const reset = a.store.reset([check()])
-    // Units that are taken before the reset are not charged after it.
-    a.take(check(1))
+    // Units that are taken before the reset are never charged. Those of other counters are charged after it.
+    a.take(check(1), check(4, { policy: OTHER }))
     await pass(100)
-    expect([b.resets.length, b.charges.length]).toEqual([0, 2])
+    expect([b.resets.length, b.charges.length]).toEqual([0, 1])
     b.fault = undefined
     arrive()
     await reset
     expect([b.resets.length, b.counted()]).toEqual([1, 0])
     await pass(100)
-    expect([b.charges.length, b.counted()]).toEqual([2, 0])
+    expect([b.charges.length, b.counted(), b.counted(OTHER)]).toEqual([2, 0, 4])
   })
 
   it("charge what is taken while other data centers are being reset", async () => {

@@ -57,6 +57,8 @@ class MirroredStore extends StoreWrapper {
   readonly #sweep: Sweep
   /** Charges in flight. */
   readonly #sending = new Set<Promise<unknown>>()
+  /** Resets that have not ended. */
+  #resets = 0
 
   constructor(options: ParsedMirroredOptions) {
     super("mirrored store", options.near)
@@ -101,16 +103,18 @@ class MirroredStore extends StoreWrapper {
   async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
     this.checkOpen()
     const mirrored = keys.filter(({ policy }) => this.#isMirrored(policy))
-    const drop = (): void => {
+    if (mirrored.length === 0) return this.wrapped.reset(keys, withinMs)
+    this.#resets++
+    try {
+      // Charges that arrive after the reset would count again. No charges are sent during the reset.
+      await beforeDeadline(Promise.all(this.#sending), CHARGE_MS, () => undefined)
       for (const key of mirrored) this.#charges.take(key)
+      const near = this.wrapped.reset(keys, withinMs)
+      await this.#everywhere(near, (store) => store.reset(mirrored, CHARGE_MS))
+    } finally {
+      this.#resets--
+      if (!this.#charges.isEmpty) this.#plan()
     }
-    drop()
-    // Charges that arrive after the reset would count again.
-    await beforeDeadline(Promise.all(this.#sending), CHARGE_MS, () => undefined)
-    drop()
-    const near = this.wrapped.reset(keys, withinMs)
-    if (mirrored.length === 0) await near
-    else await this.#everywhere(near, (store) => store.reset(mirrored, CHARGE_MS))
   }
 
   /** Subscribes to the events of all stores. */
@@ -128,6 +132,8 @@ class MirroredStore extends StoreWrapper {
     await this.wrapped.close()
     // Closing the near store has answered what was in flight.
     this.#sweep.stop()
+    // A reset that is still in flight must not hold back the last charges.
+    this.#resets = 0
     this.#send()
     await Promise.all(this.#sending)
     await Promise.all(this.#mirrors.map(({ store }) => store.close()))
@@ -158,14 +164,18 @@ class MirroredStore extends StoreWrapper {
 
   #collect(key: CounterKey, units: number, after: Refund["after"]): void {
     if (units === 0 || key.policy.algorithm === "penalty" || !this.#isMirrored(key.policy)) return
-    if (this.#charges.isEmpty) {
-      const nowMs = this.#options.clock.now()
-      this.#sweep.plan(nowMs + this.#options.everyMs, nowMs)
-    }
+    if (this.#charges.isEmpty) this.#plan()
     this.#charges.add(key, units, after)
   }
 
+  #plan(): void {
+    const { clock, everyMs } = this.#options
+    const nowMs = clock.now()
+    this.#sweep.plan(nowMs + everyMs, nowMs)
+  }
+
   #send(): void {
+    if (this.#resets > 0) return
     const charges = this.#charges.takeAll()
     if (charges.length === 0) return
     for (const { charger } of this.#mirrors) {
