@@ -19,7 +19,13 @@ function listeningLog() {
 }
 
 it("the log reports that Redis refuses the database of its URL, but not a lost connection", async () => {
-  const settings = { urls: [`redis://${redis.host}:${redis.port}/99`], isCluster: false, prefix: "" }
+  const settings = {
+    urls: [`redis://${redis.host}:${redis.port}/99`],
+    isCluster: false,
+    prefix: "",
+    mirrors: {},
+    lease: false,
+  }
   const { said, log } = listeningLog()
   const { isReachable, close } = await openCounters(settings, 1_000, log)
   try {
@@ -43,7 +49,11 @@ it("the log reports a missing connection only once, despite many attempts", asyn
   await once(server, "listening")
   const url = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { said, log } = listeningLog()
-  const { close } = await openCounters({ urls: [url], isCluster: false, prefix: "" }, 1_000, log)
+  const { close } = await openCounters(
+    { urls: [url], isCluster: false, prefix: "", mirrors: {}, lease: false },
+    1_000,
+    log,
+  )
   try {
     await expect.poll(() => tries, { timeout: 60_000 }).toBeGreaterThan(3)
     expect(said).toEqual([
@@ -56,7 +66,13 @@ it("the log reports a missing connection only once, despite many attempts", asyn
 })
 
 it("a refund may take as long as --store-timeout, not the store's default timeout", async () => {
-  const settings = { urls: [`redis://${redis.host}:${redis.port}`], isCluster: false, prefix: "" }
+  const settings = {
+    urls: [`redis://${redis.host}:${redis.port}`],
+    isCluster: false,
+    prefix: "",
+    mirrors: {},
+    lease: false,
+  }
   const { store, isReachable, close } = await openCounters(settings, 60_000, createLog("silent"))
   try {
     await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)

@@ -5,6 +5,7 @@ import { PutItemCommand } from "@aws-sdk/client-dynamodb"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { dynamoDBRegistry } from "../../packages/core/src/dynamodb.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
+import { unitsIn } from "../redis/counted.ts"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
 import { startFaultProxy } from "../servers/fault-proxy.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -86,6 +87,46 @@ describe("the program with Redis", () => {
     expect(answers.filter(({ shouldForward }) => shouldForward === true)).toHaveLength(3)
     expect(answers.every(({ degraded }) => degraded === false)).toBe(true)
     expect(String(await redis.command("KEYS", "*"))).toMatch(/^shop:sl2:/)
+  })
+
+  it("counts in the Redis of other data centers, too, and stays ready without them", async () => {
+    const eu = await startRedis()
+    const link = await startProxy(eu)
+    try {
+      const mirrors = { SLUICE_MIRRORS: JSON.stringify({ eu: `redis://${link.host}:${link.port}` }) }
+      const here = await start(["--rules", rules, ...PATIENT], { ...env, ...mirrors })
+      const there = await start(["--rules", rules, ...PATIENT], {
+        REDIS_URL: `redis://${eu.host}:${eu.port}`,
+      })
+      await Promise.all([here.said("The service is ready."), there.said("The service is ready.")])
+      for (let i = 0; i < 2; i++) expect(await ask(here, "ada")).toMatchObject({ shouldForward: true })
+      await until("the other data center has counted them", async () => (await eu.command("DBSIZE")) === 1)
+      expect(await ask(there, "ada")).toMatchObject({ shouldForward: true, remaining: "0" })
+      expect(await ask(there, "ada")).toMatchObject({ shouldForward: false, degraded: false })
+      link.close()
+      const { code } = await here.said(/no connection to the Redis of the data center "eu"/)
+      expect(code).toBeUndefined()
+      expect(await ask(here, "bob")).toMatchObject({ shouldForward: true, degraded: false })
+      expect(await storeOf(here)).toBe("reachable")
+      await here.said(/The data center "eu" did not confirm 1 unit/)
+    } finally {
+      link.close()
+      await eu.stop()
+    }
+  })
+
+  it("grants large limits from leases with --lease, and gives back what it holds at the end", async () => {
+    writeFileSync(rules, "service_id: 1\nrules: { name: all, limit: 100000, window: 1 day }\n")
+    const program = await start(["--rules", rules, "--lease", ...PATIENT], env)
+    await program.said("The service is ready.")
+    let asked = 0
+    await until("more units are booked than were asked for", async () => {
+      expect(await ask(program, "ada")).toMatchObject({ shouldForward: true, degraded: false })
+      asked++
+      return (await unitsIn(redis, "sl2:")) > asked
+    })
+    await program.stop()
+    expect(await unitsIn(redis, "sl2:")).toBe(asked)
   })
 
   it("is ready without Redis, logs the outage, and counts in Redis once it is back", async () => {

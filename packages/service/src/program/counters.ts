@@ -1,4 +1,4 @@
-import { memoryStore, type Store } from "@sluice/core"
+import { leasedStore, memoryStore, mirroredStore, type Store } from "@sluice/core"
 import { falseAfter } from "../deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
@@ -37,9 +37,20 @@ const LOOK_MS = 1_000
 
 async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): Promise<CounterStore> {
   const { redisStore } = await import("@sluice/core/redis")
+  const { isCluster, prefix, mirrors, lease } = settings
   const client = await createRedisClient(settings)
-  logConnection(client, log)
-  const store = redisStore({ client, prefix: settings.prefix, timeoutMs })
+  logConnection(client, log, "Redis", "REDIS_URL")
+  const near = redisStore({ client, prefix, timeoutMs })
+  const clients = [client]
+  const far: Record<string, Store> = {}
+  for (const [name, others] of Object.entries(mirrors)) {
+    const other = await createRedisClient({ urls: others, isCluster })
+    logConnection(other, log, `the Redis of the data center "${name}"`, "SLUICE_MIRRORS")
+    clients.push(other)
+    far[name] = redisStore({ client: other, prefix })
+  }
+  const merged = clients.length === 1 ? near : mirroredStore({ near, far })
+  const store = lease ? leasedStore(merged) : merged
   let looking: Promise<boolean> | undefined
   return {
     kind: "redis",
@@ -58,7 +69,7 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
     },
     async close() {
       await store.close()
-      client.disconnect()
+      for (const one of clients) one.disconnect()
     },
   }
 }
@@ -69,29 +80,29 @@ interface RedisError extends Error {
 }
 
 /**
- * Logs a line when the connection is lost or cannot be established, and a line when it is back. The client retries all
- * the time.
+ * Logs a line when the connection to `redis` is lost or cannot be established, and a line when it is back. The client
+ * retries all the time. `setting` has its URL.
  */
-function logConnection(client: ServiceRedis, log: Log): void {
+function logConnection(client: ServiceRedis, log: Log, redis: string, setting: string): void {
   let isGone = false
   client.on("error", (err: RedisError) => {
     // The connection stays open, and ioredis continues with database 0.
     if (err.command?.name === "select") {
       log.error(
         { err },
-        "Redis refuses the database of REDIS_URL, so requests are counted in database 0. Correct the database number, or allow SELECT.",
+        `Redis refuses the database of ${setting}, so requests are counted in database 0. Correct the database number, or allow SELECT.`,
       )
       return
     }
     if (!isGone)
       log.warn(
         { err },
-        "There is no connection to Redis. The service keeps trying; check Redis and REDIS_URL.",
+        `There is no connection to ${redis}. The service keeps trying; check Redis and ${setting}.`,
       )
     isGone = true
   })
   client.on("ready", () => {
-    if (isGone) log.info("Connected to Redis again.")
+    if (isGone) log.info(`Connected to ${redis} again.`)
     isGone = false
   })
 }

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander"
-import { DECIDE_TOKENS, REDIS_URL, type Secret, TOKENS } from "./secrets.ts"
+import { DECIDE_TOKENS, MIRRORS, REDIS_URL, type Secret, TOKENS } from "./secrets.ts"
 
 /** A setting with a flag and a variable. Its default is a text that is parsed like a given value. */
 interface Setting {
@@ -93,6 +93,12 @@ const SETTINGS = {
     env: "SLUICE_REDIS_PREFIX",
     says: "prefix of every key in Redis",
     default: "none",
+  },
+  lease: {
+    flags: "--lease [boolean]",
+    env: "SLUICE_LEASE",
+    says: "grant requests under limits of 1000 or more from units that are booked in Redis ahead of time",
+    otherwise: "false",
   },
   storeTimeout: {
     flags: "--store-timeout <time>",
@@ -216,7 +222,7 @@ const GROUPS: readonly (readonly [heading: string, first: SettingName])[] = [
   ["Operation:", "plainCalls"],
 ]
 
-const SECRETS = [REDIS_URL, TOKENS, DECIDE_TOKENS]
+const SECRETS = [REDIS_URL, MIRRORS, TOKENS, DECIDE_TOKENS]
 
 const HELP_AFTER = `
 Secrets are read from these variables, or from the files that they name:

@@ -115,6 +115,29 @@ describe("settings", () => {
     expect(settings("--create-table").rules).toMatchObject({ mayCreate: true })
   })
 
+  it("read the Redis of other data centers, and whether large limits are leased", () => {
+    const env = {
+      REDIS_URL: "redis://:secret@us:6379",
+      SLUICE_MIRRORS: '{"eu":"redis://:secret@eu:6379","ap":"rediss://ap/2"}',
+    }
+    const read = settings("--rules r --lease", env)
+    expect(read.redis).toMatchObject({
+      mirrors: { eu: ["redis://:secret@eu:6379"], ap: ["rediss://ap/2"] },
+      lease: true,
+    })
+    expect(shownSettings(read)).toMatchObject({
+      counters: { mirrors: { eu: "redis://***@eu:6379", ap: "rediss://ap/2" }, lease: true },
+    })
+    const nodes = { ...env, SLUICE_MIRRORS: '{"eu":"redis://a:1,redis://b:1"}', SLUICE_REDIS_CLUSTER: "true" }
+    expect(settings("--rules r", nodes).redis).toMatchObject({
+      mirrors: { eu: ["redis://a:1", "redis://b:1"] },
+      lease: false,
+    })
+    const alone = settings("--rules r", { REDIS_URL: "redis://us:6379" })
+    expect(alone.redis).toMatchObject({ mirrors: {}, lease: false })
+    expect(Object.keys(shownSettings(alone))).not.toContain("mirrors")
+  })
+
   it("read secrets from files that the environment names", () => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-settings-"))
     const tokens = join(folder, "tokens.json")
@@ -184,6 +207,10 @@ describe("settings", () => {
     [
       "--rules r --redis-prefix a",
       /^--redis-prefix .*is given without REDIS_URL; accepted: this setting together with REDIS_URL$/,
+    ],
+    [
+      "--rules r --lease",
+      /^--lease .*is given without REDIS_URL; accepted: this setting together with REDIS_URL$/,
     ],
     ["--rules r --redis-prefix {a}", /^--redis-prefix .*is not a valid prefix/],
     [
@@ -274,6 +301,26 @@ describe("settings", () => {
       /does not start a valid escape; accepted: %25 instead of each %$/,
     ],
     [{ REDIS_URL: "redis://a", REDIS_URL_FILE: "secret" }, /is given together with REDIS_URL_FILE/],
+    [
+      { SLUICE_MIRRORS: '{"eu":"redis://secret"}' },
+      /^SLUICE_MIRRORS: its value \(not shown\) is given without REDIS_URL; accepted/,
+    ],
+    [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: "redis://secret" }, /^SLUICE_MIRRORS: .* is not valid JSON/],
+    [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: '["redis://secret"]' }, /is not a valid object of URLs; acc/],
+    [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: "{}" }, /is not a valid object of URLs: 0 of its 0 members/],
+    [
+      { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"redis://secret":"eu","eu":6379}' },
+      /is not a valid object of URLs: 2 of its 2 members are invalid; accepted/,
+    ],
+    [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"secret"}' }, /^SLUICE_MIRRORS: .*is not a valid URL/],
+    [
+      { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"redis://secret/b"}' },
+      /^SLUICE_MIRRORS: .* of "eu" names a database that is not a number/,
+    ],
+    [
+      { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"redis://:secret@a:6379/0"}' },
+      /^SLUICE_MIRRORS: .* of "eu" is in REDIS_URL, too; accepted: the Redis of another data center$/,
+    ],
     [{ SLUICE_DECIDE_TOKENS: '{"1":"secret"}' }, /^SLUICE_DECIDE_TOKENS: .*1 of its 1 members are invalid/],
     [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not a valid number/],
   ])("report what is wrong with a variable without showing a secret: %o", (env, expected) => {

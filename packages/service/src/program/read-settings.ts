@@ -3,7 +3,7 @@ import type { ListenAddress } from "../decision-service.ts"
 import { LOG_LEVELS } from "./log.ts"
 import { NotAccepted } from "./not-accepted.ts"
 import { givenText, type SettingName } from "./options.ts"
-import { DECIDE_TOKENS, REDIS_URL, readSecret, type Secret, TOKENS } from "./secrets.ts"
+import { DECIDE_TOKENS, MIRRORS, REDIS_URL, readSecret, type Secret, TOKENS } from "./secrets.ts"
 import {
   type DrainSettings,
   type RedisSettings,
@@ -44,6 +44,7 @@ function read(reader: Reader): Settings {
   const http = reader.value("http", address)
   const operations = reader.value("operations", address)
   const redisUrls = reader.secret(REDIS_URL)
+  const mirrors = reader.secret(MIRRORS)
   const allowInvalidRules = reader.value("allowInvalidRules", yesOrNo)
   const maxMessageBytes = reader.value("maxMessageBytes", whole(1_024, MOST_BYTES))
   const maxBatchBytes = reader.value("maxBatchBytes", whole(1_024, MOST_BYTES))
@@ -63,7 +64,7 @@ function read(reader: Reader): Settings {
     tls: readTlsFiles(reader),
     rules: readRules(reader, allowInvalidRules),
     allowInvalidRules,
-    redis: readRedis(reader, redisUrls),
+    redis: readRedis(reader, redisUrls, mirrors),
     tokens: reader.secret(TOKENS) ?? {},
     decideTokens: reader.secret(DECIDE_TOKENS) ?? {},
     isRegistrationOpen: areLoopback(grpc, http),
@@ -131,26 +132,53 @@ function readRules(reader: Reader, allowInvalidRules: boolean): string | TableSe
   return file as string
 }
 
-function readRedis(reader: Reader, urls: readonly string[] | undefined): RedisSettings | undefined {
+function readRedis(
+  reader: Reader,
+  urls: readonly string[] | undefined,
+  mirrors: Readonly<Record<string, readonly string[]>> | undefined,
+): RedisSettings | undefined {
   const prefix = reader.optional("redisPrefix", PREFIX)
   const isCluster = reader.value("redisCluster", yesOrNo)
+  const lease = reader.value("lease", yesOrNo)
   if (urls !== undefined) {
-    const problem = isCluster === false ? wrongServer(urls) : wrongNodes(urls)
+    const wrong = isCluster === false ? wrongServer : wrongNodes
+    const problem = wrong(urls)
     if (problem !== undefined) reader.refuseSecret(REDIS_URL, ...problem)
-    return { urls, isCluster, prefix: prefix ?? "" }
+    for (const [name, some] of Object.entries(mirrors ?? {})) {
+      const [is, accepted] = wrong(some) ?? twiceNamed(some, urls) ?? []
+      if (is !== undefined && accepted !== undefined)
+        reader.refuseSecret(MIRRORS, `of "${name}" ${is}`, accepted)
+    }
+    return { urls, isCluster, prefix: prefix ?? "", mirrors: mirrors ?? {}, lease }
   }
   // An invalid URL is already reported.
   if (reader.hasGiven(REDIS_URL)) return undefined
   for (const [setting, isGiven] of [
     ["redisPrefix", prefix !== undefined],
     ["redisCluster", isCluster === true],
+    ["lease", lease === true],
   ] as const) {
     if (isGiven) reader.refuse(setting, "is given without REDIS_URL", "this setting together with REDIS_URL")
+  }
+  if (mirrors !== undefined) {
+    reader.refuseSecret(MIRRORS, "is given without REDIS_URL", "this setting together with REDIS_URL")
   }
   return undefined
 }
 
 type SettingProblem = readonly [is: string, accepted: string]
+
+/** In the same Redis, all units would count twice. */
+function twiceNamed(some: readonly string[], near: readonly string[]): SettingProblem | undefined {
+  const places = new Set(near.map(placeOf))
+  if (!some.some((url) => places.has(placeOf(url)))) return undefined
+  return ["is in REDIS_URL, too", "the Redis of another data center"]
+}
+
+function placeOf(url: string): string {
+  const { hostname, port, pathname } = new URL(url)
+  return `${hostname}:${port === "" ? "6379" : port}/${pathname.slice(1) || "0"}`
+}
 
 function wrongServer(urls: readonly string[]): SettingProblem | undefined {
   if (urls.length > 1) return ["names several servers", "one server, or several with --redis-cluster"]

@@ -6,10 +6,13 @@ export type ServiceRedis = Redis | Cluster
 const CONNECT_MS = 3_000
 
 /**
- * Creates a client for one server, or for a cluster with the nodes in the settings. Loads ioredis only when it is
+ * Creates a client for one server, or for a cluster with some of its nodes. Loads ioredis only when it is
  * called.
  */
-export async function createRedisClient({ urls, isCluster }: RedisSettings): Promise<ServiceRedis> {
+export async function createRedisClient({
+  urls,
+  isCluster,
+}: Pick<RedisSettings, "urls" | "isCluster">): Promise<ServiceRedis> {
   const ioredis = await import("ioredis")
   const [first] = urls as [string]
   if (!isCluster) return new ioredis.Redis(first, { connectTimeout: CONNECT_MS })

@@ -36,21 +36,25 @@ export const DECIDE_TOKENS: Secret<Readonly<Record<string, string>>> = {
 }
 
 function readTokens(text: string): Readonly<Record<string, string>> {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    throw new NotAccepted("is not valid JSON", TOKENS_ACCEPTED)
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new NotAccepted("is not a valid object of tokens", TOKENS_ACCEPTED)
-  }
+  const value = readObject(text, "tokens", TOKENS_ACCEPTED)
   const members = Object.entries(value)
   const wrong = members.filter(([name, token]) => !isName(name) || !isToken(token)).length
   if (wrong === 0) return value as Readonly<Record<string, string>>
   // Show only their number. If an operator has swapped names and tokens, a name is a token.
   const message = `is not a valid object of tokens: ${wrong} of its ${members.length} members are invalid`
   throw new NotAccepted(message, TOKENS_ACCEPTED)
+}
+
+/** Parses a JSON object. `what` names its members in messages. */
+function readObject(text: string, what: string, accepted: string): object {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new NotAccepted("is not valid JSON", accepted)
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value
+  throw new NotAccepted(`is not a valid object of ${what}`, accepted)
 }
 
 function isName(name: string): boolean {
@@ -71,6 +75,27 @@ export const REDIS_URL: Secret<readonly string[]> = {
   file: "REDIS_URL_FILE",
   says: "keep counters in this Redis: redis://user:password@host:6379/0, or rediss:// with TLS",
   read: (text) => text.split(NODE_SEPARATOR).map(redisUrl),
+}
+
+const MIRRORS_ACCEPTED =
+  'a JSON object with the URL of Redis in each of the other data centers, such as {"eu": "redis://host:6379"}'
+
+/** The URLs of Redis in other data centers, by their names. */
+export const MIRRORS: Secret<Readonly<Record<string, readonly string[]>>> = {
+  variable: "SLUICE_MIRRORS",
+  file: "SLUICE_MIRRORS_FILE",
+  says: 'also count in the Redis of other data centers: a JSON object of URLs: {"eu": "redis://host:6379"}',
+  read(text) {
+    const members = Object.entries(readObject(text, "URLs", MIRRORS_ACCEPTED))
+    const isText = (member: readonly [string, unknown]): member is [string, string] =>
+      /^[\w.-]{1,64}$/.test(member[0]) && typeof member[1] === "string"
+    const urls = members.filter(isText)
+    if (members.length === 0 || urls.length < members.length) {
+      const message = `is not a valid object of URLs: ${members.length - urls.length} of its ${members.length} members are invalid`
+      throw new NotAccepted(message, MIRRORS_ACCEPTED)
+    }
+    return Object.fromEntries(urls.map(([name, value]) => [name, REDIS_URL.read(value)]))
+  },
 }
 
 /**

@@ -39,6 +39,10 @@ export interface RedisSettings {
   readonly urls: readonly string[]
   readonly isCluster: boolean
   readonly prefix: string
+  /** URLs of Redis in other data centers, by name. Of a server or cluster, as `urls`. */
+  readonly mirrors: Readonly<Record<string, readonly string[]>>
+  /** Whether large limits are leased. */
+  readonly lease: boolean
 }
 
 /** A table in DynamoDB. The AWS SDK looks up the values that are undefined. */

@@ -34,8 +34,15 @@ function shownTable({ endpoint, ...table }: TableSettings): object {
   return { ...table, endpoint: endpoint === undefined ? undefined : shownUrl(endpoint) }
 }
 
-function shownRedis({ urls, isCluster, prefix }: RedisSettings): object {
-  return { [isCluster ? "redisCluster" : "redis"]: urls.map(shownUrl).join(","), prefix }
+function shownRedis({ urls, isCluster, prefix, mirrors, lease }: RedisSettings): object {
+  const shown = (some: readonly string[]): string => some.map(shownUrl).join(",")
+  const others = Object.entries(mirrors).map(([name, some]) => [name, shown(some)])
+  return {
+    [isCluster ? "redisCluster" : "redis"]: shown(urls),
+    prefix,
+    ...(others.length > 0 && { mirrors: Object.fromEntries(others) }),
+    ...(lease && { lease }),
+  }
 }
 
 /** Returns a URL without user, password and parameters, which may be secret. */
