@@ -1,0 +1,44 @@
+import { writeFileSync } from "node:fs"
+import { readCommandLine } from "./command-line.ts"
+import { agrees, type Cell, medianOf, printCells } from "./scale/cells.ts"
+import { leaseCells } from "./scale/lease-cells.ts"
+import { mirrorCells } from "./scale/mirror-cells.ts"
+import { writeBackCells } from "./scale/write-back-cells.ts"
+
+// Simulates leases, mirrored counters and write-back, and compares the results with the figures of their design.
+// bench/README.md explains the output.
+
+const SEEDS = [60_601, 60_701, 60_801]
+/** The run fails if fewer cells agree with the design. */
+const LEAST_CELLS = 5
+
+const TABLES: Readonly<Record<string, (seed: number) => Promise<readonly Cell[]>>> = {
+  leases: leaseCells,
+  mirrors: mirrorCells,
+  "write-back": writeBackCells,
+}
+
+const { quick, json, only } = readCommandLine()
+const seeds = quick ? SEEDS.slice(0, 1) : SEEDS
+const results: Record<string, readonly Cell[]> = {}
+for (const [name, cellsOf] of Object.entries(TABLES)) {
+  if (!name.includes(only)) continue
+  const runs: (readonly Cell[])[] = []
+  for (const seed of seeds) runs.push(await cellsOf(seed))
+  const cells = medianOf(runs)
+  results[name] = cells
+  printCells(
+    `${name}, simulated; ${seeds.length > 1 ? "median of the seeds" : "seed"} ${seeds.join(", ")}`,
+    cells,
+  )
+}
+const all = Object.values(results).flat()
+const agreeing = all.filter(agrees).length
+console.log(
+  `\n${agreeing} of ${all.length} cells agree with the design within 5 %. bench/README.md explains the others.`,
+)
+if (json !== undefined) writeFileSync(json, `${JSON.stringify({ seeds, ...results }, null, 2)}\n`)
+if (agreeing < LEAST_CELLS) {
+  console.error(`At least ${LEAST_CELLS} cells must agree.`)
+  process.exitCode = 1
+}

@@ -1,0 +1,22 @@
+import { describe, expect, it } from "vitest"
+import { agrees, differenceOf, medianOf } from "./cells.ts"
+
+const cell = (run: number) => ({ name: "n", figure: "f", design: 100, run })
+
+describe("a cell", () => {
+  it("agrees within 5 % of the design", () => {
+    expect([94, 96, 100, 104, 106].map((run) => agrees(cell(run)))).toEqual([false, true, true, true, false])
+  })
+
+  it("shows how far the run is above the design", () => {
+    expect(differenceOf(cell(80))).toBeCloseTo(-0.2, 12)
+  })
+
+  it("has the median of several runs", () => {
+    expect(medianOf([[cell(1)], [cell(9)], [cell(3)]])).toEqual([cell(3)])
+  })
+
+  it("does not agree without a result", () => {
+    expect(agrees(cell(Number.NaN))).toBe(false)
+  })
+})

@@ -1,0 +1,125 @@
+import { isThenable } from "../../packages/core/src/ground/maybe-promise.ts"
+import type { StoreResult } from "../../packages/core/src/stores/store.ts"
+import type { Cell } from "./cells.ts"
+import { Counter, policyOf, WINDOW_MS } from "./counter.ts"
+import { LeasedProcess } from "./leased-process.ts"
+import { START_MS, Timeline } from "./timeline.ts"
+import { harmonicShares, spread } from "./traffic.ts"
+
+const WINDOWS = 3
+
+/** A row of the table in section 2.6 of the design. */
+interface Row {
+  readonly limit: number
+  readonly processes: number
+  /** Requests per window, as a multiple of the limit. */
+  readonly load: number
+  readonly isStrict?: boolean
+  readonly admitted: number
+  readonly callsPerSecond: number
+  readonly callsPerDecision: number
+  /** Calls per second without leases. Absent: the row says nothing about leases at the limit. */
+  readonly withoutLeases?: number
+}
+
+const ROWS: readonly Row[] = [
+  {
+    limit: 10_000,
+    processes: 8,
+    load: 0.7,
+    admitted: 1,
+    callsPerSecond: 17,
+    callsPerDecision: 0.14,
+    withoutLeases: 116,
+  },
+  {
+    limit: 100_000,
+    processes: 8,
+    load: 0.7,
+    admitted: 1,
+    callsPerSecond: 17,
+    callsPerDecision: 0.014,
+    withoutLeases: 1_043,
+  },
+  {
+    limit: 100_000,
+    processes: 64,
+    load: 0.7,
+    admitted: 1,
+    callsPerSecond: 134,
+    callsPerDecision: 0.12,
+    withoutLeases: 1_120,
+  },
+  {
+    limit: 1_000_000,
+    processes: 8,
+    load: 0.7,
+    admitted: 1,
+    callsPerSecond: 18,
+    callsPerDecision: 0.0015,
+    withoutLeases: 5_252,
+  },
+  { limit: 100_000, processes: 8, load: 1.2, admitted: 1, callsPerSecond: 887, callsPerDecision: 0.44 },
+  {
+    limit: 100_000,
+    processes: 8,
+    load: 1.2,
+    isStrict: true,
+    admitted: 1,
+    callsPerSecond: 60,
+    callsPerDecision: 0.03,
+  },
+]
+
+/** Simulates processes with leases, and returns what they admit and how often they call Redis. */
+export async function leaseCells(seed: number): Promise<readonly Cell[]> {
+  const cells: Cell[] = []
+  for (const row of ROWS) {
+    const { requests, admitted, exact, calls, busy } = await simulate(row, seed)
+    const { limit, processes, load, isStrict, withoutLeases } = row
+    const name = `L ${limit.toLocaleString("en")}, ${processes} processes, ${load} L${isStrict === true ? ", strict" : ""}`
+    const seconds = (WINDOWS * WINDOW_MS) / 1_000
+    cells.push(
+      { name, figure: "admitted / exact", design: row.admitted, run: admitted / exact },
+      { name, figure: "calls/s", design: row.callsPerSecond, run: calls / seconds },
+      { name, figure: "calls per decision", design: row.callsPerDecision, run: calls / requests },
+    )
+    if (withoutLeases !== undefined) {
+      cells.push({ name, figure: "calls/s without leases", design: withoutLeases, run: busy / seconds })
+    }
+  }
+  return cells
+}
+
+/** Returns what the processes admit, and what one exact counter admits of the same requests. */
+async function simulate({ limit, processes, load, isStrict }: Row, seed: number) {
+  const policy = policyOf(limit, isStrict === true ? "sliding-window-strict" : "sliding-window")
+  const check = { policy, partition: "", cost: 1, shadow: false }
+  const timeline = new Timeline()
+  const shared = new Counter(policy)
+  const exact = new Counter(policy)
+  const all = Array.from({ length: processes }, () => new LeasedProcess(shared, timeline))
+  const arrivals = spread((load * limit) / WINDOW_MS, harmonicShares(processes), seed)
+  const result = { requests: 0, admitted: 0, exact: 0, calls: 0, busy: 0 }
+  const count = ([answer]: readonly StoreResult[]): void => {
+    if (answer?.granted === true) result.admitted++
+  }
+  for (let atMs = START_MS; atMs < START_MS + WINDOWS * WINDOW_MS; atMs++) {
+    await timeline.until(atMs)
+    for (let i = 0; i < processes; i++) {
+      const requests = arrivals[i]?.until(atMs + 1) ?? 0
+      // Without leases, the requests of a process in the same millisecond share a call.
+      if (requests > 0) result.busy++
+      result.requests += requests
+      for (let n = 0; n < requests; n++) {
+        if (exact.take(1, atMs) !== undefined) result.exact++
+        const answers = all[i]?.store.take([[check]]) ?? []
+        if (isThenable(answers)) void answers.then(count)
+        else count(answers)
+      }
+    }
+  }
+  await timeline.until(timeline.nowMs + 10)
+  for (const { calls } of all) result.calls += calls
+  return result
+}
