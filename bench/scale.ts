@@ -5,11 +5,11 @@ import { leaseCells } from "./scale/lease-cells.ts"
 import { mirrorCells } from "./scale/mirror-cells.ts"
 import { writeBackCells } from "./scale/write-back-cells.ts"
 
-// Simulates leases, mirrored counters and write-back, and compares the results with the figures of their design.
+// Simulates leases, mirrored counters and write-back, and compares the results with the figures of their plan.
 // bench/README.md explains the output.
 
 const SEEDS = [60_601, 60_701, 60_801]
-/** The run fails if fewer cells agree with the design. */
+/** The run fails if fewer cells agree with the plan. */
 const LEAST_CELLS = 5
 
 const TABLES: Readonly<Record<string, (seed: number) => Promise<readonly Cell[]>>> = {
@@ -35,7 +35,7 @@ for (const [name, cellsOf] of Object.entries(TABLES)) {
 const all = Object.values(results).flat()
 const agreeing = all.filter(agrees).length
 console.log(
-  `\n${agreeing} of ${all.length} cells agree with the design within 5 %. bench/README.md explains the others.`,
+  `\n${agreeing} of ${all.length} cells agree with the plan within 5 %. bench/README.md explains the others.`,
 )
 if (json !== undefined) writeFileSync(json, `${JSON.stringify({ seeds, ...results }, null, 2)}\n`)
 if (agreeing < LEAST_CELLS) {

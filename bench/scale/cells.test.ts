@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest"
 import { agrees, differenceOf, medianOf } from "./cells.ts"
 
-const cell = (run: number) => ({ name: "n", figure: "f", design: 100, run })
+const cell = (run: number) => ({ name: "n", figure: "f", planned: 100, run })
 
 describe("a cell", () => {
-  it("agrees within 5 % of the design", () => {
+  it("agrees within 5 % of the plan", () => {
     expect([94, 96, 100, 104, 106].map((run) => agrees(cell(run)))).toEqual([false, true, true, true, false])
   })
 
-  it("shows how far the run is above the design", () => {
+  it("shows how far the run is above the plan", () => {
     expect(differenceOf(cell(80))).toBeCloseTo(-0.2, 12)
   })
 

@@ -1,24 +1,24 @@
 import { median } from "../report/statistics.ts"
 import { printTable } from "../report/table.ts"
 
-/** A figure of the design that a simulation reproduces. */
+/** A figure of the plan that a simulation reproduces. */
 export interface Cell {
   /** What was simulated. */
   readonly name: string
   readonly figure: string
-  readonly design: number
+  readonly planned: number
   readonly run: number
 }
 
-/** A cell agrees if the run differs from the design by at most this share. */
+/** A cell agrees if the run differs from the plan by at most this share. */
 const TOLERANCE = 0.05
 
-/** Returns by which share the run is above the design; negative if it is below. With 1.05 of 1, this is 0.05. */
-export function differenceOf({ design, run }: Cell): number {
-  return run / design - 1
+/** Returns by which share the run is above the plan; negative if it is below. With 1.05 of 1, this is 0.05. */
+export function differenceOf({ planned, run }: Cell): number {
+  return run / planned - 1
 }
 
-/** Whether the run agrees with the design within 5 %. */
+/** Whether the run agrees with the plan within 5 %. */
 export function agrees(cell: Cell): boolean {
   return Math.abs(differenceOf(cell)) <= TOLERANCE
 }
@@ -33,13 +33,13 @@ export function medianOf(runs: readonly (readonly Cell[])[]): readonly Cell[] {
 export function printCells(title: string, cells: readonly Cell[]): void {
   printTable(
     title,
-    ["cell", "figure", "design", "this run", "difference", "within 5 %"],
+    ["cell", "figure", "planned", "this run", "difference", "within 5 %"],
     cells.map((cell) => {
       const percent = 100 * differenceOf(cell)
       return [
         cell.name,
         cell.figure,
-        `${cell.design}`,
+        `${cell.planned}`,
         cell.run.toPrecision(4),
         `${percent < 0 ? "" : "+"}${percent.toFixed(1)} %`,
         agrees(cell) ? "yes" : "NO",

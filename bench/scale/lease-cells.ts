@@ -8,7 +8,7 @@ import { harmonicShares, spread } from "./traffic.ts"
 
 const WINDOWS = 3
 
-/** A row of the table in section 2.6 of the design. */
+/** A row of the table of the plan. */
 interface Row {
   readonly limit: number
   readonly processes: number
@@ -80,12 +80,12 @@ export async function leaseCells(seed: number): Promise<readonly Cell[]> {
     const name = `L ${limit.toLocaleString("en")}, ${processes} processes, ${load} L${isStrict === true ? ", strict" : ""}`
     const seconds = (WINDOWS * WINDOW_MS) / 1_000
     cells.push(
-      { name, figure: "admitted / exact", design: row.admitted, run: admitted / exact },
-      { name, figure: "calls/s", design: row.callsPerSecond, run: calls / seconds },
-      { name, figure: "calls per decision", design: row.callsPerDecision, run: calls / requests },
+      { name, figure: "admitted / exact", planned: row.admitted, run: admitted / exact },
+      { name, figure: "calls/s", planned: row.callsPerSecond, run: calls / seconds },
+      { name, figure: "calls per decision", planned: row.callsPerDecision, run: calls / requests },
     )
     if (withoutLeases !== undefined) {
-      cells.push({ name, figure: "calls/s without leases", design: withoutLeases, run: busy / seconds })
+      cells.push({ name, figure: "calls/s without leases", planned: withoutLeases, run: busy / seconds })
     }
   }
   return cells

@@ -38,7 +38,7 @@ interface Charging {
 const together = (everyMs: number): Charging => ({ everyMs, areTogether: true })
 const apart = (everyMs: number): Charging => ({ everyMs, areTogether: false })
 
-/** The store, the traffic, and the figure in section 3 of the design. */
+/** The store, the traffic, and the figure of the plan. */
 const ROWS: readonly [string, Charging | undefined, Traffic, number][] = [
   ["L in each DC", undefined, BELOW, 0.8],
   ["L in each DC", undefined, ABOVE, 1.45],
@@ -59,9 +59,9 @@ const ROWS: readonly [string, Charging | undefined, Traffic, number][] = [
 /** Simulates three data centers, and returns the most units in any window, divided by the limit. */
 export async function mirrorCells(seed: number): Promise<readonly Cell[]> {
   const cells: Cell[] = []
-  for (const [store, charging, traffic, design] of ROWS) {
+  for (const [store, charging, traffic, planned] of ROWS) {
     const run = (await simulate(traffic, charging, seed)).mostIn(WINDOW_MS) / traffic.limit
-    cells.push({ name: `${store}, ${traffic.name}`, figure: "worst / L", design, run })
+    cells.push({ name: `${store}, ${traffic.name}`, figure: "worst / L", planned, run })
   }
   return cells
 }

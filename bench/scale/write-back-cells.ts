@@ -14,7 +14,7 @@ const TRAFFICS = [
   { name: "10 L in 50 ms", units: 10 * LIMIT, durationMs: 50 },
 ]
 
-/** The table in section 4 of the design: for each traffic, the figures of 4 and of 16 processes. */
+/** The table of the plan: for each traffic, the figures of 4 and of 16 processes. */
 const ROWS: readonly { readonly settleMs: number; readonly worst: readonly (readonly [number, number])[] }[] =
   [
     {
@@ -101,7 +101,7 @@ export async function writeBackCells(seed: number): Promise<readonly Cell[]> {
       for (const [n, processes] of [4, 16].entries()) {
         const name = `settleMs ${settleMs}, ${processes} processes, ${traffic.name}`
         const most = (await simulate(traffic, processes, settleMs, seed)).mostIn(WINDOW_MS)
-        cells.push({ name, figure: "worst / L", design: worst[i]?.[n] as number, run: most / LIMIT })
+        cells.push({ name, figure: "worst / L", planned: worst[i]?.[n] as number, run: most / LIMIT })
       }
     }
   }
