@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { readCommandLine } from "./command-line.ts"
 import { type Case, type Measured, measureCase } from "./load/measure.ts"
-import { CASES, DECIDE, LEASED, OURS, PEER, printCase } from "./redis/cases.ts"
+import { CASES, DECIDE, IN_MEMORY, LEASED, OURS, PEER, printCase } from "./redis/cases.ts"
 import { measureFrozen } from "./redis/frozen.ts"
 import { measureMemory, printMemory } from "./redis/memory.ts"
 import { measureNewlyRefused } from "./redis/newly-refused.ts"
@@ -36,7 +36,8 @@ try {
   )
   const measured: { readonly of: Case; readonly samples: Measured }[] = []
   for (const one of CASES) {
-    const names = one.names.filter((name) => ALWAYS.includes(name) || name.includes(only))
+    const compared = LEASED.includes(only) ? [...ALWAYS, DECIDE, IN_MEMORY] : ALWAYS
+    const names = one.names.filter((name) => compared.includes(name) || name.includes(only))
     const samples = await measureCase(server, { ...one, names }, { rounds, forMs })
     measured.push({ of: one, samples })
     printCase(one, samples)

@@ -16,7 +16,12 @@ export interface Setup {
   /** Port of the Redis that holds the counters. */
   readonly port: number
   /** The limits that apply to each request. */
-  readonly limits: readonly { readonly limit: number; readonly windowMs: number }[]
+  readonly limits: readonly {
+    readonly limit: number
+    readonly windowMs: number
+    /** Whether it limits all clients together. */
+    readonly isOfService?: boolean
+  }[]
 }
 
 /** A kind of contender, set up as its documentation recommends. */

@@ -1,8 +1,8 @@
 import { answerTasks } from "../contender-process.ts"
-import type { Contender } from "./contender.ts"
+import type { Contender, Setup } from "./contender.ts"
 import { CONTENDERS } from "./contenders.ts"
 import { costOfKeys, drive, quantile } from "./drive.ts"
-import { sequenceOf, WORKLOADS, type Workload } from "./workloads.ts"
+import { type Described, sequenceOf, WORKLOADS, type Workload } from "./workloads.ts"
 
 /** A round of load. The first task creates the contender for its workload. */
 export interface Task {
@@ -68,7 +68,9 @@ answerTasks<Task>(
 async function create(port: number, workload: Workload): Promise<Contender> {
   const kind = CONTENDERS[process.argv[2] ?? ""]
   if (kind === undefined) throw new Error(`unknown contender: ${process.argv[2]}`)
-  const { limit, windowMs, isStacked } = WORKLOADS[workload]
+  const { limit, windowMs, isStacked, ofService }: Described = WORKLOADS[workload]
   const windows = isStacked ? [1_000, 60_000, windowMs] : [windowMs]
-  return kind.create({ port, limits: windows.map((ms) => ({ limit, windowMs: ms })) })
+  const limits: Setup["limits"][number][] = windows.map((ms) => ({ limit, windowMs: ms }))
+  if (ofService !== undefined) limits.push({ limit: ofService, windowMs: 1_000, isOfService: true })
+  return kind.create({ port, limits })
 }

@@ -5,8 +5,11 @@ const HOUR_MS = 3_600_000
 /** A limit that is never reached in a round, and is still as small as a realistic limit. */
 const NO_LIMIT = 1_000_000
 
+/** A limit of a client that is too small to be leased, and is not reached in the rounds of a benchmark. */
+const CLIENT_LIMIT = 999
+
 /** A workload: its description, the limit of every client, the number of clients and their distribution. */
-interface Described {
+export interface Described {
   readonly says: string
   readonly limit: number
   readonly windowMs: number
@@ -16,6 +19,8 @@ interface Described {
   readonly refuses: "none" | "all" | "some"
   /** Whether each request has three limits: per second, per minute and per hour. */
   readonly isStacked: boolean
+  /** A limit of the whole service in a second, besides that of the client. */
+  readonly ofService?: number
 }
 
 const USUAL = {
@@ -58,6 +63,20 @@ export const WORKLOADS = {
     clients: 1,
     limit: 2 ** 31,
     windowMs: 1_000,
+  },
+  "client and service": {
+    ...USUAL,
+    says: "10,000 clients, and one counter of all of them, 1,000,000 requests a second",
+    limit: CLIENT_LIMIT,
+    clients: 10_000,
+    ofService: 1_000_000,
+  },
+  "client and service, large": {
+    ...USUAL,
+    says: "10,000 clients, and one counter of all of them, a limit above 2^20",
+    limit: CLIENT_LIMIT,
+    clients: 10_000,
+    ofService: 2 ** 31,
   },
   refused: {
     ...USUAL,

@@ -6,6 +6,7 @@ import { printTable } from "../report/table.ts"
 
 export const OURS = "sluice take"
 export const DECIDE = "sluice decide"
+export const IN_MEMORY = "sluice decide, in process"
 export const LEASED = "sluice decide, leased"
 export const PEER = "rate-limiter-flexible"
 export const BLOCK = "rate-limiter-flexible, block"
@@ -25,9 +26,11 @@ export const CASES: readonly Case[] = [
   { workload: "hot, limited", inFlight: 256, names: [...BASIC, BLOCK] },
   { workload: "service", inFlight: 64, names: [OURS, DECIDE, LEASED, PEER] },
   { workload: "service", inFlight: 256, names: [OURS, DECIDE, LEASED, PEER] },
-  { workload: "service, large", inFlight: 1, names: [OURS, DECIDE, LEASED, PEER] },
+  { workload: "service, large", inFlight: 1, names: [OURS, DECIDE, LEASED, IN_MEMORY, PEER] },
   { workload: "service, large", inFlight: 64, names: [OURS, DECIDE, LEASED, PEER] },
   { workload: "service, large", inFlight: 256, names: [OURS, DECIDE, LEASED, PEER] },
+  { workload: "client and service", inFlight: 64, names: [DECIDE, LEASED] },
+  { workload: "client and service, large", inFlight: 64, names: [DECIDE, LEASED] },
   { workload: "refused", inFlight: 64, names: [...BASIC, BLOCK] },
   { workload: "stacked", inFlight: 64, names: [...BASIC, UNION] },
   { workload: "stacked", inFlight: 256, names: [...BASIC, UNION] },
@@ -54,7 +57,8 @@ export function printCase({ workload, inFlight }: Case, measured: Measured): voi
       "failed",
     ],
     [...measured.keys()].map((name) => {
-      const { median, least, most } = compare(measured, name, PEER, (sample) => sample.perSecond)
+      const peer = measured.has(PEER) ? PEER : DECIDE
+      const { median, least, most } = compare(measured, name, peer, (sample) => sample.perSecond)
       return [
         name,
         middle(name, "perSecond").toFixed(0),

@@ -148,7 +148,9 @@ async function deciding(
   inFront: (store: Store) => Store,
 ): Promise<Contender<Decision>> {
   const limiter = createLimiter({
-    rules: limits.map(({ limit, windowMs }) => ({ limit, window: `${windowMs} ms`, field: "ip" })),
+    rules: limits.map(({ limit, windowMs, isOfService }) => ({
+      ...{ limit, window: `${windowMs} ms`, field: isOfService === true ? "service" : "ip" },
+    })),
     store: inFront(redisStore({ client: await connect(port) })),
     storeTimeoutMs: PATIENCE_MS,
     logger: SILENT,

@@ -1,7 +1,7 @@
 import { type Case, compare, type Measured, netPerSecond, type Sample } from "../load/measure.ts"
 import { spreadOf } from "../report/statistics.ts"
 import { printWanted } from "../report/table.ts"
-import { BLOCK, DECIDE, LEASED, OURS, PEER, UNION } from "./cases.ts"
+import { BLOCK, DECIDE, IN_MEMORY, LEASED, OURS, PEER, UNION } from "./cases.ts"
 
 /**
  * A target for a case: the least ratio of our figure to the peer's. For a cost it is the ratio of the peer's to ours.
@@ -69,6 +69,15 @@ const LEASED_A_SECOND: Readonly<Record<string, number>> = {
   "service, large, 256": 900_000,
 }
 
+/** The most CPU of Redis for a decision with leases, times that without, by case. */
+const LEASED_OF_REDIS: Readonly<Record<string, number>> = {
+  "client and service, 64": 0.7,
+  "client and service, large, 64": 0.2,
+}
+
+/** The most p99 of a decision with leases, times that of the memory store. */
+const LEASED_P99 = 2
+
 /** Prints the targets of a case with the measured figures, one per line. */
 export function printWantedOf({ workload, inFlight }: Case, measured: Measured): void {
   const which = `${workload}, ${inFlight}`
@@ -90,6 +99,17 @@ export function printWantedOf({ workload, inFlight }: Case, measured: Measured):
     const perSecond = spreadOf(leased.map(({ nodeUs }) => 1e6 / nodeUs)).median
     const what = `${which} in flight: ${LEASED}, decisions in a second of Node's CPU`
     printWanted(what, perSecond, perSecond >= least, `at least ${least}`)
+  }
+  const mostOfRedis = LEASED_OF_REDIS[which]
+  if (mostOfRedis !== undefined && leased !== undefined && measured.has(DECIDE)) {
+    const ratio = compare(measured, LEASED, DECIDE, (sample) => sample.redisUs).median
+    const what = `${which} in flight: ${LEASED}, CPU of Redis a decision, times ${DECIDE}`
+    printWanted(what, ratio, ratio <= mostOfRedis, `at most ${mostOfRedis}`)
+  }
+  if (which === "service, large, 1" && leased !== undefined && measured.has(IN_MEMORY)) {
+    const ratio = compare(measured, LEASED, IN_MEMORY, (sample) => sample.p99Ms).median
+    const what = `${which} in flight: ${LEASED}, p99, times ${IN_MEMORY}`
+    printWanted(what, ratio, ratio <= LEASED_P99, `at most ${LEASED_P99}`)
   }
   if (which === "uniform, 1") {
     const ratio = compare(measured, OURS, PEER, (sample) => sample.p50Ms).median
