@@ -126,8 +126,7 @@ describe("three data centers, 80 ms from each other", () => {
       () => (all.ap.status.mirrors?.us?.failingMs ?? 0) > 0 && lost.length > 0,
     )
     expect(all.us.status.mirrors?.ap?.lost).toBeGreaterThanOrEqual(1)
-    expect(all.us.status.mirrors?.eu).toEqual({ lost: 0, failingMs: 0 })
-    // Held charges would arrive late. They are older than their deadline, so Redis drops them.
+    expect(Object.keys(all.us.status.mirrors ?? {})).toEqual(["eu", "ap"])
     for (const [, proxy] of links) proxy.resume()
     await until("charges arrive again", async () => {
       await all.ap.decide(ANN)

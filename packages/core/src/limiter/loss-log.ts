@@ -26,7 +26,10 @@ export const LOST_REFUNDS: LossKind = {
 /** Failed charges to the counters of another data center, or to the shared counters of a store that writes back. */
 export const LOST_CHARGES: LossKind = {
   code: "SLUICE_CHARGES_LOST",
-  textOf: () => "Admitted units were not charged to other counters, which may admit as many units again",
+  textOf(losses) {
+    const times = losses === 1 ? "" : ` ${losses} times`
+    return `Admitted units were not charged to other counters${times}, so these may admit as many units again`
+  },
 }
 
 /**

@@ -4,7 +4,7 @@ import { SafeEvents } from "../ground/events.ts"
 import { createWarner, type Warner } from "../ground/warnings.ts"
 import { FactsReaders } from "../request/facts-readers.ts"
 import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
-import type { RefundLostEvent, StoreEvent } from "../stores/store.ts"
+import type { ChargesLostEvent, RefundLostEvent, StoreEvent } from "../stores/store.ts"
 import { storeErrorOf } from "../stores/store-error.ts"
 import type { LimiterEvents } from "./limiter.ts"
 import { LOST_CHARGES, LOST_REFUNDS, LossLog } from "./loss-log.ts"
@@ -85,7 +85,14 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     onRefundLost: (error) => refundLost({ type: "refund-lost", error: storeErrorOf(error) }),
   })
   const lostRefunds = new LossLog(warner, clock, LOST_REFUNDS)
-  const lostCharges = new LossLog(warner, clock, LOST_CHARGES)
+  /** By data center. */
+  const lostCharges = new Map<string, LossLog>()
+  const chargesLost = (event: ChargesLostEvent): void => {
+    const log = lostCharges.get(event.to) ?? new LossLog(warner, clock, LOST_CHARGES)
+    lostCharges.set(event.to, log)
+    log.report(event.error)
+    events.emit("charges-lost", event)
+  }
   const refundLost = (event: RefundLostEvent): void => {
     // The app closed the store on purpose.
     if (event.error.cause instanceof ClosedError) return
@@ -98,8 +105,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       return
     }
     if (event.type === "charges-lost") {
-      lostCharges.report(event.error)
-      events.emit("charges-lost", event)
+      chargesLost(event)
       return
     }
     warner.once(
@@ -118,7 +124,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     close() {
       unsubscribe?.()
       lostRefunds.close()
-      lostCharges.close()
+      for (const log of lostCharges.values()) log.close()
     },
   }
 }

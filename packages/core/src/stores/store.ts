@@ -129,6 +129,8 @@ export interface LeaseCounts {
 export interface ChargesLostEvent {
   /** The type of the event. */
   readonly type: "charges-lost"
+  /** The name of the data center. "" for the shared store of a store that writes back. */
+  readonly to: string
   /** Number of units that were not confirmed. */
   readonly units: number
   /** Which counters did not confirm the units, and why. */
@@ -139,7 +141,7 @@ export interface ChargesLostEvent {
 export interface ChargeCounts {
   /** Units that were not confirmed since the store was created. Some of them may have been counted nevertheless. */
   readonly lost: number
-  /** Milliseconds for which charges have been failing. 0 if the latest charges were confirmed. */
+  /** Milliseconds from the first to the last of the latest charges, if all of these failed. 0 if the last was confirmed. */
   readonly failingMs: number
 }
 

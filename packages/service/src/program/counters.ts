@@ -42,14 +42,14 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
   logConnection(client, log, "Redis", "REDIS_URL")
   const near = redisStore({ client, prefix, timeoutMs })
   const clients = [client]
-  const far: Record<string, Store> = {}
+  const far = new Map<string, Store>()
   for (const [name, others] of Object.entries(mirrors)) {
     const other = await createRedisClient({ urls: others, isCluster })
     logConnection(other, log, `the Redis of the data center "${name}"`, "SLUICE_MIRRORS")
     clients.push(other)
-    far[name] = redisStore({ client: other, prefix })
+    far.set(name, redisStore({ client: other, prefix }))
   }
-  const merged = clients.length === 1 ? near : mirroredStore({ near, far })
+  const merged = clients.length === 1 ? near : mirroredStore({ near, far: Object.fromEntries(far) })
   const store = lease ? leasedStore(merged) : merged
   let looking: Promise<boolean> | undefined
   return {

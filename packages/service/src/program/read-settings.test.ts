@@ -312,14 +312,25 @@ describe("settings", () => {
       { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"redis://secret":"eu","eu":6379}' },
       /is not a valid object of URLs: 2 of its 2 members are invalid; accepted/,
     ],
-    [{ REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"secret"}' }, /^SLUICE_MIRRORS: .*is not a valid URL/],
+    [
+      { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"secret"}' },
+      /^SLUICE_MIRRORS: .*of "eu" is not a valid URL/,
+    ],
     [
       { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"redis://secret/b"}' },
       /^SLUICE_MIRRORS: .* of "eu" names a database that is not a number/,
     ],
     [
       { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"redis://:secret@a:6379/0"}' },
-      /^SLUICE_MIRRORS: .* of "eu" is in REDIS_URL, too; accepted: the Redis of another data center$/,
+      /^SLUICE_MIRRORS: .* of "eu" is the Redis of REDIS_URL or of another data center; accepted: a Redis of its own/,
+    ],
+    [
+      { REDIS_URL: "redis://us?db=1", SLUICE_MIRRORS: '{"eu":"redis://:secret@US:6379/1"}' },
+      /of "eu" is the Redis of REDIS_URL or/,
+    ],
+    [
+      { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"redis://:secret@x","ap":"redis://x/0"}' },
+      /^SLUICE_MIRRORS: .* of "ap" is the Redis of/,
     ],
     [{ SLUICE_DECIDE_TOKENS: '{"1":"secret"}' }, /^SLUICE_DECIDE_TOKENS: .*1 of its 1 members are invalid/],
     [{ SLUICE_INSTANCES: "two" }, /^SLUICE_INSTANCES \(or --instances\): "two" is not a valid number/],

@@ -144,10 +144,13 @@ function readRedis(
     const wrong = isCluster === false ? wrongServer : wrongNodes
     const problem = wrong(urls)
     if (problem !== undefined) reader.refuseSecret(REDIS_URL, ...problem)
+    const earlier = [...urls]
     for (const [name, some] of Object.entries(mirrors ?? {})) {
-      const [is, accepted] = wrong(some) ?? twiceNamed(some, urls) ?? []
-      if (is !== undefined && accepted !== undefined)
-        reader.refuseSecret(MIRRORS, `of "${name}" ${is}`, accepted)
+      const [is, accepted] = wrong(some) ?? twiceNamed(some, earlier) ?? []
+      if (is !== undefined && accepted !== undefined) {
+        reader.refuseSecret(MIRRORS, `of ${JSON.stringify(name)} ${is}`, accepted)
+      }
+      earlier.push(...some)
     }
     return { urls, isCluster, prefix: prefix ?? "", mirrors: mirrors ?? {}, lease }
   }
@@ -169,15 +172,16 @@ function readRedis(
 type SettingProblem = readonly [is: string, accepted: string]
 
 /** In the same Redis, all units would count twice. */
-function twiceNamed(some: readonly string[], near: readonly string[]): SettingProblem | undefined {
-  const places = new Set(near.map(placeOf))
+function twiceNamed(some: readonly string[], others: readonly string[]): SettingProblem | undefined {
+  const places = new Set(others.map(placeOf))
   if (!some.some((url) => places.has(placeOf(url)))) return undefined
-  return ["is in REDIS_URL, too", "the Redis of another data center"]
+  return ["is the Redis of REDIS_URL or of another data center", "a Redis of its own for each data center"]
 }
 
 function placeOf(url: string): string {
-  const { hostname, port, pathname } = new URL(url)
-  return `${hostname}:${port === "" ? "6379" : port}/${pathname.slice(1) || "0"}`
+  const { hostname, port, pathname, searchParams } = new URL(url)
+  const database = searchParams.get("db") ?? pathname.slice(1)
+  return `${hostname.toLowerCase()}:${port === "" ? "6379" : port}/${Number(database)}`
 }
 
 function wrongServer(urls: readonly string[]): SettingProblem | undefined {

@@ -94,8 +94,17 @@ export const MIRRORS: Secret<Readonly<Record<string, readonly string[]>>> = {
       const message = `is not a valid object of URLs: ${members.length - urls.length} of its ${members.length} members are invalid`
       throw new NotAccepted(message, MIRRORS_ACCEPTED)
     }
-    return Object.fromEntries(urls.map(([name, value]) => [name, REDIS_URL.read(value)]))
+    return Object.fromEntries(urls.map(([name, value]) => [name, readUrlsOf(name, value)]))
   },
+}
+
+function readUrlsOf(name: string, value: string): readonly string[] {
+  try {
+    return REDIS_URL.read(value)
+  } catch (error) {
+    if (!(error instanceof NotAccepted)) throw error
+    throw new NotAccepted(`of ${JSON.stringify(name)} ${error.message}`, error.accepted)
+  }
 }
 
 /**

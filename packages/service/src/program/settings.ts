@@ -39,7 +39,7 @@ export interface RedisSettings {
   readonly urls: readonly string[]
   readonly isCluster: boolean
   readonly prefix: string
-  /** URLs of Redis in other data centers, by name. Of a server or cluster, as `urls`. */
+  /** The URLs of Redis in other data centers, by name. Like `urls`, they name servers or nodes of clusters. */
   readonly mirrors: Readonly<Record<string, readonly string[]>>
   /** Whether large limits are leased. */
   readonly lease: boolean

@@ -1,6 +1,6 @@
 import type { Clock } from "../../ground/clock.ts"
 import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
-import type { ChargeCounts, ChargesLostEvent, Refund, Store } from "../store.ts"
+import type { ChargeCounts, ChargesLostEvent, Refund, RefundLostEvent, Store } from "../store.ts"
 import { storeErrorOf, withinDeadline } from "../store-error.ts"
 
 /**
@@ -9,29 +9,42 @@ import { storeErrorOf, withinDeadline } from "../store-error.ts"
  */
 export const CHARGE_MS = 1_000
 
+/** How events and messages name a store. */
+export interface ChargedStore {
+  /** The name of the data center; "" for the shared store of a store that writes back. */
+  readonly to: string
+  /** The start of a message: `The data center "eu"`. */
+  readonly title: string
+}
+
 /** Most charges in one call. If the call fails, it is unknown which of them were applied. */
 const MOST_CHARGES = 64
 
 /** Charges units to a store in the background, and counts what was lost. No charge is sent twice. */
 export class Charger {
   #lost = 0
-  #failingSinceMs: number | undefined
+  /** When the first of the latest charges was sent that failed in a row, and when the last one failed. */
+  #failing: { readonly sinceMs: number; untilMs: number } | undefined
   readonly #store: Store
   readonly #clock: Clock
-  readonly #title: string
-  readonly #onLost: (event: ChargesLostEvent) => void
+  readonly #names: ChargedStore
+  readonly #onLost: (event: ChargesLostEvent | RefundLostEvent) => void
 
-  /** `title` names the store at the start of a message: `The data center "eu"`. */
-  constructor(store: Store, clock: Clock, title: string, onLost: (event: ChargesLostEvent) => void) {
+  constructor(
+    store: Store,
+    clock: Clock,
+    names: ChargedStore,
+    onLost: (event: ChargesLostEvent | RefundLostEvent) => void,
+  ) {
     this.#store = store
     this.#clock = clock
-    this.#title = title
+    this.#names = names
     this.#onLost = onLost
   }
 
   get counts(): ChargeCounts {
-    const sinceMs = this.#failingSinceMs
-    return { lost: this.#lost, failingMs: sinceMs === undefined ? 0 : this.#clock.now() - sinceMs }
+    const { sinceMs, untilMs } = this.#failing ?? { sinceMs: 0, untilMs: 0 }
+    return { lost: this.#lost, failingMs: untilMs - sinceMs }
   }
 
   /** Sends the charges, 64 in a call. Never rejects. Returns those that may have been lost. */
@@ -48,8 +61,13 @@ export class Charger {
       calls.push(this.#send(some).then(() => [], failed))
     }
     const lost = (await Promise.all(calls)).flat()
-    if (lost.length === 0) this.#failingSinceMs = undefined
-    else this.#count(lost, failure, sentMs)
+    if (lost.length === 0) {
+      this.#failing = undefined
+      return lost
+    }
+    this.#failing ??= { sinceMs: sentMs, untilMs: sentMs }
+    this.#failing.untilMs = this.#clock.now()
+    this.#tell(lost, failure)
     return lost
   }
 
@@ -59,17 +77,15 @@ export class Charger {
     if (done !== undefined) await withinDeadline(Promise.resolve(done), timeoutMs, false)
   }
 
-  #count(lost: readonly Refund[], error: unknown, sentMs: number): void {
+  #tell(lost: readonly Refund[], cause: unknown): void {
+    const { to, title } = this.#names
     let units = 0
-    for (const one of lost) units += Math.abs(one.units)
+    for (const one of lost) units += Math.max(0, -one.units)
     this.#lost += units
-    this.#failingSinceMs ??= sentMs
-    const { kind, message } = storeErrorOf(error)
-    const text = `${this.#title} did not confirm ${units} ${units === 1 ? "unit" : "units"}: ${sentenceOf(message)}`
-    this.#onLost({
-      type: "charges-lost",
-      units,
-      error: new StoreUnavailableError(text, { kind, outcome: "unknown", cause: error }),
-    })
+    const { kind, message } = storeErrorOf(cause)
+    const what = units === 0 ? "refunds" : units === 1 ? "1 unit" : `${units} units`
+    const text = `${title} did not confirm ${what}: ${sentenceOf(message)}`
+    const error = new StoreUnavailableError(text, { kind, outcome: "unknown", cause })
+    this.#onLost(units === 0 ? { type: "refund-lost", error } : { type: "charges-lost", to, units, error })
   }
 }

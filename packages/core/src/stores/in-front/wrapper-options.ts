@@ -7,14 +7,19 @@ import type { Store } from "../store.ts"
 /** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
 export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
 
-/** Accepts a time: a whole number of milliseconds from 1 up. */
-export const timeMs: OptionCheck = (value) =>
-  isWhole(value) && value <= LONGEST_TIMER_MS
-    ? undefined
-    : {
-        message: `${show(value)} is not a valid time`,
-        accepted: `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
-      }
+/** Accepts a time: a whole number of milliseconds from 1 to `mostMs`. */
+export function timeUpTo(mostMs: number): OptionCheck {
+  return (value) =>
+    isWhole(value) && value <= mostMs
+      ? undefined
+      : {
+          message: `${show(value)} is not a valid time`,
+          accepted: `a whole number of milliseconds from 1 to ${mostMs}`,
+        }
+}
+
+/** Accepts any time that a timer can wait. */
+export const timeMs = timeUpTo(LONGEST_TIMER_MS)
 
 /** Accepts a function that selects rules by their names. */
 export const ruleSelector: OptionCheck = (value) =>
@@ -75,7 +80,7 @@ export function problemsOfOptions(
   }
   return Object.entries(options).flatMap(([path, value]): Problem[] => {
     if (value === undefined) return []
-    const check = checks[path]
+    const check = Object.hasOwn(checks, path) ? checks[path] : undefined
     if (check === undefined) {
       const message = `is not an option of ${title}${suggestion(path, names)}`
       return [{ path, message, accepted: names.join(", ") }]

@@ -134,6 +134,35 @@ describe("a mirrored store", () => {
     expect(charged).not.toHaveBeenCalled()
   })
 
+  it("does not set refunds of a bucket off against units that were taken later", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const bucket: Policy = {
+      ...{ name: "bucket", counter: "bucket", algorithm: "token-bucket", align: "epoch" },
+      ...{ limit: 600, windowMs: 60_000, burst: 100 },
+    }
+    const before = a.take(check(50, { policy: bucket })).checks[0]?.state ?? NOTHING
+    await pass(5_000)
+    await pass(100)
+    a.take(check(50, { policy: bucket }))
+    // These units have come back already.
+    await a.store.refund([{ ...check(50, { policy: bucket }), units: 50, after: before }])
+    await pass(100)
+    expect(a.counted(bucket)).toBeGreaterThanOrEqual(48)
+    expect(b.counted(bucket)).toBeGreaterThanOrEqual(48)
+  })
+
+  it("passes invalid answers on, which the limiter reports", async () => {
+    const [near, far] = [sharedStore(), sharedStore()]
+    const store = mirroredStore({ near, far: { far } })
+    const policy: Policy = { ...USER, algorithm: "token-bucket" }
+    for (const answers of [undefined, [null], [{}], [{ checks: [null] }], [{ checks: [{ taken: 1 }] }]]) {
+      near.take = () => answers as never
+      expect(await store.take([[check(1, { policy })]])).toEqual(answers)
+    }
+    await store.close()
+  })
+
   it("mirrors only the selected rules", async () => {
     const { centers, pass } = two({ rules: (name: string) => name === "user" })
     const [a, b] = centers
@@ -198,8 +227,9 @@ describe("while another data center does not answer, a mirrored store", () => {
     const { error } = a.events[0] as { readonly error?: StoreUnavailableError }
     expect(error?.message).toBe('The data center "b" did not confirm 3 units: Redis is gone.')
     expect([error?.kind, error?.outcome]).toEqual(["unavailable", "unknown"])
+    // Without traffic, nothing fails.
     clock.advance(800)
-    expect(a.store.mirrors).toEqual({ b: { lost: 5, failingMs: 900 } })
+    expect(a.store.mirrors).toEqual({ b: { lost: 5, failingMs: 100 } })
     b.fault = undefined
     a.take(check(1))
     await pass(100)
@@ -217,7 +247,7 @@ describe("while another data center does not answer, a mirrored store", () => {
     expect(a.store.mirrors).toMatchObject({ b: { lost: 3 }, c: { lost: 0 } })
   })
 
-  it("waits for a second at most, and goes on charging meanwhile", async () => {
+  it("waits for a second at most, and then charges what came meanwhile", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     try {
       const { centers, pass } = two()
@@ -228,14 +258,57 @@ describe("while another data center does not answer, a mirrored store", () => {
       b.fault = undefined
       a.take(check(2))
       await pass(100)
-      expect([b.counted(), a.events]).toEqual([2, []])
+      a.take(check(1))
+      await pass(100)
       await vi.advanceTimersByTimeAsync(999)
-      expect(a.events).toEqual([])
+      expect([b.counted(), a.events]).toEqual([0, []])
       await vi.advanceTimersByTimeAsync(1)
-      expect(a.events).toMatchObject([{ units: 3, error: { kind: "timeout" } }])
+      expect(a.events).toMatchObject([{ units: 3, to: "b", error: { kind: "timeout" } }])
+      await pass(1)
+      expect(b.charges.map((charges) => charges[0]?.units)).toEqual([-3, -3])
+      expect(b.counted()).toBe(3)
     } finally {
       vi.useRealTimers()
     }
+  })
+
+  it("does not refund units there whose charge was lost", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    b.take(check(10))
+    await pass(50)
+    const after = a.take(check(4)).checks[0]?.state ?? NOTHING
+    b.fault = down
+    await pass(100)
+    b.fault = undefined
+    await a.store.refund([{ ...check(), units: 4, after }])
+    await pass(1_100)
+    const later = a.take(check(0)).checks[0]?.state ?? NOTHING
+    expect([a.counted(), b.counted(), later.current]).toEqual([10, 10, 0])
+    // A later window is not affected.
+    const next = a.store.refund([{ ...check(), units: -3, after: later }])
+    await next
+    await pass(100)
+    await a.store.refund([{ ...check(), units: 2, after: later }])
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([11, 11])
+  })
+
+  it("reports a refund that was lost", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const after = a.take(check(4)).checks[0]?.state ?? NOTHING
+    await pass(100)
+    b.fault = down
+    await a.store.refund([{ ...check(), units: 4, after }])
+    await pass(100)
+    expect(a.events).toMatchObject([
+      {
+        type: "refund-lost",
+        error: { message: 'The data center "b" did not confirm refunds: Redis is gone.' },
+      },
+    ])
+    expect(a.store.mirrors).toMatchObject({ b: { lost: 0 } })
   })
 
   it("rejects a reset and a block, because it is unknown whether they apply everywhere", async () => {
@@ -372,6 +445,24 @@ describe("closing a mirrored store", () => {
     expect(a.events).toEqual([])
   })
 
+  it("charges what a refund in flight returns, and closes the others even if the near store cannot be closed", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const after = a.take(check(4)).checks[0]?.state ?? NOTHING
+    await pass(100)
+    const inner = a.shared.refund.bind(a.shared)
+    a.shared.refund = async (refunds) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      await inner(refunds)
+    }
+    a.shared.close = () => Promise.reject(new Error("no"))
+    const refunded = a.store.refund([{ ...check(), units: 3, after }])
+    await expect(a.store.close()).rejects.toThrow("no")
+    await refunded
+    expect(b.charges.at(-1)).toMatchObject([{ units: 3 }])
+    expect(() => b.shared.take([])).toThrow(ClosedError)
+  })
+
   it("leaves no timer", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     try {
@@ -394,17 +485,19 @@ describe("the options of a mirrored store", () => {
   it.each([
     ["no options", () => mirroredStore(undefined as never), "undefined is not an options object"],
     ["no near store", () => mirroredStore({ far } as never), "near: undefined is not a store"],
-    ["no far store", () => mirroredStore({ near } as never), "far: undefined names no store"],
-    ["an empty far", () => mirroredStore({ near, far: {} }), "far: {} names no store"],
+    ["no far store", () => mirroredStore({ near } as never), "far: undefined has no store"],
+    ["an empty far", () => mirroredStore({ near, far: {} }), "far: {} has no store"],
     ["a store of one process", () => mirroredStore({ near: memoryStore(), far }), "near: is not shared"],
     ["a far one", () => mirroredStore({ near, far: { eu: memoryStore() } }), "far.eu: is not shared"],
     ["no store", () => mirroredStore({ near, far: { eu: {} as Store } }), "far.eu: {} is not a store"],
     ["the near store", () => mirroredStore({ near, far: { eu: near } }), "far.eu: is the same store as near"],
     ["a twin", () => mirroredStore({ near, far: { eu, us: eu } }), "far.us: is the same store as far.eu"],
     ["a time", () => mirroredStore({ near, far, everyMs: 0 }), "everyMs: 0 is not a valid time"],
+    ["a long time", () => mirroredStore({ near, far, everyMs: 1_001 }), "everyMs: 1001 is not a valid time"],
     ["rules", () => mirroredStore({ near, far, rules: "all" as never }), 'rules: "all" is not a function'],
     ["a clock", () => mirroredStore({ near, far, clock: {} as never }), "clock: has no method now()"],
     ["a name", () => mirroredStore({ near, far, everyMS: 5 } as never), 'did you mean "everyMs"?'],
+    ["a method", () => mirroredStore({ near, far, valueOf: 5 } as never), "valueOf: is not an option of"],
   ])("are rejected if invalid: %s", (_, create, message) => {
     expect(create).toThrow(message)
   })

@@ -1,13 +1,11 @@
-import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
+import type { CounterState } from "../../algorithms/algorithm.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
-import { beforeDeadline } from "../../ground/time.ts"
-import { CHARGE_MS, Charger } from "../in-front/charger.ts"
-import { Charges } from "../in-front/charges.ts"
+import { beforeDeadline, ignore } from "../../ground/time.ts"
+import { CHARGE_MS } from "../in-front/charger.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
-import { Sweep } from "../in-front/sweep.ts"
-import type { Check, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
-import { storeErrorOf, withinDeadline } from "../store-error.ts"
+import type { Check, Counted, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import { Mirror } from "./mirror.ts"
 import { type MirroredStoreOptions, type ParsedMirroredOptions, parseOptions } from "./options.ts"
 
 export type { MirroredStoreOptions } from "./options.ts"
@@ -42,38 +40,23 @@ export function mirroredStore(options: MirroredStoreOptions): Store {
   return new MirroredStore(parseOptions(options))
 }
 
-/** The store of another data center. */
-interface Mirror {
-  readonly name: string
-  readonly store: Store
-  readonly charger: Charger
-}
-
 /** The implementation of `mirroredStore`. */
 class MirroredStore extends StoreWrapper {
-  readonly #options: ParsedMirroredOptions
+  readonly #rules: (name: string) => boolean
   readonly #mirrors: readonly Mirror[]
-  readonly #charges = new Charges()
-  readonly #sweep: Sweep
-  /** Charges in flight. */
-  readonly #sending = new Set<Promise<unknown>>()
-  /** Resets that have not ended. */
-  #resets = 0
+  /** Refunds in flight. What they return is charged back. */
+  readonly #refunds = new Set<Promise<void>>()
 
   constructor(options: ParsedMirroredOptions) {
     super("mirrored store", options.near)
-    const { clock, everyMs, far } = options
-    this.#options = options
-    this.#sweep = new Sweep(clock, everyMs, () => this.#send())
-    this.#mirrors = Object.entries(far).map(([name, store]) => ({
-      name,
-      store,
-      charger: new Charger(store, clock, titleOf(name), (event) => this.listeners.emit(event)),
-    }))
+    this.#rules = options.rules
+    this.#mirrors = Object.entries(options.far).map(
+      ([name, store]) => new Mirror(name, store, options, (event) => this.listeners.emit(event)),
+    )
   }
 
   override get mirrors(): Store["mirrors"] {
-    return Object.fromEntries(this.#mirrors.map(({ name, charger }) => [name, charger.counts]))
+    return Object.fromEntries(this.#mirrors.map(({ name, counts }) => [name, counts]))
   }
 
   take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
@@ -89,32 +72,31 @@ class MirroredStore extends StoreWrapper {
   }
 
   /** Refunds units in this data center now, and in the others with the next charges. Blocks apply everywhere at once. */
-  async refund(refunds: readonly Refund[], withinMs?: number): Promise<void> {
+  refund(refunds: readonly Refund[], withinMs?: number): Promise<void> {
     this.checkOpen()
+    const refunded = this.#refund(refunds, withinMs)
+    this.#refunds.add(refunded)
+    const ended = (): void => void this.#refunds.delete(refunded)
+    refunded.then(ended, ended)
+    return refunded
+  }
+
+  async #refund(refunds: readonly Refund[], withinMs: number | undefined): Promise<void> {
     const blocks = refunds.filter(
       ({ policy, units }) => units < 0 && policy.algorithm === "penalty" && this.#isMirrored(policy),
     )
     const near = this.wrapped.refund(refunds, withinMs)
     if (blocks.length === 0) await near
-    else await this.#everywhere(near, (store) => store.refund(blocks, CHARGE_MS))
+    else await all([near, ...this.#mirrors.map((mirror) => mirror.block(blocks))])
     for (const refund of refunds) this.#collect(refund, -refund.units, refund.after)
   }
 
   async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
     this.checkOpen()
     const mirrored = keys.filter(({ policy }) => this.#isMirrored(policy))
-    if (mirrored.length === 0) return this.wrapped.reset(keys, withinMs)
-    this.#resets++
-    try {
-      // Charges that arrive after the reset would count again. No charges are sent during the reset.
-      await beforeDeadline(Promise.all(this.#sending), CHARGE_MS, () => undefined)
-      for (const key of mirrored) this.#charges.take(key)
-      const near = this.wrapped.reset(keys, withinMs)
-      await this.#everywhere(near, (store) => store.reset(mirrored, CHARGE_MS))
-    } finally {
-      this.#resets--
-      if (!this.#charges.isEmpty) this.#plan()
-    }
+    const near = Promise.resolve(this.wrapped.reset(keys, withinMs))
+    if (mirrored.length === 0) await near
+    else await all([near, ...this.#mirrors.map((mirror) => mirror.reset(mirrored, near))])
   }
 
   /** Subscribes to the events of all stores. */
@@ -129,14 +111,12 @@ class MirroredStore extends StoreWrapper {
   }
 
   protected async end(): Promise<void> {
-    await this.wrapped.close()
-    // Closing the near store has answered what was in flight.
-    this.#sweep.stop()
-    // A reset that is still in flight must not hold back the last charges.
-    this.#resets = 0
-    this.#send()
-    await Promise.all(this.#sending)
-    await Promise.all(this.#mirrors.map(({ store }) => store.close()))
+    await beforeDeadline<unknown>(Promise.allSettled(this.#refunds), CHARGE_MS, ignore)
+    try {
+      await this.wrapped.close()
+    } finally {
+      await all(this.#mirrors.map((mirror) => mirror.close()))
+    }
   }
 
   #collected(
@@ -145,63 +125,31 @@ class MirroredStore extends StoreWrapper {
   ): readonly StoreResult[] {
     for (let i = 0; i < requests.length; i++) {
       // A custom store may answer with anything. The limiter reports an invalid answer.
-      const counts = (answers as Partial<typeof answers> | undefined)?.[i]?.checks
+      const counts: readonly (Partial<Counted> | null | undefined)[] | undefined = answers?.[i]?.checks
       const checks = requests[i] as readonly Check[]
       for (let j = 0; j < checks.length; j++) {
-        const counted = counts?.[j]
-        if (counted !== undefined && counted.taken > 0) {
-          this.#collect(checks[j] as Check, counted.taken, counted.after ?? counted.state)
-        }
+        const { taken, state, after = state } = counts?.[j] ?? {}
+        if (taken === undefined || !(taken > 0) || !Number.isSafeInteger(after?.startMs)) continue
+        this.#collect(checks[j] as Check, taken, after as CounterState)
       }
     }
     return answers
   }
 
-  /** The policy without a name marks that clients are blocked. It belongs to all rules. */
-  #isMirrored({ name }: Policy): boolean {
-    return name === "" || this.#options.rules(name)
-  }
-
-  #collect(key: CounterKey, units: number, after: Refund["after"]): void {
+  #collect(key: CounterKey, units: number, after: CounterState): void {
     if (units === 0 || key.policy.algorithm === "penalty" || !this.#isMirrored(key.policy)) return
-    if (this.#charges.isEmpty) this.#plan()
-    this.#charges.add(key, units, after)
+    for (const mirror of this.#mirrors) mirror.add(key, units, after)
   }
 
-  #plan(): void {
-    const { clock, everyMs } = this.#options
-    const nowMs = clock.now()
-    this.#sweep.plan(nowMs + everyMs, nowMs)
-  }
-
-  #send(): void {
-    if (this.#resets > 0) return
-    const charges = this.#charges.takeAll()
-    if (charges.length === 0) return
-    for (const { charger } of this.#mirrors) {
-      const sent = charger.charge(charges).finally(() => this.#sending.delete(sent))
-      this.#sending.add(sent)
-    }
-  }
-
-  /** Waits for a call of the near store and the same call of each far store. Rejects if any of them fails. */
-  async #everywhere(near: MaybePromise<void>, call: (store: Store) => MaybePromise<void>): Promise<void> {
-    const far = this.#mirrors.map(async ({ name, store }) => {
-      const timeoutMs = store.keepsDeadline === true ? undefined : CHARGE_MS
-      try {
-        await withinDeadline(Promise.resolve(call(store)), timeoutMs)
-      } catch (error) {
-        const { kind, message } = storeErrorOf(error)
-        const text = `${titleOf(name)} did not confirm: ${sentenceOf(message)} Other data centers may have.`
-        throw new StoreUnavailableError(text, { kind, outcome: "unknown", cause: error })
-      }
-    })
-    const settled = await Promise.allSettled([near, ...far])
-    const failed = settled.find((one) => one.status === "rejected")
-    if (failed !== undefined) throw failed.reason
+  /** Whether a policy's counters are mirrored. The marker of blocked clients has no name, and always is. */
+  #isMirrored({ name }: Policy): boolean {
+    return name === "" || this.#rules(name)
   }
 }
 
-function titleOf(name: string): string {
-  return `The data center "${name}"`
+/** Waits until all have ended, and then rejects with the error of the first that failed. */
+async function all(works: readonly MaybePromise<void>[]): Promise<void> {
+  const ended = await Promise.allSettled(works)
+  const failed = ended.find((one) => one.status === "rejected")
+  if (failed !== undefined) throw failed.reason
 }

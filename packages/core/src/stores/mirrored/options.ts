@@ -7,19 +7,20 @@ import {
   problemsOfOptions,
   ruleSelector,
   sharedStore,
-  timeMs,
+  timeUpTo,
 } from "../in-front/wrapper-options.ts"
 import type { Store } from "../store.ts"
 
-/** The options of a mirrored store: its stores, and how they are kept alike. */
+/** The options of a mirrored store. */
 export interface MirroredStoreOptions {
   /** The store of this data center. It decides. Processes must share it. */
   readonly near: Store
-  /** The stores of the other data centers, by name: `{ eu: redisStore({ client }) }`. Messages and metrics use the names. */
+  /** The stores of the other data centers, by name: `{ eu: redisStore({ client }) }`. Messages use the names. */
   readonly far: Readonly<Record<string, Store>>
   /**
-   * Milliseconds between two charges of the other data centers: a whole number, at least 1. Default: 100. What other
-   * data centers admit within this time and the way of a call counts too late.
+   * Milliseconds between two charges of the other data centers: a whole number from 1 to 1,000. Default: 100. What
+   * other data centers admit within this time and the one-way latency counts too late. Windows that are not much longer
+   * are not shared.
    */
   readonly everyMs?: number | undefined
   /** Selects the rules whose counters are mirrored, by name. Others are limits of this data center. Default: all rules. */
@@ -41,7 +42,7 @@ const checkShared = sharedStore(EXAMPLE)
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
   near: checkShared,
   far: () => undefined,
-  everyMs: timeMs,
+  everyMs: timeUpTo(1_000),
   rules: ruleSelector,
   clock,
 }
@@ -67,7 +68,7 @@ function problemsOfFar({ near, far }: Partial<MirroredStoreOptions>): Problem[] 
     return [
       {
         path: "far",
-        message: `${show(far)} names no store of another data center`,
+        message: `${show(far)} has no store`,
         accepted: `an object with a store for each of the other data centers: ${EXAMPLE}`,
       },
     ]

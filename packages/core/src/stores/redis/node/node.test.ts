@@ -179,6 +179,18 @@ function call(): TakeCall {
   return made
 }
 
+describe("a call of another script", () => {
+  it("learns the time from the reply, because a distant store may only get refunds", async () => {
+    const { server, node } = await knowing()
+    const outcome = outcomeOf(peek(node))
+    await nextTurn()
+    // The server's clock was set while the call was on its way. Its reply says that the call came too late.
+    server.latest.answer([NOW_MS + 5_000])
+    await nextTurn()
+    expect([outcome.length, node.timeOf(performance.now()).untilMs]).toEqual([1, NOW_MS + 5_000])
+  })
+})
+
 describe("a take call", () => {
   it("is sent by the script's digest, and also learns the time from the reply", async () => {
     const { server, node } = serving()

@@ -156,7 +156,10 @@ export class Node {
       send()
       const { reply, sentAtMs } = await this.#run(script, keys, args)
       const list = readReply(reply)
-      this.#arrivals.add(sentAtMs, integerAt(list, 0))
+      const nowMs = integerAt(list, 0)
+      this.#arrivals.add(sentAtMs, nowMs)
+      // A store of another data center only gets refunds. Its clock may be set, or it may drift.
+      this.#time.learn(nowMs, sentAtMs, performance.now())
       return list
     })
   }

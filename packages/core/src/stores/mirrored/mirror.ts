@@ -1,0 +1,130 @@
+import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { beforeDeadline, ignore } from "../../ground/time.ts"
+import { CHARGE_MS, Charger } from "../in-front/charger.ts"
+import { Charges } from "../in-front/charges.ts"
+import { Sweep } from "../in-front/sweep.ts"
+import type { ChargeCounts, CounterKey, Refund, Store, StoreEvent } from "../store.ts"
+import { storeErrorOf, withinDeadline } from "../store-error.ts"
+import type { ParsedMirroredOptions } from "./options.ts"
+
+/**
+ * The store of another data center. What this data center admits is charged there, in one batch at a time, so that no
+ * refund overtakes the charge of its units.
+ */
+export class Mirror {
+  readonly name: string
+  readonly store: Store
+  readonly #clock: ParsedMirroredOptions["clock"]
+  readonly #everyMs: number
+  readonly #charger: Charger
+  readonly #sweep: Sweep
+  readonly #charges = new Charges()
+  #sending: Promise<void> | undefined
+  /** Resets that have not ended. Nothing is sent meanwhile. */
+  #resets = 0
+  #isClosing = false
+  /** By counter, the start of the latest window or bucket whose charges were lost. */
+  readonly #lostMs = new Map<string, number>()
+
+  constructor(
+    name: string,
+    store: Store,
+    { clock, everyMs }: Pick<ParsedMirroredOptions, "clock" | "everyMs">,
+    onLost: (event: StoreEvent) => void,
+  ) {
+    this.name = name
+    this.store = store
+    this.#clock = clock
+    this.#everyMs = everyMs
+    this.#charger = new Charger(store, clock, { to: name, title: this.#title }, onLost)
+    this.#sweep = new Sweep(clock, everyMs, () => this.#send())
+  }
+
+  get counts(): ChargeCounts {
+    return this.#charger.counts
+  }
+
+  /** Charges units at the next opportunity. A negative number is a refund. */
+  add(key: CounterKey, units: number, after: Refund["after"]): void {
+    if (this.#charges.isEmpty) this.#plan(this.#everyMs)
+    this.#charges.add(key, units, after)
+  }
+
+  /** Resets counters after they were reset in the near store, which `near` tells. Their outstanding charges are dropped. */
+  async reset(keys: readonly CounterKey[], near: Promise<unknown>): Promise<void> {
+    const drop = (): void => {
+      for (const key of keys) this.#charges.take(key)
+    }
+    this.#resets++
+    drop()
+    try {
+      await this.#operate(async () => {
+        await near.catch(ignore)
+        drop()
+        // Charges that arrive after the reset would count again.
+        await this.#sending
+        await this.store.reset(keys, CHARGE_MS)
+      })
+    } finally {
+      this.#resets--
+      if (!this.#charges.isEmpty) this.#plan(0)
+    }
+  }
+
+  /** Blocks clients. Charges in between do not matter. */
+  block(blocks: readonly Refund[]): Promise<void> {
+    return this.#operate(() => this.store.refund(blocks, CHARGE_MS))
+  }
+
+  /** Charges what is outstanding, and closes the store. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    this.#sweep.stop()
+    const charged = Promise.resolve(this.#sending).then(() => this.#charge())
+    // Keeps the process alive until then.
+    await beforeDeadline(charged, 2 * CHARGE_MS, ignore)
+    await this.store.close()
+  }
+
+  get #title(): string {
+    return `The data center ${JSON.stringify(this.name)}`
+  }
+
+  #plan(afterMs: number): void {
+    if (this.#isClosing) return
+    const nowMs = this.#clock.now()
+    this.#sweep.plan(nowMs + afterMs, nowMs)
+  }
+
+  #send(): void {
+    if (this.#sending !== undefined || this.#resets > 0) return
+    this.#sending = this.#charge().then(() => {
+      this.#sending = undefined
+      if (!this.#charges.isEmpty) this.#plan(0)
+    })
+  }
+
+  async #charge(): Promise<void> {
+    // If a charge was lost, a refund of its units would take off units of others.
+    const isKnown = ({ policy, units, after }: Refund): boolean =>
+      units < 0 || after.startMs > (this.#lostMs.get(policy.counter) ?? Number.NEGATIVE_INFINITY)
+    const due = this.#charges.takeAll().filter(isKnown)
+    if (due.length === 0) return
+    for (const { policy, units, after } of await this.#charger.charge(due)) {
+      const beforeMs = this.#lostMs.get(policy.counter) ?? after.startMs
+      if (units < 0) this.#lostMs.set(policy.counter, Math.max(beforeMs, after.startMs))
+    }
+  }
+
+  /** Waits for a call, for at most a second in all. */
+  async #operate(call: () => MaybePromise<void>): Promise<void> {
+    try {
+      await withinDeadline(Promise.resolve().then(call), CHARGE_MS)
+    } catch (error) {
+      const { kind, message } = storeErrorOf(error)
+      const text = `${this.#title} did not confirm: ${sentenceOf(message)} Other data centers may have.`
+      throw new StoreUnavailableError(text, { kind, outcome: "unknown", cause: error })
+    }
+  }
+}
