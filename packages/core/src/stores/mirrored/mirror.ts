@@ -53,15 +53,11 @@ export class Mirror {
 
   /** Resets counters after they were reset in the near store, which `near` tells. Their outstanding charges are dropped. */
   async reset(keys: readonly CounterKey[], near: Promise<unknown>): Promise<void> {
-    const drop = (): void => {
-      for (const key of keys) this.#charges.take(key)
-    }
     this.#resets++
-    drop()
     try {
       await this.#operate(async () => {
         await near.catch(ignore)
-        drop()
+        for (const key of keys) this.#charges.take(key)
         // Charges that arrive after the reset would count again.
         await this.#sending
         await this.store.reset(keys, CHARGE_MS)

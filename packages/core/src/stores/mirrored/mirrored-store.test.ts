@@ -366,11 +366,31 @@ describe("operations on a client", () => {
     const reset = a.store.reset([check()])
     await pass(0)
     a.take(check(2))
+    await pass(100)
+    expect(b.charges).toEqual([])
     b.fault = undefined
     arrive()
     await reset
     await pass(100)
     expect([a.counted(), b.counted()]).toEqual([2, 2])
+  })
+
+  it("forget units that were taken before the near store was reset", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const near = a.shared.reset.bind(a.shared)
+    let proceed = () => {}
+    a.shared.reset = async (keys) => {
+      await new Promise<void>((resolve) => (proceed = resolve))
+      await near(keys)
+    }
+    const reset = a.store.reset([check()])
+    await pass(0)
+    a.take(check(2))
+    proceed()
+    await reset
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([0, 0])
   })
 
   it("end after a second if another data center does not answer", async () => {
@@ -436,11 +456,15 @@ describe("closing a mirrored store", () => {
     let arrive = () => {}
     b.fault = () => new Promise((resolve) => (arrive = resolve))
     a.take(check(3))
+    await pass(100)
+    a.take(check(2))
     const closed = a.store.close()
     await pass(0)
-    expect(b.counted()).toBe(0)
+    expect([b.counted(), b.charges.length]).toEqual([0, 1])
+    b.fault = undefined
     arrive()
     await closed
+    expect(b.charges.map((charges) => charges[0]?.units)).toEqual([-3, -2])
     expect(() => b.shared.take([])).toThrow(ClosedError)
     expect(a.events).toEqual([])
   })
@@ -470,7 +494,19 @@ describe("closing a mirrored store", () => {
       const store = mirroredStore({ near, far: { far } })
       await store.take([[check(1)]])
       expect(vi.getTimerCount()).toBe(1)
-      await store.close()
+      // A request in flight is answered when the near store closes.
+      let answer = () => {}
+      const granted = near.take([[check(1)]])
+      near.take = () => new Promise((resolve) => (answer = () => resolve(granted)))
+      const taken = store.take([[check(1)]])
+      let arrive = () => {}
+      far.refund = () => new Promise((resolve) => (arrive = resolve))
+      const closed = store.close()
+      await new Promise((resolve) => setImmediate(resolve))
+      answer()
+      await taken
+      arrive()
+      await closed
       expect(vi.getTimerCount()).toBe(0)
     } finally {
       vi.useRealTimers()
