@@ -110,10 +110,10 @@ export class LeasedStore extends StoreWrapper {
     this.checkOpen()
     const startedMs = performance.now()
     const held = this.#leases.drop(keys)
-    const inFlight = this.#leases.callsInFlight()
+    const { inFlight } = this.#leases
     // A refund that reaches the store after the reset would take off units of other processes.
-    if (inFlight !== undefined) {
-      await beforeDeadline(inFlight, (withinMs ?? BACKGROUND_REFUND_MS) / 2, () => undefined)
+    if (!inFlight.isEmpty) {
+      await beforeDeadline(inFlight.settled(), (withinMs ?? BACKGROUND_REFUND_MS) / 2, () => undefined)
     }
     try {
       await this.wrapped.reset(keys, withinMs && withinMs - (performance.now() - startedMs))

@@ -1,4 +1,4 @@
-import type { CounterState } from "../../algorithms/algorithm.ts"
+import type { CounterState } from "../algorithms/algorithm.ts"
 
 /** An answer of the shared store about one counter. The times of this process are of its monotonic clock. */
 export interface Seen {
