@@ -83,7 +83,7 @@ export class SharedRequest {
   /** Learns what the answer to the rest says about leased counters, and returns the answer to the whole request. */
   answered(answer: StoreResult, arrivedMs: number): StoreResult {
     const againAfterMs = Math.max(answer.againAfterMs ?? 0, this.#learn(answer, arrivedMs))
-    const whole = this.aside.length === 0 ? answer : this.#whole(answer)
+    const whole = this.#whole(answer)
     return againAfterMs === 0 ? whole : { ...whole, againAfterMs }
   }
 
