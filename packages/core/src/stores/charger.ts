@@ -1,5 +1,6 @@
 import type { Clock } from "../ground/clock.ts"
 import { StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
+import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
 import type { ChargeCounts, ChargesLostEvent, Refund, Store } from "./store.ts"
 import { storeErrorOf, withinDeadline } from "./store-error.ts"
 
@@ -34,36 +35,41 @@ export class Charger {
     return { lost: this.#lost, failingMs: sinceMs === undefined ? 0 : this.#clock.now() - sinceMs }
   }
 
-  /** Sends the charges, 64 in a call. Never rejects. Returns those that may have been lost. */
-  async charge(charges: readonly Refund[]): Promise<readonly Refund[]> {
+  /**
+   * Sends the charges, 64 in a call. Never rejects. Returns those that were not confirmed. `keep` is called with each
+   * charge that certainly was not applied, and returns true if the caller will send it again. Other charges are lost.
+   */
+  async charge(
+    charges: readonly Refund[],
+    keep: (charge: Refund) => boolean = () => false,
+  ): Promise<readonly Refund[]> {
     const sentMs = this.#clock.now()
     const calls: Promise<readonly Refund[]>[] = []
+    const lost: Refund[] = []
     let failure: unknown
     for (let i = 0; i < charges.length; i += MOST_CHARGES) {
       const some = charges.slice(i, i + MOST_CHARGES)
       const failed = (error: unknown): readonly Refund[] => {
-        failure = error
+        const isRepeatable = error instanceof StoreUnavailableError && error.outcome === "not-applied"
+        const gone = some.filter((charge) => !isRepeatable || !keep(charge))
+        if (gone.length > 0) failure = error
+        lost.push(...gone)
         return some
       }
-      calls.push(this.#send(some).then(() => [], failed))
+      const sent = beforeChargeDeadline(this.#store, () => this.#store.refund(some, CHARGE_MS))
+      calls.push(sent.then(() => [], failed))
     }
-    const lost = (await Promise.all(calls)).flat()
-    if (lost.length === 0) this.#failingSinceMs = undefined
-    else this.#count(lost, failure, sentMs)
-    return lost
+    const unconfirmed = (await Promise.all(calls)).flat()
+    if (unconfirmed.length === 0) this.#failingSinceMs = undefined
+    else this.#failingSinceMs ??= sentMs
+    if (lost.length > 0) this.#lose(lost, failure)
+    return unconfirmed
   }
 
-  async #send(charges: readonly Refund[]): Promise<void> {
-    const timeoutMs = this.#store.keepsDeadline === true ? undefined : CHARGE_MS
-    const done = this.#store.refund(charges, CHARGE_MS)
-    if (done !== undefined) await withinDeadline(Promise.resolve(done), timeoutMs, false)
-  }
-
-  #count(lost: readonly Refund[], error: unknown, sentMs: number): void {
+  #lose(lost: readonly Refund[], error: unknown): void {
     let units = 0
     for (const one of lost) units += Math.abs(one.units)
     this.#lost += units
-    this.#failingSinceMs ??= sentMs
     const { kind, message } = storeErrorOf(error)
     const text = `${this.#title} did not confirm ${units} ${units === 1 ? "unit" : "units"}: ${sentenceOf(message)}`
     this.#onLost({
@@ -72,4 +78,11 @@ export class Charger {
       error: new StoreUnavailableError(text, { kind, outcome: "unknown", cause: error }),
     })
   }
+}
+
+/** Settles as a call of a store does, or rejects after the time for a charge. */
+export async function beforeChargeDeadline<T>(store: Store, call: () => MaybePromise<T>): Promise<T> {
+  const timeoutMs = store.keepsDeadline === true ? undefined : CHARGE_MS
+  const answer = call()
+  return isThenable(answer) ? withinDeadline(answer, timeoutMs, false) : answer
 }

@@ -67,14 +67,19 @@ export class Charges {
     return [...counters.values()].flatMap((ofPolicy) => [...ofPolicy.values()].flatMap(chargesOf))
   }
 
+  /** Returns the units of one counter in the same way, and keeps them. */
+  of({ policy, partition }: CounterKey): Refund[] {
+    const counter = this.#counters.get(policy.counter)?.get(partition)
+    return counter === undefined ? [] : chargesOf(counter)
+  }
+
   /** Removes the units of one counter, and returns them in the same way. */
-  take({ policy, partition }: CounterKey): Refund[] {
-    const ofPolicy = this.#counters.get(policy.counter)
-    const counter = ofPolicy?.get(partition)
-    if (counter === undefined) return []
-    ofPolicy?.delete(partition)
-    if (ofPolicy?.size === 0) this.#counters.delete(policy.counter)
-    return chargesOf(counter)
+  take(key: CounterKey): Refund[] {
+    const charges = this.of(key)
+    const ofPolicy = this.#counters.get(key.policy.counter)
+    ofPolicy?.delete(key.partition)
+    if (ofPolicy?.size === 0) this.#counters.delete(key.policy.counter)
+    return charges
   }
 }
 
@@ -88,6 +93,14 @@ function chargesOf({ key, parts }: Counter): Refund[] {
       units: -units,
       after: chargedFrom(policy, units, after),
     }))
+}
+
+/** Whether the units of a charge, which count from the part in which they were taken, still have an effect. */
+export function isStillCounted({ policy, units, after }: Refund, serverMs: number): boolean {
+  const algorithm = algorithmOf(policy)
+  const unused = algorithm.at(undefined, policy, serverMs)
+  const { current, previous } = algorithm.withoutUnits(unused, policy, -Math.abs(units), after, serverMs)
+  return current + previous > 0
 }
 
 /**

@@ -18,6 +18,7 @@ export function wholeResult(
   aside: readonly (SetAside | undefined)[],
   answer: StoreResult,
 ): StoreResult {
+  if (aside.every((one) => one === undefined)) return answer
   let { nowMs } = answer
   for (const one of aside) if (one !== undefined) nowMs = Math.max(nowMs, one.serverMs)
   let next = 0
