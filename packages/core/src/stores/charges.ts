@@ -51,8 +51,9 @@ export class Charges {
     }
     // The limit may have changed. The algorithm is part of the counter's name.
     counter.key = key
-    const isBucket = algorithmOf(policy).filled !== undefined
-    const part = counter.parts.find((one) => isBucket || one.after.startMs === after.startMs)
+    // Charges of a bucket are one part. What its refunds are worth depends on when the units were taken.
+    const isWhole = units > 0 && algorithmOf(policy).filled !== undefined
+    const part = counter.parts.find((one) => (isWhole ? one.units > 0 : one.after.startMs === after.startMs))
     if (part === undefined) counter.parts.push({ units, after })
     else {
       part.units += units

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest"
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { StoreResult } from "../store.ts"
+import { COUNTINGS, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { leaseMsOf } from "./sizing.ts"
-import { COUNTINGS, EVEN, run, type Story, stories } from "./testing/traffic.ts"
 
 const RUNS = 150
 
