@@ -106,6 +106,13 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(["leaseMs", "leastLimit", "rules", "clock"]),
         ],
+        writeBackStore: [
+          argument(
+            anyOdd,
+            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
+          ),
+          oddFor(["settleMs", "instances", "maxKeys", "rules", "clock"]),
+        ],
         transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
         fileRules: [
           argument(
