@@ -14,7 +14,7 @@ export const COUNTED_BY_PART: ReadonlySet<string> = new Set([
 ])
 
 /** Units of one counter that were taken in one part: they count alike, and expire together. */
-interface Part {
+interface ChargedPart {
   units: number
   /** The latest state after units were taken. */
   after: CounterState
@@ -22,7 +22,7 @@ interface Part {
 
 interface Counter {
   key: CounterKey
-  readonly parts: Part[]
+  readonly parts: ChargedPart[]
 }
 
 /**

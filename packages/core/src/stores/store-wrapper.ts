@@ -1,7 +1,7 @@
 import { ClosedError, StoreUnavailableError } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { beforeDeadline } from "../ground/time.ts"
-import type { InFlight } from "./in-flight.ts"
+import type { CallsInFlight } from "./calls-in-flight.ts"
 import {
   BACKGROUND_REFUND_MS,
   type Check,
@@ -109,7 +109,7 @@ export abstract class StoreWrapper implements Store {
   /** Resets counters when the calls in flight have been answered, which would change the counters after the reset. */
   protected async resetWrapped(
     keys: readonly CounterKey[],
-    inFlight: InFlight,
+    inFlight: CallsInFlight,
     withinMs: number | undefined,
   ): Promise<void> {
     const startedMs = performance.now()

@@ -3,7 +3,7 @@ import { StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { BoundedTable } from "../bounded-table.ts"
-import { InFlight } from "../in-flight.ts"
+import { CallsInFlight } from "../calls-in-flight.ts"
 import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreResult } from "../store.ts"
 import { Sweep } from "../sweep.ts"
 import { BackgroundRefunds } from "./background-refunds.ts"
@@ -27,7 +27,7 @@ export class Leases {
   readonly #suspension: SuspensionWatch | undefined
   readonly #refunds: BackgroundRefunds
   readonly #booker: Booker
-  readonly inFlight = new InFlight()
+  readonly inFlight = new CallsInFlight()
   #granted = 0
 
   /** `onLost` is called with the error of each refund that failed. */

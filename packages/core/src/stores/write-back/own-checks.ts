@@ -6,7 +6,7 @@ import { type Pending, takeTogether } from "../take-together.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
 /** The condition of the shared store, as answers report it. */
-export type Condition = Pick<StoreResult, "isRemembered" | "isDegraded">
+export type StoreCondition = Pick<StoreResult, "isRemembered" | "isDegraded">
 
 interface OwnCheck extends Pending {
   /** Its place in the request. */
@@ -72,19 +72,19 @@ export class OwnChecks {
   }
 
   /** Returns the answer to a request whose checks are all own ones. */
-  answer(granted: boolean, condition: Condition): StoreResult {
+  answer(granted: boolean, condition: StoreCondition): StoreResult {
     const checks = this.#aside.map((own) => own?.counted)
     return { nowMs: this.#serverMs, granted, checks, ...condition }
   }
 
   /** Returns the answer to a request that the own checks refuse. Counters of the shared store are not read. */
-  refused(condition: Condition): StoreResult {
+  refused(condition: StoreCondition): StoreResult {
     this.#setAside(this.#pending())
     return this.answer(false, condition)
   }
 
   /** Returns the answer to the whole request. `answer` is the answer to the rest. */
-  whole(answer: StoreResult, { isDegraded }: Condition): StoreResult {
+  whole(answer: StoreResult, { isDegraded }: StoreCondition): StoreResult {
     const whole = wholeResult(this.#checks, this.#aside, answer)
     return isDegraded === true ? { ...whole, isDegraded } : whole
   }

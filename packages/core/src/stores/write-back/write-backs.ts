@@ -1,7 +1,7 @@
 import { BoundedTable } from "../bounded-table.ts"
+import { CallsInFlight } from "../calls-in-flight.ts"
 import { beforeChargeDeadline, CHARGE_MS, Charger } from "../charger.ts"
 import { Charges, COUNTED_BY_PART, isStillCounted } from "../charges.ts"
-import { InFlight } from "../in-flight.ts"
 import type {
   ChargeCounts,
   ChargesLostEvent,
@@ -13,7 +13,7 @@ import type {
 } from "../store.ts"
 import { Sweep } from "../sweep.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
-import type { Condition, OwnChecks } from "./own-checks.ts"
+import type { OwnChecks, StoreCondition } from "./own-checks.ts"
 import { WrittenCounter } from "./written-counter.ts"
 
 /** Number of counters that are settled together. While the shared store fails, no others are tried meanwhile. */
@@ -21,15 +21,15 @@ const SETTLED_TOGETHER = 64
 /** Number of settlings in a row that fail before answers say that they were decided without the shared counts. */
 const FAILURES_UNTIL_DEGRADED = 3
 
-const CONFIRMED: Condition = {}
-const FAILING: Condition = { isRemembered: true }
-const DEGRADED: Condition = { isRemembered: true, isDegraded: true }
+const CONFIRMED: StoreCondition = {}
+const FAILING: StoreCondition = { isRemembered: true }
+const DEGRADED: StoreCondition = { isRemembered: true, isDegraded: true }
 
 /** The counters of a store that writes back. Settles them: charges their units, and then asks for the shared counts. */
 export class WriteBacks {
   /** Units that are not charged yet. */
   readonly charges = new Charges()
-  readonly inFlight = new InFlight()
+  readonly inFlight = new CallsInFlight()
   readonly #store: Store
   readonly #options: ParsedWriteBackOptions
   readonly #table: BoundedTable<WrittenCounter>
@@ -54,7 +54,7 @@ export class WriteBacks {
     return this.#charger.counts
   }
 
-  get condition(): Condition {
+  get condition(): StoreCondition {
     if (this.#failures === 0) return CONFIRMED
     return this.#failures < FAILURES_UNTIL_DEGRADED ? FAILING : DEGRADED
   }

@@ -1,5 +1,5 @@
 /** Calls that are in flight and may leave units behind. */
-export class InFlight {
+export class CallsInFlight {
   readonly #calls = new Set<Promise<unknown>>()
 
   add(call: Promise<unknown>): void {
