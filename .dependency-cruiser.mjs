@@ -104,15 +104,12 @@ const guardRule = {
   to: { path: `${CORE}http/guard/` },
 }
 
-const leasedRule = {
-  name: "stores-leased-knows-no-store",
-  comment: "Leases are in front of any shared store: they know the port, and no implementation.",
+const wrapperRule = {
+  name: "stores-wrappers-know-no-store",
+  comment: "Stores in front of any shared store know the port and what they share, and no other store.",
   severity: "error",
-  from: { path: `${CORE}stores/leased/`, pathNot: TEST_FILES },
-  to: {
-    path: `${CORE}stores/`,
-    pathNot: `${CORE}stores/(leased/|(store|store-error|store-listeners|take-together)\\.ts$)`,
-  },
+  from: { path: `${CORE}stores/(leased|mirrored|write-back)/`, pathNot: TEST_FILES },
+  to: { path: `${CORE}stores/`, pathNot: `${CORE}stores/($1/|[^/]+$)` },
 }
 
 /** Ports, each with the files that it may import in addition to ground. */
@@ -251,7 +248,7 @@ export default {
     ...roomRules,
     ...partRules,
     guardRule,
-    leasedRule,
+    wrapperRule,
     ...portRules,
     {
       name: "core-known-rooms",
