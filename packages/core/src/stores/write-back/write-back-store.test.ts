@@ -896,6 +896,11 @@ describe("a store that writes back", () => {
     ["rules", () => writeBackStore(shared(), { rules: ["a"] as never }), 'rules: ["a"] is not a function'],
     ["a clock", () => writeBackStore(shared(), { clock: {} as never }), "clock: has no method now()"],
     ["a name", () => writeBackStore(shared(), { setleMs: 5 } as never), 'did you mean "settleMs"?'],
+    [
+      "a name of every object",
+      () => writeBackStore(shared(), { toString: 5 } as never),
+      "toString: is not an option of writeBackStore",
+    ],
     ["no options", () => writeBackStore(shared(), null as never), "null is not an options object"],
   ])("rejects invalid options: %s", (_, create, message) => {
     expect(create).toThrow(message)
