@@ -267,21 +267,24 @@ describe("a counter that is written back", () => {
     expect(ageMs()).toBe(12)
   })
 
-  it("counts in the time of the shared store once it is known", async () => {
-    const serverClock = { now: () => world.clock.now() + 5_000 }
-    const memory = memoryStore({ clock: serverClock })
-    const world = open(
-      {},
-      { refund: (some) => memory.refund(some), peek: (requests) => memory.peek(requests) },
-    )
-    const startedMs = world.clock.now()
-    expect(world.take(check()).nowMs).toBe(startedMs)
-    await world.pass()
-    expect(world.take(check()).nowMs).toBe(startedMs + SETTLE_MS + 5_000)
-    // New counters start with the same time.
-    world.clock.advance(0.5)
-    expect(world.take(check(1, CLIENT, { partition: "bob" })).nowMs).toBe(startedMs + SETTLE_MS + 5_000)
-  })
+  it.each([5_000, -5_000])(
+    "counts in the time of the shared store once it is known (%s)",
+    async (aheadMs) => {
+      const serverClock = { now: () => world.clock.now() + aheadMs }
+      const memory = memoryStore({ clock: serverClock })
+      const world = open(
+        {},
+        { refund: (some) => memory.refund(some), peek: (requests) => memory.peek(requests) },
+      )
+      const startedMs = world.clock.now()
+      expect(world.take(check()).nowMs).toBe(startedMs)
+      await world.pass()
+      expect(world.take(check()).nowMs).toBe(startedMs + SETTLE_MS + aheadMs)
+      // New counters start with the same time.
+      world.clock.advance(0.5)
+      expect(world.take(check(1, CLIENT, { partition: "bob" })).nowMs).toBe(startedMs + SETTLE_MS + aheadMs)
+    },
+  )
 
   it("does not go back in time when an answer was slow", async () => {
     const answers: (() => void)[] = []
@@ -583,6 +586,12 @@ describe("refunds", () => {
     expect(counted()).toBe(10)
   })
 
+  it("stop at the largest exact number of units in use", async () => {
+    const { store, take } = open()
+    void store.refund([refundOf(-Number.MAX_SAFE_INTEGER, take(check(4)))])
+    expect(take(check(0)).checks[0]?.state.current).toBe(Number.MAX_SAFE_INTEGER)
+  })
+
   it("of other counters go to the shared store", async () => {
     const { store, take, calls, other } = open()
     other(3, LOG)
@@ -741,9 +750,25 @@ describe("a full table", () => {
     expect(take(check(0)).checks[0]?.ageMs).toBe(0)
     expect(calls.peeks).toHaveLength(1)
   })
+
+  it("keeps counters that still have an effect", async () => {
+    const { take, pass } = open()
+    take(check(2))
+    await pass()
+    await pass(119_800)
+    for (const partition of ["bob", "eve", "joe"]) take(check(1, CLIENT, { partition }))
+    expect(take(check(0)).checks[0]?.ageMs).toBe(119_800)
+  })
 })
 
 describe("peek", () => {
+  it("answers from this process while units are on their way", async () => {
+    const world = open({}, { refund: () => new Promise(() => {}) })
+    world.take(check(4))
+    await world.pass()
+    expect(world.store.peek([[check(1)]])).toMatchObject([{ checks: [{ state: { current: 4 } }] }])
+  })
+
   it("answers from this process while something is not settled, and asks the shared store otherwise", async () => {
     const { store, take, calls, other, pass } = open()
     take(check(4))
@@ -822,6 +847,28 @@ describe("reset", () => {
     answer()
     await done
     expect(order).toEqual(["charge", "reset"])
+    expect(world.takeEach(99)).toBe(10)
+  })
+
+  it("forgets a charge and a request that were answered after it", async () => {
+    const late: (() => void)[] = []
+    const take: Store["take"] = () => new Promise((_, reject) => late.push(() => reject(GONE)))
+    const refund: Store["refund"] = (some) => {
+      sent.push(...some.map(({ units }) => units))
+      return new Promise((_, reject) => late.push(() => reject(GONE)))
+    }
+    const sent: number[] = []
+    const world = open({}, { take, refund })
+    world.takeEach(4)
+    await world.pass()
+    const asked = world.store.take([[check(3), check(1, LOG)]])
+    await world.store.reset(KEYS, 10)
+    for (const fail of late) fail()
+    await expect(asked).rejects.toBe(GONE)
+    await settle()
+    for (let i = 0; i < 3; i++) await world.pass()
+    // They would take off or add units of other processes.
+    expect(sent).toEqual([-4])
     expect(world.takeEach(99)).toBe(10)
   })
 

@@ -108,10 +108,7 @@ export class WriteBacks {
   drop(keys: readonly CounterKey[]): readonly Refund[] {
     return keys.flatMap((key) => {
       const counter = this.#find(key)
-      if (counter !== undefined) {
-        this.#end(counter, "reset")
-        this.#due.delete(counter)
-      }
+      if (counter !== undefined) this.#end(counter, "reset")
       return this.charges.take(key)
     })
   }
@@ -217,7 +214,7 @@ export class WriteBacks {
   /** Keeps a charge that was not applied, if it is still of use. */
   #keep(counter: WrittenCounter, charge: Refund): boolean {
     const nowMs = this.nowMs()
-    if (this.#isClosing || counter.ended === "reset") return false
+    if (counter.ended === "reset") return false
     if (!isStillCounted(charge, counter.serverMs(nowMs))) return false
     this.#defer(counter, charge, nowMs)
     return true
@@ -240,7 +237,7 @@ export class WriteBacks {
       const answer: Partial<StoreResult> | undefined = answers?.[i]
       const state = answer?.checks?.[0]?.state
       if (answer?.nowMs === undefined || state === undefined) isComplete = false
-      else if (counter.ended === undefined) {
+      else {
         const seen = { state, serverMs: answer.nowMs, sentMs, arrivedMs }
         counter.settled(seen, this.charges.of(counter), arrivedMs)
         this.#aheadMs = counter.aheadMs

@@ -100,7 +100,8 @@ export class WrittenCounter implements TableEntry {
     const { state, serverMs, sentMs, arrivedMs } = seen
     // The answer was made between `sentMs` and `arrivedMs`, at most a millisecond after `serverMs`. Keep an estimate that
     // agrees. Otherwise time would go back when an answer was slow, and units would move to another window.
-    this.aheadMs = Math.max(serverMs - arrivedMs, Math.min(this.aheadMs, serverMs + 1 - sentMs))
+    const leastMs = serverMs - arrivedMs
+    this.aheadMs = this.aheadMs < serverMs + 1 - sentMs ? Math.max(leastMs, this.aheadMs) : leastMs
     this.#known = { sentMs }
     this.#stateMs = serverMs
     this.#state = state
