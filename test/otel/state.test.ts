@@ -11,6 +11,7 @@ import {
   RuleSourceError,
   type Store,
   StoreUnavailableError,
+  writeBackStore,
 } from "@sluice/core"
 import { instrument } from "@sluice/core/otel"
 import { describe, expect, it, onTestFinished } from "vitest"
@@ -225,5 +226,58 @@ describe("the leases of a store", () => {
     instrument(limiter, { meterProvider: metering.meterProvider })
     expect(await metering.series("sluice.store.lease.held")).toEqual([])
     expect(limiter.status.leases).toBeUndefined()
+  })
+})
+
+describe("the charges of a store to other counters", () => {
+  function setUp(store: Store, clock = manualClock()) {
+    const limiter = createLimiter({
+      ...{ limit: 100, window: "1 minute", algorithm: "fixed-window", field: "service", clock },
+      ...{ service: "shop", logger: QUIET, store },
+    } as const)
+    onTestFinished(() => limiter.close())
+    const metering = startMetering()
+    instrument(limiter, { meterProvider: metering.meterProvider })
+    return { clock, limiter, metering }
+  }
+
+  it("to the shared counters are described by how long they fail, and by the units that were lost", async () => {
+    const clock = manualClock()
+    const shared = Object.assign(memoryStore({ clock }), { isShared: true })
+    const store = writeBackStore(shared, { clock })
+    const { limiter, metering } = setUp(store, clock)
+    const values = async (name: string) =>
+      await metering.values(`sluice.store.settle.${name}`, "sluice.mirror")
+    const ask = async (cost: number) => {
+      await limiter.decide({}, { cost })
+      clock.advance(100)
+      await nextTurn()
+    }
+    await ask(1)
+    expect([await values("age"), await values("lost")]).toEqual([{ "": 0 }, {}])
+    const { refund } = shared
+    shared.refund = () => {
+      throw new StoreUnavailableError("gone")
+    }
+    await ask(3)
+    clock.advance(1_400)
+    await ask(2)
+    expect([await values("age"), await values("lost")]).toEqual([{ "": 1.5 }, { "": 5 }])
+    shared.refund = refund
+    await ask(7)
+    expect([await values("age"), await values("lost")]).toEqual([{ "": 0 }, { "": 5 }])
+    await store.close()
+  })
+
+  it("to data centers are described for each of them", async () => {
+    const mirrors = { eu: { lost: 2, failingMs: 0 }, us: { lost: 0, failingMs: 2_500 } }
+    const store = Object.assign(memoryStore(), { mirrors })
+    const { metering } = setUp(store)
+    const values = async (name: string) =>
+      await metering.values(`sluice.store.mirror.${name}`, "sluice.mirror")
+    expect([await values("age"), await values("lost")]).toEqual([{ eu: 0, us: 2.5 }, {}])
+    store.mirrors = { ...mirrors, eu: { lost: 5, failingMs: 0 } }
+    expect(await values("lost")).toEqual({ eu: 3 })
+    expect(await metering.series("sluice.store.settle.age")).toEqual([])
   })
 })

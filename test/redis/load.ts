@@ -11,10 +11,10 @@ import { until } from "../servers/until.ts"
 
 const DEADLINE_MS = 50
 /**
- * Warnings that a busy process may cause: a healthy Redis then answers too late. Refunds of those units may meet the
- * fault.
+ * Warnings that a busy process may cause: a healthy Redis then answers too late. Refunds and charges of those units may
+ * meet the fault.
  */
-const OF_A_BUSY_PROCESS = ["SLUICE_STORE_TIMEOUTS", "SLUICE_REFUND_LOST"]
+const OF_A_BUSY_PROCESS = ["SLUICE_STORE_TIMEOUTS", "SLUICE_REFUND_LOST", "SLUICE_CHARGES_LOST"]
 
 const unhandled: unknown[] = []
 const closers: (() => unknown)[] = []

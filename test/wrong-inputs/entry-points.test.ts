@@ -112,6 +112,13 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             far: { eu: Object.assign(core.memoryStore(), { isShared: true }) },
           }),
         ],
+        writeBackStore: [
+          argument(
+            anyOdd,
+            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
+          ),
+          oddFor(["settleMs", "instances", "maxKeys", "rules", "clock"]),
+        ],
         transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
         fileRules: [
           argument(

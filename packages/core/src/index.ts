@@ -154,3 +154,4 @@ export type {
   KeptCounter,
 } from "./stores/transactional/counter-backend.ts"
 export { transactionalStore } from "./stores/transactional/transactional-store.ts"
+export { type WriteBackStoreOptions, writeBackStore } from "./stores/write-back/write-back-store.ts"

@@ -245,9 +245,13 @@ export class Decider {
       return this.#degrade(error, ruleChecks, peeked, onAnswer)
     }
     const health = this.#health
-    health.answers++
-    const { nowMs, isRemembered } = answer as StoreResult
+    const { nowMs, isRemembered, isDegraded } = answer as StoreResult
     this.#options.blocks?.answered(nowMs)
+    if (isDegraded === true) {
+      health.failed(unconfirmed())
+      return decision
+    }
+    health.answers++
     if (health.isUnsettled && isRemembered !== true) health.answered()
     return decision
   }
@@ -279,6 +283,12 @@ function isTimeout(error: unknown): boolean {
 
 function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
   return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainSettled), false, undefined)
+}
+
+/** Returns the failure of a store that decided without the shared counters. */
+function unconfirmed(): StoreUnavailableError {
+  const message = "The store decided without the shared counters, which have not answered for a while."
+  return new StoreUnavailableError(message, { kind: "unavailable" })
 }
 
 const NONE: readonly CounterKey[] = []

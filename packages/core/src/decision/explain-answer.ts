@@ -116,7 +116,7 @@ function decisionOf(
 ): Decision | undefined {
   const decision = new DecisionRecord(
     checks,
-    false,
+    answer.isDegraded === true,
     isTaken ? { by, store: by.store, ruleChecks, answer } : undefined,
   )
   // The store granted but took too little, or refused although no check refuses. Admitting either would not be counted.

@@ -1,6 +1,7 @@
 import { type MeterProvider, metrics } from "@opentelemetry/api"
 import manifest from "../../package.json" with { type: "json" }
 import type { Limiter } from "../limiter/limiter.ts"
+import { measureCharges } from "./charges.ts"
 import { measureDecisions } from "./decisions.ts"
 import { countErrors } from "./errors.ts"
 import { measureLeases } from "./leases.ts"
@@ -78,6 +79,7 @@ function measure<Request>(
     measureDecisions(limiter, meter, name),
     countErrors(limiter, meter, name),
     measureLeases(limiter, meter, name),
+    measureCharges(limiter, meter, name),
   ]
   const flush = () => {
     for (const part of parts) part.flush()

@@ -19,6 +19,8 @@ export const OPERATION = "sluice.operation.name"
 export const REFUSAL = "sluice.refusal.reason"
 /** What became of units of leases: booked · granted · returned · lost */
 export const LEASE_RESULT = "sluice.lease.result"
+/** Name of the data center to whose counters units are charged. */
+export const MIRROR = "sluice.mirror"
 /** A standard attribute of OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/registry/attributes/error/ */
 export const ERROR_TYPE = "error.type"
 

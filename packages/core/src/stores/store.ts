@@ -62,6 +62,11 @@ export interface StoreResult {
   /** True if the store answered from its cache. Such a result does not show that the back end is available. */
   readonly isRemembered?: boolean
   /**
+   * True if the store decided without the shared counters, because they have not answered for a while
+   * (`writeBackStore`). The limiter reports such a decision as `degraded`, and does not decide again.
+   */
+  readonly isDegraded?: boolean
+  /**
    * Whole milliseconds for which the store will refuse the same request again without asking the shared counters, by a
    * hold-off (`leasedStore`). The limiter reports the longer of this time and the wait that it computes from the
    * counts. Absent: 0.

@@ -1,5 +1,6 @@
 import type { Clock } from "../../ground/clock.ts"
 import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { ChargeCounts, ChargesLostEvent, Refund, RefundLostEvent, Store } from "../store.ts"
 import { storeErrorOf, withinDeadline } from "../store-error.ts"
 
@@ -47,34 +48,39 @@ export class Charger {
     return { lost: this.#lost, failingMs: untilMs - sinceMs }
   }
 
-  /** Sends the charges, 64 in a call. Never rejects. Returns those that may have been lost. */
-  async charge(charges: readonly Refund[]): Promise<readonly Refund[]> {
+  /**
+   * Sends the charges, 64 in a call. Never rejects. Returns those that were not confirmed. `keep` is called with each
+   * charge that certainly was not applied, and returns true if the caller will send it again. Other charges are lost.
+   */
+  async charge(
+    charges: readonly Refund[],
+    keep: (charge: Refund) => boolean = () => false,
+  ): Promise<readonly Refund[]> {
     const sentMs = this.#clock.now()
     const calls: Promise<readonly Refund[]>[] = []
+    const lost: Refund[] = []
     let failure: unknown
     for (let i = 0; i < charges.length; i += MOST_CHARGES) {
       const some = charges.slice(i, i + MOST_CHARGES)
       const failed = (error: unknown): readonly Refund[] => {
-        failure = error
+        const isRepeatable = error instanceof StoreUnavailableError && error.outcome === "not-applied"
+        const gone = some.filter((charge) => !isRepeatable || !keep(charge))
+        if (gone.length > 0) failure = error
+        lost.push(...gone)
         return some
       }
-      calls.push(this.#send(some).then(() => [], failed))
+      const sent = beforeChargeDeadline(this.#store, () => this.#store.refund(some, CHARGE_MS))
+      calls.push(sent.then(() => [], failed))
     }
-    const lost = (await Promise.all(calls)).flat()
-    if (lost.length === 0) {
+    const unconfirmed = (await Promise.all(calls)).flat()
+    if (unconfirmed.length === 0) {
       this.#failing = undefined
-      return lost
+    } else {
+      this.#failing ??= { sinceMs: sentMs, untilMs: sentMs }
+      this.#failing.untilMs = this.#clock.now()
     }
-    this.#failing ??= { sinceMs: sentMs, untilMs: sentMs }
-    this.#failing.untilMs = this.#clock.now()
-    this.#tell(lost, failure)
-    return lost
-  }
-
-  async #send(charges: readonly Refund[]): Promise<void> {
-    const timeoutMs = this.#store.keepsDeadline === true ? undefined : CHARGE_MS
-    const done = this.#store.refund(charges, CHARGE_MS)
-    if (done !== undefined) await withinDeadline(Promise.resolve(done), timeoutMs, false)
+    if (lost.length > 0) this.#tell(lost, failure)
+    return unconfirmed
   }
 
   #tell(lost: readonly Refund[], cause: unknown): void {
@@ -88,4 +94,11 @@ export class Charger {
     const error = new StoreUnavailableError(text, { kind, outcome: "unknown", cause })
     this.#onLost(units === 0 ? { type: "refund-lost", error } : { type: "charges-lost", to, units, error })
   }
+}
+
+/** Settles as a call of a store does, or rejects after the time for a charge. */
+export async function beforeChargeDeadline<T>(store: Store, call: () => MaybePromise<T>): Promise<T> {
+  const timeoutMs = store.keepsDeadline === true ? undefined : CHARGE_MS
+  const answer = call()
+  return isThenable(answer) ? withinDeadline(answer, timeoutMs, false) : answer
 }

@@ -2,8 +2,19 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { CounterKey, Refund } from "../store.ts"
 
+/**
+ * The algorithms whose units count alike within a part, or within a bucket. The entries of a log and the turns of a
+ * leaky bucket have a time of their own, so their units can be neither booked ahead nor charged later.
+ */
+export const COUNTED_BY_PART: ReadonlySet<string> = new Set([
+  "sliding-window",
+  "sliding-window-strict",
+  "fixed-window",
+  "token-bucket",
+])
+
 /** Units of one counter that were taken in one part: they count alike, and expire together. */
-interface TakenPart {
+interface ChargedPart {
   units: number
   /** The latest state after units were taken. */
   after: CounterState
@@ -11,7 +22,7 @@ interface TakenPart {
 
 interface Counter {
   key: CounterKey
-  readonly parts: TakenPart[]
+  readonly parts: ChargedPart[]
 }
 
 /**
@@ -57,14 +68,19 @@ export class Charges {
     return [...counters.values()].flatMap((ofPolicy) => [...ofPolicy.values()].flatMap(chargesOf))
   }
 
+  /** Returns the units of one counter in the same way, and keeps them. */
+  of({ policy, partition }: CounterKey): Refund[] {
+    const counter = this.#counters.get(policy.counter)?.get(partition)
+    return counter === undefined ? [] : chargesOf(counter)
+  }
+
   /** Removes the units of one counter, and returns them in the same way. */
-  take({ policy, partition }: CounterKey): Refund[] {
-    const ofPolicy = this.#counters.get(policy.counter)
-    const counter = ofPolicy?.get(partition)
-    if (counter === undefined) return []
-    ofPolicy?.delete(partition)
-    if (ofPolicy?.size === 0) this.#counters.delete(policy.counter)
-    return chargesOf(counter)
+  take(key: CounterKey): Refund[] {
+    const charges = this.of(key)
+    const ofPolicy = this.#counters.get(key.policy.counter)
+    ofPolicy?.delete(key.partition)
+    if (ofPolicy?.size === 0) this.#counters.delete(key.policy.counter)
+    return charges
   }
 }
 
@@ -78,6 +94,14 @@ function chargesOf({ key, parts }: Counter): Refund[] {
       units: -units,
       after: chargedFrom(policy, units, after),
     }))
+}
+
+/** Whether the units of a charge, which count from the part in which they were taken, still have an effect. */
+export function isStillCounted({ policy, units, after }: Refund, serverMs: number): boolean {
+  const algorithm = algorithmOf(policy)
+  const unused = algorithm.at(undefined, policy, serverMs)
+  const { current, previous } = algorithm.withoutUnits(unused, policy, -Math.abs(units), after, serverMs)
+  return current + previous > 0
 }
 
 /**

@@ -1,7 +1,19 @@
-import { ClosedError } from "../../ground/errors.ts"
+import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import { beforeDeadline } from "../../ground/time.ts"
+import {
+  BACKGROUND_REFUND_MS,
+  type Check,
+  type CounterKey,
+  type LeaseCounts,
+  type Refund,
+  type Store,
+  type StoreEvent,
+  type StoreResult,
+} from "../store.ts"
+import { storeErrorOf } from "../store-error.ts"
 import { StoreListeners } from "../store-listeners.ts"
+import type { CallsInFlight } from "./calls-in-flight.ts"
 
 /** A store in front of another store that processes share. It reports the condition and the events of that store. */
 export abstract class StoreWrapper implements Store {
@@ -72,6 +84,40 @@ export abstract class StoreWrapper implements Store {
 
   /** Finishes what is outstanding, and closes the wrapped store. */
   protected abstract end(): Promise<void>
+
+  /** Refunds what this store did not take itself: `rest` of `all`. */
+  protected refundRest(
+    rest: readonly Refund[],
+    all: readonly Refund[],
+    withinMs: number | undefined,
+  ): MaybePromise<void> {
+    // A refund of nothing reaches the wrapped store, too, so that it fails as it does without this store.
+    if (rest.length === all.length) return this.wrapped.refund(rest, withinMs)
+    return rest.length === 0 ? undefined : this.#refundPart(rest, withinMs)
+  }
+
+  /** Refunds a part. If this fails, the other part has been applied nevertheless. */
+  async #refundPart(rest: readonly Refund[], withinMs: number | undefined): Promise<void> {
+    try {
+      await this.wrapped.refund(rest, withinMs)
+    } catch (error) {
+      const { message, kind } = storeErrorOf(error)
+      throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: error })
+    }
+  }
+
+  /** Resets counters when the calls in flight have been answered, which would change the counters after the reset. */
+  protected async resetWrapped(
+    keys: readonly CounterKey[],
+    inFlight: CallsInFlight,
+    withinMs: number | undefined,
+  ): Promise<void> {
+    const startedMs = performance.now()
+    if (!inFlight.isEmpty) {
+      await beforeDeadline(inFlight.settled(), (withinMs ?? BACKGROUND_REFUND_MS) / 2, () => undefined)
+    }
+    await this.wrapped.reset(keys, withinMs && withinMs - (performance.now() - startedMs))
+  }
 
   protected checkOpen(): void {
     if (this.#closed !== undefined) throw new ClosedError(`The ${this.#title} has been closed.`)

@@ -80,6 +80,7 @@ export function problemsOfOptions(
   }
   return Object.entries(options).flatMap(([path, value]): Problem[] => {
     if (value === undefined) return []
+    // An option may be called "toString".
     const check = Object.hasOwn(checks, path) ? checks[path] : undefined
     if (check === undefined) {
       const message = `is not an option of ${title}${suggestion(path, names)}`

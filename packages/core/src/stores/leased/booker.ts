@@ -1,9 +1,9 @@
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline } from "../../ground/time.ts"
+import type { Seen } from "../in-front/seen.ts"
 import { BACKGROUND_REFUND_MS, type Store, type StoreResult } from "../store.ts"
 import type { BackgroundRefunds } from "./background-refunds.ts"
 import type { Lease } from "./lease.ts"
-import type { Seen } from "./seen.ts"
 
 /** What a booker needs. */
 export interface BookerParts {

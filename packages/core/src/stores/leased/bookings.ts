@@ -1,7 +1,7 @@
 import type { Algorithm, CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/kinds.ts"
+import { endOfThisProcessMs, type Seen } from "../in-front/seen.ts"
 import type { CounterKey, Refund } from "../store.ts"
-import { endOfThisProcessMs, type Seen } from "./seen.ts"
 import { partMsOf } from "./sizing.ts"
 
 /** Bounds the memory of a bucket that refills evenly: each of its bookings keeps its own end. */

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest"
 import type { Policy } from "../../ground/policy.ts"
 import { memoryStore } from "../memory/memory-store.ts"
 import type { Check, StoreResult } from "../store.ts"
-import { check, leased, SERVICE } from "./testing/shared-memory.ts"
+import { check, SERVICE } from "../testing/shared-memory.ts"
+import { leased } from "./testing/shared-memory.ts"
 
 const FIXED: Policy = { ...SERVICE, algorithm: "fixed-window" }
 const LIMIT = SERVICE.limit

@@ -1,6 +1,6 @@
 import { ceilingOf } from "../../ground/policy.ts"
+import { ageMsOf, type Seen } from "../in-front/seen.ts"
 import type { Check, Counted } from "../store.ts"
-import { ageMsOf, type Seen } from "./seen.ts"
 import { nextHoldOffMs } from "./sizing.ts"
 
 /** A refusal that is repeated during the hold-off. */

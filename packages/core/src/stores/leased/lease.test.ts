@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Policy } from "../../ground/policy.ts"
+import type { Seen } from "../in-front/seen.ts"
 import { Lease } from "./lease.ts"
-import type { Seen } from "./seen.ts"
 
 /** T is 1 s. */
 const WINDOW: Policy = {

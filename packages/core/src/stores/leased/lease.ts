@@ -1,10 +1,11 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../../ground/policy.ts"
+import { ageMsOf, latestServerMs, reachedServerMs, type Seen } from "../in-front/seen.ts"
+import type { SetAside } from "../in-front/set-aside.ts"
 import type { Counted, CounterKey, Refund } from "../store.ts"
 import { Bookings, type Spent } from "./bookings.ts"
 import { Demand } from "./demand.ts"
 import { HoldOff } from "./hold-off.ts"
-import { ageMsOf, latestServerMs, reachedServerMs, type Seen } from "./seen.ts"
 import { leaseMsOf, partMsOf, sizeOf, withoutExtras } from "./sizing.ts"
 
 /** Time in which a booking is processed besides its round trip, in milliseconds. */
@@ -13,12 +14,9 @@ const SLACK_MS = 2
 const AFTER_FAILURE_MS = 10
 
 /** Units of a lease that a request gets, or that are set aside until the store has decided its other checks. */
-export interface LeasedUnits {
+export interface LeasedUnits extends SetAside {
   readonly lease: Lease
   readonly spent: Spent
-  readonly counted: Counted
-  /** The server's time of the state in `counted`. */
-  readonly serverMs: number
 }
 
 /**

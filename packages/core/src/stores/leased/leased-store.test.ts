@@ -4,8 +4,9 @@ import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { memoryStore } from "../memory/memory-store.ts"
 import type { Check, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import { check, SERVICE } from "../testing/shared-memory.ts"
 import { LeasedStore, leasedStore } from "./leased-store.ts"
-import { check, leased, SERVICE } from "./testing/shared-memory.ts"
+import { leased } from "./testing/shared-memory.ts"
 
 const T = 1_000
 const STRICT: Policy = { ...SERVICE, algorithm: "sliding-window-strict", buckets: 60 }

@@ -1,4 +1,3 @@
-import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline } from "../../ground/time.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
@@ -91,32 +90,14 @@ export class LeasedStore extends StoreWrapper {
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
     this.checkOpen()
     const rest = refunds.filter((refund) => !this.#leases.refund(refund))
-    // A refund of nothing reaches the store, too, so that it fails as it does without leases.
-    if (rest.length === refunds.length) return this.wrapped.refund(rest, withinMs)
-    return rest.length === 0 ? undefined : this.#refundRest(rest, withinMs)
-  }
-
-  /** Refunds the units that leases did not take. If this fails, a part of the refunds has been applied nevertheless. */
-  async #refundRest(rest: readonly Refund[], withinMs: number | undefined): Promise<void> {
-    try {
-      await this.wrapped.refund(rest, withinMs)
-    } catch (error) {
-      const { message, kind } = storeErrorOf(error)
-      throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: error })
-    }
+    return this.refundRest(rest, refunds, withinMs)
   }
 
   async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
     this.checkOpen()
-    const startedMs = performance.now()
     const held = this.#leases.drop(keys)
-    const inFlight = this.#leases.callsInFlight()
-    // A refund that reaches the store after the reset would take off units of other processes.
-    if (inFlight !== undefined) {
-      await beforeDeadline(inFlight, (withinMs ?? BACKGROUND_REFUND_MS) / 2, () => undefined)
-    }
     try {
-      await this.wrapped.reset(keys, withinMs && withinMs - (performance.now() - startedMs))
+      await this.resetWrapped(keys, this.#leases.inFlight, withinMs)
     } catch (error) {
       this.#leases.notReset(held, error)
       throw error

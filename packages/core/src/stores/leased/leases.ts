@@ -2,29 +2,32 @@ import type { Clock } from "../../ground/clock.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
+import { BoundedTable } from "../in-front/bounded-table.ts"
+import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { Sweep } from "../in-front/sweep.ts"
 import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreResult } from "../store.ts"
 import { BackgroundRefunds } from "./background-refunds.ts"
 import { Booker } from "./booker.ts"
 import { Lease } from "./lease.ts"
-import { LeaseTable } from "./lease-table.ts"
 import type { ParsedLeasedOptions } from "./options.ts"
 import type { SharedRequest } from "./shared-request.ts"
 import { isLeasable } from "./sizing.ts"
 import { SuspensionWatch } from "./suspension-watch.ts"
+
+/** The most leases of a store, of about 500 bytes each. */
+const MOST_LEASES = 10_000
 
 /** The leases of a store. Books units in the shared store, and gives them back. */
 export class Leases {
   readonly #store: Store
   readonly #options: ParsedLeasedOptions
   readonly #clock: Clock
-  readonly #table = new LeaseTable()
+  readonly #table = new BoundedTable<Lease>(MOST_LEASES)
   readonly #sweep: Sweep
   readonly #suspension: SuspensionWatch | undefined
   readonly #refunds: BackgroundRefunds
   readonly #booker: Booker
-  /** Calls that are in flight and may leave units behind. */
-  readonly #pending = new Set<Promise<unknown>>()
+  readonly inFlight = new CallsInFlight()
   #granted = 0
 
   /** `onLost` is called with the error of each refund that failed. */
@@ -32,7 +35,7 @@ export class Leases {
     this.#store = store
     this.#options = options
     this.#clock = options.clock
-    const track = (call: Promise<unknown>): void => this.#track(call)
+    const track = (call: Promise<unknown>): void => this.inFlight.add(call)
     this.#refunds = new BackgroundRefunds(store, track, onLost)
     this.#booker = new Booker({
       ...{ store, track, refunds: this.#refunds, nowMs: () => this.nowMs() },
@@ -125,7 +128,7 @@ export class Leases {
         throw error
       },
     )
-    if (request.aside.length > 0) this.#track(whole)
+    if (request.aside.length > 0) this.inFlight.add(whole)
     return whole
   }
 
@@ -197,19 +200,12 @@ export class Leases {
     else this.#refunds.add(held)
   }
 
-  /** Resolves when the calls in flight, and the refunds that they cause, have been answered. Undefined without calls. */
-  callsInFlight(): Promise<unknown> | undefined {
-    if (this.#pending.size === 0) return undefined
-    const answered = () => Promise.allSettled([...this.#pending])
-    return answered().then(answered)
-  }
-
   /** Refunds everything that is held, after the calls in flight. */
   async close(): Promise<void> {
     this.#sweep.stop()
-    while (this.#pending.size > 0 || this.#table.size > 0) {
+    while (!this.inFlight.isEmpty || this.#table.size > 0) {
       for (const lease of this.#table) this.#end(lease)
-      await Promise.allSettled(this.#pending)
+      await this.inFlight.settled()
     }
   }
 
@@ -230,11 +226,5 @@ export class Leases {
       if (lease.isIdle(nowMs)) this.#table.delete(lease)
     }
     if (dueMs < Number.POSITIVE_INFINITY) this.#sweep.plan(dueMs, nowMs)
-  }
-
-  #track(call: Promise<unknown>): void {
-    this.#pending.add(call)
-    const settled = (): void => void this.#pending.delete(call)
-    call.then(settled, settled)
   }
 }

@@ -53,7 +53,7 @@ const checkShared = sharedStore("leasedStore(redisStore({ client }))")
  * @throws {@link InvalidOptionError} with all options that are invalid or misspelled, or if the store cannot be leased
  */
 export function parseOptions(store: Store, options: LeasedStoreOptions): ParsedLeasedOptions {
-  const problem = checkShared(store) ?? problemOfLeases(store)
+  const problem = checkShared(store) ?? problemOfWrapper(store)
   const problems = problemsOfOptions("leasedStore", options, CHECKS)
   if (problem !== undefined) problems.unshift({ path: "store", ...problem })
   if (problems.length > 0) throw new InvalidOptionError(problems)
@@ -62,7 +62,11 @@ export function parseOptions(store: Store, options: LeasedStoreOptions): ParsedL
   return given === undefined ? { ...parsed, wallMs: () => Date.now() } : parsed
 }
 
-function problemOfLeases(store: Store): ReturnType<OptionCheck> {
+function problemOfWrapper(store: Store): ReturnType<OptionCheck> {
+  if (store.writeBack !== undefined) {
+    const accepted = "the shared store; put writeBackStore() in front of leasedStore()"
+    return { message: "is written back", accepted }
+  }
   if (store.leases === undefined) return undefined
   return { message: "is leased already", accepted: "the store without leases; remove one leasedStore()" }
 }

@@ -1,8 +1,9 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import { countsRefusals } from "../../ground/policy.ts"
-import type { Check, Counted, StoreResult } from "../store.ts"
+import type { Seen } from "../in-front/seen.ts"
+import { wholeResult } from "../in-front/set-aside.ts"
+import type { Check, StoreResult } from "../store.ts"
 import type { Lease, LeasedUnits } from "./lease.ts"
-import type { Seen } from "./seen.ts"
 
 /**
  * A request of which leases cover some checks. Their units are set aside, and the store decides the rest. Either all
@@ -76,20 +77,14 @@ export class SharedRequest {
 
   /** Returns the answer of a request that leases cover in full. */
   granted(): StoreResult {
-    let nowMs = 0
-    for (const { serverMs } of this.aside) nowMs = Math.max(nowMs, serverMs)
-    return { nowMs, granted: true, checks: this.#merged([], 0, nowMs, true), isRemembered: true }
+    return this.#whole({ nowMs: 0, granted: true, checks: [], isRemembered: true })
   }
 
   /** Learns what the answer to the rest says about leased counters, and returns the answer to the whole request. */
   answered(answer: StoreResult, arrivedMs: number): StoreResult {
     const againAfterMs = Math.max(answer.againAfterMs ?? 0, this.#learn(answer, arrivedMs))
-    const aside = this.aside
-    if (aside.length === 0) return againAfterMs === 0 ? answer : { ...answer, againAfterMs }
-    let { nowMs } = answer
-    for (const { serverMs } of aside) nowMs = Math.max(nowMs, serverMs)
-    const checks = this.#merged(answer.checks, answer.nowMs, nowMs, answer.granted)
-    return { ...answer, nowMs, checks, ...(againAfterMs > 0 && { againAfterMs }) }
+    const whole = this.#whole(answer)
+    return againAfterMs === 0 ? whole : { ...whole, againAfterMs }
   }
 
   /** Returns how long the process holds off after a refusal, 0 if it does not. */
@@ -113,30 +108,7 @@ export class SharedRequest {
     return againAfterMs
   }
 
-  /** Returns the results of all checks at `nowMs`. `answered` are the results of the rest at `serverMs`. */
-  #merged(
-    answered: StoreResult["checks"],
-    serverMs: number,
-    nowMs: number,
-    granted: boolean,
-  ): readonly (Counted | undefined)[] {
-    let next = 0
-    return this.#checks.map(({ policy }, i) => {
-      const aside = this.#aside[i]
-      const counted = aside === undefined ? answered[next++] : aside.counted
-      const isOf = aside?.serverMs ?? serverMs
-      if (counted === undefined) return undefined
-      const { state, taken, after = state, ageMs } = counted
-      const algorithm = algorithmOf(policy)
-      let now = isOf === nowMs ? state : algorithm.at(state, policy, nowMs)
-      const isReturned = aside !== undefined && !granted
-      if (isReturned) now = algorithm.withoutUnits(now, policy, taken, after, nowMs)
-      return {
-        state: now,
-        taken: isReturned ? 0 : taken,
-        after,
-        ...(ageMs !== undefined && { ageMs }),
-      }
-    })
+  #whole(answer: StoreResult): StoreResult {
+    return wholeResult(this.#checks, this.#aside, answer)
   }
 }

@@ -1,5 +1,6 @@
 import { bucketMsOf } from "../../algorithms/sub-windows.ts"
 import type { Policy } from "../../ground/policy.ts"
+import { COUNTED_BY_PART } from "../in-front/charges.ts"
 
 // Words: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part is
 // the stretch of store time in which an algorithm counts all units alike: a window, a sub-window or a refill period.
@@ -17,20 +18,14 @@ const FEW_GRANTED = 8
 /** Above this number of units granted between two refusals, the hold-off is halved. */
 const MANY_GRANTED = 64
 
-/** The algorithms that can be leased. The entries of a log and the turns of a leaky bucket have a time of their own. */
-const LEASABLE: ReadonlySet<string> = new Set([
-  "sliding-window",
-  "sliding-window-strict",
-  "fixed-window",
-  "token-bucket",
-])
-
 /** Whether units of the policy's counter may be booked ahead. */
 export function isLeasable(
   policy: Policy,
   { leaseMs, leastLimit }: { readonly leaseMs: number; readonly leastLimit: number },
 ): boolean {
-  return policy.limit >= leastLimit && LEASABLE.has(policy.algorithm) && leaseMsOf(policy, leaseMs) >= 1
+  return (
+    policy.limit >= leastLimit && COUNTED_BY_PART.has(policy.algorithm) && leaseMsOf(policy, leaseMs) >= 1
+  )
 }
 
 /** Returns T in milliseconds: how long after a booking unused units are held, at most a twentieth of the window. */

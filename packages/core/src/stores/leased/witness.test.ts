@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest"
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { StoreResult } from "../store.ts"
+import { COUNTINGS, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { leaseMsOf } from "./sizing.ts"
-import { COUNTINGS, EVEN, run, type Story, stories } from "./testing/traffic.ts"
 
-const RUNS = 150
+const RUNS = 80
 
 /** Returns what the shared store counts now and what was granted, as counts that still have an effect. */
 async function counts({ simulation, shared, witness, policy }: Awaited<ReturnType<typeof run>>) {

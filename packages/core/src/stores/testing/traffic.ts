@@ -1,8 +1,9 @@
 import fc from "fast-check"
-import type { Policy } from "../../../ground/policy.ts"
-import { memoryStore } from "../../memory/memory-store.ts"
-import type { Check, Store, StoreResult } from "../../store.ts"
-import { type Decided, type Network, Process } from "./processes.ts"
+import type { Policy } from "../../ground/policy.ts"
+import { leasedStore } from "../leased/leased-store.ts"
+import { memoryStore } from "../memory/memory-store.ts"
+import type { Check, Store, StoreResult } from "../store.ts"
+import { type Decided, type Network, Process, type Wrap } from "./processes.ts"
 import { Simulation } from "./simulation.ts"
 import { Witness } from "./witness.ts"
 
@@ -61,8 +62,12 @@ interface Granted {
 }
 
 /** Runs a story. Returns what was granted, and the shared store. Calls may still be in flight. */
-export async function run(story: Story) {
-  const { counting, limit, burstOf, processes, startMs, leaseMs, steps, delaysMs, loseEvery } = story
+export async function run(
+  story: Story,
+  wrap: Wrap = (remote, clock) => leasedStore(remote, { leaseMs: story.leaseMs, leastLimit: 100, clock }),
+  skewMs = 1_234.5,
+) {
+  const { counting, limit, burstOf, processes, startMs, steps, delaysMs, loseEvery } = story
   const simulation = new Simulation(startMs)
   const shared = memoryStore({ clock: { now: () => simulation.nowMs } })
   const witness = new Witness()
@@ -78,8 +83,7 @@ export async function run(story: Story) {
       return calls % (2 * loseEvery) === 0 ? "call" : "reply"
     },
   }
-  const start = (i: number) =>
-    new Process(shared, simulation, network, i * 1_234.5, { leaseMs, leastLimit: 100 })
+  const start = (i: number) => new Process(shared, simulation, network, i * skewMs, wrap)
   const running = Array.from({ length: processes }, (_, i) => start(i))
   // Some bursts are smaller than the limit, some are larger.
   const sized = burstOf === undefined ? {} : { burst: Math.ceil(limit * burstOf) }
@@ -88,7 +92,8 @@ export async function run(story: Story) {
     while (running.some((process) => process.calls > 0)) await simulation.pass(1)
   }
 
-  async function ask(process: Process, cost: number, isNarrow: boolean): Promise<void> {
+  async function ask(place: number, cost: number, isNarrow: boolean): Promise<void> {
+    const process = running[place] as Process
     const check: Check = { policy, partition: "", cost, shadow: false }
     const narrow: Check = { policy: NARROW, partition: "", cost: 1, shadow: false }
     const asked: Decided = { nth: simulation.nth(), serverMs: Math.floor(simulation.nowMs) }
@@ -99,7 +104,7 @@ export async function run(story: Story) {
     if (counted.taken !== cost) throw new Error("granted, but not taken")
     const { nth, serverMs } = process.decided.get(check) ?? asked
     const { startMs: windowMs } = counted.after ?? counted.state
-    witness.granted({ nth, serverMs, policy: check.policy, units: cost, windowMs })
+    witness.granted({ nth, serverMs, policy: check.policy, units: cost, windowMs, process: place })
     grants.push({ process, nth, check, after: counted })
   }
 
@@ -121,7 +126,7 @@ export async function run(story: Story) {
     const process = running[place] as Process
     if (what.kind === "ask") {
       for (let n = 0; n < what.requests; n++) {
-        void ask(process, what.cost, what.isNarrow)
+        void ask(place, what.cost, what.isNarrow)
         if (what.gapMs > 0) await simulation.pass(what.gapMs)
       }
     } else if (what.kind === "refund") void refund(what.nth, what.share)

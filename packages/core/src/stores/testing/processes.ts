@@ -1,8 +1,7 @@
-import { StoreUnavailableError } from "../../../ground/errors.ts"
-import type { Check, Refund, Store, StoreResult } from "../../store.ts"
-import { methodsOf } from "../../testing/methods-of.ts"
-import { leasedStore } from "../leased-store.ts"
-import type { LeasedStoreOptions } from "../options.ts"
+import type { Clock } from "../../ground/clock.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
+import type { Check, Refund, Store, StoreResult } from "../store.ts"
+import { methodsOf } from "./methods-of.ts"
 import type { Simulation } from "./simulation.ts"
 
 /** What may happen to calls on their way. */
@@ -19,7 +18,10 @@ export interface Decided {
   readonly serverMs: number
 }
 
-/** A process with a leased store in front of a store that it shares with others, over a slow network. */
+/** Puts a store of a process in front of the shared store. */
+export type Wrap = (remote: Store, clock: Clock) => Store
+
+/** A process with a store in front of a store that it shares with others, over a slow network. */
 export class Process {
   readonly store: Store
   /** Checks that the shared store has decided. */
@@ -28,13 +30,7 @@ export class Process {
   calls = 0
   #isAlive = true
 
-  constructor(
-    shared: Store,
-    simulation: Simulation,
-    network: Network,
-    aheadMs: number,
-    options: Omit<LeasedStoreOptions, "clock">,
-  ) {
+  constructor(shared: Store, simulation: Simulation, network: Network, aheadMs: number, wrap: Wrap) {
     const call = <Answer>(work: () => Answer): Promise<Answer> =>
       new Promise((resolve, reject) => {
         const lost = network.loses()
@@ -70,7 +66,7 @@ export class Process {
       reset: (keys) => call(() => shared.reset(keys) as undefined),
       close: () => undefined,
     }
-    this.store = leasedStore(remote, { ...options, clock: simulation.clock(aheadMs) })
+    this.store = wrap(remote, simulation.clock(aheadMs))
   }
 
   /** Kills the process. Calls on their way are carried out, but nothing hears their answers. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../../../ground/clock.ts"
+import type { Clock } from "../../ground/clock.ts"
 
 /** Hops of promises between the reply of a store and the code that waits for the whole request. */
 const HOPS = 12

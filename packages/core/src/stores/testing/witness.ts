@@ -1,6 +1,6 @@
-import type { CounterState } from "../../../algorithms/algorithm.ts"
-import { algorithmOf } from "../../../algorithms/kinds.ts"
-import type { Policy } from "../../../ground/policy.ts"
+import type { CounterState } from "../../algorithms/algorithm.ts"
+import { algorithmOf } from "../../algorithms/kinds.ts"
+import type { Policy } from "../../ground/policy.ts"
 
 /** A grant or a refund, at a time of the server. */
 interface Entry {
@@ -11,6 +11,8 @@ interface Entry {
   readonly units: number
   /** The start of the store's window in which the units were taken. */
   readonly windowMs: number
+  /** The process that granted the units. */
+  readonly process: number
   /** The `nth` of the grant that is refunded. */
   readonly of?: number
 }
@@ -27,13 +29,29 @@ export class Witness {
   }
 
   refunded(nth: number, of: number, units: number, serverMs: number): void {
-    const { policy, windowMs } = this.#entries.find((entry) => entry.nth === of) as Entry
-    this.#entries.push({ nth, serverMs, policy, units: -units, windowMs, of })
+    const entry = this.#entries.find((one) => one.nth === of) as Entry
+    this.#entries.push({ ...entry, nth, serverMs, units: -units, of })
   }
 
   /** Units that were refunded. */
   get refundedUnits(): number {
     return this.#entries.reduce((sum, { units }) => sum + Math.max(0, -units), 0)
+  }
+
+  /** Returns the most units that were granted, by one process or by all, in any stretch of time of this length. */
+  most(lengthMs: number, process?: number): number {
+    const grants = this.#sorted().filter(
+      (entry) => entry.of === undefined && (process ?? entry.process) === entry.process,
+    )
+    let [first, units, most] = [0, 0, 0]
+    for (const grant of grants) {
+      units += grant.units
+      while (grant.serverMs - (grants[first] as Entry).serverMs >= lengthMs) {
+        units -= (grants[first++] as Entry).units
+      }
+      most = Math.max(most, units)
+    }
+    return most
   }
 
   /** Returns the grants that the exact algorithm refuses. `more` units are added to the capacity of a bucket. */

@@ -1,0 +1,19 @@
+/** Calls that are in flight and may leave units behind. */
+export class CallsInFlight {
+  readonly #calls = new Set<Promise<unknown>>()
+
+  add(call: Promise<unknown>): void {
+    this.#calls.add(call)
+    const settled = (): void => void this.#calls.delete(call)
+    call.then(settled, settled)
+  }
+
+  get isEmpty(): boolean {
+    return this.#calls.size === 0
+  }
+
+  /** Resolves when the calls, and the calls that their answers cause, have been answered. */
+  async settled(): Promise<void> {
+    for (let i = 0; i < 2; i++) await Promise.allSettled([...this.#calls])
+  }
+}

@@ -1,0 +1,109 @@
+import { algorithmOf } from "../../algorithms/kinds.ts"
+import type { Charges } from "../in-front/charges.ts"
+import { type SetAside, wholeResult } from "../in-front/set-aside.ts"
+import type { Check, Refund, StoreResult } from "../store.ts"
+import { type Pending, takeTogether } from "../take-together.ts"
+import type { WrittenCounter } from "./written-counter.ts"
+
+/** The condition of the shared store, as answers report it. */
+export type StoreCondition = Pick<StoreResult, "isRemembered" | "isDegraded">
+
+interface OwnCheck extends Pending {
+  /** Its place in the request. */
+  readonly i: number
+  readonly counter: WrittenCounter
+}
+
+/** The checks of a request that this process decides. Either all of them are admitted, or nothing is taken. */
+export class OwnChecks {
+  readonly #checks: readonly Check[]
+  readonly #counters: readonly (WrittenCounter | undefined)[]
+  readonly #nowMs: number
+  readonly #serverMs: number
+  readonly #aside: (SetAside | undefined)[] = []
+
+  /** `counters[i]` is the counter of `checks[i]`, undefined if the shared store decides that check. */
+  constructor(checks: readonly Check[], counters: readonly (WrittenCounter | undefined)[], nowMs: number) {
+    this.#checks = checks
+    this.#counters = counters
+    this.#nowMs = nowMs
+    let serverMs = 0
+    for (const counter of counters) serverMs = Math.max(serverMs, counter?.serverMs(nowMs) ?? 0)
+    this.#serverMs = serverMs
+  }
+
+  /** True if this process decides all checks. */
+  get isWhole(): boolean {
+    return this.#counters.length > 0 && this.#counters.every((counter) => counter !== undefined)
+  }
+
+  /** The checks that the shared store decides. */
+  get rest(): readonly Check[] {
+    return this.#checks.filter((_, i) => this.#counters[i] === undefined)
+  }
+
+  /** Takes the units of all own checks, or nothing. Adds them to the charges. Returns whether they were admitted. */
+  take(charges: Charges): boolean {
+    const pending = this.#pending()
+    if (!takeTogether(pending, this.#serverMs)) return false
+    this.#setAside(pending)
+    for (const { counter, taken, state } of pending) {
+      if (taken === 0) continue
+      counter.take(taken, this.#serverMs)
+      charges.add(counter, taken, state)
+    }
+    return true
+  }
+
+  /** Returns whether `take` would admit the own checks, and takes nothing. */
+  peek(): boolean {
+    this.#setAside(this.#pending())
+    return takeTogether(this.#pending(), this.#serverMs)
+  }
+
+  /** The refunds of the units that were taken, with their counters. */
+  get taken(): readonly (readonly [WrittenCounter, Refund])[] {
+    return this.#counters.flatMap((counter, i) => {
+      const { taken: units = 0, state: after } = this.#aside[i]?.counted ?? {}
+      if (counter === undefined || after === undefined || units === 0) return []
+      const { policy, partition } = counter
+      return [[counter, { policy, partition, units, after }] as const]
+    })
+  }
+
+  /** Returns the answer to a request whose checks are all own ones. */
+  answer(granted: boolean, condition: StoreCondition): StoreResult {
+    const checks = this.#aside.map((own) => own?.counted)
+    return { nowMs: this.#serverMs, granted, checks, ...condition }
+  }
+
+  /** Returns the answer to a request that the own checks refuse. Counters of the shared store are not read. */
+  refused(condition: StoreCondition): StoreResult {
+    this.#setAside(this.#pending())
+    return this.answer(false, condition)
+  }
+
+  /** Returns the answer to the whole request. `answer` is the answer to the rest. */
+  whole(answer: StoreResult, { isDegraded }: StoreCondition): StoreResult {
+    const whole = wholeResult(this.#checks, this.#aside, answer)
+    return isDegraded === true ? { ...whole, isDegraded } : whole
+  }
+
+  #pending(): OwnCheck[] {
+    return this.#checks.flatMap((check, i) => {
+      const counter = this.#counters[i]
+      if (counter === undefined) return []
+      const state = counter.at(this.#serverMs)
+      return [{ i, check, counter, algorithm: algorithmOf(check.policy), state, taken: 0 }]
+    })
+  }
+
+  #setAside(pending: readonly OwnCheck[]): void {
+    this.#aside.length = 0
+    this.#aside.length = this.#checks.length
+    for (const { i, counter, state, taken } of pending) {
+      const counted = { state, taken, ageMs: counter.ageMs(this.#nowMs) }
+      this.#aside[i] = { counted, serverMs: this.#serverMs }
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import { beforeDeadline } from "../../ground/time.ts"
+import { StoreWrapper } from "../in-front/store-wrapper.ts"
+import {
+  BACKGROUND_REFUND_MS,
+  type ChargeCounts,
+  type Check,
+  type CounterKey,
+  type Refund,
+  type Store,
+  type StoreResult,
+} from "../store.ts"
+import { withinDeadline } from "../store-error.ts"
+import { type ParsedWriteBackOptions, parseOptions, type WriteBackStoreOptions } from "./options.ts"
+import { OwnChecks } from "./own-checks.ts"
+import { WriteBacks } from "./write-backs.ts"
+
+export type { WriteBackStoreOptions } from "./options.ts"
+
+/**
+ * Creates a store in front of a store that processes share. No request waits for the shared store: this process decides
+ * by the count that it last knew and by its own units. It charges those units to the shared store after `settleMs`, and
+ * then learns what other processes have used.
+ *
+ * A client that always reaches the same process is counted exactly. Otherwise N processes admit, in any window, at most
+ * what the algorithm admits with a limit of L + S, and at most N times what it admits with L. S is what is granted
+ * within twice `settleMs` and the round trips of a settling. With `instances: N`, it is at most 3 L + 2 N. Units above
+ * the limit are worked off later. A process that is killed forgets what it has not charged yet.
+ *
+ * `sliding-log`, `leaky-bucket`, and rules with `countRejected` or a `penalty` are passed on to the shared store. A
+ * request that has both kinds of rules waits for the shared store. It takes the units of all its rules, or nothing.
+ *
+ * While the shared store does not answer, each process admits what it last knew to be left, and then the limit (or its
+ * share of it) in each window. After three settlings without an answer, its decisions are `degraded`. `close` charges
+ * what is pending, and then closes the shared store.
+ * @example
+ * ```ts
+ * import { createLimiter, writeBackStore } from "@sluice/core"
+ * import { redisStore } from "@sluice/core/redis"
+ * import { Redis } from "ioredis"
+ *
+ * const client = new Redis(process.env.REDIS_URL ?? "redis://localhost:6379")
+ * const store = writeBackStore(redisStore({ client }))
+ * const limiter = createLimiter({ service: "checkout", limit: 100, window: "1 minute", store })
+ * ```
+ * @throws {@link InvalidOptionError} if an option is invalid, or the store is not shared or already written back
+ */
+export function writeBackStore(store: Store, options: WriteBackStoreOptions = {}): Store {
+  return new WriteBackStore(store, parseOptions(store, options))
+}
+
+/** The implementation of `writeBackStore`. */
+class WriteBackStore extends StoreWrapper {
+  readonly #backs: WriteBacks
+
+  constructor(store: Store, options: ParsedWriteBackOptions) {
+    super("write-back store", store)
+    this.#backs = new WriteBacks(store, options, (event) => this.listeners.emit(event))
+  }
+
+  override get writeBack(): ChargeCounts {
+    return this.#backs.counts
+  }
+
+  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+    this.checkOpen()
+    const nowMs = this.#backs.nowMs()
+    const counters = requests.map((checks) => this.#backs.of(checks, nowMs))
+    if (counters.every((some) => some.every((counter) => counter === undefined))) {
+      return this.wrapped.take(requests, withinMs)
+    }
+    const answers = requests.map((checks, i) => {
+      const own = new OwnChecks(checks, counters[i] ?? [], nowMs)
+      return requests.length === 1
+        ? this.#takeOne(own, withinMs)
+        : settled(() => this.#takeOne(own, withinMs))
+    })
+    const [first] = answers
+    return first !== undefined && !isThenable(first) ? [first] : Promise.all(answers)
+  }
+
+  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+    this.checkOpen()
+    const nowMs = this.#backs.nowMs()
+    const { condition } = this.#backs
+    const owns = requests.map((checks) => new OwnChecks(checks, this.#backs.active(checks), nowMs))
+    const granted = owns.map((own) => own.peek())
+    const asked = owns.filter(({ isWhole }) => !isWhole).map(({ rest }) => rest)
+    const whole = (answers: readonly StoreResult[]): readonly StoreResult[] => {
+      let next = 0
+      return owns.map((own, i) => {
+        const isGranted = granted[i] === true
+        if (own.isWhole) return own.answer(isGranted, condition)
+        const answer = answers[next++] as StoreResult
+        return own.whole({ ...answer, granted: answer.granted && isGranted }, condition)
+      })
+    }
+    if (asked.length === 0 && requests.length > 0) return whole([])
+    const answers = this.wrapped.peek(asked, withinMs)
+    return isThenable(answers) ? answers.then(whole) : whole(answers)
+  }
+
+  refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
+    this.checkOpen()
+    const rest = refunds.filter((refund) => !this.#backs.refund(refund))
+    return this.refundRest(rest, refunds, withinMs)
+  }
+
+  async reset(keys: readonly CounterKey[], withinMs?: number): Promise<void> {
+    this.checkOpen()
+    const dropped = this.#backs.drop(keys)
+    try {
+      await this.resetWrapped(keys, this.#backs.inFlight, withinMs)
+    } catch (error) {
+      this.#backs.restore(dropped)
+      throw error
+    }
+    // Units may have been taken while the store deleted the counters.
+    this.#backs.drop(keys)
+  }
+
+  protected async end(): Promise<void> {
+    await beforeDeadline(this.#backs.close(), BACKGROUND_REFUND_MS, () => undefined)
+    this.listeners.clear()
+    await this.wrapped.close()
+  }
+
+  #takeOne(own: OwnChecks, withinMs: number | undefined): MaybePromise<StoreResult> {
+    const { charges, inFlight, condition } = this.#backs
+    if (!own.take(charges)) return own.refused(condition)
+    if (own.isWhole) return own.answer(true, condition)
+    const putBack = (error: unknown): never => {
+      this.#backs.putBack(own)
+      throw error
+    }
+    let answers: MaybePromise<readonly StoreResult[]>
+    try {
+      answers = this.wrapped.take([own.rest], withinMs)
+    } catch (error) {
+      return putBack(error)
+    }
+    if (!isThenable(answers)) return this.#answered(own, answers)
+    const timeoutMs = this.wrapped.keepsDeadline === true ? undefined : withinMs
+    const inTime = withinDeadline(answers, timeoutMs)
+    const whole = inTime.then((answered) => this.#answered(own, answered), putBack)
+    inFlight.add(whole)
+    return whole
+  }
+
+  /** Returns the answer to the whole request, and returns the own units if the shared store refuses. */
+  #answered(own: OwnChecks, answers: readonly StoreResult[]): StoreResult {
+    const answer = answers?.[0] as StoreResult
+    let whole = answer
+    let isGranted = false
+    try {
+      whole = own.whole(answer, this.#backs.condition)
+      isGranted = answer.granted
+    } catch {
+      // The answer is invalid. The limiter reports this when it checks the answer.
+    }
+    if (!isGranted) this.#backs.putBack(own)
+    return whole
+  }
+}
+
+/** Turns a thrown error into a rejection, so that the promises of the other requests still have a handler. */
+async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
+  return work()
+}

@@ -1,0 +1,259 @@
+import { BoundedTable } from "../in-front/bounded-table.ts"
+import { CallsInFlight } from "../in-front/calls-in-flight.ts"
+import { beforeChargeDeadline, CHARGE_MS, Charger } from "../in-front/charger.ts"
+import { Charges, COUNTED_BY_PART, isStillCounted } from "../in-front/charges.ts"
+import { Sweep } from "../in-front/sweep.ts"
+import type { ChargeCounts, Check, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import type { ParsedWriteBackOptions } from "./options.ts"
+import type { OwnChecks, StoreCondition } from "./own-checks.ts"
+import { WrittenCounter } from "./written-counter.ts"
+
+/** Number of counters that are settled together. While the shared store fails, no others are tried meanwhile. */
+const SETTLED_TOGETHER = 64
+/** Number of settlings in a row that fail before answers say that they were decided without the shared counts. */
+const FAILURES_UNTIL_DEGRADED = 3
+
+const CONFIRMED: StoreCondition = {}
+const FAILING: StoreCondition = { isRemembered: true }
+const DEGRADED: StoreCondition = { isRemembered: true, isDegraded: true }
+
+/** The counters of a store that writes back. Settles them: charges their units, and then asks for the shared counts. */
+export class WriteBacks {
+  /** Units that are not charged yet. */
+  readonly charges = new Charges()
+  readonly inFlight = new CallsInFlight()
+  readonly #store: Store
+  readonly #options: ParsedWriteBackOptions
+  readonly #table: BoundedTable<WrittenCounter>
+  /** Counters to settle. All wait equally long, so the first one is always due first. */
+  readonly #due = new Set<WrittenCounter>()
+  readonly #sweep: Sweep
+  readonly #charger: Charger
+  #isClosing = false
+  #aheadMs = 0
+  #failures = 0
+  #failedMs = Number.NEGATIVE_INFINITY
+
+  constructor(store: Store, options: ParsedWriteBackOptions, onLost: (event: StoreEvent) => void) {
+    this.#store = store
+    this.#options = options
+    this.#table = new BoundedTable(options.maxKeys)
+    this.#charger = new Charger(store, options.clock, { to: "", title: "The shared store" }, onLost)
+    this.#sweep = new Sweep(options.clock, options.settleMs / 10, (nowMs) => this.#settleDue(nowMs))
+  }
+
+  get counts(): ChargeCounts {
+    return this.#charger.counts
+  }
+
+  get condition(): StoreCondition {
+    if (this.#failures === 0) return CONFIRMED
+    return this.#failures < FAILURES_UNTIL_DEGRADED ? FAILING : DEGRADED
+  }
+
+  /** The monotonic time of this process. */
+  nowMs(): number {
+    return this.#options.clock.now()
+  }
+
+  /** Returns the counters of the checks that this process decides, undefined for those of the shared store. */
+  of(checks: readonly Check[], nowMs: number): readonly (WrittenCounter | undefined)[] {
+    return checks.map((check, i) => {
+      if (!isWritable(checks, i)) return undefined
+      const counter = this.#find(check) ?? this.#open(check, nowMs)
+      counter?.ask(check, nowMs)
+      if (counter !== undefined) this.plan(counter, nowMs)
+      return counter
+    })
+  }
+
+  /** Returns counters that can answer a peek. Once everything is settled, the shared store knows better. */
+  active(checks: readonly Check[]): readonly (WrittenCounter | undefined)[] {
+    return checks.map((check, i) => {
+      const counter = isWritable(checks, i) ? this.#find(check) : undefined
+      return counter?.isActive === true || this.#failures > 0 ? counter : undefined
+    })
+  }
+
+  /** Settles the counter after `settleMs`, unless that is planned already. */
+  plan(counter: WrittenCounter, nowMs: number): void {
+    if (counter.dueMs !== undefined || this.#isClosing) return
+    counter.dueMs = nowMs + this.#options.settleMs
+    this.#due.add(counter)
+    this.#sweep.plan(counter.dueMs, nowMs)
+  }
+
+  /** Takes a refund or a charge. Returns false if the shared store must apply it. */
+  refund(refund: Refund): boolean {
+    const counter = this.#find(refund)
+    if (counter === undefined) return false
+    this.#apply(counter, refund)
+    return true
+  }
+
+  /** Returns the units of a request that was not granted. A reset has deleted them already. */
+  putBack(own: OwnChecks): void {
+    for (const [counter, refund] of own.taken) if (counter.ended !== "reset") this.#apply(counter, refund)
+  }
+
+  /** Forgets counters that are reset. Returns the charges that were not sent. */
+  drop(keys: readonly CounterKey[]): readonly Refund[] {
+    return keys.flatMap((key) => {
+      const counter = this.#find(key)
+      if (counter !== undefined) this.#end(counter, "reset")
+      return this.charges.take(key)
+    })
+  }
+
+  /** Takes charges back that were dropped for a reset that failed. */
+  restore(dropped: readonly Refund[]): void {
+    for (const charge of dropped) {
+      const counter = this.#find(charge) ?? this.#open(charge, this.nowMs())
+      if (counter !== undefined) this.#apply(counter, charge)
+    }
+  }
+
+  /** Charges everything that is pending, after the calls in flight. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    this.#sweep.stop()
+    do {
+      await this.inFlight.settled()
+      const charges = this.charges.takeAll()
+      if (charges.length > 0) await this.#charger.charge(charges)
+    } while (!this.inFlight.isEmpty)
+  }
+
+  #find({ policy, partition }: CounterKey): WrittenCounter | undefined {
+    return this.#table.find(policy.counter, partition)
+  }
+
+  #open(key: CounterKey, nowMs: number): WrittenCounter | undefined {
+    const { rules, instances } = this.#options
+    if (!rules(key.policy.name)) return undefined
+    // Forget counters that have no effect anymore faster than new ones come.
+    for (let i = 0; i < 2; i++) {
+      const other = this.#table.next()
+      if (other?.isIdle(nowMs) === true) this.#end(other, "evicted")
+    }
+    const counter = new WrittenCounter(
+      key,
+      { instances, aheadMs: this.#aheadMs },
+      this.charges.of(key),
+      nowMs,
+    )
+    const evicted = this.#table.add(counter)
+    // Its units are still charged when it is due.
+    if (evicted !== undefined) evicted.ended = "evicted"
+    return counter
+  }
+
+  #end(counter: WrittenCounter, how: "evicted" | "reset"): void {
+    this.#table.delete(counter)
+    counter.ended = how
+  }
+
+  /** Applies a refund or a charge to the counter now, and to the shared counter later. */
+  #apply(counter: WrittenCounter, refund: Refund): void {
+    const nowMs = this.nowMs()
+    counter.refund([refund], nowMs)
+    this.#defer(counter, refund, nowMs)
+  }
+
+  #defer(counter: WrittenCounter, { units, after }: Refund, nowMs: number): void {
+    this.charges.add(counter, -units, after)
+    this.plan(counter, nowMs)
+  }
+
+  #settleDue(nowMs: number): void {
+    const due: WrittenCounter[] = []
+    for (const counter of this.#due) {
+      if ((counter.dueMs as number) > nowMs) break
+      if (this.#failures > 0 && due.length >= SETTLED_TOGETHER) break
+      this.#due.delete(counter)
+      counter.dueMs = undefined
+      if (counter.isSettling) counter.isDueAgain = true
+      else due.push(counter)
+    }
+    for (let i = 0; i < due.length; i += SETTLED_TOGETHER) {
+      this.inFlight.add(this.#settle(due.slice(i, i + SETTLED_TOGETHER)))
+    }
+    const [next] = this.#due
+    if (next !== undefined) this.#sweep.plan(next.dueMs as number, nowMs)
+  }
+
+  async #settle(counters: readonly WrittenCounter[]): Promise<void> {
+    const sentMs = this.nowMs()
+    const charges = new Map<Refund, WrittenCounter>()
+    for (const counter of counters) {
+      counter.isSettling = true
+      counter.isDueAgain = false
+      for (const charge of this.charges.take(counter)) charges.set(charge, counter)
+    }
+    let isAnswered = true
+    if (charges.size > 0) {
+      const keep = (charge: Refund) => this.#keep(charges.get(charge) as WrittenCounter, charge)
+      isAnswered = (await this.#charger.charge([...charges.keys()], keep)).length === 0
+    }
+    const open = counters.filter(({ ended }) => ended === undefined)
+    if (open.length > 0 && !this.#isClosing) isAnswered = (await this.#learn(open)) && isAnswered
+    this.#answered(isAnswered, sentMs)
+    for (const counter of counters) counter.isSettling = false
+    const again = counters.filter(({ isDueAgain }) => isDueAgain)
+    if (again.length > 0 && !this.#isClosing) await this.#settle(again)
+  }
+
+  /** Keeps a charge that was not applied, if it is still of use. */
+  #keep(counter: WrittenCounter, charge: Refund): boolean {
+    const nowMs = this.nowMs()
+    if (counter.ended === "reset") return false
+    if (!isStillCounted(charge, counter.serverMs(nowMs))) return false
+    this.#defer(counter, charge, nowMs)
+    return true
+  }
+
+  /** Asks for the shared counts. Returns whether all of them came. */
+  async #learn(counters: readonly WrittenCounter[]): Promise<boolean> {
+    const sentMs = this.nowMs()
+    const checks = counters.map(({ policy, partition }) => [{ policy, partition, cost: 0, shadow: false }])
+    let answers: readonly StoreResult[]
+    try {
+      answers = await beforeChargeDeadline(this.#store, () => this.#store.peek(checks, CHARGE_MS))
+    } catch {
+      return false
+    }
+    const arrivedMs = this.nowMs()
+    let isComplete = true
+    counters.forEach((counter, i) => {
+      // A custom store may answer with anything.
+      const answer: Partial<StoreResult> | undefined = answers?.[i]
+      const state = answer?.checks?.[0]?.state
+      if (answer?.nowMs === undefined || state === undefined) isComplete = false
+      else {
+        const seen = { state, serverMs: answer.nowMs, sentMs, arrivedMs }
+        counter.settled(seen, this.charges.of(counter), arrivedMs)
+        this.#aheadMs = counter.aheadMs
+      }
+    })
+    return isComplete
+  }
+
+  #answered(isAnswered: boolean, sentMs: number): void {
+    if (isAnswered) this.#failures = 0
+    // Settlings that were in flight together fail together, which is one failure.
+    else if (this.#failures === 0 || sentMs >= this.#failedMs + this.#options.settleMs) {
+      this.#failures++
+      this.#failedMs = sentMs
+    }
+  }
+}
+
+/** Whether a check may be written back. The store has to see refusals that count, also those of the next check. */
+function isWritable(checks: readonly Check[], i: number): boolean {
+  const { policy } = checks[i] as Check
+  return (
+    policy.countRejected !== true &&
+    COUNTED_BY_PART.has(policy.algorithm) &&
+    checks[i + 1]?.policy.algorithm !== "penalty"
+  )
+}

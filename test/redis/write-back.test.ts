@@ -1,0 +1,80 @@
+import { writeBackStore } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import { keysWithoutTtl, unitsIn } from "./counted.ts"
+import { afterwards, asker, checkEachTest } from "./load.ts"
+
+checkEachTest()
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+beforeEach(async () => {
+  await server.command("FLUSHALL")
+})
+afterAll(() => server?.stop())
+
+/** Creates a store of a process that writes back to Redis. */
+function open() {
+  const client = new Redis(server.port, server.host)
+  client.on("error", () => {})
+  afterwards(() => client.disconnect())
+  const store = writeBackStore(redisStore({ client }))
+  afterwards(() => store.close())
+  return store
+}
+
+describe("two processes that write back to one Redis", () => {
+  it("know each other's units, and Redis has exactly what they granted", async () => {
+    const apps = [open(), open()].map((store) => asker(store, { field: "service", limit: 1_000 }))
+    const [one, other] = apps as [(typeof apps)[0], (typeof apps)[0]]
+    await one.ask("", 300)
+    await other.ask("", 200)
+    await until("each process knows the units of both", async () => {
+      const decisions = await Promise.all(apps.map((app) => app.ask("", 0)))
+      return decisions.every(({ remaining }) => remaining === 500)
+    })
+    const stops = apps.map((app) => app.load())
+    await until("both are refused", () => apps.every(({ decisions }) => decisions.at(-1)?.allowed === false))
+    for (const stop of stops) await stop()
+    const granted = one.granted() + other.granted()
+    expect(granted).toBeGreaterThanOrEqual(1_000)
+    await until("everything is charged", async () => (await unitsIn(server, "")) === granted)
+    expect(await keysWithoutTtl(server)).toEqual([])
+    expect([one.late, other.late]).toEqual([0, 0])
+  })
+})
+
+describe("a Redis that is frozen behind a store that writes back", () => {
+  it("delays no request; decisions are degraded after three settlings, until Redis answers again", async () => {
+    const store = open()
+    const app = asker(store, { field: "service" })
+    const stop = app.load()
+    await until("charges are confirmed", async () => (await unitsIn(server, "")) > 100)
+
+    server.freeze()
+    expect(await app.decidesAtOnce()).toBe(true)
+    await until("decisions are degraded", () => app.events.at(-1) === "degraded")
+    expect(await app.decidesAtOnce()).toBe(true)
+    expect((await app.ask("")).degraded).toBe(true)
+    expect(store.writeBack?.failingMs).toBeGreaterThan(0)
+
+    server.thaw()
+    await until("decisions are confirmed again", async () => !(await app.ask("")).degraded)
+    await stop()
+    await app.askUntilRecovered()
+    expect(app.late).toBe(0)
+    // Every decision of this process was counted or is reported as lost. Some of what was lost may have been counted.
+    const all = app.decisions.reduce((sum, { allowed, cost }) => sum + (allowed ? cost : 0), 0)
+    await store.close()
+    const counted = await unitsIn(server, "")
+    const { lost = 0 } = store.writeBack ?? {}
+    expect(counted).toBeLessThanOrEqual(all)
+    expect(counted + lost).toBeGreaterThanOrEqual(all)
+    expect(await keysWithoutTtl(server)).toEqual([])
+  })
+})
