@@ -9,14 +9,21 @@ const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts"],
   loader: { ".lua": "text" },
-  // The packed core must stay small. Names and lines stay as well, so that stack traces can be read.
-  minify: { compress: true, mangle: false, codegen: false },
+  // The packed core must stay small. All names stay, so that stack traces can be read.
+  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   plugins: [
     {
-      // The packed core must stay small. The names of bundled packages stay, for a test that looks for them.
-      name: "no-names-of-sources",
-      renderChunk: (code: string) =>
-        code.replace(/^\/\/#region (?!.*node_modules).*\n([\s\S]*?)^\/\/#endregion\n/gm, "$1"),
+      // Otherwise a file would be one line, and Node would print all of it with an uncaught error.
+      name: "line-for-each-statement",
+      generateBundle(_options, bundle) {
+        for (const chunk of Object.values(bundle)) {
+          if (chunk.type !== "chunk" || !chunk.fileName.endsWith(".js")) continue
+          const { code } = chunk
+          const ends = [...new Set(endsOf(this.parse(code)))].sort((one, other) => one - other)
+          const lines = ends.map((end, i) => code.slice(ends[i - 1] ?? 0, end))
+          chunk.code = [...bundledIn(chunk.moduleIds), ...lines].join("\n") + code.slice(ends.at(-1))
+        }
+      },
     },
     {
       name: "lua-without-comments",
@@ -36,3 +43,19 @@ const config: UserConfig = {
   })),
 }
 export default config
+
+/** Returns a comment for each package that a file contains. A test compares them with the licenses. */
+function bundledIn(paths: readonly string[]): string[] {
+  const names = paths.flatMap((path) => /.*\/node_modules\/(@[^/]+\/[^/]+|[^/]+)/.exec(path)?.[1] ?? [])
+  return [...new Set(names)].map((name) => `// Bundled package: ${name}`)
+}
+
+/** Returns where the statements and the members of classes end. */
+function endsOf(node: unknown): number[] {
+  if (typeof node !== "object" || node === null) return []
+  return Object.entries(node).flatMap(([name, child]) => {
+    if (!Array.isArray(child)) return endsOf(child)
+    const isList = name === "body" || name === "consequent"
+    return child.flatMap((one) => [...endsOf(one), ...(isList ? [(one as { end: number }).end] : [])])
+  })
+}

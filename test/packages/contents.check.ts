@@ -50,9 +50,9 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
 
   it("contains third-party code only where intended, each with its license", () => {
     const code = contents.filter((path) => path.endsWith(".js")).map((path) => textOf(name, path))
-    // The bundler writes this line above each module.
+    // The bundler writes such a line above each module, or the build of the core at the top of a file.
     const modules = code.flatMap((text) => [
-      ...text.matchAll(/^\/\/#region .*\/node_modules\/(@[^/]+\/[^/]+|[^/]+)/gm),
+      ...text.matchAll(/^\/\/(?:#region .*\/node_modules\/| Bundled package: )(@[^/]+\/[^/\n]+|[^/\n]+)/gm),
     ])
     const others = [...new Set(modules.map(([, other]) => other))].sort()
     expect(others).toEqual(name === "core" ? BUILT_IN.core : [])
