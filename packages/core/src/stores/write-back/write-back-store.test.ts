@@ -737,6 +737,8 @@ describe("a full table", () => {
     await pass()
     expect(["ann", "bob", "eve", "joe"].map((partition) => counted(CLIENT, partition))).toEqual([2, 2, 2, 2])
     expect(calls.refunds).toHaveLength(4)
+    // Only counts of counters in the table are asked for.
+    expect(calls.peeks.slice(0, 3).map(([one]) => one?.partition)).toEqual(["eve", "joe", "ann"])
   })
 
   it("is avoided by forgetting counters that have no effect anymore", async () => {
@@ -910,6 +912,26 @@ describe("closing", () => {
     await closed
     expect(order).toEqual(["charge -4", "charge -3", "close"])
     expect(() => world.take(check())).toThrow(ClosedError)
+  })
+
+  it("waits for requests in flight, whose units may return", async () => {
+    let fail = (): void => {}
+    const world = open(
+      {},
+      {
+        take: () =>
+          new Promise((_, reject) => {
+            fail = () => reject(GONE)
+          }),
+      },
+    )
+    const asked = world.store.take([[check(3), check(1, LOG)]])
+    const closed = world.store.close()
+    await settle()
+    fail()
+    await expect(asked).rejects.toBe(GONE)
+    await closed
+    expect(world.calls.refunds).toEqual([])
   })
 
   it("loses units that the shared store does not accept anymore, and an event reports it", async () => {
