@@ -23,7 +23,7 @@ export interface WriteBackStoreOptions {
    * knows more. Default: each process uses what it last knew to be left.
    */
   readonly instances?: number | undefined
-  /** Largest number of counters in this process, of about 500 bytes each. Default: 1,000,000. */
+  /** Largest number of counters in this process, of about 500 to 900 bytes each. Default: 1,000,000. */
   readonly maxKeys?: number | undefined
   /** Selects the rules that are written back, by name. Default: all rules. */
   readonly rules?: ((name: string) => boolean) | undefined
