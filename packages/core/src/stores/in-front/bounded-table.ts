@@ -32,7 +32,7 @@ export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
 
   /** Adds an entry. Returns the least recently used of 16 entries, which is no longer in the table, if it was full. */
   add(entry: Entry): Entry | undefined {
-    const evicted = this.#all.length >= this.#most ? this.#leastUsed() : undefined
+    const evicted = this.leastUsed()
     if (evicted !== undefined) this.delete(evicted)
     const { policy, partition } = entry
     let ofCounter = this.#byCounter.get(policy.counter)
@@ -70,7 +70,9 @@ export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
     return [...this.#all][Symbol.iterator]()
   }
 
-  #leastUsed(): Entry {
+  /** Returns the least recently used of 16 entries if the table is full. Otherwise returns undefined. */
+  leastUsed(): Entry | undefined {
+    if (this.#all.length < this.#most) return undefined
     let least = this.next() as Entry
     for (let i = 1; i < SAMPLED; i++) {
       const entry = this.next() as Entry

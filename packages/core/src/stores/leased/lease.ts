@@ -143,9 +143,13 @@ export class Lease {
     this.bookings.learn(seen, taken)
   }
 
-  /** True if the lease holds nothing and has not been asked for a while, so that nothing is lost without it. */
+  /** True if the counter was asked for within the last 2 T. */
+  isInUse(nowMs: number): boolean {
+    return nowMs < this.usedMs + 2 * this.#leaseMs
+  }
+
+  /** True if the lease holds nothing and is not in use, so that nothing is lost without it. */
   isIdle(nowMs: number): boolean {
-    const isAsked = nowMs < this.#demand.startedMs + 2 * this.#leaseMs
-    return this.bookings.isEmpty && !this.isBooking && !isAsked && !this.holdOff.isOn(nowMs)
+    return this.bookings.isEmpty && !this.isBooking && !this.isInUse(nowMs) && !this.holdOff.isOn(nowMs)
   }
 }

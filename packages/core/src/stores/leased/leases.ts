@@ -72,7 +72,7 @@ export class Leases {
   of(check: Check, nowMs: number): Lease | undefined {
     const { policy, partition } = check
     const lease = this.#table.find(policy.counter, partition)
-    if (lease === undefined || !lease.isFor(policy)) return this.#open(check, lease)
+    if (lease === undefined || !lease.isFor(policy)) return this.#open(check, lease, nowMs)
     if (lease.bookings.isStale(nowMs)) this.#refunds.add(lease.bookings.expired(nowMs, false))
     return lease
   }
@@ -83,13 +83,16 @@ export class Leases {
     return lease === undefined || !lease.isFor(policy) || lease.bookings.isStale(nowMs) ? undefined : lease
   }
 
-  #open(check: Check, before: Lease | undefined): Lease | undefined {
+  #open(check: Check, before: Lease | undefined, nowMs: number): Lease | undefined {
     if (before !== undefined) this.#end(before)
     const { leaseMs, rules } = this.#options
     if (!isLeasable(check.policy, this.#options) || !rules(check.policy.name)) return undefined
+    const least = this.#table.leastUsed()
+    // With more counters in use than leases, each request would end the lease of another counter.
+    if (least?.isInUse(nowMs) === true) return undefined
+    if (least !== undefined) this.#end(least)
     const lease = new Lease(check, leaseMs)
-    const evicted = this.#table.add(lease)
-    if (evicted !== undefined) this.#end(evicted)
+    this.#table.add(lease)
     return lease
   }
 
