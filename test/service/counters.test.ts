@@ -25,9 +25,10 @@ it("the log reports that Redis refuses the database of its URL, but not a lost c
     prefix: "",
     mirrors: {},
     lease: false,
+    writeBackMs: undefined,
   }
   const { said, log } = listeningLog()
-  const { isReachable, close } = await openCounters(settings, 1_000, log)
+  const { isReachable, close } = await openCounters(settings, { storeTimeoutMs: 1_000, instances: 1 }, log)
   try {
     await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)
     await expect
@@ -50,8 +51,8 @@ it("the log reports a missing connection only once, despite many attempts", asyn
   const url = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { said, log } = listeningLog()
   const { close } = await openCounters(
-    { urls: [url], isCluster: false, prefix: "", mirrors: {}, lease: false },
-    1_000,
+    { urls: [url], isCluster: false, prefix: "", mirrors: {}, lease: false, writeBackMs: undefined },
+    { storeTimeoutMs: 1_000, instances: 1 },
     log,
   )
   try {
@@ -72,8 +73,13 @@ it("a refund may take as long as --store-timeout, not the store's default timeou
     prefix: "",
     mirrors: {},
     lease: false,
+    writeBackMs: undefined,
   }
-  const { store, isReachable, close } = await openCounters(settings, 60_000, createLog("silent"))
+  const { store, isReachable, close } = await openCounters(
+    settings,
+    { storeTimeoutMs: 60_000, instances: 1 },
+    createLog("silent"),
+  )
   try {
     await expect.poll(isReachable, { timeout: 60_000 }).toBe(true)
     const policy = {

@@ -129,6 +129,29 @@ describe("the program with Redis", () => {
     expect(await unitsIn(redis, "sl2:")).toBe(asked)
   })
 
+  it("decides without waiting for Redis with --write-back, and charges it later", async () => {
+    writeFileSync(rules, "service_id: 1\nrules: { name: all, field: user_id, limit: 3, window: 1 day }\n")
+    const [one, two] = [
+      await start(["--rules", rules, "--write-back", "on", ...PATIENT], env),
+      await start(["--rules", rules, "--write-back", "50ms", ...PATIENT], env),
+    ]
+    await Promise.all([one.said("The service is ready."), two.said("The service is ready.")])
+    for (let i = 0; i < 2; i++) expect(await ask(one, "ada")).toMatchObject({ shouldForward: true })
+    await until("the units are charged", async () => (await unitsIn(redis, "sl2:")) === 2)
+    expect(await ask(two, "ada")).toMatchObject({ shouldForward: true })
+    await until("each knows what the other has admitted", async () => {
+      const answers = [await ask(one, "ada"), await ask(two, "ada")]
+      return answers.every(({ shouldForward }) => shouldForward === false)
+    })
+    proxy.refuse()
+    proxy.cut()
+    const before = performance.now()
+    expect(await ask(one, "bob")).toMatchObject({ shouldForward: true })
+    // It did not wait for the 20 s of the store's timeout.
+    expect(performance.now() - before).toBeLessThan(15_000)
+    await until("it says so", async () => (await ask(one, "bob")).degraded === true)
+  })
+
   it("is ready without Redis, logs the outage, and counts in Redis once it is back", async () => {
     proxy.refuse()
     const program = await start(["--rules", rules, "--store-timeout", "500ms"], env)

@@ -1,8 +1,8 @@
-import { leasedStore, memoryStore, mirroredStore, type Store } from "@sluice/core"
+import { leasedStore, memoryStore, mirroredStore, type Store, writeBackStore } from "@sluice/core"
 import { falseAfter } from "../deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
-import type { RedisSettings } from "./settings.ts"
+import type { RedisSettings, Settings } from "./settings.ts"
 
 /** The store that counts requests. */
 export interface CounterStore {
@@ -19,10 +19,10 @@ export interface CounterStore {
  */
 export async function openCounters(
   redis: RedisSettings | undefined,
-  storeTimeoutMs: number,
+  { storeTimeoutMs, instances }: Pick<Settings, "storeTimeoutMs" | "instances">,
   log: Log,
 ): Promise<CounterStore> {
-  if (redis !== undefined) return openRedis(redis, storeTimeoutMs, log)
+  if (redis !== undefined) return openRedis(redis, { storeTimeoutMs, instances }, log)
   const store = memoryStore()
   return {
     kind: "memory",
@@ -35,9 +35,13 @@ export async function openCounters(
 /** Timeout of a health check of Redis, in milliseconds. */
 const LOOK_MS = 1_000
 
-async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): Promise<CounterStore> {
+async function openRedis(
+  settings: RedisSettings,
+  { storeTimeoutMs: timeoutMs, instances }: Pick<Settings, "storeTimeoutMs" | "instances">,
+  log: Log,
+): Promise<CounterStore> {
   const { redisStore } = await import("@sluice/core/redis")
-  const { isCluster, prefix, mirrors, lease } = settings
+  const { isCluster, prefix, mirrors, lease, writeBackMs: settleMs } = settings
   const client = await createRedisClient(settings)
   logConnection(client, log, "Redis", "REDIS_URL")
   const near = redisStore({ client, prefix, timeoutMs })
@@ -50,7 +54,11 @@ async function openRedis(settings: RedisSettings, timeoutMs: number, log: Log): 
     far.set(name, redisStore({ client: other, prefix }))
   }
   const merged = clients.length === 1 ? near : mirroredStore({ near, far: Object.fromEntries(far) })
-  const store = lease ? leasedStore(merged) : merged
+  const store = lease
+    ? leasedStore(merged)
+    : settleMs === undefined
+      ? merged
+      : writeBackStore(merged, { settleMs, ...(instances > 1 && { instances }) })
   let looking: Promise<boolean> | undefined
   return {
     kind: "redis",

@@ -100,6 +100,12 @@ const SETTINGS = {
     says: "grant requests under limits of 1000 or more from units that are booked in Redis ahead of time",
     otherwise: "false",
   },
+  writeBack: {
+    flags: "--write-back <on|off|time>",
+    env: "SLUICE_WRITE_BACK",
+    says: "decide by counts of this process, and write them to Redis later: after 100 ms (on), or after this time",
+    otherwise: "off",
+  },
   storeTimeout: {
     flags: "--store-timeout <time>",
     env: "SLUICE_STORE_TIMEOUT",

@@ -129,12 +129,15 @@ describe("settings", () => {
       counters: { mirrors: { eu: "redis://***@eu:6379", ap: "rediss://ap/2" }, lease: true },
     })
     const nodes = { ...env, SLUICE_MIRRORS: '{"eu":"redis://a:1,redis://b:1"}', SLUICE_REDIS_CLUSTER: "true" }
+    expect(settings("--rules r --write-back on", nodes).redis).toMatchObject({ writeBackMs: 100 })
+    const written = settings("--rules r --write-back 2s", { REDIS_URL: "redis://us:6379" })
+    expect(shownSettings(written)).toMatchObject({ counters: { writeBackMs: 2_000 } })
     expect(settings("--rules r", nodes).redis).toMatchObject({
       mirrors: { eu: ["redis://a:1", "redis://b:1"] },
       lease: false,
     })
     const alone = settings("--rules r", { REDIS_URL: "redis://us:6379" })
-    expect(alone.redis).toMatchObject({ mirrors: {}, lease: false })
+    expect(alone.redis).toMatchObject({ mirrors: {}, lease: false, writeBackMs: undefined })
     expect(Object.keys(shownSettings(alone))).not.toContain("mirrors")
   })
 
@@ -212,6 +215,8 @@ describe("settings", () => {
       "--rules r --lease",
       /^--lease .*is given without REDIS_URL; accepted: this setting together with REDIS_URL$/,
     ],
+    ["--rules r --write-back on", /^--write-back .*is given without REDIS_URL; accepted/],
+    ["--rules r --write-back 100", /^--write-back .*is not a valid choice; accepted: on, off, or a time/],
     ["--rules r --redis-prefix {a}", /^--redis-prefix .*is not a valid prefix/],
     [
       "--rules r --store-timeout 50",

@@ -28,6 +28,17 @@ const PREFIX = matching(
   "is not a valid prefix",
   "up to 64 printable ASCII characters, except { and }",
 )
+/** The time after which counts are written back. */
+const WRITE_BACK_MS = 100
+const WRITE_BACK: Read<number | undefined> = (text) => {
+  if (text === "off") return undefined
+  if (text === "on") return WRITE_BACK_MS
+  try {
+    return duration(1)(text)
+  } catch {
+    throw new NotAccepted("is not a valid choice", "on, off, or a time with its unit: 100ms, 1s")
+  }
+}
 const ENDPOINT = url(["http:", "https:"], "a URL such as http://localhost:8000")
 const MOST_BYTES = 64 * 1024 * 1024
 
@@ -140,6 +151,10 @@ function readRedis(
   const prefix = reader.optional("redisPrefix", PREFIX)
   const isCluster = reader.value("redisCluster", yesOrNo)
   const lease = reader.value("lease", yesOrNo)
+  const writeBackMs = reader.optional("writeBack", WRITE_BACK)
+  if (lease === true && writeBackMs !== undefined) {
+    reader.refuse("writeBack", "is given together with --lease", "either --lease or --write-back")
+  }
   if (urls !== undefined) {
     const wrong = isCluster === false ? wrongServer : wrongNodes
     const problem = wrong(urls)
@@ -152,7 +167,7 @@ function readRedis(
       }
       earlier.push(...some)
     }
-    return { urls, isCluster, prefix: prefix ?? "", mirrors: mirrors ?? {}, lease }
+    return { urls, isCluster, prefix: prefix ?? "", mirrors: mirrors ?? {}, lease, writeBackMs }
   }
   // An invalid URL is already reported.
   if (reader.hasGiven(REDIS_URL)) return undefined
@@ -160,6 +175,7 @@ function readRedis(
     ["redisPrefix", prefix !== undefined],
     ["redisCluster", isCluster === true],
     ["lease", lease === true],
+    ["writeBack", writeBackMs !== undefined],
   ] as const) {
     if (isGiven) reader.refuse(setting, "is given without REDIS_URL", "this setting together with REDIS_URL")
   }

@@ -59,7 +59,7 @@ export async function start(
   }
   try {
     opened.push(() => metrics.close())
-    const counters = await openCounters(settings.redis, settings.storeTimeoutMs, log)
+    const counters = await openCounters(settings.redis, settings, log)
     opened.push(() => counters.close())
     const rules = await openRules(settings, env, log)
     opened.push(() => rules.close())

@@ -43,6 +43,8 @@ export interface RedisSettings {
   readonly mirrors: Readonly<Record<string, readonly string[]>>
   /** Whether large limits are leased. */
   readonly lease: boolean
+  /** Milliseconds after which counts are written back to Redis. Undefined if Redis decides. */
+  readonly writeBackMs: number | undefined
 }
 
 /** A table in DynamoDB. The AWS SDK looks up the values that are undefined. */

@@ -34,7 +34,7 @@ function shownTable({ endpoint, ...table }: TableSettings): object {
   return { ...table, endpoint: endpoint === undefined ? undefined : shownUrl(endpoint) }
 }
 
-function shownRedis({ urls, isCluster, prefix, mirrors, lease }: RedisSettings): object {
+function shownRedis({ urls, isCluster, prefix, mirrors, lease, writeBackMs }: RedisSettings): object {
   const shown = (some: readonly string[]): string => some.map(shownUrl).join(",")
   const others = Object.entries(mirrors).map(([name, some]) => [name, shown(some)])
   return {
@@ -42,6 +42,7 @@ function shownRedis({ urls, isCluster, prefix, mirrors, lease }: RedisSettings):
     prefix,
     ...(others.length > 0 && { mirrors: Object.fromEntries(others) }),
     ...(lease && { lease }),
+    ...(writeBackMs !== undefined && { writeBackMs }),
   }
 }
 
