@@ -13,10 +13,11 @@ export const BLOCK = "rate-limiter-flexible, block"
 export const UNION = "rate-limiter-flexible, union"
 
 const BASIC = [OURS, DECIDE, PEER, "rate-limit-redis", NOBODY]
+const EMPTY = "empty script, by hand"
 const BY_HAND = ["lock, by hand", "WATCH, by hand"]
 
 export const CASES: readonly Case[] = [
-  { workload: "uniform", inFlight: 1, names: BASIC },
+  { workload: "uniform", inFlight: 1, names: [...BASIC, EMPTY] },
   { workload: "uniform", inFlight: 64, names: [...BASIC, ...BY_HAND] },
   { workload: "uniform", inFlight: 256, names: BASIC },
   { workload: "zipf", inFlight: 64, names: BASIC },

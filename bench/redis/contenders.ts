@@ -5,7 +5,7 @@ import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"
 import type { Contender, ContenderKind, Outcome, Setup } from "../load/contender.ts"
 import { judgeDecision, judgeRejection, policyOf } from "../load/judging.ts"
 import { FastifyRedisStore, incremented, KoaRedisLimiter } from "../load/peer-stores.ts"
-import { byLock, byWatch } from "./by-hand.ts"
+import { byEmptyScript, byLock, byWatch } from "./by-hand.ts"
 import { connect } from "./connect.ts"
 import { upstash } from "./upstash.ts"
 
@@ -136,6 +136,7 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
     },
   },
   "@upstash/ratelimit, sliding window": upstash,
+  "empty script, by hand": { sends: SCRIPTS, create: byEmptyScript },
   "lock, by hand": { sends: ["set", "get", "del"], create: byLock },
   "WATCH, by hand": {
     sends: ["watch", "get", "multi", "incr", "pexpire", "exec", "unwatch"],
