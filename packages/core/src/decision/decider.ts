@@ -285,10 +285,15 @@ function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
   return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainSettled), false, undefined)
 }
 
-/** Returns the failure of a store that decided without the shared counters. */
-function unconfirmed(): StoreUnavailableError {
-  const message = "The store decided without the shared counters, which have not answered for a while."
-  return new StoreUnavailableError(message, { kind: "unavailable" })
+let sharedFailure: StoreUnavailableError | undefined
+
+/** Returns the failure of a store that decided without the shared counters. One error for all, because it is frequent. */
+export function unconfirmed(): StoreUnavailableError {
+  sharedFailure ??= new StoreUnavailableError(
+    "The store decided without the shared counters, which have not answered for a while.",
+    { kind: "unavailable" },
+  )
+  return sharedFailure
 }
 
 const NONE: readonly CounterKey[] = []

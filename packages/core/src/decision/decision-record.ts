@@ -74,6 +74,8 @@ export class DecisionRecord implements Decision {
   declare readonly checks: readonly PolicyCheck[]
   #receipt: Receipt | undefined
   #parts: readonly Decision[] | undefined
+  /** True if the store itself decided, although without the shared counters. */
+  #isByStore = false
 
   /** `receipt` is undefined when nothing was taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
@@ -105,6 +107,18 @@ export class DecisionRecord implements Decision {
     if (binding.refusal !== undefined) this.refusal = binding.refusal
     if (binding.rejectionMessage !== undefined) this.rejectionMessage = binding.rejectionMessage
     this.#receipt = receipt
+  }
+
+  /** Marks a degraded decision that the store made, without the shared counters. */
+  static madeByStore(decision: DecisionRecord): void {
+    decision.#isByStore = true
+  }
+
+  /** Whether the decision, or a decision that it was joined from, was made without the store. */
+  static isWithoutStore(decision: Decision): boolean {
+    if (!decision.degraded) return false
+    if (!(#parts in decision)) return true
+    return decision.#parts?.some(DecisionRecord.isWithoutStore) ?? !decision.#isByStore
   }
 
   /**

@@ -119,6 +119,7 @@ function decisionOf(
     answer.isDegraded === true,
     isTaken ? { by, store: by.store, ruleChecks, answer } : undefined,
   )
+  if (answer.isDegraded === true) DecisionRecord.madeByStore(decision)
   // The store granted but took too little, or refused although no check refuses. Admitting either would not be counted.
   return decision.allowed === answer.granted ? decision : undefined
 }

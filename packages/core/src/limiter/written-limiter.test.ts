@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { DecisionRecord } from "../decision/decision-record.ts"
 import { manualClock } from "../ground/clock.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
@@ -42,6 +43,40 @@ function open() {
 }
 
 describe("a limiter on a store that writes back", () => {
+  it("knows that the store has decided, so that later rules of a request are not decided without it", async () => {
+    const { fault, limiter, pass } = open()
+    await limiter.decide({})
+    fault.error = new StoreUnavailableError("gone", { outcome: "not-applied" })
+    for (let i = 0; i < 4; i++) {
+      await limiter.decide({})
+      await pass()
+    }
+    const written = await limiter.decide({})
+    expect([written.degraded, DecisionRecord.isWithoutStore(written)]).toEqual([true, false])
+    const take = (): never => {
+      throw new StoreUnavailableError("gone")
+    }
+    const store: Store = { ...memoryStore(), take, peek: take, refund: take, reset: take, close() {} }
+    const other = createLimiter({
+      limit: 1,
+      window: "1 minute",
+      field: "service",
+      service: "gone",
+      store,
+      logger: QUIET,
+    })
+    const without = await other.decide({})
+    expect([without.degraded, DecisionRecord.isWithoutStore(without)]).toEqual([true, true])
+    const names = ["limit"]
+    for (const [one, two, isWithout] of [
+      [written, written, false],
+      [written, without, true],
+    ] as const) {
+      expect(DecisionRecord.isWithoutStore(DecisionRecord.joined(one, two, names))).toBe(isWithout)
+    }
+    await other.close()
+  })
+
   it("reports how old the shared count is", async () => {
     const { clock, limiter, pass } = open()
     await limiter.decide({}, { cost: 2 })

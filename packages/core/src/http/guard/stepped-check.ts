@@ -1,5 +1,5 @@
 import type { Decision } from "../../decision/decision.ts"
-import { UNLIMITED } from "../../decision/decision-record.ts"
+import { DecisionRecord, UNLIMITED } from "../../decision/decision-record.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Held } from "../../limiter/hold.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
@@ -66,7 +66,12 @@ export class SteppedCheck<Request extends object> {
       return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
     }
     const isLeft = newest && leftBy(this.#limiter, newest)
-    const part: Part = { steps, isLeft, isStoreGone: own?.own.degraded === true, isReportedLater: true }
+    const part: Part = {
+      steps,
+      isLeft,
+      isStoreGone: own !== undefined && DecisionRecord.isWithoutStore(own.own),
+      isReportedLater: true,
+    }
     const startedMs = admission.decisionEvents.start()
     // While the first rules load, only a request that is not counted comes here. Otherwise `prepare` returns no promise.
     const prepared =

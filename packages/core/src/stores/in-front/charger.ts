@@ -18,14 +18,13 @@ export interface ChargedStore {
   readonly title: string
 }
 
-/** Most charges in one call. If the call fails, it is unknown which of them were applied. */
-const MOST_CHARGES = 64
-
 /** Charges units to a store in the background, and counts what was lost. No charge is sent twice. */
 export class Charger {
   #lost = 0
   /** When the first of the latest charges was sent that failed in a row, and when the last one failed. */
   #failing: { readonly sinceMs: number; untilMs: number } | undefined
+  /** By counter, the start of the latest window or bucket whose charges were lost. */
+  readonly #lostMs = new Map<string, number>()
   readonly #store: Store
   readonly #clock: Clock
   readonly #names: ChargedStore
@@ -49,38 +48,54 @@ export class Charger {
   }
 
   /**
-   * Sends the charges, 64 in a call. Never rejects. Returns those that were not confirmed. `keep` is called with each
-   * charge that certainly was not applied, and returns true if the caller will send it again. Other charges are lost.
+   * Sends the charges, each as a call of its own, because another one may be for a server that fails. Never rejects.
+   * Returns those that were not confirmed. `keep` is called with each charge that certainly was not applied, and returns
+   * true if the caller will send it again. Other charges are lost, and later refunds of their units are not sent: they
+   * would take off units of others.
    */
   async charge(
     charges: readonly Refund[],
     keep: (charge: Refund) => boolean = () => false,
   ): Promise<readonly Refund[]> {
     const sentMs = this.#clock.now()
-    const calls: Promise<readonly Refund[]>[] = []
     const lost: Refund[] = []
+    const unconfirmed: Refund[] = []
     let failure: unknown
-    for (let i = 0; i < charges.length; i += MOST_CHARGES) {
-      const some = charges.slice(i, i + MOST_CHARGES)
-      const failed = (error: unknown): readonly Refund[] => {
-        const isRepeatable = error instanceof StoreUnavailableError && error.outcome === "not-applied"
-        const gone = some.filter((charge) => !isRepeatable || !keep(charge))
-        if (gone.length > 0) failure = error
-        lost.push(...gone)
-        return some
-      }
-      const sent = beforeChargeDeadline(this.#store, () => this.#store.refund(some, CHARGE_MS))
-      calls.push(sent.then(() => [], failed))
-    }
-    const unconfirmed = (await Promise.all(calls)).flat()
-    if (unconfirmed.length === 0) {
-      this.#failing = undefined
-    } else {
+    const sent = charges
+      .filter((charge) => this.#isKnown(charge))
+      .map(async (charge) => {
+        try {
+          await beforeChargeDeadline(this.#store, () => this.#store.refund([charge], CHARGE_MS))
+        } catch (error) {
+          unconfirmed.push(charge)
+          const isRepeatable = error instanceof StoreUnavailableError && error.outcome === "not-applied"
+          if (isRepeatable && keep(charge)) return
+          failure = error
+          lost.push(charge)
+        }
+      })
+    await Promise.all(sent)
+    if (unconfirmed.length > 0) {
       this.#failing ??= { sinceMs: sentMs, untilMs: sentMs }
       this.#failing.untilMs = this.#clock.now()
+    } else if (sent.length > 0) {
+      this.#failing = undefined
     }
-    if (lost.length > 0) this.#tell(lost, failure)
+    if (lost.length > 0) this.#lose(lost, failure)
     return unconfirmed
+  }
+
+  /** False for a refund of units whose charge may have been lost. */
+  #isKnown({ policy, units, after }: Refund): boolean {
+    return units < 0 || after.startMs > (this.#lostMs.get(policy.counter) ?? Number.NEGATIVE_INFINITY)
+  }
+
+  #lose(lost: readonly Refund[], cause: unknown): void {
+    for (const { policy, units, after } of lost) {
+      const beforeMs = this.#lostMs.get(policy.counter) ?? after.startMs
+      if (units < 0) this.#lostMs.set(policy.counter, Math.max(beforeMs, after.startMs))
+    }
+    this.#tell(lost, cause)
   }
 
   #tell(lost: readonly Refund[], cause: unknown): void {

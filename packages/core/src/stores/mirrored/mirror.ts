@@ -24,8 +24,6 @@ export class Mirror {
   /** Resets that have not ended. Nothing is sent meanwhile. */
   #resets = 0
   #isClosing = false
-  /** By counter, the start of the latest window or bucket whose charges were lost. */
-  readonly #lostMs = new Map<string, number>()
 
   constructor(
     name: string,
@@ -102,15 +100,8 @@ export class Mirror {
   }
 
   async #charge(): Promise<void> {
-    // If a charge was lost, a refund of its units would take off units of others.
-    const isKnown = ({ policy, units, after }: Refund): boolean =>
-      units < 0 || after.startMs > (this.#lostMs.get(policy.counter) ?? Number.NEGATIVE_INFINITY)
-    const due = this.#charges.takeAll().filter(isKnown)
-    if (due.length === 0) return
-    for (const { policy, units, after } of await this.#charger.charge(due)) {
-      const beforeMs = this.#lostMs.get(policy.counter) ?? after.startMs
-      if (units < 0) this.#lostMs.set(policy.counter, Math.max(beforeMs, after.startMs))
-    }
+    const charges = this.#charges.takeAll()
+    if (charges.length > 0) await this.#charger.charge(charges)
   }
 
   /** Waits for a call, for at most a second in all. */

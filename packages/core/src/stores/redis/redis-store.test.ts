@@ -481,6 +481,27 @@ describe("refunds", () => {
   })
 })
 
+describe("a peek that waits longer than any decision", () => {
+  it("does not count for the circuit breaker, which is about decisions", async () => {
+    const { store, next } = open()
+    const taking = store.take([[check()]], 50)
+    ;(await next()).answer(holding(1))
+    await taking
+    for (let i = 0; i < 6; i++) {
+      const peeking = expect(store.peek([[check()]], 1_000)).rejects.toThrow("gone")
+      ;(await next()).fail(new Error("gone"))
+      await peeking
+    }
+    expect(store.openBreakers).toBe(0)
+    for (let i = 0; i < 5; i++) {
+      const peeking = expect(store.peek([[check()]], 50)).rejects.toThrow("gone")
+      ;(await next()).fail(new Error("gone"))
+      await peeking
+    }
+    expect(store.openBreakers).toBe(1)
+  })
+})
+
 describe("a store on a cluster", () => {
   it("sends checks of one slot in one call, by the fast path if possible", async () => {
     const policy: Policy = { ...POLICY, align: "epoch" }

@@ -204,7 +204,8 @@ export class RedisStore implements Store {
     const peeked = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
       const policies = new PolicyTable()
       const numbers = some.map(({ policy }) => policies.numberOf(policy))
-      const reply = await node.ask(PEEK, keys, policies, numbers, { withinMs })
+      const patience = { withinMs, inBackground: node.outlastsDecisions(withinMs) }
+      const reply = await node.ask(PEEK, keys, policies, numbers, patience)
       nowMs = Math.max(nowMs, integerAt(reply, 0))
       some.forEach((check, i) => {
         const state = stateAt(reply, i + 1, check.policy, integerAt(reply, 0))

@@ -322,7 +322,7 @@ describe("a counter that is written back", () => {
     expect(calls.peeks).toHaveLength(2)
   })
 
-  it("is settled with other counters in one call", async () => {
+  it("is settled by calls of its own, so that another one that fails does not matter", async () => {
     let charges = 0
     let peeks = 0
     const memory = memoryStore({ clock: { now: () => world.clock.now() } })
@@ -341,7 +341,7 @@ describe("a counter that is written back", () => {
     )
     for (let i = 0; i < 100; i++) world.take(check(1, CLIENT, { partition: `${i}` }))
     await world.pass()
-    expect([charges, peeks]).toEqual([2, 2])
+    expect([charges, peeks]).toEqual([100, 100])
   })
 
   it("uses the limit of the latest request", async () => {
@@ -514,6 +514,18 @@ describe("instances", () => {
     expect(takeEach(99, large)).toBe(10)
   })
 
+  it("have the same room again after a refund", async () => {
+    const large = { ...CLIENT, counter: "large", limit: 100 }
+    const { take, store } = open({ instances: 4 })
+    for (let i = 0; i < 60; i++) {
+      const { granted, checks } = take(check(1, large))
+      const after = checks[0]?.state as Counted["state"]
+      await store.refund([{ ...check(1, large), units: 1, after }])
+      expect([i, granted]).toEqual([i, true])
+    }
+    expect(take(check(0, large)).checks[0]?.state.current).toBe(75)
+  })
+
   it("always have room for one request, whatever it costs", async () => {
     const { take, other, pass } = open({ instances: 8 })
     expect([take(check(5)).granted, take(check(1)).granted]).toEqual([true, false])
@@ -615,6 +627,67 @@ describe("a settling that fails", () => {
     expect([counted(), lost, store.writeBack]).toEqual([10, [], { lost: 0, failingMs: 0 }])
     await pass()
     expect([counted(), takeEach(9)]).toEqual([10, 0])
+  })
+
+  it("with nothing applied charges a bucket for no more than it still has in use", async () => {
+    const { takeEach, counted, fault, pass } = failing(["refund", "peek"])
+    fault.error = GONE
+    let granted = 0
+    // Ten come back in a minute, so 60 of 70 have come back.
+    for (let second = 0; second < 360; second++) {
+      granted += takeEach(1, BUCKET)
+      await pass(1_000)
+    }
+    expect(granted).toBeGreaterThanOrEqual(68)
+    fault.error = undefined
+    await pass(1_000)
+    await pass(12_000)
+    expect([counted(BUCKET) > 0, takeEach(1, BUCKET)]).toEqual([true, 1])
+  })
+
+  it("of one counter does not concern the others", async () => {
+    const world = open(
+      {},
+      {
+        refund: (refunds) =>
+          refunds[0]?.partition === "bad" ? Promise.reject(UNKNOWN) : memory.refund(refunds),
+        peek: ([checks = []]) =>
+          checks[0]?.partition === "bad" ? Promise.reject(UNKNOWN) : memory.peek([checks]),
+      },
+    )
+    const memory = memoryStore({ clock: world.clock })
+    const events: StoreEvent[] = []
+    world.store.subscribe?.((event) => events.push(event))
+    for (let i = 0; i < 4; i++) {
+      world.take(check(1, CLIENT, { partition: "bad" }))
+      world.take(check(1))
+      await world.pass()
+    }
+    await world.pass(50)
+    const { isDegraded, checks } = world.take(check(1))
+    expect([isDegraded, checks[0]?.ageMs, events.length]).toEqual([undefined, 50, 4])
+    expect(world.store.writeBack?.lost).toBe(4)
+  })
+
+  it("whose charge was lost sends no refund of its units, which would take off units of others", async () => {
+    const { take, counted, other, fault, store, pass } = failing(["refund"])
+    other(5)
+    const after = take(check(4)).checks[0]?.state as Counted["state"]
+    fault.error = UNKNOWN
+    await pass()
+    fault.error = undefined
+    await store.refund([{ ...check(), units: 4, after }])
+    await pass()
+    expect(counted()).toBe(5)
+  })
+
+  it("of an evicted counter comes before a refund of its units", async () => {
+    const { take, counted, store, pass } = open({ maxKeys: 1 })
+    const after = take(check(4)).checks[0]?.state as Counted["state"]
+    take(check(1, CLIENT, { partition: "bob" }))
+    await store.refund([{ ...check(), units: 3, after }])
+    await pass()
+    expect(counted()).toBe(1)
   })
 
   it("with nothing applied loses units whose window has passed", async () => {

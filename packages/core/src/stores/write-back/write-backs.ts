@@ -10,6 +10,8 @@ import { WrittenCounter } from "./written-counter.ts"
 
 /** Number of counters that are settled together. While the shared store fails, no others are tried meanwhile. */
 const SETTLED_TOGETHER = 64
+/** Most counters whose settling begins at once, because each takes about 10 us. */
+const MOST_AT_ONCE = 1_024
 /** Number of settlings in a row that fail before answers say that they were decided without the shared counts. */
 const FAILURES_UNTIL_DEGRADED = 3
 
@@ -67,7 +69,7 @@ export class WriteBacks {
     })
   }
 
-  /** Returns counters that can answer a peek. Once everything is settled, the shared store knows better. */
+  /** Returns counters that can answer a peek. Once everything is settled, the shared store is asked. */
   active(checks: readonly Check[]): readonly (WrittenCounter | undefined)[] {
     return checks.map((check, i) => {
       const counter = isWritable(checks, i) ? this.#find(check) : undefined
@@ -86,7 +88,12 @@ export class WriteBacks {
   /** Takes a refund or a charge. Returns false if the shared store must apply it. */
   refund(refund: Refund): boolean {
     const counter = this.#find(refund)
-    if (counter === undefined) return false
+    if (counter === undefined) {
+      // The counter was evicted. A refund must not overtake the charge of its units.
+      if (this.charges.of(refund).length === 0) return false
+      this.charges.add(refund, -refund.units, refund.after)
+      return true
+    }
     this.#apply(counter, refund)
     return true
   }
@@ -100,7 +107,11 @@ export class WriteBacks {
   drop(keys: readonly CounterKey[]): readonly Refund[] {
     return keys.flatMap((key) => {
       const counter = this.#find(key)
-      if (counter !== undefined) this.#end(counter, "reset")
+      if (counter !== undefined) {
+        this.#end(counter, "reset")
+        this.#due.delete(counter)
+        counter.dueMs = undefined
+      }
       return this.charges.take(key)
     })
   }
@@ -131,7 +142,7 @@ export class WriteBacks {
   #open(key: CounterKey, nowMs: number): WrittenCounter | undefined {
     const { rules, instances } = this.#options
     if (!rules(key.policy.name)) return undefined
-    // Forget counters that have no effect anymore faster than new ones come.
+    // Forget counters that no longer have an effect faster than new ones come.
     for (let i = 0; i < 2; i++) {
       const other = this.#table.next()
       if (other?.isIdle(nowMs) === true) this.#end(other, "evicted")
@@ -169,7 +180,8 @@ export class WriteBacks {
     const due: WrittenCounter[] = []
     for (const counter of this.#due) {
       if ((counter.dueMs as number) > nowMs) break
-      if (this.#failures > 0 && due.length >= SETTLED_TOGETHER) break
+      // While the shared store fails, few are tried.
+      if (due.length >= (this.#failures > 0 ? SETTLED_TOGETHER : MOST_AT_ONCE)) break
       this.#due.delete(counter)
       counter.dueMs = undefined
       if (counter.isSettling) counter.isDueAgain = true
@@ -193,14 +205,14 @@ export class WriteBacks {
     let isAnswered = true
     if (charges.size > 0) {
       const keep = (charge: Refund) => this.#keep(charges.get(charge) as WrittenCounter, charge)
-      isAnswered = (await this.#charger.charge([...charges.keys()], keep)).length === 0
+      isAnswered = (await this.#charger.charge([...charges.keys()], keep)).length < charges.size
     }
     const open = counters.filter(({ ended }) => ended === undefined)
     if (open.length > 0 && !this.#isClosing) isAnswered = (await this.#learn(open)) && isAnswered
     this.#answered(isAnswered, sentMs)
     for (const counter of counters) counter.isSettling = false
-    const again = counters.filter(({ isDueAgain }) => isDueAgain)
-    if (again.length > 0 && !this.#isClosing) await this.#settle(again)
+    const again = counters.filter(({ isDueAgain, ended }) => isDueAgain && ended !== "reset")
+    if (again.length > 0 && !this.#isClosing) this.inFlight.add(this.#settle(again))
   }
 
   /** Keeps a charge that was not applied, if it is still of use. */
@@ -208,34 +220,32 @@ export class WriteBacks {
     const nowMs = this.nowMs()
     if (counter.ended === "reset") return false
     if (!isStillCounted(charge, counter.serverMs(nowMs))) return false
-    this.#defer(counter, charge, nowMs)
+    // An outage must not fill the memory.
+    if (counter.ended === "evicted" && this.#due.size >= this.#options.maxKeys) return false
+    this.#defer(counter, counter.stillInUse(charge, nowMs), nowMs)
     return true
   }
 
-  /** Asks for the shared counts. Returns whether all of them came. */
+  /** Asks for the shared counts. Returns whether any of them came. */
   async #learn(counters: readonly WrittenCounter[]): Promise<boolean> {
     const sentMs = this.nowMs()
-    const checks = counters.map(({ policy, partition }) => [{ policy, partition, cost: 0, shadow: false }])
-    let answers: readonly StoreResult[]
-    try {
-      answers = await beforeChargeDeadline(this.#store, () => this.#store.peek(checks, CHARGE_MS))
-    } catch {
-      return false
-    }
-    const arrivedMs = this.nowMs()
-    let isComplete = true
-    counters.forEach((counter, i) => {
+    // Each counter is asked for by itself, because another one may be on a server that fails. The store merges the calls.
+    const asked = counters.map(async (counter) => {
+      const { policy, partition } = counter
+      const check = { policy, partition, cost: 0, shadow: false }
+      const answers = await beforeChargeDeadline(this.#store, () => this.#store.peek([[check]], CHARGE_MS))
       // A custom store may answer with anything.
-      const answer: Partial<StoreResult> | undefined = answers?.[i]
+      const answer: Partial<StoreResult> | undefined = answers?.[0]
       const state = answer?.checks?.[0]?.state
-      if (answer?.nowMs === undefined || state === undefined) isComplete = false
-      else {
-        const seen = { state, serverMs: answer.nowMs, sentMs, arrivedMs }
-        counter.settled(seen, this.charges.of(counter), arrivedMs)
-        this.#aheadMs = counter.aheadMs
-      }
+      if (answer?.nowMs === undefined || state === undefined) return false
+      const arrivedMs = this.nowMs()
+      const seen = { state, serverMs: answer.nowMs, sentMs, arrivedMs }
+      counter.settled(seen, this.charges.of(counter), arrivedMs)
+      this.#aheadMs = counter.aheadMs
+      return true
     })
-    return isComplete
+    const answered = await Promise.allSettled(asked)
+    return answered.some((one) => one.status === "fulfilled" && one.value)
   }
 
   #answered(isAnswered: boolean, sentMs: number): void {

@@ -20,7 +20,7 @@ export class WrittenCounter implements TableEntry {
   isSettling = false
   /** True if the counter became due while it was being settled. */
   isDueAgain = false
-  /** Set when the counter is no longer in the table. Units of a counter that was reset are not charged anymore. */
+  /** Set when the counter is no longer in the table. Units of a counter that was reset are no longer charged. */
   ended: "evicted" | "reset" | undefined
   /** The server's time minus the time of this process, as far as it is known. */
   aheadMs: number
@@ -31,6 +31,8 @@ export class WrittenCounter implements TableEntry {
   /** When the known count was asked for. Before that, when the counter was first asked for. */
   #known: Pick<Seen, "sentMs">
   #largestCost = 1
+  /** Units that the other instances are assumed to have taken since the last settling. */
+  #assumed = 0
 
   /** `pending` are units that an evicted counter of the same key has left behind. */
   constructor(
@@ -86,13 +88,29 @@ export class WrittenCounter implements TableEntry {
   /** Counts units that were taken. Each of the other instances is assumed to take as many until the next settling. */
   take(units: number, serverMs: number): void {
     const state = this.#bring(serverMs)
-    const assumed = -chargeable(state, -units * this.#instances)
-    this.#state = algorithmOf(this.policy).withUnits(state, this.policy, assumed, serverMs)
+    const counted = -chargeable(state, -units * this.#instances)
+    this.#assumed += counted - units
+    this.#state = algorithmOf(this.policy).withUnits(state, this.policy, counted, serverMs)
   }
 
-  /** Applies refunds and charges of this counter. */
+  /** Applies refunds and charges of this counter. A refund also takes back what other instances were assumed to take. */
   refund(refunds: readonly Refund[], nowMs: number): void {
-    this.#refund(refunds, this.serverMs(nowMs))
+    const whole = refunds.map((refund) => {
+      const assumed = Math.min(this.#assumed, Math.max(0, refund.units) * (this.#instances - 1))
+      this.#assumed -= assumed
+      return assumed > 0 ? { ...refund, units: refund.units + assumed } : refund
+    })
+    this.#refund(whole, this.serverMs(nowMs))
+  }
+
+  /** Returns a charge of a bucket without the units that have come back since. Other charges stay as they are. */
+  stillInUse(charge: Refund, nowMs: number): Refund {
+    const { policy } = this
+    const algorithm = algorithmOf(policy)
+    if (algorithm.filled === undefined || charge.units >= 0) return charge
+    const serverMs = this.serverMs(nowMs)
+    const used = algorithm.used(this.#bring(serverMs), policy, serverMs)
+    return { ...charge, units: -Math.min(-charge.units, used) }
   }
 
   /** Learns the shared count. `pending` are the own units that it does not contain. */
@@ -103,12 +121,13 @@ export class WrittenCounter implements TableEntry {
     const leastMs = serverMs - arrivedMs
     this.aheadMs = this.aheadMs < serverMs + 1 - sentMs ? Math.max(leastMs, this.aheadMs) : leastMs
     this.#known = { sentMs }
+    this.#assumed = 0
     this.#stateMs = serverMs
     this.#state = state
     this.#refund(pending, this.serverMs(nowMs))
   }
 
-  /** True if nothing is lost without this counter: all its units are settled, and they have no effect anymore. */
+  /** True if nothing is lost without this counter: all its units are settled, and they no longer have an effect. */
   isIdle(nowMs: number): boolean {
     if (this.isActive || this.#state === undefined) return !this.isActive
     return algorithmOf(this.policy).emptyAtMs(this.#state, this.policy) <= this.serverMs(nowMs)
