@@ -6,7 +6,7 @@ import type { StoreResult } from "../store.ts"
 import { COUNTINGS, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { leaseMsOf } from "./sizing.ts"
 
-const RUNS = 80
+const RUNS = 50
 
 /** Returns what the shared store counts now and what was granted, as counts that still have an effect. */
 async function counts({ simulation, shared, witness, policy }: Awaited<ReturnType<typeof run>>) {

@@ -6,7 +6,7 @@ import type { Wrap } from "../testing/processes.ts"
 import { COUNTINGS, type Counting, type Dangers, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { writeBackStore } from "./write-back-store.ts"
 
-const RUNS = 60
+const RUNS = 40
 /** A sweep may come a tenth of `settleMs` later. */
 const LATEST = 1.1
 
