@@ -286,7 +286,7 @@ describe("closing", () => {
   it("waits for calls in flight, gives back what they leave, and then closes the shared store", async () => {
     const order: string[] = []
     let answer = (): void => {}
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const world = leased(
       {},
       {
@@ -355,7 +355,7 @@ describe("a request under several rules", () => {
     ["rejects", () => Promise.reject(new StoreUnavailableError("gone"))],
   ])("takes nothing from the lease when the store %s", async (_, fail) => {
     let isGone = false
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const take: Store["take"] = (requests) => (isGone ? (fail() as never) : memory.take(requests))
     const { store } = leased({}, { take })
     await store.take([[check(500)]])
@@ -372,7 +372,7 @@ describe("a request under several rules", () => {
     ["no state", [{ nowMs: 0, granted: false, checks: [{ taken: 0 }] }]],
   ])("takes nothing from the lease when the store answers with %s", (_, answers) => {
     let isWrong = false
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const take: Store["take"] = (requests) => (isWrong ? (answers as never) : memory.take(requests))
     const { store } = leased({}, { take })
     void store.take([[check(500)]])
@@ -385,7 +385,7 @@ describe("a request under several rules", () => {
   it("gives units back to the store when their window has ended meanwhile", async () => {
     let refuse = (): void => {}
     const refunds: Refund[] = []
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const take: Store["take"] = (requests) => {
       if (requests[0]?.[0]?.policy !== CLIENT) return memory.take(requests)
       const state = { startMs: world.clock.now(), current: 2, previous: 0 }
@@ -545,7 +545,7 @@ describe("reset", () => {
 
   it("drops what was booked while the store was deleting the counter", async () => {
     let reset = (): void => {}
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const world = leased(
       {},
       {
@@ -566,7 +566,7 @@ describe("reset", () => {
 
   it("drops a booking that was in flight", async () => {
     let answer = (): void => {}
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const refunds: Refund[] = []
     const world = leased(
       {},
@@ -709,7 +709,7 @@ describe("a booking that fails", () => {
   it("is tried again 10 ms later, and the lease grants until then", async () => {
     let isGone = false
     let takes = 0
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const world = leased(
       {},
       {
@@ -736,7 +736,7 @@ describe("a booking that fails", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     onTestFinished(() => void vi.useRealTimers())
     const answers: (() => void)[] = []
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const refunds: Refund[] = []
     const world = leased(
       {},
@@ -788,7 +788,7 @@ describe("a leased store", () => {
 
   it("passes the deadline of the request on, also to its booking", () => {
     const deadlines: unknown[] = []
-    const memory = memoryStore()
+    const memory = memoryStore({ clock: manualClock() })
     const { store } = leased(
       {},
       {
