@@ -46,6 +46,11 @@ interface Counting {
   /** Another kind of counter. It applies if the policy's member has this value, or any value if `value` is absent. */
   readonly other?: { readonly member: AlgorithmMember; readonly value?: string; readonly kind: Kind }
   readonly members: readonly AlgorithmMember[]
+  /**
+   * Whether all units of a window, a sub-window or a bucket count alike, so that they can be booked ahead or charged
+   * later. Absent: each unit has a time of its own.
+   */
+  readonly countsByPart?: boolean
 }
 
 /** The properties of an algorithm besides its functions. */
@@ -67,12 +72,14 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     worstCase: "2 L",
     kind: { algorithm: slidingWindow, script: "sliding" },
     other: { member: "buckets", kind: { algorithm: bucketedWindow, script: "sub-windows" } },
+    countsByPart: true,
     members: ["buckets"],
   },
   "sliding-window-strict": {
     summary: "never more than the limit in any window",
     worstCase: "L",
     kind: { algorithm: strictWindow, script: "strict" },
+    countsByPart: true,
     members: ["buckets"],
     defaultBuckets: 60,
   },
@@ -90,6 +97,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     worstCase: "2 L",
     kind: { algorithm: fixedWindow, script: "fixed" },
     other: { member: "align", value: "first-hit", kind: { algorithm: fixedWindow, script: "first-hit" } },
+    countsByPart: true,
     members: ["align"],
   },
   "token-bucket": {
@@ -97,6 +105,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
     worstCase: "burst + L",
     kind: { algorithm: tokenBucket, script: "level" },
     other: { member: "refill", value: "periodic", kind: { algorithm: periodicRefill, script: "periodic" } },
+    countsByPart: true,
     members: ["burst", "refill"],
   },
   "leaky-bucket": {
@@ -124,6 +133,11 @@ export function algorithmOf(policy: Policy): Algorithm {
 /** Returns the name of the script that counts a policy in Redis; undefined if there is none. */
 export function scriptOf(policy: Policy): string | undefined {
   return kindOf(policy)?.script
+}
+
+/** Whether units of the policy's counter can be booked ahead or charged later. */
+export function countsByPart({ algorithm }: Policy): boolean {
+  return COUNTING.get(algorithm)?.countsByPart === true
 }
 
 /** Whether the algorithm reads a member that only some algorithms read. */

@@ -1,6 +1,6 @@
+import { countsByPart } from "../../algorithms/kinds.ts"
 import { bucketMsOf } from "../../algorithms/sub-windows.ts"
 import type { Policy } from "../../ground/policy.ts"
-import { COUNTED_BY_PART } from "../in-front/charges.ts"
 
 // Words: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part is
 // the stretch of store time in which an algorithm counts all units alike: a window, a sub-window or a refill period.
@@ -23,9 +23,7 @@ export function isLeasable(
   policy: Policy,
   { leaseMs, leastLimit }: { readonly leaseMs: number; readonly leastLimit: number },
 ): boolean {
-  return (
-    policy.limit >= leastLimit && COUNTED_BY_PART.has(policy.algorithm) && leaseMsOf(policy, leaseMs) >= 1
-  )
+  return policy.limit >= leastLimit && countsByPart(policy) && leaseMsOf(policy, leaseMs) >= 1
 }
 
 /** Returns T in milliseconds: how long after a booking unused units are held, at most a twentieth of the window. */
