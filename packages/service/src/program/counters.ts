@@ -44,7 +44,6 @@ async function openRedis(
   const { isCluster, prefix, mirrors, lease, writeBackMs: settleMs } = settings
   const client = await createRedisClient(settings)
   logConnection(client, log, "Redis", "REDIS_URL")
-  const near = redisStore({ client, prefix, timeoutMs })
   const clients = [client]
   const far = new Map<string, Store>()
   for (const [name, others] of Object.entries(mirrors)) {
@@ -53,12 +52,10 @@ async function openRedis(
     clients.push(other)
     far.set(name, redisStore({ client: other, prefix }))
   }
-  const merged = clients.length === 1 ? near : mirroredStore({ near, far: Object.fromEntries(far) })
-  const store = lease
-    ? leasedStore(merged)
-    : settleMs === undefined
-      ? merged
-      : writeBackStore(merged, { settleMs, ...(instances > 1 && { instances }) })
+  let store: Store = redisStore({ client, prefix, timeoutMs })
+  if (far.size > 0) store = mirroredStore({ near: store, far: Object.fromEntries(far) })
+  if (lease) store = leasedStore(store)
+  if (settleMs !== undefined) store = writeBackStore(store, { settleMs, instances })
   let looking: Promise<boolean> | undefined
   return {
     kind: "redis",

@@ -1,20 +1,17 @@
 import type { Command } from "commander"
 import type { ListenAddress } from "../decision-service.ts"
 import { LOG_LEVELS } from "./log.ts"
-import { NotAccepted } from "./not-accepted.ts"
-import { givenText, type SettingName } from "./options.ts"
-import { DECIDE_TOKENS, MIRRORS, REDIS_URL, readSecret, type Secret, TOKENS } from "./secrets.ts"
+import { readRedis } from "./read-redis.ts"
+import { type Env, Reader } from "./reader.ts"
+import { DECIDE_TOKENS, TOKENS } from "./secrets.ts"
 import {
   type DrainSettings,
-  type RedisSettings,
   type Settings,
   SettingsError,
   type TableSettings,
   type TlsFiles,
 } from "./settings.ts"
-import { address, duration, isLoopback, matching, oneOf, type Read, url, whole, yesOrNo } from "./values.ts"
-
-type Env = Readonly<Record<string, string | undefined>>
+import { address, duration, isLoopback, matching, oneOf, url, whole, yesOrNo } from "./values.ts"
 
 const FILE = matching(/^[^\0]+$/, "is not a valid path", "the path of a file")
 const TABLE_NAME = matching(
@@ -23,22 +20,6 @@ const TABLE_NAME = matching(
   'a name of 3 to 255 letters, digits, "_", "-" and ".", or an ARN',
 )
 const REGION = matching(/^[a-z][a-z\d-]{1,31}$/, "is not a valid region", "a region such as eu-central-1")
-const PREFIX = matching(
-  /^(?!.*[{}])[\x20-\x7e]{1,64}$/,
-  "is not a valid prefix",
-  "up to 64 printable ASCII characters, except { and }",
-)
-/** The time after which counts are written back. */
-const WRITE_BACK_MS = 100
-const WRITE_BACK: Read<number | undefined> = (text) => {
-  if (text === "off") return undefined
-  if (text === "on") return WRITE_BACK_MS
-  try {
-    return duration(1)(text)
-  } catch {
-    throw new NotAccepted("is not a valid choice", "on, off, or a time with its unit: 100ms, 1s")
-  }
-}
 const ENDPOINT = url(["http:", "https:"], "a URL such as http://localhost:8000")
 const MOST_BYTES = 64 * 1024 * 1024
 
@@ -54,8 +35,6 @@ function read(reader: Reader): Settings {
   const grpc = reader.value("grpc", address)
   const http = reader.value("http", address)
   const operations = reader.value("operations", address)
-  const redisUrls = reader.secret(REDIS_URL)
-  const mirrors = reader.secret(MIRRORS)
   const allowInvalidRules = reader.value("allowInvalidRules", yesOrNo)
   const maxMessageBytes = reader.value("maxMessageBytes", whole(1_024, MOST_BYTES))
   const maxBatchBytes = reader.value("maxBatchBytes", whole(1_024, MOST_BYTES))
@@ -75,7 +54,7 @@ function read(reader: Reader): Settings {
     tls: readTlsFiles(reader),
     rules: readRules(reader, allowInvalidRules),
     allowInvalidRules,
-    redis: readRedis(reader, redisUrls, mirrors),
+    redis: readRedis(reader),
     tokens: reader.secret(TOKENS) ?? {},
     decideTokens: reader.secret(DECIDE_TOKENS) ?? {},
     isRegistrationOpen: areLoopback(grpc, http),
@@ -143,92 +122,6 @@ function readRules(reader: Reader, allowInvalidRules: boolean): string | TableSe
   return file as string
 }
 
-function readRedis(
-  reader: Reader,
-  urls: readonly string[] | undefined,
-  mirrors: Readonly<Record<string, readonly string[]>> | undefined,
-): RedisSettings | undefined {
-  const prefix = reader.optional("redisPrefix", PREFIX)
-  const isCluster = reader.value("redisCluster", yesOrNo)
-  const lease = reader.value("lease", yesOrNo)
-  const writeBackMs = reader.optional("writeBack", WRITE_BACK)
-  if (lease === true && writeBackMs !== undefined) {
-    reader.refuse("writeBack", "is given together with --lease", "either --lease or --write-back")
-  }
-  if (urls !== undefined) {
-    const wrong = isCluster === false ? wrongServer : wrongNodes
-    const problem = wrong(urls)
-    if (problem !== undefined) reader.refuseSecret(REDIS_URL, ...problem)
-    const earlier = [...urls]
-    for (const [name, some] of Object.entries(mirrors ?? {})) {
-      const [is, accepted] = wrong(some) ?? twiceNamed(some, earlier) ?? []
-      if (is !== undefined && accepted !== undefined) {
-        reader.refuseSecret(MIRRORS, `of ${JSON.stringify(name)} ${is}`, accepted)
-      }
-      earlier.push(...some)
-    }
-    return { urls, isCluster, prefix: prefix ?? "", mirrors: mirrors ?? {}, lease, writeBackMs }
-  }
-  // An invalid URL is already reported.
-  if (reader.hasGiven(REDIS_URL)) return undefined
-  for (const [setting, isGiven] of [
-    ["redisPrefix", prefix !== undefined],
-    ["redisCluster", isCluster === true],
-    ["lease", lease === true],
-    ["writeBack", writeBackMs !== undefined],
-  ] as const) {
-    if (isGiven) reader.refuse(setting, "is given without REDIS_URL", "this setting together with REDIS_URL")
-  }
-  if (mirrors !== undefined) {
-    reader.refuseSecret(MIRRORS, "is given without REDIS_URL", "this setting together with REDIS_URL")
-  }
-  return undefined
-}
-
-type SettingProblem = readonly [is: string, accepted: string]
-
-/** In the same Redis, all units would count twice. */
-function twiceNamed(some: readonly string[], others: readonly string[]): SettingProblem | undefined {
-  const places = new Set(others.map(placeOf))
-  if (!some.some((url) => places.has(placeOf(url)))) return undefined
-  return ["is the Redis of REDIS_URL or of another data center", "a Redis of its own for each data center"]
-}
-
-function placeOf(url: string): string {
-  const { hostname, port, pathname, searchParams } = new URL(url)
-  const database = searchParams.get("db") ?? pathname.slice(1)
-  return `${hostname.toLowerCase()}:${port === "" ? "6379" : port}/${Number(database)}`
-}
-
-function wrongServer(urls: readonly string[]): SettingProblem | undefined {
-  if (urls.length > 1) return ["names several servers", "one server, or several with --redis-cluster"]
-  const { pathname, searchParams } = new URL(urls[0] as string)
-  // Otherwise ioredis would select another database than the intended one, or throw an uncatchable error after it has
-  // connected.
-  const databases = [pathname.slice(1), searchParams.get("db") ?? ""]
-  if (databases.every((each) => /^\d*$/.test(each))) return undefined
-  return ["names a database that is not a number", "redis://user:password@host:6379/0"]
-}
-
-/**
- * Returns the first problem with the nodes of a cluster. ioredis would silently ignore these parts of the URLs, which
- * is hard to find during an outage.
- */
-function wrongNodes(urls: readonly string[]): SettingProblem | undefined {
-  const nodes = urls.map((url) => new URL(url))
-  if (nodes.some(({ pathname, search }) => !/^\/?0?$/.test(pathname) || search !== ""))
-    return [
-      "names a database or parameters, which a cluster does not support",
-      "redis://user:password@host:6379",
-    ]
-  if (new Set(nodes.map(({ protocol, username, password }) => `${protocol}${username}:${password}`)).size > 1)
-    return [
-      "names nodes that differ in user, password or TLS",
-      "the same user, password and TLS for all nodes",
-    ]
-  return undefined
-}
-
 function readDrain(reader: Reader, isLocal: boolean): DrainSettings {
   const pauseMs = reader.optional("drainPause", duration(0)) ?? (isLocal ? 0 : 5_000)
   return { pauseMs, timeMs: reader.value("drainTime", duration(1)) }
@@ -237,64 +130,4 @@ function readDrain(reader: Reader, isLocal: boolean): DrainSettings {
 /** True if all addresses are loopback addresses. An invalid address is undefined here, and already reported. */
 function areLoopback(...addresses: readonly (ListenAddress | undefined)[]): boolean {
   return addresses.every((each) => each !== undefined && isLoopback(each))
-}
-
-/** Reads settings one by one, and collects all problems. */
-class Reader {
-  readonly problems: string[] = []
-  readonly #command: Command
-  readonly #env: Env
-
-  constructor(command: Command, env: Env) {
-    this.#command = command
-    this.#env = env
-  }
-
-  /** Reads a setting that has a default. An invalid text is recorded as a problem, and the result is undefined. */
-  value<T>(setting: SettingName, readText: Read<T>): T {
-    return this.optional(setting, readText) as T
-  }
-
-  optional<T>(setting: SettingName, readText: Read<T>): T | undefined {
-    const { name, text } = givenText(this.#command, setting)
-    if (text === undefined) return undefined
-    return this.#attempt(`${name}: ${JSON.stringify(text)}`, () => readText(text))
-  }
-
-  isGiven(setting: SettingName): boolean {
-    return !givenText(this.#command, setting).isDefault
-  }
-
-  secret<T>(secret: Secret<T>): T | undefined {
-    return this.#attempt(`${secret.variable}: its value (not shown)`, () => readSecret(secret, this.#env))
-  }
-
-  hasGiven({ variable, file }: Secret<unknown>): boolean {
-    return (this.#env[variable] ?? "") !== "" || (this.#env[file] ?? "") !== ""
-  }
-
-  refuse(setting: SettingName, is: string, accepted: string): void {
-    const { name, text } = givenText(this.#command, setting)
-    this.problems.push(`${name}: ${JSON.stringify(text)} ${is}; accepted: ${accepted}`)
-  }
-
-  refuseSecret({ variable }: Secret<unknown>, is: string, accepted: string): void {
-    this.problems.push(`${variable}: its value (not shown) ${is}; accepted: ${accepted}`)
-  }
-
-  /** Records a missing setting. A setting that was given and is invalid is already reported. */
-  missing(setting: SettingName, why: string): void {
-    const { name, text } = givenText(this.#command, setting)
-    if (text === undefined) this.problems.push(`${name}: is missing; ${why}`)
-  }
-
-  #attempt<T>(what: string, action: () => T): T | undefined {
-    try {
-      return action()
-    } catch (error) {
-      if (!(error instanceof NotAccepted)) throw error
-      this.problems.push(`${what} ${error.message}; accepted: ${error.accepted}`)
-      return undefined
-    }
-  }
 }
