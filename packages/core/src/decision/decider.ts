@@ -288,7 +288,7 @@ function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
 let sharedFailure: StoreUnavailableError | undefined
 
 /** Returns the failure of a store that decided without the shared counters. One error for all, because it is frequent. */
-export function unconfirmed(): StoreUnavailableError {
+function unconfirmed(): StoreUnavailableError {
   sharedFailure ??= new StoreUnavailableError(
     "The store decided without the shared counters, which have not answered for a while.",
     { kind: "unavailable" },

@@ -56,6 +56,9 @@ const NONE: readonly string[] = Object.freeze([])
 /** Members that a check shares with the decision for a request without checks. */
 type Binding = PolicyCheck | typeof UNLIMITED
 
+/** Degraded decisions that the store itself made, without the shared counters. A field would cost every decision. */
+const madeByStore = new WeakSet<Decision>()
+
 /** A decision made from some checks. Its receipt is private, so a copy of the decision cannot be refunded. */
 export class DecisionRecord implements Decision {
   declare readonly allowed: boolean
@@ -74,8 +77,6 @@ export class DecisionRecord implements Decision {
   declare readonly checks: readonly PolicyCheck[]
   #receipt: Receipt | undefined
   #parts: readonly Decision[] | undefined
-  /** True if the store itself decided, although without the shared counters. */
-  #isByStore = false
 
   /** `receipt` is undefined when nothing was taken. */
   constructor(checks: readonly PolicyCheck[], degraded: boolean, receipt: Receipt | undefined) {
@@ -111,14 +112,14 @@ export class DecisionRecord implements Decision {
 
   /** Marks a degraded decision that the store made, without the shared counters. */
   static madeByStore(decision: DecisionRecord): void {
-    decision.#isByStore = true
+    madeByStore.add(decision)
   }
 
   /** Whether the decision, or a decision that it was joined from, was made without the store. */
   static isWithoutStore(decision: Decision): boolean {
     if (!decision.degraded) return false
     if (!(#parts in decision)) return true
-    return decision.#parts?.some(DecisionRecord.isWithoutStore) ?? !decision.#isByStore
+    return decision.#parts?.some(DecisionRecord.isWithoutStore) ?? !madeByStore.has(decision)
   }
 
   /**

@@ -64,8 +64,9 @@ export interface PolicyCheck {
    */
   readonly counts?: CounterState
   /**
-   * Age of the counts in milliseconds: 0 if the store was asked for this request. Above 0, the request was granted from
-   * a lease, or refused without asking the store again. Other processes may have taken units since.
+   * Age of the shared counts in milliseconds: 0 if the shared store was asked for this request. Above 0, a lease granted
+   * the request, a store that writes back decided it, or a refusal was repeated. Other processes may have taken units
+   * since.
    */
   readonly ageMs: number
   /** The missing field, with `refusal: "missing-field"`. */

@@ -1,4 +1,3 @@
-import { unconfirmed } from "../decision/decider.ts"
 import type { Timeouts } from "../decision/timeout-share.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
 import type { StoreUnavailableError } from "../ground/errors.ts"
@@ -32,12 +31,10 @@ export class OutageLog {
     if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return
     this.#loggedAtMs = nowMs
     this.#logged = storeErrorOf(error)
-    const isByStore = error === unconfirmed()
-    const consequence = isByStore ? "each process counts alone" : "each rule decides by its onStoreFailure"
     this.#warner.say(
       "error",
       "SLUICE_DEGRADED",
-      `${this.#logged.message}\nUntil the store answers again, ${consequence}.`,
+      `${this.#logged.message}\nUntil the store answers again, each rule decides by its onStoreFailure. A writeBackStore counts in this process.`,
       this.#logged,
     )
   }

@@ -39,8 +39,9 @@ export interface Counted {
    */
   readonly after?: CounterState
   /**
-   * Age of the count in milliseconds, rounded up: the time since the shared counter was asked for it. Absent if the
-   * counter was asked for this request, otherwise the count comes from a lease or from a remembered refusal.
+   * Age of the count in milliseconds, rounded up: the time since the shared counter was asked for it, or since a counter
+   * that is written back was first used. Absent if the shared counter was asked for this request. Otherwise the count
+   * comes from a lease, from this process, or from a remembered refusal.
    */
   readonly ageMs?: number
 }

@@ -13,7 +13,7 @@ interface Timer extends NodeJS.Timeout {
 /** The time of a timer that was cleared. */
 const CLEARED = -1
 
-/** Runs `work`, and tells it how many of the timers that have been set meanwhile keep the process alive. */
+/** Runs `work`. Passes a function to it that counts the timers set since then that keep the process alive. */
 export const countHeldTimers = async <T>(work: (held: () => number) => T): Promise<Awaited<T>> => {
   const timers: Timer[] = []
   const hook = createHook({

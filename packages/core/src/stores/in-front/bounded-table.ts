@@ -30,7 +30,7 @@ export class BoundedTable<Entry extends TableEntry> implements Iterable<Entry> {
     return this.#byCounter.get(counter)?.get(partition)
   }
 
-  /** Adds an entry. Returns the least recently used of 16 entries, which is no longer in the table, if it was full. */
+  /** Adds an entry. A full table first removes the least recently used of 16 entries, and returns it. */
   add(entry: Entry): Entry | undefined {
     const evicted = this.leastUsed()
     if (evicted !== undefined) this.delete(evicted)

@@ -2,17 +2,6 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { CounterKey, Refund } from "../store.ts"
 
-/**
- * The algorithms whose units count alike within a part, or within a bucket. The entries of a log and the turns of a
- * leaky bucket have a time of their own, so their units can be neither booked ahead nor charged later.
- */
-export const COUNTED_BY_PART: ReadonlySet<string> = new Set([
-  "sliding-window",
-  "sliding-window-strict",
-  "fixed-window",
-  "token-bucket",
-])
-
 /** Units of one counter that were taken in one part: they count alike, and expire together. */
 interface ChargedPart {
   units: number

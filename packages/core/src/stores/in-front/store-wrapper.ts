@@ -82,7 +82,7 @@ export abstract class StoreWrapper implements Store {
     return this.#closed
   }
 
-  /** Finishes what is outstanding, and closes the wrapped store. */
+  /** Charges or gives back what is pending, and closes the wrapped store. */
   protected abstract end(): Promise<void>
 
   /** Refunds what this store did not take itself: `rest` of `all`. */

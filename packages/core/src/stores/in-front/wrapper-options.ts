@@ -1,5 +1,5 @@
 import type { Clock } from "../../ground/clock.ts"
-import type { Problem } from "../../ground/errors.ts"
+import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { show, suggestion } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import type { Store } from "../store.ts"
@@ -44,8 +44,11 @@ export function wholeNumber(name: string, units: string): OptionCheck {
       : { message: `${show(value)} is not a valid ${name}`, accepted: `a whole number of ${units} from 1` }
 }
 
-/** Accepts a store that processes share. `example` is a correct call. */
-export function sharedStore(example: string): OptionCheck {
+/** Accepts a store that processes share. `example` is a correct call. `problemOf` looks for more problems. */
+export function sharedStore(
+  example: string,
+  problemOf: (store: Store) => ReturnType<OptionCheck> = () => undefined,
+): OptionCheck {
   return (value) => {
     const store = value as Partial<Store> | null | undefined
     if (typeof store?.take !== "function") {
@@ -54,7 +57,7 @@ export function sharedStore(example: string): OptionCheck {
         accepted: `a store that processes share: ${example}`,
       }
     }
-    if (store.isShared === true) return undefined
+    if (store.isShared === true) return problemOf(store as Store)
     return {
       message: store.isShared === undefined ? "does not say whether processes share it" : "is not shared",
       accepted: `a store that processes share, with isShared: true: ${example}`,
@@ -62,32 +65,43 @@ export function sharedStore(example: string): OptionCheck {
   }
 }
 
-/** Returns the problems of all options that are invalid or misspelled. `title` names the function: "leasedStore". */
-export function problemsOfOptions(
+/** Returns the problem of a value at a place; an empty list if there is none. */
+export function problemAt(path: string, value: unknown, check: OptionCheck): Problem[] {
+  const problem = check(value)
+  return problem === undefined ? [] : [{ path, ...problem }]
+}
+
+/**
+ * Throws {@link InvalidOptionError} with the problems of all options that are invalid or misspelled, after `others`.
+ * `title` names the function: "leasedStore".
+ */
+export function requireOptions(
+  title: string,
+  options: unknown,
+  checks: Readonly<Record<string, OptionCheck>>,
+  others: readonly Problem[],
+): void {
+  const problems = [...others, ...problemsOf(title, options, checks)]
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+}
+
+function problemsOf(
   title: string,
   options: unknown,
   checks: Readonly<Record<string, OptionCheck>>,
 ): Problem[] {
   const names = Object.keys(checks)
+  const accepted = names.join(", ")
   if (typeof options !== "object" || options === null) {
-    return [
-      {
-        path: "",
-        message: `${show(options)} is not an options object`,
-        accepted: `an object with ${names.join(", ")}`,
-      },
-    ]
+    const message = `${show(options)} is not an options object`
+    return [{ path: "", message, accepted: `an object with ${accepted}` }]
   }
   return Object.entries(options).flatMap(([path, value]): Problem[] => {
     if (value === undefined) return []
     // An option may be called "toString".
     const check = Object.hasOwn(checks, path) ? checks[path] : undefined
-    if (check === undefined) {
-      const message = `is not an option of ${title}${suggestion(path, names)}`
-      return [{ path, message, accepted: names.join(", ") }]
-    }
-    const problem = check(value)
-    return problem === undefined ? [] : [{ path, ...problem }]
+    if (check !== undefined) return problemAt(path, value, check)
+    return [{ path, message: `is not an option of ${title}${suggestion(path, names)}`, accepted }]
   })
 }
 

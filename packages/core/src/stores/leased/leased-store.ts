@@ -109,7 +109,6 @@ export class LeasedStore extends StoreWrapper {
 
   protected async end(): Promise<void> {
     await beforeDeadline(this.#leases.close(), BACKGROUND_REFUND_MS, () => undefined)
-    this.listeners.clear()
     await this.wrapped.close()
   }
 
@@ -121,7 +120,8 @@ export class LeasedStore extends StoreWrapper {
       return this.wrapped.take(requests, withinMs)
     }
     // Start all requests before waiting for any, so that they share a call of the store.
-    const answers = requests.map((checks) => settled(() => this.#takeOne(checks, withinMs)))
+    // `async` turns a thrown error into a rejection, so that the promises of the other requests still have a handler.
+    const answers = requests.map(async (checks) => this.#takeOne(checks, withinMs))
     return Promise.all(answers).then((lists) => lists.flat())
   }
 
@@ -154,9 +154,4 @@ export class LeasedStore extends StoreWrapper {
     request.setAside()
     return this.#leases.ask(request, withinMs)
   }
-}
-
-/** Turns a thrown error into a rejection, so that the promises of the other requests still have a handler. */
-async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
-  return work()
 }

@@ -1,9 +1,9 @@
 import { type Clock, steadyClock } from "../../ground/clock.ts"
-import { InvalidOptionError } from "../../ground/errors.ts"
 import {
   clock,
   type OptionCheck,
-  problemsOfOptions,
+  problemAt,
+  requireOptions,
   ruleSelector,
   sharedStore,
   timeMs,
@@ -46,17 +46,14 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   clock,
 }
 
-const checkShared = sharedStore("leasedStore(redisStore({ client }))")
+const checkStore = sharedStore("leasedStore(redisStore({ client }))", problemOfWrapper)
 
 /**
  * Returns the options of a leased store with their defaults.
  * @throws {@link InvalidOptionError} with all options that are invalid or misspelled, or if the store cannot be leased
  */
 export function parseOptions(store: Store, options: LeasedStoreOptions): ParsedLeasedOptions {
-  const problem = checkShared(store) ?? problemOfWrapper(store)
-  const problems = problemsOfOptions("leasedStore", options, CHECKS)
-  if (problem !== undefined) problems.unshift({ path: "store", ...problem })
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  requireOptions("leasedStore", options, CHECKS, problemAt("store", store, checkStore))
   const { leaseMs = 1_000, leastLimit = 1_000, rules = () => true, clock: given } = options
   const parsed = { leaseMs, leastLimit, rules, clock: given ?? steadyClock }
   return given === undefined ? { ...parsed, wallMs: () => Date.now() } : parsed

@@ -87,7 +87,7 @@ async function run({ counting, limit, centers, startMs, waysMs, steps }: Story, 
 
   const grants: Grant[] = []
   const excess: string[] = []
-  /** The exact counter of what a center granted, and of what the others granted so long ago that it knows of it. */
+  /** Returns the exact counter of a center: its own grants, and those of others that were charged to it by then. */
   function known(center: number, atMs: number): CounterState {
     let state = algorithm.at(undefined, policy, atMs)
     for (const grant of grants) {

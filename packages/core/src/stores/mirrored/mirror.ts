@@ -49,7 +49,7 @@ export class Mirror {
     this.#charges.add(key, units, after)
   }
 
-  /** Resets counters after they were reset in the near store, which `near` tells. Their outstanding charges are dropped. */
+  /** Resets counters once the near store has reset them (`near`), and drops their pending charges. */
   async reset(keys: readonly CounterKey[], near: Promise<unknown>): Promise<void> {
     this.#resets++
     try {
@@ -71,7 +71,7 @@ export class Mirror {
     return this.#operate(() => this.store.refund(blocks, CHARGE_MS))
   }
 
-  /** Charges what is outstanding, and closes the store. */
+  /** Charges the pending units, and closes the store. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#sweep.stop()

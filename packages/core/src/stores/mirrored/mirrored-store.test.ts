@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { leasedStore } from "../leased/leased-store.ts"
@@ -18,6 +18,12 @@ const NOTHING = { startMs: 0, current: 0, previous: 0 }
 
 function sharedStore(): Store {
   return Object.assign(memoryStore(), { isShared: true })
+}
+
+/** Fakes timers until the end of the test. */
+function fakeTimers(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+  onTestFinished(() => void vi.useRealTimers())
 }
 
 function two(options = {}) {
@@ -248,28 +254,24 @@ describe("while another data center does not answer, a mirrored store", () => {
   })
 
   it("waits for a second at most, and then charges what came meanwhile", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
-    try {
-      const { centers, pass } = two()
-      const [a, b] = centers
-      b.fault = () => new Promise(() => undefined)
-      a.take(check(3))
-      await pass(100)
-      b.fault = undefined
-      a.take(check(2))
-      await pass(100)
-      a.take(check(1))
-      await pass(100)
-      await vi.advanceTimersByTimeAsync(999)
-      expect([b.counted(), a.events]).toEqual([0, []])
-      await vi.advanceTimersByTimeAsync(1)
-      expect(a.events).toMatchObject([{ units: 3, to: "b", error: { kind: "timeout" } }])
-      await pass(1)
-      expect(b.charges.map((charges) => charges[0]?.units)).toEqual([-3, -3])
-      expect(b.counted()).toBe(3)
-    } finally {
-      vi.useRealTimers()
-    }
+    fakeTimers()
+    const { centers, pass } = two()
+    const [a, b] = centers
+    b.fault = () => new Promise(() => undefined)
+    a.take(check(3))
+    await pass(100)
+    b.fault = undefined
+    a.take(check(2))
+    await pass(100)
+    a.take(check(1))
+    await pass(100)
+    await vi.advanceTimersByTimeAsync(999)
+    expect([b.counted(), a.events]).toEqual([0, []])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(a.events).toMatchObject([{ units: 3, to: "b", error: { kind: "timeout" } }])
+    await pass(1)
+    expect(b.charges.map((charges) => charges[0]?.units)).toEqual([-3, -3])
+    expect(b.counted()).toBe(3)
   })
 
   it("does not refund units there whose charge was lost", async () => {
@@ -394,19 +396,15 @@ describe("operations on a client", () => {
   })
 
   it("end after a second if another data center does not answer", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
-    try {
-      const { centers } = two()
-      const [a, b] = centers
-      b.fault = () => new Promise(() => undefined)
-      const reset = expect(a.store.reset([check()])).rejects.toThrow(
-        'The data center "b" did not confirm: The store did not answer within 1000 ms.',
-      )
-      await vi.advanceTimersByTimeAsync(1_000)
-      await reset
-    } finally {
-      vi.useRealTimers()
-    }
+    fakeTimers()
+    const { centers } = two()
+    const [a, b] = centers
+    b.fault = () => new Promise(() => undefined)
+    const reset = expect(a.store.reset([check()])).rejects.toThrow(
+      'The data center "b" did not confirm: The store did not answer within 1000 ms.',
+    )
+    await vi.advanceTimersByTimeAsync(1_000)
+    await reset
   })
 
   it("block it in all data centers at once", async () => {
@@ -436,7 +434,7 @@ describe("operations on a client", () => {
 })
 
 describe("closing a mirrored store", () => {
-  it("charges what is outstanding, closes all stores, and ends the timer", async () => {
+  it("charges the pending units, closes all stores, and ends the timer", async () => {
     const { centers, pass } = two()
     const [a, b] = centers
     a.take(check(3))
@@ -488,29 +486,25 @@ describe("closing a mirrored store", () => {
   })
 
   it("leaves no timer", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
-    try {
-      const [near, far] = [sharedStore(), sharedStore()]
-      const store = mirroredStore({ near, far: { far } })
-      await store.take([[check(1)]])
-      expect(vi.getTimerCount()).toBe(1)
-      // A request in flight is answered when the near store closes.
-      let answer = () => {}
-      const granted = near.take([[check(1)]])
-      near.take = () => new Promise((resolve) => (answer = () => resolve(granted)))
-      const taken = store.take([[check(1)]])
-      let arrive = () => {}
-      far.refund = () => new Promise((resolve) => (arrive = resolve))
-      const closed = store.close()
-      await new Promise((resolve) => setImmediate(resolve))
-      answer()
-      await taken
-      arrive()
-      await closed
-      expect(vi.getTimerCount()).toBe(0)
-    } finally {
-      vi.useRealTimers()
-    }
+    fakeTimers()
+    const [near, far] = [sharedStore(), sharedStore()]
+    const store = mirroredStore({ near, far: { far } })
+    await store.take([[check(1)]])
+    expect(vi.getTimerCount()).toBe(1)
+    // A request in flight is answered when the near store closes.
+    let answer = () => {}
+    const granted = near.take([[check(1)]])
+    near.take = () => new Promise((resolve) => (answer = () => resolve(granted)))
+    const taken = store.take([[check(1)]])
+    let arrive = () => {}
+    far.refund = () => new Promise((resolve) => (arrive = resolve))
+    const closed = store.close()
+    await new Promise((resolve) => setImmediate(resolve))
+    answer()
+    await taken
+    arrive()
+    await closed
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 
@@ -521,8 +515,8 @@ describe("the options of a mirrored store", () => {
   it.each([
     ["no options", () => mirroredStore(undefined as never), "undefined is not an options object"],
     ["no near store", () => mirroredStore({ far } as never), "near: undefined is not a store"],
-    ["no far store", () => mirroredStore({ near } as never), "far: undefined has no store"],
-    ["an empty far", () => mirroredStore({ near, far: {} }), "far: {} has no store"],
+    ["no far store", () => mirroredStore({ near } as never), "far: undefined is not an object of stores"],
+    ["an empty far", () => mirroredStore({ near, far: {} }), "far: {} is not an object of stores"],
     ["a store of one process", () => mirroredStore({ near: memoryStore(), far }), "near: is not shared"],
     ["a far one", () => mirroredStore({ near, far: { eu: memoryStore() } }), "far.eu: is not shared"],
     ["no store", () => mirroredStore({ near, far: { eu: {} as Store } }), "far.eu: {} is not a store"],

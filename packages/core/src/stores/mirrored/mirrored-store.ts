@@ -2,6 +2,7 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { beforeDeadline, ignore } from "../../ground/time.ts"
+import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { CHARGE_MS } from "../in-front/charger.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
 import type { Check, Counted, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
@@ -22,7 +23,7 @@ export type { MirroredStoreOptions } from "./options.ts"
  * Refusals that count (`countRejected`, `penalty`) count in this data center alone. `Limiter.reset`, `block` and
  * `unblock` apply to all data centers, and wait for up to a second for the far ones.
  *
- * `close` charges what is outstanding, and then closes all stores.
+ * `close` charges the pending units, and then closes all stores.
  * @example
  * ```ts
  * import { createLimiter, mirroredStore } from "@sluice/core"
@@ -45,7 +46,7 @@ class MirroredStore extends StoreWrapper {
   readonly #rules: (name: string) => boolean
   readonly #mirrors: readonly Mirror[]
   /** Refunds in flight. What they return is charged back. */
-  readonly #refunds = new Set<Promise<void>>()
+  readonly #refunds = new CallsInFlight()
 
   constructor(options: ParsedMirroredOptions) {
     super("mirrored store", options.near)
@@ -76,8 +77,6 @@ class MirroredStore extends StoreWrapper {
     this.checkOpen()
     const refunded = this.#refund(refunds, withinMs)
     this.#refunds.add(refunded)
-    const ended = (): void => void this.#refunds.delete(refunded)
-    refunded.then(ended, ended)
     return refunded
   }
 
@@ -111,7 +110,7 @@ class MirroredStore extends StoreWrapper {
   }
 
   protected async end(): Promise<void> {
-    await beforeDeadline<unknown>(Promise.allSettled(this.#refunds), CHARGE_MS, ignore)
+    await beforeDeadline(this.#refunds.settled(), CHARGE_MS, ignore)
     try {
       await this.wrapped.close()
     } finally {
@@ -141,7 +140,7 @@ class MirroredStore extends StoreWrapper {
     for (const mirror of this.#mirrors) mirror.add(key, units, after)
   }
 
-  /** Whether a policy's counters are mirrored. The marker of blocked clients has no name, and always is. */
+  /** Whether a policy's counters are mirrored. The marker of blocked clients, which has no name, always is mirrored. */
   #isMirrored({ name }: Policy): boolean {
     return name === "" || this.#rules(name)
   }

@@ -1,10 +1,11 @@
 import { type Clock, steadyClock } from "../../ground/clock.ts"
-import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
+import type { Problem } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import {
   clock,
   type OptionCheck,
-  problemsOfOptions,
+  problemAt,
+  requireOptions,
   ruleSelector,
   sharedStore,
   timeUpTo,
@@ -40,7 +41,7 @@ const EXAMPLE =
 const checkShared = sharedStore(EXAMPLE)
 
 const CHECKS: Readonly<Record<string, OptionCheck>> = {
-  near: checkShared,
+  near: () => undefined,
   far: () => undefined,
   everyMs: timeUpTo(1_000),
   rules: ruleSelector,
@@ -53,14 +54,12 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
  */
 export function parseOptions(options: MirroredStoreOptions): ParsedMirroredOptions {
   const given: Partial<MirroredStoreOptions> = options ?? {}
-  const problems = problemsOfOptions("mirroredStore", options, CHECKS)
-  if (problems[0]?.path !== "") {
-    if (given.near === undefined) problems.push({ path: "near", ...checkShared(undefined) } as Problem)
-    problems.push(...problemsOfFar(given))
-  }
-  if (problems.length > 0) throw new InvalidOptionError(problems)
-  const { near, far, everyMs = 100, rules = () => true, clock: given_ = steadyClock } = options
-  return { near, far, everyMs, rules, clock: given_ }
+  requireOptions("mirroredStore", options, CHECKS, [
+    ...problemAt("near", given.near, checkShared),
+    ...problemsOfFar(given),
+  ])
+  const { near, far, everyMs = 100, rules = () => true } = options
+  return { near, far, everyMs, rules, clock: options.clock ?? steadyClock }
 }
 
 function problemsOfFar({ near, far }: Partial<MirroredStoreOptions>): Problem[] {
@@ -68,7 +67,7 @@ function problemsOfFar({ near, far }: Partial<MirroredStoreOptions>): Problem[] 
     return [
       {
         path: "far",
-        message: `${show(far)} has no store`,
+        message: `${show(far)} is not an object of stores`,
         accepted: `an object with a store for each of the other data centers: ${EXAMPLE}`,
       },
     ]
@@ -76,8 +75,8 @@ function problemsOfFar({ near, far }: Partial<MirroredStoreOptions>): Problem[] 
   const stores = Object.entries(far)
   return stores.flatMap(([name, store], i): Problem[] => {
     const path = `far.${name}`
-    const problem = checkShared(store)
-    if (problem !== undefined) return [{ path, ...problem }]
+    const problems = problemAt(path, store, checkShared)
+    if (problems.length > 0) return problems
     const twin = store === near ? "near" : stores.slice(0, i).find(([, other]) => other === store)?.[0]
     if (twin === undefined) return []
     const accepted = "the store of another data center; with one store twice, its units would count twice"

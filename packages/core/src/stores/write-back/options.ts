@@ -1,9 +1,9 @@
 import { type Clock, steadyClock } from "../../ground/clock.ts"
-import { InvalidOptionError } from "../../ground/errors.ts"
 import {
   clock,
   type OptionCheck,
-  problemsOfOptions,
+  problemAt,
+  requireOptions,
   ruleSelector,
   sharedStore,
   timeMs,
@@ -51,17 +51,14 @@ const CHECKS: Readonly<Record<string, OptionCheck>> = {
   clock,
 }
 
-const checkShared = sharedStore("writeBackStore(redisStore({ client }))")
+const checkStore = sharedStore("writeBackStore(redisStore({ client }))", problemOfWriteBack)
 
 /**
  * Returns the options of a store that writes back, with their defaults.
  * @throws {@link InvalidOptionError} with all options that are invalid or misspelled, or if the store is not suitable
  */
 export function parseOptions(store: Store, options: WriteBackStoreOptions): ParsedWriteBackOptions {
-  const problem = checkShared(store) ?? problemOfWriteBack(store)
-  const problems = problemsOfOptions("writeBackStore", options, CHECKS)
-  if (problem !== undefined) problems.unshift({ path: "store", ...problem })
-  if (problems.length > 0) throw new InvalidOptionError(problems)
+  requireOptions("writeBackStore", options, CHECKS, problemAt("store", store, checkStore))
   const { settleMs = 100, instances = 1, maxKeys = 1_000_000, rules = () => true } = options
   return { settleMs, instances, maxKeys, rules, clock: options.clock ?? steadyClock }
 }

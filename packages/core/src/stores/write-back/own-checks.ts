@@ -20,7 +20,9 @@ export class OwnChecks {
   readonly #counters: readonly (WrittenCounter | undefined)[]
   readonly #nowMs: number
   readonly #serverMs: number
-  readonly #aside: (SetAside | undefined)[] = []
+  /** Number of checks that this process decides. */
+  readonly #own: number
+  #aside: readonly (SetAside | undefined)[] = []
 
   /** `counters[i]` is the counter of `checks[i]`, undefined if the shared store decides that check. */
   constructor(checks: readonly Check[], counters: readonly (WrittenCounter | undefined)[], nowMs: number) {
@@ -28,13 +30,25 @@ export class OwnChecks {
     this.#counters = counters
     this.#nowMs = nowMs
     let serverMs = 0
-    for (const counter of counters) serverMs = Math.max(serverMs, counter?.serverMs(nowMs) ?? 0)
+    let own = 0
+    for (let i = 0; i < counters.length; i++) {
+      const counter = counters[i]
+      if (counter === undefined) continue
+      own++
+      serverMs = Math.max(serverMs, counter.serverMs(nowMs))
+    }
     this.#serverMs = serverMs
+    this.#own = own
+  }
+
+  /** True if the shared store decides all checks. */
+  get isEmpty(): boolean {
+    return this.#own === 0
   }
 
   /** True if this process decides all checks. */
   get isWhole(): boolean {
-    return this.#counters.length > 0 && this.#counters.every((counter) => counter !== undefined)
+    return this.#own > 0 && this.#own === this.#checks.length
   }
 
   /** The checks that the shared store decides. */
@@ -90,20 +104,22 @@ export class OwnChecks {
   }
 
   #pending(): OwnCheck[] {
-    return this.#checks.flatMap((check, i) => {
+    const pending: OwnCheck[] = []
+    for (let i = 0; i < this.#checks.length; i++) {
+      const check = this.#checks[i] as Check
       const counter = this.#counters[i]
-      if (counter === undefined) return []
+      if (counter === undefined) continue
       const state = counter.at(this.#serverMs)
-      return [{ i, check, counter, algorithm: algorithmOf(check.policy), state, taken: 0 }]
-    })
+      pending.push({ i, check, counter, algorithm: algorithmOf(check.policy), state, taken: 0 })
+    }
+    return pending
   }
 
   #setAside(pending: readonly OwnCheck[]): void {
-    this.#aside.length = 0
-    this.#aside.length = this.#checks.length
+    const aside: (SetAside | undefined)[] = this.#checks.map(() => undefined)
     for (const { i, counter, state, taken } of pending) {
-      const counted = { state, taken, ageMs: counter.ageMs(this.#nowMs) }
-      this.#aside[i] = { counted, serverMs: this.#serverMs }
+      aside[i] = { counted: { state, taken, ageMs: counter.ageMs(this.#nowMs) }, serverMs: this.#serverMs }
     }
+    this.#aside = aside
   }
 }

@@ -31,8 +31,8 @@ export type { WriteBackStoreOptions } from "./options.ts"
  * `sliding-log`, `leaky-bucket`, and rules with `countRejected` or a `penalty` are passed on to the shared store. A
  * request that has both kinds of rules waits for the shared store. It takes the units of all its rules, or nothing.
  *
- * While the shared store does not answer, each process admits what it last knew to be left, and then the limit (or its
- * share of it) in each window. After three settlings without an answer, its decisions are `degraded`. `close` charges
+ * While the shared store does not answer, each process first admits what it last knew to be left. In each later window,
+ * it admits the limit, or its share of it. After three settlings without an answer, its decisions are `degraded`. `close` charges
  * what is pending, and then closes the shared store.
  * @example
  * ```ts
@@ -66,18 +66,14 @@ class WriteBackStore extends StoreWrapper {
   take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
     this.checkOpen()
     const nowMs = this.#backs.nowMs()
-    const counters = requests.map((checks) => this.#backs.of(checks, nowMs))
-    if (counters.every((some) => some.every((counter) => counter === undefined))) {
-      return this.wrapped.take(requests, withinMs)
+    const owns = requests.map((checks) => new OwnChecks(checks, this.#backs.of(checks, nowMs), nowMs))
+    if (owns.every(({ isEmpty }) => isEmpty)) return this.wrapped.take(requests, withinMs)
+    if (owns.length === 1) {
+      const answer = this.#takeOne(owns[0] as OwnChecks, withinMs)
+      return isThenable(answer) ? answer.then((one) => [one]) : [answer]
     }
-    const answers = requests.map((checks, i) => {
-      const own = new OwnChecks(checks, counters[i] ?? [], nowMs)
-      return requests.length === 1
-        ? this.#takeOne(own, withinMs)
-        : settled(() => this.#takeOne(own, withinMs))
-    })
-    const [first] = answers
-    return first !== undefined && !isThenable(first) ? [first] : Promise.all(answers)
+    // `async` turns a thrown error into a rejection, so that the promises of the other requests still have a handler.
+    return Promise.all(owns.map(async (own) => this.#takeOne(own, withinMs)))
   }
 
   peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
@@ -122,7 +118,6 @@ class WriteBackStore extends StoreWrapper {
 
   protected async end(): Promise<void> {
     await beforeDeadline(this.#backs.close(), BACKGROUND_REFUND_MS, () => undefined)
-    this.listeners.clear()
     await this.wrapped.close()
   }
 
@@ -162,9 +157,4 @@ class WriteBackStore extends StoreWrapper {
     if (!isGranted) this.#backs.putBack(own)
     return whole
   }
-}
-
-/** Turns a thrown error into a rejection, so that the promises of the other requests still have a handler. */
-async function settled<Value>(work: () => MaybePromise<Value>): Promise<Value> {
-  return work()
 }

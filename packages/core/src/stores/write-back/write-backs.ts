@@ -1,14 +1,15 @@
+import { countsByPart } from "../../algorithms/kinds.ts"
 import { BoundedTable } from "../in-front/bounded-table.ts"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { beforeChargeDeadline, CHARGE_MS, Charger } from "../in-front/charger.ts"
-import { Charges, COUNTED_BY_PART, isStillCounted } from "../in-front/charges.ts"
+import { Charges, isStillCounted } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"
 import type { ChargeCounts, Check, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
 import type { OwnChecks, StoreCondition } from "./own-checks.ts"
 import { WrittenCounter } from "./written-counter.ts"
 
-/** Number of counters that are settled together. While the shared store fails, no others are tried meanwhile. */
+/** Number of counters that are settled together. If the shared store answers for none of them, that is one failure. */
 const SETTLED_TOGETHER = 64
 /** Most counters whose settling begins at once, because each takes about 10 us. */
 const MOST_AT_ONCE = 1_024
@@ -262,8 +263,6 @@ export class WriteBacks {
 function isWritable(checks: readonly Check[], i: number): boolean {
   const { policy } = checks[i] as Check
   return (
-    policy.countRejected !== true &&
-    COUNTED_BY_PART.has(policy.algorithm) &&
-    checks[i + 1]?.policy.algorithm !== "penalty"
+    policy.countRejected !== true && countsByPart(policy) && checks[i + 1]?.policy.algorithm !== "penalty"
   )
 }
