@@ -68,7 +68,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (this.#instances === 1) return ruleCheck":
       "ConditionalExpression: the only one has all of it, put together anew",
   },
-  "core/src/decision/refunding.ts": {
+  "core/src/decision/corrections.ts": {
     "return refunds.filter(({ units }) => units > 0)": "EqualityOperator: of no units there is no refund",
   },
   "core/src/http/guard/limiter-guard.ts": {

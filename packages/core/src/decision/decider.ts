@@ -1,34 +1,23 @@
-import type { CounterState } from "../algorithms/algorithm.ts"
 import { StoreUnavailableError } from "../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
-import type { CounterKey, Refund, StoreResult } from "../stores/store.ts"
+import type { StoreResult } from "../stores/store.ts"
 import { withinDeadline } from "../stores/store-error.ts"
 import type { BlockWatch } from "./block-watch.ts"
+import { type CorrectionOptions, Corrections } from "./corrections.ts"
 import type { Decision } from "./decision.ts"
-import { DENIED_WITHOUT_RULES, DecisionRecord, type Receipt, UNLIMITED } from "./decision-record.ts"
+import { DENIED_WITHOUT_RULES, DecisionRecord, UNLIMITED } from "./decision-record.ts"
 import { explainAnswer, explainSettled, isSound, isSoundDecision, storeChecksOf } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import { countRefusals } from "./penalties.ts"
-import {
-  applyRefunds,
-  backgroundMs,
-  type Correction,
-  correctionFailed,
-  isNotApplied,
-  within,
-} from "./refunding.ts"
 import { canNeverFit, type OnStoreAnswer, RULES_MISSING, type RuleCheck } from "./rule-check.ts"
-import { partOf, refundsOf, settlementOf } from "./settlement.ts"
 import { type HealthOptions, StoreHealth } from "./store-health.ts"
 import { takeUpTo } from "./take-up-to.ts"
 
-export interface DeciderOptions extends HealthOptions {
+export interface DeciderOptions extends HealthOptions, CorrectionOptions {
   /** Number of instances that share the store. During an outage, each instance grants its share of the limit. */
   readonly instances: number
   /** Notified of the time of each store answer. */
   readonly blocks?: BlockWatch
-  /** Called with the error of each failed background refund. Its units may stay taken until their window passes. */
-  readonly onRefundLost: (error: unknown) => void
 }
 
 /**
@@ -37,12 +26,15 @@ export interface DeciderOptions extends HealthOptions {
  * fails or gives an invalid answer, they return a degraded decision.
  */
 export class Decider {
+  /** Corrects what decisions have counted. */
+  readonly corrections: Corrections
   readonly #options: DeciderOptions
   readonly #fallback: LocalFallback
   readonly #health: StoreHealth
 
   constructor(options: DeciderOptions) {
     this.#options = options
+    this.corrections = new Corrections(options)
     this.#fallback = new LocalFallback(options, options.instances, options.clock)
     this.#health = new StoreHealth(options)
   }
@@ -88,91 +80,6 @@ export class Decider {
       const receipt = DecisionRecord.receiptOf(part)
       return receipt === undefined || receipt.by === this.#options
     })
-  }
-
-  /**
-   * Refunds what the decision took. Only the first call has an effect; if nothing was taken, it is a no-op. Returns the
-   * counters that have more units now. Rejects when the store fails; the refund can be retried only if it certainly
-   * changed nothing.
-   */
-  async refund(decision: Decision): Promise<readonly CounterKey[]> {
-    return this.#correct("refund", decision, refundsOf)
-  }
-
-  /**
-   * Refunds what the decision took when no caller waits for the result. It may take longer than `refund` and never
-   * rejects. With `isMeant`, it refunds only the matching counters and keeps the rest for a later refund. Returns the
-   * counters that have more units now.
-   */
-  async refundInBackground(
-    decision: Decision,
-    isMeant?: (counter: CounterKey) => boolean,
-  ): Promise<readonly CounterKey[]> {
-    const receipt = DecisionRecord.takeReceipt(decision)
-    if (receipt === undefined) return NONE
-    let meant = receipt
-    if (isMeant !== undefined) {
-      meant = partOf(receipt, isMeant)
-      const rest = partOf(receipt, (counter) => !isMeant(counter))
-      DecisionRecord.leaveReceipt(decision, rest)
-    }
-    const withinMs = backgroundMs(this.#options.storeTimeoutMs)
-    try {
-      return await applyRefunds(receipt.store, refundsOf(meant), withinMs, false)
-    } catch (error) {
-      this.#options.onRefundLost(error)
-      return NONE
-    }
-  }
-
-  /**
-   * Refunds what the decision took above `units`, or charges the missing units. Only the first call has an effect. It
-   * is a no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that have more
-   * units now. Rejects as `refund` does.
-   */
-  async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
-    return this.#correct("settle", decision, (receipt) => settlementOf(receipt, units))
-  }
-
-  /** Resets the counters. `call` is the name of the call in error messages. */
-  async reset(keys: readonly CounterKey[], call: "reset" | "unblock" = "reset"): Promise<void> {
-    if (keys.length === 0) return
-    const { store, storeTimeoutMs } = this.#options
-    try {
-      await within(store, store.reset(keys, storeTimeoutMs), storeTimeoutMs)
-    } catch (error) {
-      throw correctionFailed(call, error)
-    }
-  }
-
-  /**
-   * Blocks the counters of penalties for `forMs` milliseconds, unless a longer block is in force. Rejects as `reset`
-   * does.
-   */
-  async block(keys: readonly CounterKey[], forMs: number): Promise<void> {
-    const { store, storeTimeoutMs } = this.#options
-    // The units of a penalty are milliseconds of a block.
-    const charges = keys.map((key): Refund => ({ ...key, units: -forMs, after: NOTHING }))
-    try {
-      await within(store, store.refund(charges, storeTimeoutMs), storeTimeoutMs)
-    } catch (error) {
-      throw correctionFailed("block", error)
-    }
-  }
-
-  async #correct(
-    call: Correction,
-    decision: Decision,
-    refundsFor: (receipt: Receipt) => readonly Refund[],
-  ): Promise<readonly CounterKey[]> {
-    const receipt = DecisionRecord.takeReceipt(decision)
-    if (receipt === undefined) return NONE
-    try {
-      return await applyRefunds(receipt.store, refundsFor(receipt), this.#options.storeTimeoutMs, true)
-    } catch (error) {
-      if (isNotApplied(error)) DecisionRecord.leaveReceipt(decision, receipt)
-      throw correctionFailed(call, error)
-    }
   }
 
   #decide(
@@ -295,6 +202,3 @@ function unconfirmed(): StoreUnavailableError {
   )
   return sharedFailure
 }
-
-const NONE: readonly CounterKey[] = []
-const NOTHING: CounterState = { startMs: 0, current: 0, previous: 0 }

@@ -51,7 +51,7 @@ export class ClientControl<Request> {
     if (!this.#options.enabled) return
     const counters = await this.#countersOf(request, "policies", options?.policies)
     const { decider, waitingRoom } = this.#parts
-    await decider.reset(counters)
+    await decider.corrections.reset(counters)
     waitingRoom.wake(counters)
   }
 
@@ -64,7 +64,7 @@ export class ClientControl<Request> {
     const counters = checks.flatMap(blockCounter)
     if (counters.length === 0) throw refusedByNone()
     const { decider, context } = this.#parts
-    await decider.block([...counters, context.blocks.counter], forMs)
+    await decider.corrections.block([...counters, context.blocks.counter], forMs)
     context.blocks.began()
   }
 
@@ -73,7 +73,7 @@ export class ClientControl<Request> {
     if (!this.#options.enabled) return
     const counters = await this.#countersOf(request, "rules", options?.rules)
     const { decider, waitingRoom } = this.#parts
-    await decider.reset(counters.filter(isBlocking), "unblock")
+    await decider.corrections.reset(counters.filter(isBlocking), "unblock")
     waitingRoom.wake(counters)
   }
 

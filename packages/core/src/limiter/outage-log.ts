@@ -2,6 +2,7 @@ import type { Timeouts } from "../decision/timeout-share.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
 import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
+import type { Store } from "../stores/store.ts"
 import { storeErrorOf } from "../stores/store-error.ts"
 
 /** Interval between log lines in milliseconds, for a store that fails repeatedly. */
@@ -17,11 +18,15 @@ export class OutageLog {
   readonly #clock: Clock
   #loggedAtMs = Number.NEGATIVE_INFINITY
   /** The error that was logged, until the recovery is logged. Its message shows which of several stores failed. */
+  readonly #consequence: string
   #logged: StoreUnavailableError | undefined
 
-  constructor(warner: Warner, clock: Clock) {
+  constructor(warner: Warner, clock: Clock, { writeBack }: Store) {
     this.#warner = warner
     this.#clock = clock
+    const decides = "each rule decides by its onStoreFailure"
+    this.#consequence =
+      writeBack === undefined ? decides : `${decides}, if the process does not count it itself`
   }
 
   /** Records a decision that was made without the store. */
@@ -34,7 +39,7 @@ export class OutageLog {
     this.#warner.say(
       "error",
       "SLUICE_DEGRADED",
-      `${this.#logged.message}\nUntil the store answers again, each rule decides by its onStoreFailure. A writeBackStore counts in this process.`,
+      `${this.#logged.message}\nUntil the store answers again, ${this.#consequence}.`,
       this.#logged,
     )
   }

@@ -57,7 +57,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     ),
   )
   const warner = createWarner(logger, (warning) => events.emit("warning", warning))
-  const outages = new OutageLog(warner, clock)
+  const outages = new OutageLog(warner, clock, store)
   // The limiter closed its own store because the server is stopping. That is not an outage, so it raises no alarm.
   const isClosedWithLimiter = (error: unknown) =>
     options.ownsStore &&

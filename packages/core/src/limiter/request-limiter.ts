@@ -194,7 +194,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     this.#requireOpen()
     const { decider, waitingRoom } = this.#parts
     requireDecision(decision, decider)
-    await forEachPart(decision, async (part) => waitingRoom.wake(await decider.refund(part)))
+    await forEachPart(decision, async (part) => waitingRoom.wake(await decider.corrections.refund(part)))
   }
 
   /**
@@ -204,7 +204,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   refundInBackground(decision: Decision): void {
     if (this.#closed) return
     const { decider, waitingRoom } = this.#parts
-    void forEachPart(decision, async (part) => waitingRoom.wake(await decider.refundInBackground(part)))
+    void forEachPart(decision, async (part) =>
+      waitingRoom.wake(await decider.corrections.refundInBackground(part)),
+    )
   }
 
   async settle(decision: Decision, units: number): Promise<void> {
@@ -212,7 +214,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const { decider, waitingRoom } = this.#parts
     requireDecision(decision, decider)
     requireUnits(units)
-    await forEachPart(decision, async (part) => waitingRoom.wake(await decider.settle(part, units)))
+    await forEachPart(decision, async (part) =>
+      waitingRoom.wake(await decider.corrections.settle(part, units)),
+    )
   }
 
   decisionOn(request: Request & object): Decision | undefined {

@@ -103,6 +103,8 @@ describe("a limiter on a store that writes back", () => {
 
   it("is degraded after three settlings without an answer, and does not decide by its own fallback", async () => {
     const { fault, limiter, events, pass } = open()
+    const warnings: string[] = []
+    limiter.on("warning", ({ message }) => warnings.push(message))
     await limiter.decide({}, { cost: 6 })
     fault.error = new StoreUnavailableError("gone", { outcome: "not-applied" })
     const ledger: unknown[] = []
@@ -119,6 +121,11 @@ describe("a limiter on a store that writes back", () => {
       [false, true, 0],
     ])
     expect(events).toEqual(["degraded"])
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /shared counters.*\n.*decides by its onStoreFailure, if the process does not count it itself\./,
+      ),
+    ])
     // The next window has the whole limit again.
     await pass(60_000)
     expect(await limiter.decide({})).toMatchObject({ allowed: true, degraded: true, remaining: 9 })

@@ -64,7 +64,7 @@ describe("a request that returns from another queue, ahead of later requests", (
     enter("late", [all], { maxWaiting: 1 })
     await pass(SECOND)
     expect(log).toEqual([])
-    room.wake(await decider.refund(other))
+    room.wake(await decider.corrections.refund(other))
     await pass(0)
     expect(log).toEqual(["1000 early", "1000 late"])
   })

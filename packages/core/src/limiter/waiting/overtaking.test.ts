@@ -9,7 +9,7 @@ describe("a request that is refused by an answer that was computed before a refu
     const other = await decider.take([ruleCheck("one", 3, 3)])
     isSlow = true
     enter("first", [ruleCheck("one", 3)])
-    await decider.refund(other)
+    await decider.corrections.refund(other)
     room.wake([ruleCheck("one", 3)])
     await answer()
     await answer()
@@ -22,7 +22,7 @@ describe("a request that is refused by an answer that was computed before a refu
     const other = await decider.take([ruleCheck("one", 3, 3)])
     isSlow = true
     enter("first", [ruleCheck("one", 3)])
-    await decider.refund(other)
+    await decider.corrections.refund(other)
     enter("behind", [ruleCheck("one", 3)])
     for (let i = 0; i < 4; i++) await answer()
     expect([log, calls.takes]).toEqual([["0 first", "0 behind"], 5])
@@ -43,7 +43,7 @@ describe("units that were granted to a later request and not used", () => {
     enter("dear", [ruleCheck("one", 3, 3)])
     enter("behind", [ruleCheck("one", 3, 2)])
     await answer()
-    await decider.refund(other)
+    await decider.corrections.refund(other)
     room.room.wake([ruleCheck("one", 3)])
     // The answer for the request behind is still pending.
     expect(calls.takes).toBe(3)

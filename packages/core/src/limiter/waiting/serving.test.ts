@@ -86,7 +86,7 @@ it("a request that was refused under one rule asks again at once if units of tha
   const other = await decider.take([ruleCheck("full", 3, 3)])
   isSlow = true
   enter("first", [free, full])
-  await decider.refund(other)
+  await decider.corrections.refund(other)
   room.wake([full])
   await answer()
   await answer()

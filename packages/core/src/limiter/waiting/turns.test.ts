@@ -92,7 +92,7 @@ describe("units of a request that leaves while it is being decided", () => {
     await answer()
     await leave()
     // The room is not notified of these refunds.
-    await decider.refund(other)
+    await decider.corrections.refund(other)
     await answer()
     await answer()
     expect(log).toEqual(["0 leaves: gone", "0 dear"])

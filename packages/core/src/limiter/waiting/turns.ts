@@ -66,7 +66,7 @@ export class Turns {
   }
 
   #refund(decision: Decision, isMeant: (counter: CounterKey) => boolean): void {
-    void this.#decider.refundInBackground(decision, isMeant).then(this.#wake)
+    void this.#decider.corrections.refundInBackground(decision, isMeant).then(this.#wake)
   }
 }
 

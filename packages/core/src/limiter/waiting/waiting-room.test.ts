@@ -64,7 +64,7 @@ describe("units that are refunded while a request asks for more", () => {
     const taken = await decider.take([hourly])
     enter("late", [hourly])
     await pass(SECOND - 1)
-    await decider.refund(taken)
+    await decider.corrections.refund(taken)
     await pass(1)
     room.wake([hourly])
     await answer()

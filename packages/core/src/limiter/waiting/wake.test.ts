@@ -22,7 +22,7 @@ describe("two sleeping requests in one queue, of which the earlier one has retur
 
   it("are both admitted when units for both are refunded at once", async () => {
     const { decider, room, pass, log, all, other } = await setUpTwo(1, 2)
-    room.wake(await decider.refund(other))
+    room.wake(await decider.corrections.refund(other))
     await pass(0)
     expect(log).toEqual(["1000 early", "1000 late"])
     expect((await decider.peek([all(1)])).remaining).toBe(1)
@@ -30,7 +30,7 @@ describe("two sleeping requests in one queue, of which the earlier one has retur
 
   it("are admitted in order when there are units for one of them", async () => {
     const { decider, room, pass, log, other } = await setUpTwo(3, 2)
-    room.wake(await decider.refund(other))
+    room.wake(await decider.corrections.refund(other))
     await pass(0)
     expect(log).toEqual(["1000 early"])
     await pass(9 * SECOND)

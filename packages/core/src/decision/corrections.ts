@@ -1,0 +1,187 @@
+import type { CounterState } from "../algorithms/algorithm.ts"
+import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
+import { LONGEST_TIMER_MS } from "../ground/time.ts"
+import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "../stores/store.ts"
+import { storeErrorOf, withinDeadline } from "../stores/store-error.ts"
+import type { Decision } from "./decision.ts"
+import { DecisionRecord, type Receipt } from "./decision-record.ts"
+import { partOf, refundsOf, settlementOf } from "./settlement.ts"
+
+/** A call that changes what was counted. */
+export type Correction = "refund" | "settle" | "reset" | "block" | "unblock"
+
+const NONE: readonly CounterKey[] = []
+const NOTHING: CounterState = { startMs: 0, current: 0, previous: 0 }
+
+/** What corrections need. */
+export interface CorrectionOptions {
+  readonly store: Store
+  /** How long a caller waits for the store, in milliseconds. */
+  readonly storeTimeoutMs: number
+  /** Called with the error of each failed background refund. Its units may stay taken until their window passes. */
+  readonly onRefundLost: (error: unknown) => void
+}
+
+/** Changes what was counted: gives back or charges units of decisions, and resets or blocks counters. */
+export class Corrections {
+  readonly #options: CorrectionOptions
+
+  constructor(options: CorrectionOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Refunds what the decision took. Only the first call has an effect; if nothing was taken, it is a no-op. Returns the
+   * counters that have more units now. Rejects when the store fails; the refund can be retried only if it certainly
+   * changed nothing.
+   */
+  async refund(decision: Decision): Promise<readonly CounterKey[]> {
+    return this.#correct("refund", decision, refundsOf)
+  }
+
+  /**
+   * Refunds what the decision took when no caller waits for the result. It may take longer than `refund` and never
+   * rejects. With `isMeant`, it refunds only the matching counters and keeps the rest for a later refund. Returns the
+   * counters that have more units now.
+   */
+  async refundInBackground(
+    decision: Decision,
+    isMeant?: (counter: CounterKey) => boolean,
+  ): Promise<readonly CounterKey[]> {
+    const receipt = DecisionRecord.takeReceipt(decision)
+    if (receipt === undefined) return NONE
+    let meant = receipt
+    if (isMeant !== undefined) {
+      meant = partOf(receipt, isMeant)
+      const rest = partOf(receipt, (counter) => !isMeant(counter))
+      DecisionRecord.leaveReceipt(decision, rest)
+    }
+    const withinMs = backgroundMs(this.#options.storeTimeoutMs)
+    try {
+      return await applyRefunds(receipt.store, refundsOf(meant), withinMs, false)
+    } catch (error) {
+      this.#options.onRefundLost(error)
+      return NONE
+    }
+  }
+
+  /**
+   * Refunds what the decision took above `units`, or charges the missing units. Only the first call has an effect. It
+   * is a no-op after a refund, for a refused decision, and if no rule applied. Returns the counters that have more
+   * units now. Rejects as `refund` does.
+   */
+  async settle(decision: Decision, units: number): Promise<readonly CounterKey[]> {
+    return this.#correct("settle", decision, (receipt) => settlementOf(receipt, units))
+  }
+
+  /** Resets the counters. `call` is the name of the call in error messages. */
+  async reset(keys: readonly CounterKey[], call: "reset" | "unblock" = "reset"): Promise<void> {
+    if (keys.length === 0) return
+    const { store, storeTimeoutMs } = this.#options
+    try {
+      await within(store, store.reset(keys, storeTimeoutMs), storeTimeoutMs)
+    } catch (error) {
+      throw correctionFailed(call, error)
+    }
+  }
+
+  /**
+   * Blocks the counters of penalties for `forMs` milliseconds, unless a longer block is in force. Rejects as `reset`
+   * does.
+   */
+  async block(keys: readonly CounterKey[], forMs: number): Promise<void> {
+    const { store, storeTimeoutMs } = this.#options
+    // The units of a penalty are milliseconds of a block.
+    const charges = keys.map((key): Refund => ({ ...key, units: -forMs, after: NOTHING }))
+    try {
+      await within(store, store.refund(charges, storeTimeoutMs), storeTimeoutMs)
+    } catch (error) {
+      throw correctionFailed("block", error)
+    }
+  }
+
+  async #correct(
+    call: Correction,
+    decision: Decision,
+    refundsFor: (receipt: Receipt) => readonly Refund[],
+  ): Promise<readonly CounterKey[]> {
+    const receipt = DecisionRecord.takeReceipt(decision)
+    if (receipt === undefined) return NONE
+    try {
+      return await applyRefunds(receipt.store, refundsFor(receipt), this.#options.storeTimeoutMs, true)
+    } catch (error) {
+      if (isNotApplied(error)) DecisionRecord.leaveReceipt(decision, receipt)
+      throw correctionFailed(call, error)
+    }
+  }
+}
+
+/**
+ * Applies the refunds within `withinMs`. Returns the counters that have more units afterward. A refund of negative
+ * units is a charge.
+ */
+async function applyRefunds(
+  store: Store,
+  refunds: readonly Refund[],
+  withinMs: number,
+  isAwaited: boolean,
+): Promise<readonly CounterKey[]> {
+  if (refunds.length === 0) return NONE
+  await within(store, store.refund(refunds, withinMs), withinMs, isAwaited)
+  return refunds.filter(({ units }) => units > 0)
+}
+
+/** Returns how long a background refund may take, in milliseconds. It may take longer than a decision. */
+function backgroundMs(storeTimeoutMs: number): number {
+  return Math.min(LONGEST_TIMER_MS, Math.max(BACKGROUND_REFUND_MS, 2 * storeTimeoutMs))
+}
+
+/** Waits for a store's call, and enforces the deadline if the store does not do so itself. */
+async function within(
+  store: Store,
+  done: MaybePromise<void>,
+  withinMs: number,
+  isAwaited = true,
+): Promise<void> {
+  // A memory store is done already and needs no timer.
+  if (done === undefined) return
+  await withinDeadline(done as Promise<void>, store.keepsDeadline === true ? undefined : withinMs, isAwaited)
+}
+
+/** True if the call has certainly changed nothing, so that it can be retried. */
+function isNotApplied(error: unknown): boolean {
+  return (
+    error instanceof ClosedError ||
+    (error instanceof StoreUnavailableError && error.outcome === "not-applied")
+  )
+}
+
+const DONE: Readonly<Record<Correction, string>> = {
+  refund: "the units were given back",
+  settle: "the units were corrected",
+  reset: "the counters were reset",
+  block: "the client was blocked",
+  unblock: "the client was unblocked",
+}
+
+/** Returns the error for the caller: what failed, whether anything changed, and what to do. */
+function correctionFailed(call: Correction, error: unknown): Error {
+  if (error instanceof ClosedError) return error
+  const failure = storeErrorOf(error)
+  const { kind, outcome, message } = failure
+  return new StoreUnavailableError(`${sentenceOf(message)} ${adviceOf(call, isNotApplied(failure))}`, {
+    kind,
+    outcome,
+    cause: failure,
+  })
+}
+
+function adviceOf(call: Correction, isNotApplied: boolean): string {
+  if (isNotApplied) return `Nothing was changed: you can call ${call} again.`
+  const unknown = `It is unknown whether ${DONE[call]}.`
+  if (call === "refund" || call === "settle") {
+    return `${unknown} Another ${call} has no effect, because it could count the units twice.`
+  }
+  return `${unknown} You can call ${call} again.`
+}
