@@ -2,6 +2,8 @@ import { writeFileSync } from "node:fs"
 import { readCommandLine } from "./command-line.ts"
 import { type Case, type Measured, measureCase } from "./load/measure.ts"
 import { CASES, DECIDE, IN_MEMORY, LEASED, OURS, PEER, printCase } from "./redis/cases.ts"
+import { measureClustered, printClustered } from "./redis/clustered.ts"
+import { measureFlash, printFlash } from "./redis/flash.ts"
 import { measureFrozen } from "./redis/frozen.ts"
 import { measureMemory, printMemory } from "./redis/memory.ts"
 import { measureNewlyRefused } from "./redis/newly-refused.ts"
@@ -51,15 +53,21 @@ try {
   const memory = await measureMemory(server, tracked)
   printMemory(memory, tracked)
   const frozen = DECIDE.includes(only) ? await measureFrozen(server, quick ? 2 : 7) : undefined
-  const paced = LEASED.includes(only) ? await measurePaced(server, quick ? 4_000 : 20_000) : []
+  const isLeasedWanted = LEASED.includes(only)
+  const paced = isLeasedWanted ? await measurePaced(server, quick ? 4_000 : 20_000) : []
+  const clustered = isLeasedWanted ? await measureClustered(rounds, forMs) : undefined
+  const flash = isLeasedWanted ? await measureFlash(server) : []
+  printFlash(flash)
   console.log()
   for (const { of, samples } of measured) printWantedOf(of, samples)
   printPaced(paced)
+  if (clustered !== undefined) printClustered(clustered)
   if (json !== undefined) {
     const cases = measured.map(({ of: { workload, inFlight }, samples }) => {
       return { workload, inFlight, samples: Object.fromEntries(samples) }
     })
-    const all = { machine, rounds, forMs, cases, newlyRefused, refunds, farCharges, memory, frozen, paced }
+    const beyondCases = { newlyRefused, refunds, farCharges, memory, frozen, paced, clustered, flash }
+    const all = { machine, rounds, forMs, cases, ...beyondCases }
     writeFileSync(json, `${JSON.stringify(all, null, 2)}\n`)
   }
 } finally {

@@ -75,10 +75,25 @@ const ROWS: readonly Row[] = [
   { limit: 100_000, processes: 4, load: 10, isFlash: true, admitted: 1 },
 ]
 
+/** 90 million requests each, so that they take a minute and a half. */
+const LARGE_ROWS: readonly Row[] = [
+  { limit: 6_000_000, processes: 64, load: 5, admitted: 1, callsPerDecision: 0.013 },
+  { limit: 6_000_000, processes: 64, load: 5, isStrict: true, admitted: 1, callsPerDecision: 0.0006 },
+]
+
 /** Simulates processes with leases, and returns what they admit and how often they call Redis. */
-export async function leaseCells(seed: number): Promise<readonly Cell[]> {
+export function leaseCells(seed: number): Promise<readonly Cell[]> {
+  return cellsOf(ROWS, seed)
+}
+
+/** Simulates 64 processes that are asked for five times a limit of 6 million. */
+export function largeLeaseCells(seed: number): Promise<readonly Cell[]> {
+  return cellsOf(LARGE_ROWS, seed)
+}
+
+async function cellsOf(rows: readonly Row[], seed: number): Promise<readonly Cell[]> {
   const cells: Cell[] = []
-  for (const row of ROWS) {
+  for (const row of rows) {
     const { requests, admitted, exact, calls, busy } = await simulate(row, seed)
     const { limit, processes, load, isStrict, isFlash, callsPerSecond, callsPerDecision, withoutLeases } = row
     const how = isFlash === true ? " in 1 s" : isStrict === true ? ", strict" : ""
