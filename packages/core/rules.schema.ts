@@ -3,7 +3,7 @@ import { toJsonSchema } from "@valibot/to-json-schema"
 import { ALGORITHM_NAMES, ALGORITHMS } from "./src/algorithms/kinds.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
-import { member } from "./src/rules/parsing/rule-members.ts"
+import { member, override, overrideShape } from "./src/rules/parsing/rule-members.ts"
 import { storedThrottles } from "./src/rules/parsing/throttle-members.ts"
 
 // Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
@@ -141,6 +141,10 @@ describe(storedRule, {
   },
   allow: { description: "Values of the rule's field that are never counted. For ip: addresses and CIDRs." },
   deny: { description: "Values of the rule's field that are always refused. For ip: addresses and CIDRs." },
+  overrides: {
+    description:
+      "Other limits by the value of the rule's field, such as ann: 2 or vip-7: { limit: 500 }. For ip: addresses and CIDRs, of which the narrowest applies.",
+  },
   shadow: {
     description: "True if the rule counts and reports but never refuses, to try it out.",
     default: false,
@@ -157,6 +161,19 @@ describe(member.match, {
     maxLength: 1024,
   },
   fields: { description: "Fields, each with the values that match, such as plan: [free, trial]." },
+})
+
+describe(overrideShape, {
+  limit: { description: "Number of units admitted per window." },
+  burst: {
+    description:
+      "Number of units that the bucket holds. Only for token-bucket and leaky-bucket. Default: the rule's burst, or else this limit.",
+  },
+})
+about.set(override, {
+  get allOf() {
+    return [{ anyOf: [jsonOf(member.limit), reference("override")] }]
+  },
 })
 
 describe(member.penalty, {
@@ -262,6 +279,7 @@ export function rulesSchema(): object {
       rule: jsonOf(storedRule),
       rate: jsonOf(storedRate),
       penalty: jsonOf(member.penalty),
+      override: jsonOf(overrideShape),
       match: jsonOf(member.match),
     },
   }

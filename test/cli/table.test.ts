@@ -353,6 +353,17 @@ rules:
     expect((await run("diff", file)).out).toContain("\n  ~ ip-1m\n      limit: 5 -> 6\n")
   })
 
+  it("reports each changed override alone", async () => {
+    const rule = (overrides: string) =>
+      `service_id: a\nrules: [{ field: ip, limit: 5, window: 1m, overrides: ${overrides} }]\n`
+    await writeFile(file, rule("{ 192.0.2.1: 1, 192.0.2.2: { limit: 2 }, 192.0.2.3: 3 }"))
+    await run("push", file)
+    await writeFile(file, rule("{ 192.0.2.1: 1, 192.0.2.2: 2, 192.0.2.3: 4, 192.0.2.4: 5 }"))
+    expect((await run("diff", file)).out).toContain(
+      '\n  ~ ip-1m\n      overrides["192.0.2.3"]: 3 -> 4\n      overrides["192.0.2.4"]: (not given) -> 5\n',
+    )
+  })
+
   it("reports a different order of the rules, but not of the members in a map", async () => {
     await writeFile(
       file,

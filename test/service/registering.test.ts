@@ -171,6 +171,7 @@ describe.each(DOORS)("registering over %s", (_, open) => {
         throttle: { kind: "soft", percent: 33.5 },
         allow: ["10.0.0.0/8"],
         deny: ["192.0.2.7"],
+        overrides: { "192.0.2.8": { limit: 2 }, "198.51.100.0/24": { limit: 70, burst: 90 } },
       },
       {
         name: "queue",
@@ -314,6 +315,18 @@ describe.each(DOORS)("registering over %s", (_, open) => {
       { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for: "ages" } })] },
       "rules[0].penalty.for",
       /^"ages" is not a duration/,
+    ],
+    [
+      "an override without a limit",
+      { rules: [rule(5, { field: "user_id", overrides: { ann: {} } })] },
+      "rules[0].overrides.ann.limit",
+      /^is missing; accepted: a positive whole number/,
+    ],
+    [
+      "an override beyond 2^53",
+      { rules: [rule(5, { field: "user_id", overrides: { limit: { limit: "9007199254740993" } } })] },
+      "rules[0].overrides.limit.limit",
+      /^"9007199254740993" is not a limit/,
     ],
     ["another algorithm's member", { rules: [rule(5, { burst: 9 })] }, "rules[0].burst", /sliding-window/],
     [

@@ -39,7 +39,18 @@ afterAll(async () => {
 const RULE = { limit: 5, window: "1 minute", field: "ip" }
 const RULE_MEMBERS = [
   ...["name", "limit", "window", "field", "onMissing", "algorithm", "align", "buckets", "burst", "refill"],
-  ...["throttle", "countRejected", "penalty", "cost", "match", "allow", "deny", "rejectionMessage", "shadow"],
+  ...[
+    "throttle",
+    "countRejected",
+    "penalty",
+    "cost",
+    "match",
+    "allow",
+    "deny",
+    "overrides",
+    "rejectionMessage",
+    "shadow",
+  ],
   "onStoreFailure",
 ]
 const GOOD = { limit: 5, window: "1 minute", logger: QUIET }

@@ -50,11 +50,16 @@ function byName(rules: readonly StorableRule[]): ReadonlyMap<string, RuleMembers
   return new Map(rules.map((rule, index) => [ruleName(rule), comparable(stored[index] as RuleMembers)]))
 }
 
-/** Converts a rate to limit and window for the comparison. */
-function comparable({ rate, ...members }: RuleMembers): RuleMembers {
-  if (rate === undefined) return members
+/** Converts a rate to limit and window for the comparison. Makes each override a member, because there may be many. */
+function comparable({ rate, overrides = {}, ...members }: RuleMembers): RuleMembers {
+  const others = Object.entries(overrides as object).map(([value, override]) => [
+    `overrides[${JSON.stringify(value)}]`,
+    override,
+  ])
+  const compared = { ...members, ...Object.fromEntries(others) }
+  if (rate === undefined) return compared
   const { requests_per_unit: limit, unit } = rate as { requests_per_unit: number; unit: string }
-  return { ...members, limit, window: `1 ${unit}` }
+  return { ...compared, limit, window: `1 ${unit}` }
 }
 
 function memberChanges(before: RuleMembers, after: RuleMembers): MemberChange[] {

@@ -109,7 +109,7 @@ export {
   type RuleRegistry,
   type VersionOption,
 } from "./rules/registry.ts"
-export type { Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "./rules/rule.ts"
+export type { Rule, RuleMatch, RuleOverride, RulePenalty, StorableRule, Throttle } from "./rules/rule.ts"
 export type {
   Edition,
   ReadyOptions,

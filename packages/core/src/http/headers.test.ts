@@ -29,8 +29,25 @@ describe("draft-11", () => {
     ["a limit that has 16 digits", [policy("a", 2 ** 53 - 1, 1000)], `"a";q=${MAX_INTEGER};w=1`],
     ["a limit that varies per request", [{ ...policy("a", 0, 1000), limit: undefined }], '"a";q=77;w=1'],
   ])("lists the policies: %s", (_case, policies, expected) => {
-    const checks = policies.map(({ name, windowMs }) => check({ policy: name, windowMs, limit: 77 }))
+    const checks = policies.map(({ name, windowMs, limit = 77 }) => check({ policy: name, windowMs, limit }))
     expect(fields("draft-11", policies, admitted(checks))["RateLimit-Policy"]).toBe(expected)
+  })
+
+  it("lists the limit of a client with an override", () => {
+    const policies = [policy("burst", 100, MINUTE), policy("daily", 1000, DAY)]
+    const limits = [77, 1000]
+    const checks = policies.map(({ name, windowMs }, i) =>
+      check({ policy: name, windowMs, limit: limits[i] as number }),
+    )
+    expect(fields("draft-11", policies, admitted(checks))["RateLimit-Policy"]).toBe(
+      '"burst";q=77;w=60, "daily";q=1000;w=86400',
+    )
+    expect(fields("draft-11", policies.slice(0, 1), admitted(checks.slice(0, 1)))["RateLimit-Policy"]).toBe(
+      '"burst";q=77;w=60',
+    )
+    expect(fields("legacy", policies.slice(0, 1), admitted(checks.slice(0, 1)))).toMatchObject({
+      "X-RateLimit-Limit": "77",
+    })
   })
 
   it.each<[string, Partial<PolicyCheck>, string]>([

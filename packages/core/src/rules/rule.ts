@@ -62,6 +62,17 @@ export interface RulePenalty {
   readonly for: number | string
 }
 
+/** The limit of one client, instead of the rule's own. Its counts stay the same when the limit changes. */
+export interface RuleOverride {
+  /** Quota units per window: a positive whole number. */
+  readonly limit: number
+  /**
+   * Only for "token-bucket" and "leaky-bucket": units that the client's bucket holds. Default: the rule's burst if it
+   * has one, otherwise this limit.
+   */
+  readonly burst?: number | undefined
+}
+
 /**
  * A rule in code, written by a service owner. `Request` is the type of the requests that the limiter decides.
  * docs/guides/rules.md explains each member with examples.
@@ -128,6 +139,11 @@ export interface Rule<Request = unknown> {
   readonly allow?: readonly string[] | undefined
   /** Values of the rule's own field that the rule always refuses; for "ip", addresses and CIDRs. */
   readonly deny?: readonly string[] | undefined
+  /**
+   * Other limits by the value of the rule's own field: `{ ann: 2, "vip-7": { limit: 500 } }`. For "ip", values are
+   * addresses and CIDRs, and the narrowest one wins. A lookup takes the same time for any number of overrides.
+   */
+  readonly overrides?: Readonly<Record<string, number | RuleOverride>> | undefined
   /**
    * Message for a refused client: free text, or one of the three texts that add a machine-readable `retry`
    * ({@link RetryAdvice}). Those are "retry-with-exponential-backoff", "retry-with-fixed-time" and

@@ -13,7 +13,7 @@ import { mapInTurns } from "../turns.ts"
 
 // Rule messages use the names of the stored shape. The two are converted through JSON, so that the core's parser
 // reports all problems. The differences: a list of fields has its own message field, and so have the values that a
-// field must match. 64-bit numbers are strings. `error_message` is a name of the contract only.
+// field must match. An override is always an object. 64-bit numbers are strings. `error_message` is a name of the contract only.
 
 /**
  * Returns the rules in these messages. `under` is the message field that they came in, and is used in the paths of
@@ -126,7 +126,8 @@ function storedMatch({ fields, ...same }: JsonObject): JsonObject {
 }
 
 function ruleMessage(stored: JsonObject): RuleMessage {
-  const { field, rate, window, request_rejection_message, match, throttle, penalty, ...same } = stored
+  const { field, rate, window, request_rejection_message, match, throttle, penalty, overrides, ...same } =
+    stored
   return fromJson(RuleSchema, {
     ...same,
     ...(rate !== undefined && rateMessage(rate as JsonObject)),
@@ -136,6 +137,7 @@ function ruleMessage(stored: JsonObject): RuleMessage {
     ...(match !== undefined && { match: matchMessage(match as JsonObject) }),
     ...(throttle !== undefined && { throttle: throttle === "hard" ? { kind: "hard" } : throttle }),
     ...(penalty !== undefined && { penalty: penaltyMessage(penalty as JsonObject) }),
+    ...(overrides !== undefined && { overrides: mapped(overrides, overrideMessage) }),
   })
 }
 
@@ -156,6 +158,10 @@ function penaltyMessage({ refusals = 0, within, for: blocked = 0 }: JsonObject):
     ...(within !== undefined && { within: durationText(within) }),
     for: durationText(blocked),
   }
+}
+
+function overrideMessage(override: JsonValue): JsonValue {
+  return typeof override === "number" ? { limit: override } : override
 }
 
 function durationText(duration: JsonValue): string {

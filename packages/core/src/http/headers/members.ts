@@ -25,7 +25,9 @@ interface MemberParameters {
 interface MemberText {
   readonly name: string
   readonly windowS: number
-  /** The RateLimit-Policy line with only this member; undefined when the limit varies. */
+  /** The rule's own limit; undefined if a function returns it. Clients with an override have another one. */
+  readonly limit: number | undefined
+  /** The RateLimit-Policy line with only this member and the rule's own limit. */
   readonly line: HeaderLine | undefined
   readonly beforeLimit: string
   readonly afterLimit: string
@@ -67,7 +69,7 @@ export function compileMembers(
     // The usual case is a single check, for which the lines can be reused.
     if (checks.length === 1) {
       const check = checks[0] as PolicyCheck
-      if (first?.line !== undefined && check.policy === first.name) {
+      if (first?.line !== undefined && check.limit === first.limit && check.policy === first.name) {
         if (!isListed(decision, check)) return [first.line]
         return check.allowed
           ? [first.line, ["RateLimit", limitMember(first, check)]]
@@ -140,7 +142,9 @@ function isListed(decision: Decision, check: PolicyCheck): boolean {
 }
 
 function policyMember(text: MemberText, check: PolicyCheck): string {
-  return text.line?.[1] ?? text.beforeLimit + fieldInteger(check.limit) + text.afterLimit
+  return check.limit === text.limit
+    ? (text.line?.[1] as string)
+    : text.beforeLimit + fieldInteger(check.limit) + text.afterLimit
 }
 
 function append(list: string, member: string): string {
@@ -155,6 +159,7 @@ function memberText({ name, limit, windowMs }: HeaderPolicy, parameters: MemberP
   return {
     name,
     windowS,
+    limit,
     line:
       limit === undefined ? undefined : ["RateLimit-Policy", beforeLimit + fieldInteger(limit) + afterLimit],
     beforeLimit,

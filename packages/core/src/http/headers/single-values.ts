@@ -26,8 +26,9 @@ type ResetForm = (seconds: number, nowMs: () => number) => number
 
 interface ValueText {
   readonly windowS: number
-  /** Undefined when the limit varies. */
-  readonly limit: string | undefined
+  /** The rule's own limit; undefined if a function returns it. Clients with an override have another one. */
+  readonly ownLimit: number | undefined
+  readonly ownLimitText: string
   readonly window: string
 }
 
@@ -51,7 +52,7 @@ export function compileSingleValues(
     for (const check of decision.checks) {
       const text = textOf(check.policy)
       if (text === undefined) continue
-      const limit = text.limit ?? String(fieldInteger(check.limit))
+      const limit = check.limit === text.ownLimit ? text.ownLimitText : String(fieldInteger(check.limit))
       policyList += policyList === "" ? limit + text.window : `, ${limit}${text.window}`
       if (check.policy !== decision.policy) continue
       lines.push([names.limit, limit])
@@ -78,7 +79,8 @@ function valueText({ limit, windowMs }: HeaderPolicy): ValueText {
   const windowS = windowSeconds(windowMs)
   return {
     windowS,
-    limit: limit === undefined ? undefined : String(fieldInteger(limit)),
+    ownLimit: limit,
+    ownLimitText: limit === undefined ? "" : String(fieldInteger(limit)),
     window: `;w=${windowS}`,
   }
 }

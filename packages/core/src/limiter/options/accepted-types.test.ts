@@ -28,6 +28,7 @@ const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
   match: undefined,
   allow: undefined,
   deny: undefined,
+  overrides: undefined,
   rejectionMessage: undefined,
   shadow: undefined,
   onStoreFailure: undefined,

@@ -9,7 +9,7 @@ import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
 import { compileElastic } from "./elastic.ts"
 import { appExtractor, rememberedReaders } from "./field-readers.ts"
-import { compileLimit, policyWithout } from "./limit.ts"
+import { compileLimit, compileOverrides, policyWithout } from "./limit.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { counterOf, penaltyOf } from "./rule-counters.ts"
 import { type StepSet, stepOf, stepSet } from "./steps.ts"
@@ -48,6 +48,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const { blocks } = context
   const hasPenalty = rule.penalty !== undefined
   const policyOf = compileLimit(rule, counter, context.warner)
+  const overridden = compileOverrides(rule, counter, context.clientAddress)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost } = rule
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure
@@ -60,13 +61,14 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     units: number,
     looksForBlock: boolean,
   ): RuleCheck | undefined {
-    const policy = policyOf(request)
-    if (policy === undefined) return undefined
     const list = listed?.(facts, request)
     if (list === "allow") return undefined
     const partition = partitionOf(facts, request)
     if (partition === SKIP) return undefined
     const isText = typeof partition === "string"
+    const own = isText ? overridden?.(partition, facts, request) : undefined
+    const policy = own ?? policyOf(request)
+    if (policy === undefined) return undefined
     const policyNow = policyNowOf?.(policy)
     return {
       policy: policyNow === undefined ? policy : policyNow(),

@@ -23,7 +23,7 @@ interface Elastic {
  * A limit of 0, which only a limit function returns, closes the rule and is never exceeded.
  */
 export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
-  const { name, throttle, limit, burst } = rule
+  const { name, throttle, limit, burst, overrides } = rule
   if (throttle.kind !== "elastic") return { throttle, policyNowOf: undefined }
   const { signal, ceiling } = throttle
   const isSpare =
@@ -39,7 +39,8 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   }
   // One entry for each limit that the rule has had, so that a limit keeps the same policy objects.
   const compiled = new WeakMap<Policy, PolicyNow | undefined>()
-  const highest = ceiling ?? mostCounted(rule, burst ?? (typeof limit === "number" ? limit : undefined))
+  const fixedLimit = typeof limit === "number" && overrides === undefined ? limit : undefined
+  const highest = ceiling ?? mostCounted(rule, burst ?? fixedLimit)
   return {
     throttle: { kind: "elastic", ceiling: highest },
     policyNowOf(policy) {

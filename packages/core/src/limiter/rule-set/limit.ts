@@ -2,7 +2,10 @@ import { textOf } from "../../ground/errors.ts"
 import { ignoreRejection } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import { partitionText } from "../../request/partition.ts"
+import type { FieldReader, RequestFacts } from "../../request/request.ts"
+import { canonicalValue, compileValueTable } from "../../rules/matching/value-list.ts"
+import { burstOf, limitOf, type Override, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import { mostUnits, percentOf } from "../../rules/parsing/units.ts"
 import { yieldedText } from "../callbacks.ts"
 
@@ -24,12 +27,8 @@ export function compileLimit(
 ): (request: unknown) => Policy | undefined {
   const { name, algorithm, windowMs, throttle } = rule
   const percent = throttle.kind === "soft" ? throttle.percent : 0
-  const policyOf = (limit: number): Policy => {
-    const extra = percentOf(limit, percent)
-    return { ...policyWithout(rule, counter), limit, ...(extra > 0 && { extra }) }
-  }
   if (typeof rule.limit === "number") {
-    const policy = policyOf(rule.limit)
+    const policy = policyWith(rule, counter, rule.limit)
     return () => policy
   }
 
@@ -43,7 +42,7 @@ export function compileLimit(
     let policy = policies.get(units)
     if (policy === undefined) {
       if (policies.size >= MAX_LIMITS) policies.clear()
-      policy = policyOf(units)
+      policy = policyWith(rule, counter, units)
       policies.set(units, policy)
     }
     return policy
@@ -74,6 +73,49 @@ export function compileLimit(
     )
     return Number.isFinite(smallest) ? smallest : 1
   }
+}
+
+/**
+ * Compiles the policies of clients with an override, by the partition of a request. The function returns undefined for
+ * other clients. Undefined if the rule has no overrides. Overrides with the same limit share a policy.
+ */
+export function compileOverrides(
+  rule: ParsedRule,
+  counter: string,
+  clientAddress: FieldReader,
+): ((partition: string, facts: RequestFacts, request: unknown) => Policy | undefined) | undefined {
+  const { overrides } = rule
+  if (overrides === undefined) return undefined
+  // Overrides are allowed only in a rule with a single field.
+  const field = rule.fields[0] as string
+  const byLimit = new Map<number, Policy>()
+  const policyOf = (override: Override): Policy => {
+    const limit = limitOf(override)
+    const burst = burstOf(override)
+    if (burst !== undefined) return policyWith({ ...rule, burst }, counter, limit)
+    const policy = byLimit.get(limit) ?? policyWith(rule, counter, limit)
+    byLimit.set(limit, policy)
+    return policy
+  }
+  const entries = Array.from(overrides, ([value, override]) => [value, policyOf(override)] as const)
+  if (field === "ip") {
+    const policyFor = compileValueTable("ip", entries)
+    return (partition, facts, request) => {
+      // The partition of an IPv6 client is a network, which may have several overrides.
+      const address = partition.includes(":") ? clientAddress(facts, request) : partition
+      return address === undefined ? undefined : policyFor(address)
+    }
+  }
+  const policies = new Map(
+    entries.map(([value, policy]) => [partitionText([canonicalValue(field, value)]), policy]),
+  )
+  return (partition) => policies.get(partition)
+}
+
+function policyWith(rule: ParsedRule, counter: string, limit: number): Policy {
+  const { throttle } = rule
+  const extra = throttle.kind === "soft" ? percentOf(limit, throttle.percent) : 0
+  return { ...policyWithout(rule, counter), limit, ...(extra > 0 && { extra }) }
 }
 
 /** Returns the members of a rule's policies that do not depend on its limit. They identify its counters. */

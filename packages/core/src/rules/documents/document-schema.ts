@@ -47,6 +47,7 @@ export const storedRule = strict(
     match: v.optional(member.match),
     allow: v.optional(member.allow),
     deny: v.optional(member.deny),
+    overrides: v.optional(member.overrides),
     shadow: v.optional(member.shadow),
     /** Older spelling. */
     errorMessage: v.optional(member.rejectionMessage),

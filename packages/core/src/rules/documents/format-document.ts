@@ -4,6 +4,7 @@ import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
 import { locate, show } from "../../ground/show.ts"
 import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
+import { shortest } from "../parsing/parsed-rule.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import { storeThrottle } from "../parsing/throttle-members.ts"
 import type { RulePenalty, StorableRule } from "../rule.ts"
@@ -84,6 +85,7 @@ const STORED_AS: Readonly<
   match: "match",
   allow: "allow",
   deny: "deny",
+  overrides: "overrides",
   onMissing: "on_missing",
   algorithm: "algorithm",
   align: "align",
@@ -100,7 +102,7 @@ const STORED_AS: Readonly<
 
 function formatRule(rule: StorableRule): StoredRule {
   const others = Object.entries(STORED_AS).map(([member, name]) => [name, rule[member as keyof StorableRule]])
-  const { name, field, throttle, penalty } = rule
+  const { name, field, throttle, penalty, overrides } = rule
   return plain({
     name,
     field,
@@ -108,11 +110,16 @@ function formatRule(rule: StorableRule): StoredRule {
     ...Object.fromEntries(others),
     ...(throttle !== undefined && { throttle: storeThrottle(throttle) }),
     ...(penalty !== undefined && { penalty: storePenalty(penalty) }),
+    ...(overrides !== undefined && { overrides: storeOverrides(overrides) }),
   }) as StoredRule
 }
 
 function storePenalty({ refusals, within, for: blocked }: RulePenalty): unknown {
   return { refusals, within: within && storeDuration(within), for: storeDuration(blocked) }
+}
+
+function storeOverrides(overrides: NonNullable<StorableRule["overrides"]>): unknown {
+  return Object.fromEntries(Object.entries(overrides).map(([value, override]) => [value, shortest(override)]))
 }
 
 const RATE_MS: readonly (readonly [RateUnit, number])[] = [

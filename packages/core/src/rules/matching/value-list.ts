@@ -1,14 +1,38 @@
-import { type AddressRange, compileAddressRanges, parseAddressRange } from "../../ground/address.ts"
+import { type AddressRange, compileAddressTable, parseAddressRange, rangeKey } from "../../ground/address.ts"
 
 /**
- * Compiles a list of a field's values (`allow`, `deny` or a match) to a test of whether it contains a value. For `ip`,
- * the list holds addresses and CIDRs. The test takes the client's canonical address, not the group that it is counted
- * in. A list may therefore name a single address of a /64. Methods may be in any case. For any other field, the value
- * must equal an entry. The caller has checked that the entries of an `ip` list are addresses.
+ * Compiles a table by a field's values. The function returns the entry of a value in constant time. For `ip`, the
+ * values are addresses and CIDRs, and the narrowest range wins. The function takes the client's canonical address, not
+ * the group that it is counted in. The table may therefore name a single address of a /64. Methods may be in any case.
+ * For any other field, the value must equal that of the entry. The caller has checked that the values of `ip` are
+ * addresses.
  */
+export function compileValueTable<T>(
+  field: string,
+  entries: Iterable<readonly [string, T]>,
+): (value: string) => T | undefined {
+  const list = [...entries]
+  if (field === "ip") {
+    return compileAddressTable(
+      list.map(([value, entry]) => [parseAddressRange(value) as AddressRange, entry]),
+    )
+  }
+  const table = new Map(list.map(([value, entry]) => [canonicalValue(field, value), entry]))
+  return (value) => table.get(value)
+}
+
+/** Compiles a list of a field's values (`allow`, `deny` or a match) to a test of whether it contains a value. */
 export function compileValueList(field: string, values: readonly string[]): (value: string) => boolean {
-  if (field === "ip")
-    return compileAddressRanges(values.map((value) => parseAddressRange(value) as AddressRange))
-  const listed = new Set(field === "method" ? values.map((method) => method.toUpperCase()) : values)
-  return (value) => listed.has(value)
+  const listed = compileValueTable(
+    field,
+    values.map((value) => [value, true]),
+  )
+  return (value) => listed(value) === true
+}
+
+/** Returns the same text for all spellings of a field's value. */
+export function canonicalValue(field: string, value: string): string {
+  if (field === "method") return value.toUpperCase()
+  const range = field === "ip" ? parseAddressRange(value) : undefined
+  return range === undefined ? value : rangeKey(range)
 }

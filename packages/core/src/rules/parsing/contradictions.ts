@@ -1,8 +1,15 @@
-import { ALGORITHM_NAMES, type AlgorithmMember, holdsAdmitted, readsMember } from "../../algorithms/kinds.ts"
+import {
+  ALGORITHM_NAMES,
+  type AlgorithmMember,
+  type AlgorithmName,
+  holdsAdmitted,
+  readsMember,
+} from "../../algorithms/kinds.ts"
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
+import { canonicalValue } from "../matching/value-list.ts"
 import type { Rule } from "../rule.ts"
-import { defaultName, fieldsOf } from "./parsed-rule.ts"
+import { burstOf, defaultName, fieldsOf } from "./parsed-rule.ts"
 import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
 import { type Knows, kindOf, sizeProblems } from "./size-contradictions.ts"
 
@@ -18,7 +25,8 @@ export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): M
     ...(knows("algorithm") ? memberUseProblems(rule) : []),
     ...(knows("algorithm", "throttle") ? [...heldProblems(rule), ...lineProblems(rule)] : []),
     ...(knows("field") ? penaltyProblems(rule) : []),
-    ...(knows("field") ? [...listProblems(rule, "allow"), ...listProblems(rule, "deny")] : []),
+    ...(knows("field") ? CLIENT_LISTS.flatMap((list) => listProblems(rule, list)) : []),
+    ...(knows("algorithm") ? overrideUseProblems(rule) : []),
     ...matchFieldProblems(rule),
   ]
 }
@@ -36,12 +44,20 @@ const ALGORITHM_MEMBERS: readonly AlgorithmMember[] = ["align", "buckets", "burs
 function memberUseProblems(rule: Partial<Rule>): MemberProblem[] {
   const { algorithm = "sliding-window" } = rule
   return ALGORITHM_MEMBERS.flatMap((member) => {
-    if (rule[member] === undefined || readsMember(algorithm, member)) return []
-    const message = `is not used by algorithm "${algorithm}"`
-    const users = ALGORITHM_NAMES.filter((name) => readsMember(name, member))
-    const others = users.map((user) => `"${user}"`).join(" or ")
-    return [{ path: [member], message, accepted: `no ${member}, or algorithm ${others}` }]
+    return rule[member] === undefined || readsMember(algorithm, member)
+      ? []
+      : [notUsed(algorithm, [], member)]
   })
+}
+
+function notUsed(algorithm: AlgorithmName, path: readonly string[], member: AlgorithmMember): MemberProblem {
+  const users = ALGORITHM_NAMES.filter((name) => readsMember(name, member))
+  const others = users.map((user) => `"${user}"`).join(" or ")
+  return {
+    path: [...path, member],
+    message: `is not used by algorithm "${algorithm}"`,
+    accepted: `no ${member}, or algorithm ${others}`,
+  }
 }
 
 /**
@@ -82,8 +98,11 @@ function penaltyProblems({ penalty, field }: Partial<Rule>): MemberProblem[] {
   return [{ path: ["penalty"], message, accepted: 'a rule with a field, such as "ip"' }]
 }
 
-function listProblems(rule: Partial<Rule>, list: "allow" | "deny"): MemberProblem[] {
-  const values = rule[list]
+/** Members that name values of the rule's own field. */
+const CLIENT_LISTS = ["allow", "deny", "overrides"] as const
+
+function listProblems(rule: Partial<Rule>, list: (typeof CLIENT_LISTS)[number]): MemberProblem[] {
+  const { [list]: values } = rule
   if (values === undefined) return []
   const fields = fieldsOf(rule.field)
   const field = fields[0]
@@ -97,16 +116,54 @@ function listProblems(rule: Partial<Rule>, list: "allow" | "deny"): MemberProble
       },
     ]
   }
-  return valueProblems(field, values, [list])
+  if (list !== "overrides") return valueProblems(field, values as readonly string[], [list])
+  // Only addresses and methods have several spellings. A rule may have thousands of overrides.
+  if (field !== "ip" && field !== "method") return []
+  const named = Object.keys(values)
+  const problems = valueProblems(field, named, [list], (index) => named[index] as string)
+  return problems.length > 0 ? problems : sameClientProblems(field, named)
+}
+
+/** Returns the overrides that name the client of an earlier one. It would be unknown which of the two applies. */
+function sameClientProblems(field: string, named: readonly string[]): MemberProblem[] {
+  const first = new Map<string, string>()
+  return named.flatMap((value): MemberProblem[] => {
+    const client = canonicalValue(field, value)
+    const earlier = first.get(client)
+    if (earlier === undefined) {
+      first.set(client, value)
+      return []
+    }
+    const message = `is another spelling of ${show(earlier)}, which has an override too`
+    return [{ path: ["overrides", value], message, accepted: "one override for each client" }]
+  })
+}
+
+function overrideUseProblems({
+  overrides = {},
+  algorithm = "sliding-window",
+}: Partial<Rule>): MemberProblem[] {
+  const problems: MemberProblem[] = []
+  if (readsMember(algorithm, "burst")) return problems
+  for (const value in overrides) {
+    if (burstOf(overrides[value]) !== undefined)
+      problems.push(notUsed(algorithm, ["overrides", value], "burst"))
+  }
+  return problems
 }
 
 /**
  * Returns the invalid values in a list of field values. They would match no client, and the list would silently be
  * without effect.
  */
-function valueProblems(field: string, values: readonly string[], path: readonly string[]): MemberProblem[] {
+function valueProblems(
+  field: string,
+  values: readonly string[],
+  path: readonly string[],
+  placeOf: (index: number) => PropertyKey = (index) => index,
+): MemberProblem[] {
   return values.flatMap((value, index): MemberProblem[] => {
-    const at = [...path, index]
+    const at = [...path, placeOf(index)]
     if (field === "ip" && parseAddressRange(value) === undefined) {
       return [{ path: at, message: `${show(value)} is not an address`, accepted: ADDRESS_RANGE_ACCEPTED }]
     }

@@ -8,7 +8,7 @@ import type {
   Penalty,
   Refill,
 } from "../../ground/policy.ts"
-import type { Rule, RuleMatch, RulePenalty, StorableRule, Throttle } from "../rule.ts"
+import type { Rule, RuleMatch, RuleOverride, RulePenalty, StorableRule, Throttle } from "../rule.ts"
 import { canonicalField } from "./field-name.ts"
 import { mostUnits, percentOf } from "./units.ts"
 
@@ -50,6 +50,8 @@ export interface ParsedRule {
   readonly allow: readonly string[]
   /** Values of the rule's own field that it always refuses. */
   readonly deny: readonly string[]
+  /** Other limits, by the value of the rule's own field. Absent if there are none. */
+  readonly overrides?: ReadonlyMap<string, number | RuleOverride>
   /** Message for a refused client. */
   readonly rejectionMessage?: string
   /** True if the rule decides and reports but never refuses. */
@@ -57,6 +59,9 @@ export interface ParsedRule {
   /** Absent means the limiter's own option. */
   readonly onStoreFailure?: OnStoreFailure
 }
+
+/** An override in its short or its long form. */
+export type Override = number | RuleOverride
 
 const SECOND_MS = 1_000
 const MAX_WAITING = 100
@@ -72,7 +77,7 @@ export function lacksUnit({ window }: StorableRule): boolean {
 
 /** Returns the rule with its defaults. The caller has checked it. */
 export function fillRule(rule: StorableRule): ParsedRule {
-  const { burst, refill, match, penalty, rejectionMessage, onStoreFailure } = rule
+  const { burst, refill, match, penalty, overrides = {}, rejectionMessage, onStoreFailure } = rule
   const windowMs = parseDuration(rule.window) as number
   const algorithm = rule.algorithm ?? "sliding-window"
   const { defaultBuckets } = ALGORITHMS[algorithm]
@@ -99,6 +104,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
     ...(match !== undefined && { match: fillMatch(match) }),
     allow: [...(rule.allow ?? [])],
     deny: [...(rule.deny ?? [])],
+    ...(Object.keys(overrides).length > 0 && { overrides: fillOverrides(overrides) }),
     ...(rejectionMessage !== undefined && { rejectionMessage }),
     shadow: rule.shadow ?? false,
     ...(onStoreFailure !== undefined && { onStoreFailure }),
@@ -143,6 +149,30 @@ function fillPenalty({ refusals, within, for: blocked }: RulePenalty, windowMs: 
   return { refusals, withinMs, forMs: parseDuration(blocked) as number }
 }
 
+function fillOverrides(overrides: NonNullable<Rule["overrides"]>): ReadonlyMap<string, Override> {
+  const filled = new Map<string, Override>()
+  for (const value in overrides) {
+    filled.set(value, shortest(overrides[value] as Override))
+  }
+  return filled
+}
+
+/** Returns a copy of an override, in its short form if it has no burst of its own. */
+export function shortest(override: Override): Override {
+  const [limit, burst] = [limitOf(override), burstOf(override)]
+  return burst === undefined ? limit : { limit, burst }
+}
+
+/** Returns the limit of an override. */
+export function limitOf(override: Override): number {
+  return typeof override === "number" ? override : override.limit
+}
+
+/** Returns the burst of an override, if it has its own. */
+export function burstOf(override: Override | undefined): number | undefined {
+  return typeof override === "object" ? override.burst : undefined
+}
+
 function fillMatch({ methods, path, fields }: RuleMatch): RuleMatch {
   return {
     ...(methods !== undefined && { methods: [...new Set(methods.map((method) => method.toUpperCase()))] }),
@@ -157,12 +187,24 @@ function fillMatch({ methods, path, fields }: RuleMatch): RuleMatch {
 
 /** Returns the most units that a rule with this limit ever admits at once. No request may cost more. */
 export function mostAdmitted(rule: ParsedRule, limit: number): number {
-  const { burst, throttle } = rule
+  const { throttle } = rule
   if (limit === 0) return 0
-  const capacity = burst ?? limit
+  const capacity = burstUnder(rule, limit) ?? limit
   if (throttle.kind === "soft") return capacity + percentOf(limit, throttle.percent)
   if (throttle.kind === "elastic") return Math.max(capacity, throttle.ceiling ?? mostCounted(rule, capacity))
   return capacity
+}
+
+const NO_OVERRIDES: ReadonlyMap<string, Override> = new Map()
+
+/** Returns the burst of the rule, or the largest burst of an override with this limit. */
+function burstUnder({ overrides = NO_OVERRIDES, burst }: ParsedRule, limit: number): number | undefined {
+  let most: number | undefined
+  for (const override of overrides.values()) {
+    const own = burstOf(override)
+    if (limitOf(override) === limit && own !== undefined) most = Math.max(most ?? 0, own)
+  }
+  return most ?? burst
 }
 
 /**

@@ -61,6 +61,24 @@ const matchFields = record(
   says("an object of fields", 'an object such as {"plan": ["free", "trial"]}'),
 )
 
+const OVERRIDES = says("an object of overrides", 'an object such as {"ann": 2, "vip-7": {"limit": 500}}')
+const overrideLimit = integer(
+  says(
+    "a limit",
+    `${POSITIVE}, or an object with a limit; to refuse a client, list it in deny, and to exempt it, in allow`,
+  ),
+  1,
+)
+/** An override in its long form. */
+export const overrideShape = strict("an override", {
+  limit: integer(says("a limit", POSITIVE), 1),
+  burst: v.optional(integer(says("a burst", POSITIVE), 1)),
+})
+/** An override in either form. An object is checked as an object, so that the message is about its members. */
+export const override: Schema = v.lazy((value) =>
+  typeof value === "object" && value !== null ? overrideShape : overrideLimit,
+)
+
 /** Schemas of the rule members that are the same in code and in documents. None of them transforms its value. */
 export const member = {
   name: v.pipe(v.string(NAME_SAID), v.regex(NAME, NAME_SAID)),
@@ -91,6 +109,7 @@ export const member = {
   }),
   allow: values,
   deny: values,
+  overrides: record(v.pipe(v.string(VALUE), v.minLength(1, VALUE)), override, OVERRIDES),
   rejectionMessage: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
   shadow: BOOLEAN,
   onStoreFailure: choice("a valid value", ["local", "allow", "deny"]),

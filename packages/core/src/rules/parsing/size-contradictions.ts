@@ -2,7 +2,8 @@ import { ALGORITHMS, readsMember } from "../../algorithms/kinds.ts"
 import { parseDuration } from "../../ground/duration.ts"
 import type { MemberProblem } from "../../ground/show.ts"
 import type { Rule, Throttle } from "../rule.ts"
-import { mostExactUnits, percentOf, smallestPercent } from "./units.ts"
+import { burstOf, limitOf, type Override } from "./parsed-rule.ts"
+import { mostExactUnits, mostUnits, percentOf, smallestPercent } from "./units.ts"
 
 /** True if none of these members is given with an invalid value. */
 export type Knows = (...names: (keyof Rule)[]) => boolean
@@ -13,7 +14,47 @@ export function sizeProblems(rule: Partial<Rule>, knows: Knows): MemberProblem[]
   const throttled = knows("burst") ? throttleProblems(rule) : []
   // If one of these is wrong, it is unknown how much may be admitted.
   const isKnown = counted.length === 0 && throttled.length === 0 && knows("burst", "throttle")
-  return [...bucketsProblems(rule), ...counted, ...throttled, ...(isKnown ? costProblems(rule) : [])]
+  const cost = isKnown ? costProblems(rule) : []
+  return [
+    ...bucketsProblems(rule),
+    ...counted,
+    ...throttled,
+    ...cost,
+    ...(isKnown && cost.length === 0 && knows("overrides", "cost") ? overrideProblems(rule) : []),
+  ]
+}
+
+/** Checks each override as the rule's own limit and burst are checked. */
+function overrideProblems(rule: Partial<Rule>): MemberProblem[] {
+  const { overrides = {}, algorithm = "sliding-window", cost = 1 } = rule
+  const windowMs = parseDuration(rule.window)
+  const kind = kindOf(rule.throttle)
+  const percent = kind.kind === "soft" ? kind.percent : 0
+  const most = windowMs === undefined ? Number.POSITIVE_INFINITY : mostUnits(algorithm, windowMs)
+  const problems: MemberProblem[] = []
+  for (const value in overrides) {
+    const override = overrides[value] as Override
+    const limit = limitOf(override)
+    const burst = burstOf(override) ?? rule.burst
+    const capacity = burst ?? limit
+    const extra = percent === 0 ? 0 : percentOf(limit, percent)
+    // The usual case: a rule may have thousands of overrides.
+    if (cost <= capacity && capacity + extra <= most && limit <= most) continue
+    const ofClient: Partial<Rule> = { ...rule, limit, burst }
+    const at = (member: PropertyKey) => [
+      "overrides",
+      value,
+      ...(typeof override === "number" ? [] : [member]),
+    ]
+    const counted = countProblems(ofClient, true)
+    for (const { path, ...problem } of counted) {
+      problems.push({ ...problem, path: at(path[0] === "burst" ? "burst" : "limit") })
+    }
+    if (counted.length > 0 || costProblems(ofClient).length === 0) continue
+    const message = `${capacity} is below the rule's cost of ${cost}, so no request of this client would ever be admitted`
+    problems.push({ path: at(burst === undefined ? "limit" : "burst"), message, accepted: `${cost} or more` })
+  }
+  return problems
 }
 
 function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
@@ -28,10 +69,10 @@ function bucketsProblems({ buckets, window, algorithm = "sliding-window" }: Part
 
 /** Checks that units times windows are exact integers and that logs stay short. */
 function countProblems(rule: Partial<Rule>, knowsBurst: boolean): MemberProblem[] {
-  const { mostUnits = Number.POSITIVE_INFINITY } = ALGORITHMS[rule.algorithm ?? "sliding-window"]
+  const most = ALGORITHMS[rule.algorithm ?? "sliding-window"].mostUnits ?? Number.POSITIVE_INFINITY
   const windowMs = parseDuration(rule.window)
   for (const { path, units } of countedBy(rule, knowsBurst)) {
-    if (units > mostUnits) return [logProblem(path, units, mostUnits)]
+    if (units > most) return [logProblem(path, units, most)]
     const problem = windowMs === undefined ? undefined : exactProblem(path, units, windowMs)
     // One problem is enough: if the limit is too high, everything above it is too high as well.
     if (problem !== undefined) return [problem]
@@ -99,10 +140,10 @@ function throttleProblems({
   if (kind.kind !== "elastic") return []
   const path = ["throttle", "ceiling"]
   if (kind.ceiling === undefined) {
-    const { mostUnits } = ALGORITHMS[algorithm]
-    if (mostUnits === undefined) return []
+    const most = ALGORITHMS[algorithm].mostUnits
+    if (most === undefined) return []
     const message = "is missing, but a log needs it, because it keeps an entry for each admitted unit"
-    return [{ path, message, accepted: `a ceiling up to ${mostUnits}` }]
+    return [{ path, message, accepted: `a ceiling up to ${most}` }]
   }
   const capacity = burst ?? (typeof limit === "number" ? limit : undefined)
   if (capacity === undefined || kind.ceiling > capacity) return []

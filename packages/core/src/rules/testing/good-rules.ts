@@ -73,6 +73,19 @@ const common = fc.record({
   match: optional(match),
   allow: optional(fc.array(fc.oneof(text, fc.constantFrom("10.0.0.0/8", "::1")), { maxLength: 3 })),
   deny: optional(fc.array(fc.oneof(text, fc.constant("192.0.2.7")), { maxLength: 3 })),
+  overrides: optional(
+    fc.dictionary(
+      fc.oneof(text, fc.constantFrom("10.0.0.0/8", "2001:db8::1", "__proto__")),
+      fc.oneof(
+        fc.integer({ min: 9, max: 1_000 }),
+        fc.record({
+          limit: fc.integer({ min: 9, max: 1_000 }),
+          burst: optional(fc.integer({ min: 9, max: 1_000 })),
+        }),
+      ),
+      { maxKeys: 3 },
+    ),
+  ),
   rejectionMessage: optional(fc.oneof(text, fc.constant("exhausted-daily-limit"))),
   shadow: optional(fc.boolean()),
   onStoreFailure: optional(fc.constantFrom("local", "allow", "deny")),
