@@ -21,6 +21,7 @@ const CORE: readonly Chapter[] = [
     files: [
       "limiter/create-limiter.ts",
       "limiter/limiter.ts",
+      "limiter/decide-all.ts",
       "limiter/options/",
       "limiter/mount-decision.ts",
       "request/",

@@ -42,6 +42,7 @@ export type {
 } from "./ground/policy.ts"
 export type { LogFields, Logger, Warning, WarningCode } from "./ground/warnings.ts"
 export type { ClosingResponse } from "./http/client-gone.ts"
+export { checkAll, type GroupCheck } from "./http/guard/check-all.ts"
 export { createGuard } from "./http/guard/create-guard.ts"
 export type { Guard, GuardOptions } from "./http/guard/guard.ts"
 export type { Outcome } from "./http/guard/mount-outcome.ts"
@@ -50,6 +51,7 @@ export { exposedHeaders } from "./http/headers.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
 export { createLimiter } from "./limiter/create-limiter.ts"
+export { decideAll, type GroupDecision, type GroupRequest } from "./limiter/decide-all.ts"
 export type {
   AcquireOptions,
   BlockOptions,

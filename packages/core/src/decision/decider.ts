@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
-import type { StoreResult } from "../stores/store.ts"
+import type { Store, StoreResult } from "../stores/store.ts"
 import { withinDeadline } from "../stores/store-error.ts"
 import type { BlockWatch } from "./block-watch.ts"
 import { type CorrectionOptions, Corrections } from "./corrections.ts"
@@ -71,6 +71,15 @@ export class Decider {
     return this.#decide(ruleChecks, true)
   }
 
+  get store(): Store {
+    return this.#options.store
+  }
+
+  /** How long a decision waits for the store, in milliseconds. */
+  get storeTimeoutMs(): number {
+    return this.#options.storeTimeoutMs
+  }
+
   /**
    * True if this decider made the decision, or if nothing was taken. Another decider's units were taken under other
    * rules, so they cannot be refunded here.
@@ -96,7 +105,7 @@ export class Decider {
       const { store, storeTimeoutMs } = this.#options
       answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
     } catch (error) {
-      return this.#degrade(error, ruleChecks, peeked, onAnswer)
+      return this.degrade(error, ruleChecks, peeked, onAnswer)
     }
     // No closures here: they would cost the synchronous path an allocation.
     return isThenable(answers)
@@ -116,7 +125,7 @@ export class Decider {
     const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : this.#inTime(answers)
     return inTime.then(
       (answered) => this.#conclude(answered, ruleChecks, storeChecks, peeked, onAnswer),
-      (error: unknown) => this.#degrade(error, ruleChecks, peeked, onAnswer),
+      (error: unknown) => this.degrade(error, ruleChecks, peeked, onAnswer),
     )
   }
 
@@ -140,34 +149,43 @@ export class Decider {
     // The answer may come from a custom store, so validate it.
     const answer = answers?.[0]
     const decision = isSound(answer, storeChecks)
-      ? explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
+      ? this.explain(answer, ruleChecks, storeChecks, peeked, onAnswer)
       : undefined
-    if (decision === undefined || !isSoundDecision(decision)) {
-      const error = new StoreUnavailableError(
-        "The store returned an invalid answer. Test the store with @sluice/contracts.",
-        {
-          kind: "invalid-answer",
-        },
-      )
-      return this.#degrade(error, ruleChecks, peeked, onAnswer)
-    }
-    const health = this.#health
-    const { nowMs, isRemembered, isDegraded } = answer as StoreResult
-    this.#options.blocks?.answered(nowMs)
-    if (isDegraded === true) {
-      health.failed(unconfirmed())
-      return decision
-    }
-    health.answers++
-    if (health.isUnsettled && isRemembered !== true) health.answered()
+    if (decision === undefined) return this.degrade(invalidAnswer(), ruleChecks, peeked, onAnswer)
+    this.answered(answer as StoreResult)
     return decision
   }
 
-  #degrade(
+  /** Returns the decision for a sound answer to `storeChecks`. Undefined if the two contradict each other. */
+  explain(
+    answer: StoreResult,
+    ruleChecks: readonly RuleCheck[],
+    storeChecks: readonly RuleCheck[],
+    peeked: boolean,
+    onAnswer?: OnStoreAnswer,
+  ): Decision | undefined {
+    const decision = explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
+    return decision !== undefined && isSoundDecision(decision) ? decision : undefined
+  }
+
+  /** Notes that the store has answered. */
+  answered({ nowMs, isRemembered, isDegraded }: StoreResult): void {
+    const health = this.#health
+    this.#options.blocks?.answered(nowMs)
+    if (isDegraded === true) {
+      health.failed(unconfirmed())
+      return
+    }
+    health.answers++
+    if (health.isUnsettled && isRemembered !== true) health.answered()
+  }
+
+  /** Notes that the store has failed, and decides without it. */
+  degrade(
     error: unknown,
     ruleChecks: readonly RuleCheck[],
     peeked: boolean,
-    onAnswer: OnStoreAnswer | undefined,
+    onAnswer?: OnStoreAnswer,
   ): Decision {
     this.#health.failed(error)
     return this.#fallback.decide(ruleChecks, peeked, onAnswer)
@@ -175,7 +193,7 @@ export class Decider {
 }
 
 /** Returns the decision if the counters cannot change it, otherwise undefined. */
-function settledBy(ruleChecks: readonly RuleCheck[]): Decision | undefined {
+export function settledBy(ruleChecks: readonly RuleCheck[]): Decision | undefined {
   if (ruleChecks.length === 0) return ruleChecks === RULES_MISSING ? DENIED_WITHOUT_RULES : UNLIMITED
   for (let i = 0; i < ruleChecks.length; i++) {
     const ruleCheck = ruleChecks[i] as RuleCheck
@@ -190,6 +208,12 @@ function isTimeout(error: unknown): boolean {
 
 function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
   return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainSettled), false, undefined)
+}
+
+/** Returns the failure of a store whose answer is invalid. */
+export function invalidAnswer(): StoreUnavailableError {
+  const message = "The store returned an invalid answer. Test the store with @sluice/contracts."
+  return new StoreUnavailableError(message, { kind: "invalid-answer" })
 }
 
 let sharedFailure: StoreUnavailableError | undefined

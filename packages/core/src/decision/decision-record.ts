@@ -123,6 +123,16 @@ export class DecisionRecord implements Decision {
   }
 
   /**
+   * Returns an admitting decision as a refusal, because another decision of its group refuses. It took nothing.
+   * `retryAfterMs` is how long the group has to wait.
+   */
+  static heldBack({ checks, degraded }: Decision, retryAfterMs: number): Decision {
+    const record = new DecisionRecord(checks, degraded, undefined)
+    const refusal: Refusal = "group"
+    return Object.assign(record, { allowed: false, delayMs: 0, overLimit: false, retryAfterMs, refusal })
+  }
+
+  /**
    * Returns one decision for two decisions on the same request, made one after the other by different rules. `names`
    * lists the rules in order. If the later decision refuses, the units of the earlier one are refunded, so the joined
    * decision does not carry them.

@@ -20,6 +20,8 @@ export type Refusal =
    * have been loaded yet and `onRulesMissing` is "deny".
    */
   | "store-failure"
+  /** The request fits here, but `decideAll` took nothing, because another request of the group was refused. */
+  | "group"
 
 /** One rule's own verdict within a decision. */
 export interface PolicyCheck {

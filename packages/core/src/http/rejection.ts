@@ -106,7 +106,9 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
     const problem = PROBLEMS[refusal]
     const refusing = decision.checks.filter(isRefusing)
     const detail = problemDetail(refusal, refusing, seconds, largestCost)
-    const message = problem.status === 429 ? spoken(textOf(decision.policy)?.message, seconds) : undefined
+    // The rule that binds has not refused, so its message would mislead.
+    const isOwn = problem.status === 429 && refusal !== "group"
+    const message = isOwn ? spoken(textOf(decision.policy)?.message, seconds) : undefined
     return { problem, refusing, detail, message }
   }
 

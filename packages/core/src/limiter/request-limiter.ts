@@ -1,3 +1,4 @@
+import type { Decider } from "../decision/decider.ts"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
 import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
@@ -80,6 +81,10 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#parts.warner
   }
 
+  get decider(): Decider {
+    return this.#parts.decider
+  }
+
   get ruleSet(): RuleSet {
     return this.#rules.current
   }
@@ -140,6 +145,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  /** Prepares a request for `decideAll`. Throws for an invalid cost, and if the limiter is closed. */
+  prepare(request: Request, cost: number | undefined): MaybePromise<PreparedRequest<Request> | undefined> {
+    return this.#prepare(request, parseCost({ cost }))
   }
 
   #prepare(request: Request, cost: number | undefined): MaybePromise<PreparedRequest<Request> | undefined> {

@@ -17,6 +17,8 @@ export interface BatchFormat {
   readonly count: number
   /** Whether headers and body are left out of the answers. */
   readonly isBrief: boolean
+  /** Whether all requests are admitted, or none. */
+  readonly isAllOrNothing: boolean
   /** Reads the next requests, at most `most`. Throws StatusError if one is malformed. */
   readNext(most: number): readonly ShouldForwardRequestRequest[]
   /** Writes the answers to the next requests. */
@@ -28,30 +30,34 @@ export interface BatchFormat {
 interface BatchHead {
   readonly count: number
   readonly isBrief: boolean
+  readonly isAllOrNothing: boolean
 }
 
 /** The fields of ShouldForwardRequestsRequest. */
 const REQUESTS = ShouldForwardRequestsRequestSchema.field.requests.number
 const BRIEF = ShouldForwardRequestsRequestSchema.field.brief.number
+const ALL_OR_NOTHING = ShouldForwardRequestsRequestSchema.field.allOrNothing.number
 
 /** Counts the requests of a binary batch without reading them. Stops where the batch is malformed. */
 export function batchInBytes(message: Uint8Array): BatchHead & { readonly isMalformed: boolean } {
   const reader = new BinaryReader(message)
   let count = 0
   let isBrief = false
+  let isAllOrNothing = false
   try {
     while (reader.pos < reader.len) {
       const [field, type] = reader.tag()
       if (field === BRIEF && type === WireType.Varint) isBrief = reader.bool()
+      else if (field === ALL_OR_NOTHING && type === WireType.Varint) isAllOrNothing = reader.bool()
       else reader.skip(type, field)
       if (field !== REQUESTS) continue
-      if (type !== WireType.LengthDelimited) return { count, isBrief, isMalformed: true }
+      if (type !== WireType.LengthDelimited) return { count, isBrief, isAllOrNothing, isMalformed: true }
       count++
     }
   } catch {
-    return { count, isBrief, isMalformed: true }
+    return { count, isBrief, isAllOrNothing, isMalformed: true }
   }
-  return { count, isBrief, isMalformed: false }
+  return { count, isBrief, isAllOrNothing, isMalformed: false }
 }
 
 /** Counts the requests of a batch in JSON. */
@@ -68,16 +74,18 @@ function requestsIn(body: JsonValue): JsonValue[] {
 export class BinaryBatch implements BatchFormat {
   readonly count: number
   readonly isBrief: boolean
+  readonly isAllOrNothing: boolean
   readonly #message: Uint8Array
   readonly #reader: BinaryReader
   readonly #pieces: Uint8Array[] = []
 
   /** Throws StatusError for bytes that are not a message. */
   constructor(message: Uint8Array) {
-    const { count, isBrief, isMalformed } = batchInBytes(message)
+    const { count, isBrief, isAllOrNothing, isMalformed } = batchInBytes(message)
     if (isMalformed) throw notAMessage(ShouldForwardRequestsRequestSchema)
     this.count = count
     this.isBrief = isBrief
+    this.isAllOrNothing = isAllOrNothing
     this.#message = message
     this.#reader = new BinaryReader(message)
   }
@@ -108,6 +116,7 @@ export class BinaryBatch implements BatchFormat {
 export class JsonBatch implements BatchFormat {
   readonly count: number
   readonly isBrief: boolean
+  readonly isAllOrNothing: boolean
   readonly #requests: JsonValue[]
   readonly #pieces: Uint8Array[] = []
   #read = 0
@@ -117,7 +126,9 @@ export class JsonBatch implements BatchFormat {
     this.#requests = requestsIn(body)
     this.count = this.#requests.length
     const head = this.count === 0 ? body : { ...(body as object), requests: [] }
-    this.isBrief = readJsonBody(ShouldForwardRequestsRequestSchema, head).brief
+    const { brief, allOrNothing } = readJsonBody(ShouldForwardRequestsRequestSchema, head)
+    this.isBrief = brief
+    this.isAllOrNothing = allOrNothing
   }
 
   readNext(most: number): readonly ShouldForwardRequestRequest[] {

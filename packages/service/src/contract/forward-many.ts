@@ -35,6 +35,10 @@ export function forwardMany(
     const { asking, token, peer, places } = context
     // Here the token only has to belong to any service. Each request checks the token for its own service.
     requireKnownToken(tokens, token)
+    if (format.isAllOrNothing) {
+      format.write(await forwarding.decideTogether(requestsOf(format), context, format.isBrief))
+      return format.written()
+    }
     const batch = new ForwardBatch(format, forwarding, { asking, token, peer, places })
     await batch.run()
     // Report it here: the error is inside the answers, which the server does not read.
@@ -48,6 +52,15 @@ export function forwardMany(
     answerBytes: async (message, context) => answer(new BinaryBatch(message), context),
     answerJson: async (body, context) => answer(new JsonBatch(body), context),
   }
+}
+
+/** Most requests that are decided together, because the store decides them in one go. */
+const MOST_TOGETHER = 100
+
+function requestsOf(format: BatchFormat): readonly ShouldForwardRequestRequest[] {
+  const { count } = format
+  requireAtMost(MOST_TOGETHER, count)
+  return count === 0 ? [] : format.readNext(count)
 }
 
 function requireAtMost(most: number, count: number): void {

@@ -1,4 +1,4 @@
-import type { Decision, Outcome } from "@sluice/core"
+import { checkAll, type Decision, type Outcome } from "@sluice/core"
 import type { Asking, CallContext } from "../calls.ts"
 import { type AskedRequest, factsOf, type KnownFacts, NOTHING } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
@@ -12,7 +12,7 @@ import type {
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import type { CallPlaces } from "../in-flight.ts"
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
-import { invalidArgument } from "../status-error.ts"
+import { Code, invalidArgument, StatusError, TokenError } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
 import type { TakenUnits } from "./taken-units.ts"
@@ -84,12 +84,61 @@ export class Forwarding {
     }
   }
 
+  /**
+   * Decides requests of several services, all or nothing. Rejects with StatusError if one is invalid, and names it. If
+   * the caller has gone, gives the units back.
+   */
+  async decideTogether(
+    requests: readonly ShouldForwardRequestRequest[],
+    context: CallContext,
+    isBrief: boolean,
+  ): Promise<ForwardAnswer[]> {
+    const members = await Promise.all(
+      requests.map(async (request, index) => {
+        try {
+          return await this.#member(request, context, isBrief)
+        } catch (error) {
+          throw error instanceof StatusError ? ofRequest(index, error) : error
+        }
+      }),
+    )
+    requireDifferentServices(members.map(({ question }) => question.service))
+    const refusals = members.map(({ question, found }) =>
+      found === undefined ? this.#answerUnknown(question.service) : undefined,
+    )
+    const refusal = refusals.find((answer) => answer?.shouldForward === false)
+    if (refusal !== undefined) {
+      const { statusCode } = refusal
+      return refusals.map((answer) =>
+        answer?.shouldForward === false ? answer : { ...emptyAnswer(), statusCode },
+      )
+    }
+    const counted = members.flatMap(({ question, found, asked }, index) =>
+      found === undefined ? [] : [{ question, found, asked, index }],
+    )
+    const outcomes = await checkAll(
+      counted.map(({ found, asked }) => ({ guard: found.guard, facts: asked.facts, request: asked })),
+    )
+    const answers = refusals.map((answer) => answer ?? emptyAnswer())
+    for (const [i, { question, found, index }] of counted.entries()) {
+      answers[index] = answered(outcomes[i], found, question, context.asking)
+    }
+    return answers
+  }
+
+  async #member(request: ShouldForwardRequestRequest, context: CallContext, isBrief: boolean) {
+    const question = readQuestion(request, context, isBrief, undefined)
+    if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
+    if (question.isPeek)
+      throw invalidArgument({ field: "peek", description: "cannot be combined with all_or_nothing" })
+    const found = await this.#guards.of(question.service)
+    return { question, found, asked: found === undefined ? NOTHING_ASKED : askedOf(question, found) }
+  }
+
   #answer(question: Question, found: ServiceGuard | undefined): ForwardAnswer | Promise<ForwardAttempt> {
     if (found === undefined) return this.#answerUnknown(question.service)
-    const { known, cost, isPeek } = question
-    if (known === undefined && !found.readsNothing) throw notAnObject()
-    const asked = { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
-    return isPeek ? peeked(asked, found).catch(errorOf) : decided(asked, found, question)
+    const asked = askedOf(question, found)
+    return question.isPeek ? peeked(asked, found).catch(errorOf) : decided(asked, found, question)
   }
 
   #answerUnknown(service: string): ForwardAnswer {
@@ -119,6 +168,33 @@ function readQuestion(
     asking,
     places,
     taken,
+  }
+}
+
+const NOTHING_ASKED: AskedRequest = { known: NOTHING, facts: factsOf(NOTHING), cost: 0 }
+
+/** Returns the request for the guard. Throws StatusError if it is no object, but the rules read fields. */
+function askedOf({ known, cost }: Question, { readsNothing }: ServiceGuard): AskedRequest {
+  if (known === undefined && !readsNothing) throw notAnObject()
+  return { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
+}
+
+/** Returns the error with the place of its request in the list. */
+function ofRequest(index: number, { code, message, violations }: StatusError): StatusError {
+  const place = `requests[${index}].`
+  const placed = violations.map(({ field, description }) => ({ field: `${place}${field}`, description }))
+  const text = `${place}${message}`
+  return code === Code.UNAUTHENTICATED || code === Code.PERMISSION_DENIED
+    ? new TokenError(code, text, placed)
+    : new StatusError(code, text, placed)
+}
+
+function requireDifferentServices(services: readonly string[]): void {
+  for (const [index, service] of services.entries()) {
+    const earlier = services.indexOf(service)
+    if (earlier === index) continue
+    const description = `is the service of requests[${earlier}] too; with all_or_nothing, give one request for each service, with their sum as its cost`
+    throw invalidArgument({ field: `requests[${index}].service`, description })
   }
 }
 

@@ -209,6 +209,11 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return isLeft && { steps: ALL_STEPS, isLeft }
   }
 
+  /** Returns the outcome of a decision that was made together with others, and keeps it on the request. */
+  outcomeOf(decision: Decision, ruleSet: RuleSet, facts: RequestFacts, request: Request): Outcome {
+    return this.#outcome(decision, ruleSet, facts, request, (request as Marked<MountOutcome>)[MARK])
+  }
+
   /** Creates the outcome and keeps it on the request for later mounts. */
   #outcome(
     decision: Decision,

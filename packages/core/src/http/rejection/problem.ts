@@ -27,6 +27,7 @@ export const PROBLEMS: Readonly<Record<Refusal, ProblemDetails>> = {
   penalty: ABNORMAL,
   blocked: ABNORMAL,
   denied: ABNORMAL,
+  group: QUOTA,
   // "about:blank" means that the problem is fully described by its status (RFC 9457, section 4.2.1).
   "missing-field": problem("about:blank", "Bad Request", 400),
   "store-failure": problem(`${TYPES}temporary-reduced-capacity`, "Temporary Reduced Capacity", 503),
@@ -53,6 +54,8 @@ export function problemDetail(
       return `This client is blocked.${tryAgain(seconds)}`
     case "denied":
       return "Requests like this one are not accepted."
+    case "group":
+      return `Another service that this request needs has refused it.${tryAgain(seconds)}`
     case "missing-field":
       return missingFieldDetail(refusing)
     case "store-failure":

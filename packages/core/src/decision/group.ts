@@ -1,0 +1,109 @@
+import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
+import type { StoreResult } from "../stores/store.ts"
+import { withinDeadline } from "../stores/store-error.ts"
+import { type Decider, invalidAnswer, settledBy } from "./decider.ts"
+import type { Decision } from "./decision.ts"
+import { DecisionRecord } from "./decision-record.ts"
+import { isSound, storeChecksOf } from "./explain-answer.ts"
+import type { RuleCheck } from "./rule-check.ts"
+
+/** A request of a group: its rule checks, and the decider of its limiter. */
+export interface GroupMember {
+  readonly decider: Decider
+  readonly ruleChecks: readonly RuleCheck[]
+}
+
+/** A member whose counters decide, with its checks as the store gets them. */
+interface CountedMember extends GroupMember {
+  readonly storeChecks: readonly RuleCheck[]
+  /** Where the member's decision is in the result. */
+  readonly index: number
+}
+
+/**
+ * Takes the units of all members in one store call, or refuses and takes none. All deciders have the same store. No two
+ * checks have the same counter. Returns the decisions in the order of the members. If one refuses, the others refuse
+ * with "group". Never throws and never rejects: if the store fails, each member is decided without it, and units are
+ * given back if one refuses.
+ */
+export function takeAll(members: readonly GroupMember[]): MaybePromise<readonly Decision[]> {
+  const decisions = members.map(({ ruleChecks }) => settledBy(ruleChecks))
+  if (decisions.some((decision) => decision?.allowed === false)) {
+    return together(decisions.map((decision) => decision ?? NOT_ASKED))
+  }
+  const counted: CountedMember[] = members.flatMap((member, index) =>
+    decisions[index] === undefined
+      ? [{ ...member, storeChecks: storeChecksOf(member.ruleChecks), index }]
+      : [],
+  )
+  const [first] = counted
+  if (first === undefined) return decisions as readonly Decision[]
+  const fill = (made: readonly Decision[]): readonly Decision[] => {
+    for (const [i, { index }] of counted.entries()) decisions[index] = made[i]
+    return together(decisions as readonly Decision[])
+  }
+  const { store } = first.decider
+  const timeoutMs = Math.min(...counted.map(({ decider }) => decider.storeTimeoutMs))
+  const degraded = (error: unknown) => fill(withoutStore(counted, error))
+  let answers: MaybePromise<readonly StoreResult[]>
+  try {
+    answers = store.take([counted.flatMap(({ storeChecks }) => storeChecks)], timeoutMs)
+  } catch (error) {
+    return degraded(error)
+  }
+  const conclude = (given: readonly StoreResult[] | undefined) => {
+    const made = explained(given?.[0], counted)
+    return made === undefined ? degraded(invalidAnswer()) : fill(made)
+  }
+  if (!isThenable(answers)) return conclude(answers)
+  // A custom store may return a thenable, and its `then` may throw.
+  const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : withinDeadline(answers, timeoutMs)
+  return inTime.then(conclude, degraded)
+}
+
+/** A decision that waits for another one of its group, whose refusal makes asking the store unnecessary. */
+const NOT_ASKED: Decision = new DecisionRecord([], false, undefined)
+
+/** Returns the decisions of the members, or undefined if the store's answer is invalid. */
+function explained(
+  answer: StoreResult | undefined,
+  counted: readonly CountedMember[],
+): readonly Decision[] | undefined {
+  const all = counted.flatMap(({ storeChecks }) => storeChecks)
+  if (!isSound(answer, all)) return undefined
+  const decisions: Decision[] = []
+  let from = 0
+  for (const { decider, ruleChecks, storeChecks } of counted) {
+    const own = { ...answer, checks: answer.checks.slice(from, from + storeChecks.length) }
+    from += storeChecks.length
+    // A member of a refused group may fit by itself. Then its counters are as a peek sees them.
+    const decision =
+      decider.explain(own, ruleChecks, storeChecks, false) ??
+      (answer.granted ? undefined : decider.explain({ ...own, granted: true }, ruleChecks, storeChecks, true))
+    if (decision === undefined) return undefined
+    decisions.push(decision)
+  }
+  if (!answer.granted && decisions.every(({ allowed }) => allowed)) return undefined
+  for (const { decider } of counted) decider.answered(answer)
+  return decisions
+}
+
+function withoutStore(counted: readonly CountedMember[], error: unknown): readonly Decision[] {
+  const decisions = counted.map(({ decider, ruleChecks }) => decider.degrade(error, ruleChecks, false))
+  if (decisions.every(({ allowed }) => allowed)) return decisions
+  // The counters of the fallback are in this process, so they have their units back at once.
+  for (const [i, decision] of decisions.entries()) {
+    void counted[i]?.decider.corrections.refundInBackground(decision)
+  }
+  return decisions
+}
+
+/** Returns the decisions of a group. If one refuses, the others are held back for as long as it takes. */
+function together(decisions: readonly Decision[]): readonly Decision[] {
+  const refusing = decisions.filter(({ allowed }) => !allowed)
+  if (refusing.length === 0) return decisions
+  const retryAfterMs = Math.max(...refusing.map((decision) => decision.retryAfterMs))
+  return decisions.map((decision) =>
+    decision.allowed ? DecisionRecord.heldBack(decision, retryAfterMs) : decision,
+  )
+}

@@ -1,0 +1,40 @@
+import type { Decision } from "../../decision/decision.ts"
+import { requireGroup, takeGroup } from "../../limiter/decide-all.ts"
+import type { RequestFacts } from "../../request/request.ts"
+import type { Guard } from "./guard.ts"
+import type { LimiterGuard } from "./limiter-guard.ts"
+import type { Outcome } from "./mount-outcome.ts"
+
+/** A request of a group, and the guard that checks it. */
+export interface GroupCheck<Request extends object> {
+  /** A guard made by `createGuard`. The limiters of all guards count in the same store. */
+  readonly guard: Guard<Request>
+  /** What the adapter has read of the request. */
+  readonly facts: RequestFacts
+  /** The framework's request. */
+  readonly request: Request
+}
+
+/**
+ * Checks several requests together, all or nothing, as `decideAll` decides them. Returns the outcomes in the order of
+ * the requests. Requests are not held. Rejects with {@link InvalidOptionError} if a limiter is used twice, or has
+ * another store.
+ */
+export async function checkAll<Request extends object>(
+  checks: readonly GroupCheck<Request>[],
+): Promise<readonly Outcome[]> {
+  requireGroup(checks.map(({ guard, request }) => ({ limiter: guard.limiter, request })))
+  const asked = await Promise.all(
+    checks.map(async ({ guard, facts, request }) => {
+      const { limiter } = guard as LimiterGuard<Request>
+      // The rules may change before the store answers. Headers and refusals must use the rules of the decision.
+      const prepared = await limiter.admission.prepare(facts, request, undefined)
+      return { limiter, prepared, ruleSet: prepared?.ruleSet ?? limiter.ruleSet }
+    }),
+  )
+  const decisions = await takeGroup(asked)
+  return checks.map(({ guard, facts, request }, i) => {
+    const { ruleSet } = asked[i] as (typeof asked)[0]
+    return (guard as LimiterGuard<Request>).outcomeOf(decisions[i] as Decision, ruleSet, facts, request)
+  })
+}

@@ -1,0 +1,129 @@
+import type { Decision } from "../decision/decision.ts"
+import { UNLIMITED } from "../decision/decision-record.ts"
+import { takeAll } from "../decision/group.ts"
+import { InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
+import { show } from "../ground/show.ts"
+import type { Limiter } from "./limiter.ts"
+import type { PreparedRequest } from "./prepared-request.ts"
+import { RequestLimiter } from "./request-limiter.ts"
+
+/** A request of a group, and the limiter that decides it. */
+export interface GroupRequest<Request> {
+  /** A limiter made by `createLimiter`. All limiters of a group count in the same store. */
+  readonly limiter: Limiter<Request>
+  /** The request, as for `limiter.decide`. */
+  readonly request: Request
+  /** Units that the request takes: a whole number from 0. Default: the limiter's option `cost`. */
+  readonly cost?: number | undefined
+}
+
+/** The decisions of a group. All admit, or all refuse. */
+export interface GroupDecision {
+  /** Whether all requests are admitted. If not, none has taken units. */
+  readonly allowed: boolean
+  /**
+   * The decision of each request, in the order of the requests. If another request is the cause of the refusal, a
+   * decision has `refusal: "group"`, and `retryAfterMs` is the wait of the group.
+   */
+  readonly decisions: readonly Decision[]
+}
+
+/**
+ * Decides several requests together, all or nothing, in one call of their store: for a request that needs several
+ * services, each with its own limiter. Requests are not held: a rule that queues refuses. To give the units back, call
+ * `refund` of each limiter with its decision.
+ *
+ * In a Redis Cluster, counters in different slots are taken one after the other, and given back if a later one refuses.
+ * Without the store, each limiter decides by its `onStoreFailure`, also all or nothing.
+ * @example
+ * ```ts
+ * import { createLimiter, decideAll, memoryStore } from "@sluice/core"
+ *
+ * const store = memoryStore()
+ * const search = createLimiter({ service: "search", store, limit: 100, window: "1 minute" })
+ * const maps = createLimiter({ service: "maps", store, limit: 10, window: "1 minute" })
+ * const request = { remoteAddress: "192.0.2.7" }
+ * const { allowed } = await decideAll([
+ *   { limiter: search, request },
+ *   { limiter: maps, request, cost: 2 },
+ * ]) // true: 99 are left in search, and 8 in maps
+ * ```
+ * @throws {@link InvalidOptionError} if a limiter is given twice, is not made by `createLimiter`, or has another store
+ */
+export async function decideAll<Requests extends readonly unknown[]>(
+  requests: { readonly [Index in keyof Requests]: GroupRequest<Requests[Index]> },
+): Promise<GroupDecision> {
+  const group = requests as readonly GroupRequest<unknown>[]
+  requireGroup(group)
+  const asked = await Promise.all(
+    group.map(async ({ limiter, request, cost }) => {
+      const asking = limiter as RequestLimiter<unknown>
+      return { limiter: asking, prepared: await asking.prepare(request, cost) }
+    }),
+  )
+  const decisions = await takeGroup(asked)
+  return { allowed: decisions.every(({ allowed }) => allowed), decisions }
+}
+
+/** A prepared request of a group. Undefined if its limiter does not count it. */
+export interface PreparedMember<Request> {
+  readonly limiter: RequestLimiter<Request>
+  readonly prepared: PreparedRequest<Request> | undefined
+}
+
+/** Decides prepared requests together, and tells the listeners of each limiter. The limiters have the same store. */
+export function takeGroup<Request>(
+  members: readonly PreparedMember<Request>[],
+): MaybePromise<readonly Decision[]> {
+  const counted = members.filter(({ prepared }) => prepared !== undefined)
+  const made = takeAll(
+    counted.map(({ limiter, prepared }) => ({
+      decider: limiter.decider,
+      ruleChecks: (prepared as PreparedRequest<Request>).ruleChecks,
+    })),
+  )
+  const tell = (decisions: readonly Decision[]): readonly Decision[] => {
+    for (const [i, decision] of decisions.entries()) {
+      const { limiter, prepared } = counted[i] as PreparedMember<Request>
+      const { request, startedMs } = prepared as PreparedRequest<Request>
+      limiter.admission.decisionEvents.tell(decision, request, "decide", startedMs)
+    }
+    return members.map((member) => decisions[counted.indexOf(member)] ?? UNLIMITED)
+  }
+  return isThenable(made) ? made.then(tell) : tell(made)
+}
+
+/** Throws {@link InvalidOptionError} for a group that cannot be decided in one call of one store. */
+export function requireGroup(group: unknown): void {
+  if (!Array.isArray(group)) {
+    const message = `${show(group)} is not a list of requests`
+    throw new InvalidOptionError([
+      { path: "requests", message, accepted: "a list of objects with limiter and request" },
+    ])
+  }
+  const problems: Problem[] = []
+  for (const [i, each] of Array.from(group as readonly Partial<GroupRequest<unknown>>[]).entries()) {
+    const path = `requests[${i}].limiter`
+    const limiter = each?.limiter
+    if (!(limiter instanceof RequestLimiter)) {
+      problems.push({
+        path,
+        message: `${show(limiter)} is not a limiter`,
+        accepted: "a limiter made by createLimiter",
+      })
+      continue
+    }
+    const earlier = group.findIndex((other: Partial<GroupRequest<unknown>>) => other?.limiter === limiter)
+    if (earlier < i) {
+      const message = `is the limiter of requests[${earlier}] too, so both would count in the same counters`
+      problems.push({ path, message, accepted: "one request for each limiter, with their sum as its cost" })
+    }
+    const first: unknown = group[0]?.limiter
+    if (first instanceof RequestLimiter && first.options.store !== limiter.options.store) {
+      const accepted = "limiters that were created with the same store"
+      problems.push({ path, message: "has another store than requests[0].limiter", accepted })
+    }
+  }
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+}
