@@ -34,7 +34,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     mutate: sourcesIn("algorithms"),
     tests: [
       `${CORE}/algorithms/**/*.test.ts`,
-      "test/textbook-cases.test.ts",
+      "test/worked-examples/{windows,clients}.test.ts",
       "test/refunds.test.ts",
       "test/algorithm-promises.test.ts",
       "test/sliding-log.test.ts",

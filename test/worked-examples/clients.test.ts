@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest"
+import { Example, HOUR, inMemoryAndRedis, MINUTE, SECOND } from "./example.ts"
+
+// Examples of buckets, throttling and clients that keep asking. docs/reference/worked-examples.md lists them by the
+// beginnings of their titles.
+
+inMemoryAndRedis((open) => {
+  describe("above the limit", () => {
+    it("525 of 500: a soft limit of 500 a minute with 5 % admits 525 and marks the last 25", async () => {
+      const example = new Example(open, {
+        limit: 500,
+        window: "1 minute",
+        throttle: { kind: "soft", percent: 5 },
+      })
+      const overLimit: boolean[] = []
+      example.limiter.on("decision", ({ allowed, overLimit: isOver }) => {
+        if (allowed) overLimit.push(isOver)
+      })
+      expect(await example.ask(0, 600)).toBe(525)
+      expect(overLimit).toEqual([...Array(500).fill(false), ...Array(25).fill(true)])
+      expect(example.latest).toMatchObject({ allowed: false, limit: 500, remaining: 0 })
+    })
+  })
+
+  describe("buckets", () => {
+    const bucket = { limit: 2, window: "1 minute", algorithm: "token-bucket", burst: 3 } as const
+
+    it("2 of 3 at once: a bucket of 3 units gets 2 units at once every minute", async () => {
+      const example = new Example(open, { ...bucket, refill: "periodic" })
+      expect(await example.ask(10 * SECOND, 4)).toBe(3)
+      expect(example.latest.retryAfterMs).toBe(50 * SECOND)
+      expect(await example.ask(MINUTE - 1)).toBe(0)
+      expect(await example.ask(MINUTE, 3)).toBe(2)
+      // Five minutes add no more than fits.
+      expect(await example.ask(6 * MINUTE, 4)).toBe(3)
+    })
+
+    it("2 of 3 evenly: a bucket of 3 units gets a unit every 30 seconds", async () => {
+      const example = new Example(open, bucket)
+      expect(await example.ask(10 * SECOND, 4)).toBe(3)
+      expect(example.latest.retryAfterMs).toBe(30 * SECOND)
+      expect([await example.ask(40 * SECOND - 1), await example.ask(40 * SECOND, 2)]).toEqual([0, 1])
+      expect(await example.ask(6 * MINUTE, 4)).toBe(3)
+    })
+  })
+
+  describe("a client that keeps asking", () => {
+    it("20 entries: the log of an abusive client holds the admitted requests only, however often it asks", async () => {
+      const example = new Example(open, { limit: 20, window: "1 hour", algorithm: "sliding-log" })
+      const lengths: number[] = []
+      for (let minute = 0; minute < 90; minute++) {
+        await example.ask(minute * MINUTE, 10)
+        lengths.push(example.latest.checks[0]?.counts?.parts?.length ?? 0)
+      }
+      // One digit, and for each entry four digits of the time within an hour and one digit of its units.
+      expect(Math.max(...lengths)).toBeLessThanOrEqual(1 + 20 * (4 + 1))
+      expect(await example.used(89 * MINUTE)).toBe(20)
+    })
+
+    it("each second: a client gets 2 units a minute, and with countRejected none until it pauses", async () => {
+      const rule = { limit: 2, window: "1 minute", algorithm: "sliding-window-strict", buckets: 6 } as const
+      // Ten seconds are added to each minute, because the units of a part of the window stay until the whole part has
+      // passed.
+      const seconds = 3 * 70
+      const admittedOf = async (example: Example) => {
+        let admitted = 0
+        for (let second = 0; second < seconds; second++) admitted += await example.ask(second * SECOND)
+        return admitted
+      }
+      expect(await admittedOf(new Example(open, rule))).toBe(3 * 2)
+      const counting = new Example(open, { ...rule, countRejected: true })
+      expect(await admittedOf(counting)).toBe(2)
+      const { retryAfterMs } = counting.latest
+      expect(retryAfterMs).toBeGreaterThan(0)
+      // The client pauses for the time that it was given, and is admitted.
+      expect(await counting.ask((seconds - 1) * SECOND + retryAfterMs)).toBe(1)
+    })
+
+    it("20 refusals: a client that is refused 20 times in a minute is blocked for an hour, until a reset", async () => {
+      const penalty = { refusals: 20, within: "1 minute", for: "1 hour" }
+      const example = new Example(open, { limit: 5, window: "1 minute", penalty })
+      expect(await example.ask(0, 24)).toBe(5)
+      expect(example.latest).toMatchObject({ refusal: "quota" })
+      expect(await example.ask(SECOND)).toBe(0)
+      expect(example.latest).toMatchObject({ refusal: "penalty", retryAfterMs: HOUR })
+      expect([await example.ask(HOUR), await example.ask(HOUR, 1, "bob")]).toEqual([0, 1])
+      await example.limiter.reset({ id: "alice" })
+      expect(await example.ask(HOUR)).toBe(1)
+    })
+  })
+})
