@@ -34,7 +34,8 @@ export function onStandingClock(module: string, exports: Exports, clock: Clock =
       const ours = { clock, ...(isLimiter && { storeTimeoutMs }) }
       // A shared limiter has its clock already.
       const options = "limiter" in given ? given : { ...ours, ...given }
-      const made = Reflect.apply(make, self, args.with(at, options)) as Closable & { limiter?: Closable }
+      const withOptions = [...args.slice(0, at), options, ...args.slice(at + 1)]
+      const made = Reflect.apply(make, self, withOptions) as Closable & { limiter?: Closable }
       const limiter = name === "createLimiter" ? made : made?.limiter
       if (limiter !== undefined && !("limiter" in given)) onTestFinished(() => limiter.close())
       return made
