@@ -1,5 +1,3 @@
-import type { CounterState } from "../../algorithms/algorithm.ts"
-import { algorithmOf } from "../../algorithms/kinds.ts"
 import { ClosedError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import {
@@ -12,13 +10,13 @@ import {
   type StoreResult,
 } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
-import { takeTogether } from "../take-together.ts"
 import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, noCounter, shownKey } from "./failure.ts"
 import { keyNamer } from "./key.ts"
 import type { ReplyArrival } from "./node/arrivals.ts"
 import type { CallTimeout, Node } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
+import { MOST_PEEKED, peekAnswer, type ReadCounter } from "./peek-answer.ts"
 import { RefundBatcher } from "./refund-batcher.ts"
 import { checkCountable, PolicyTable, type RedisRequest, WholeRequest } from "./scripts/script-input.ts"
 import { integerAt, stateAt } from "./scripts/script-reply.ts"
@@ -112,7 +110,8 @@ export class RedisStore implements Store {
     withinMs: number = this.#parts.timeoutMs,
   ): Promise<readonly StoreResult[]> {
     this.#checkOpen()
-    return Promise.all(requests.map((checks) => this.#peekOne(checks, withinMs)))
+    const found = await this.#statesOf(requests.flat(), withinMs)
+    return requests.map((checks) => (checks.length === 0 ? this.#askedNothing() : peekAnswer(checks, found)))
   }
 
   async refund(refunds: readonly Refund[], withinMs: number = this.#parts.timeoutMs): Promise<void> {
@@ -196,31 +195,32 @@ export class RedisStore implements Store {
     return { nowMs: Math.floor(this.#parts.clock?.now() ?? Date.now()), granted: true, checks: [] }
   }
 
-  async #peekOne(checks: readonly Check[], withinMs: number): Promise<StoreResult> {
-    if (checks.length === 0) return this.#askedNothing()
+  /** Reads the counters of the checks, with one call for up to 64 of a slot. */
+  async #statesOf(checks: readonly Check[], withinMs: number): Promise<ReadonlyMap<Check, ReadCounter>> {
     // By check, because several checks may read the same counter under different limits.
-    const found = new Map<Check, CounterState>()
-    let nowMs = 0
-    const peeked = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
+    const found = new Map<Check, ReadCounter>()
+    const read = async (some: readonly Check[], keys: readonly string[], node: Node): Promise<void> => {
       const policies = new PolicyTable()
       const numbers = some.map(({ policy }) => policies.numberOf(policy))
       const patience = { withinMs, inBackground: node.outlastsDecisions(withinMs) }
       const reply = await node.ask(PEEK, keys, policies, numbers, patience)
-      nowMs = Math.max(nowMs, integerAt(reply, 0))
+      const nowMs = integerAt(reply, 0)
       some.forEach((check, i) => {
-        const state = stateAt(reply, i + 1, check.policy, integerAt(reply, 0))
+        const state = stateAt(reply, i + 1, check.policy, nowMs)
         if (state === undefined) throw noCounter(shownKey(keys[i] as string))
-        found.set(check, state)
+        found.set(check, { state, nowMs })
       })
+    }
+    const reading = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
+      const parts: Promise<void>[] = []
+      for (let from = 0; from < some.length; from += MOST_PEEKED) {
+        const to = from + MOST_PEEKED
+        parts.push(read(some.slice(from, to), keys.slice(from, to), node))
+      }
+      await Promise.all(parts)
     })
-    await Promise.all(peeked)
-    const pending = checks.map((check) => {
-      const algorithm = algorithmOf(check.policy)
-      const state = algorithm.at(found.get(check), check.policy, nowMs)
-      return { check, algorithm, state, taken: 0 }
-    })
-    const counted = pending.map(({ state }) => ({ state, taken: 0 }))
-    return { nowMs, granted: takeTogether(pending, nowMs), checks: counted }
+    await Promise.all(reading)
+    return found
   }
 
   /** Refunds or resets counters. The deny cache forgets them before and after, because it may learn in between. */

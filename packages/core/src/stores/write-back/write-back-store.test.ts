@@ -322,9 +322,9 @@ describe("a counter that is written back", () => {
     expect(calls.peeks).toHaveLength(2)
   })
 
-  it("is settled by calls of its own, so that another one that fails does not matter", async () => {
+  it("is charged by calls of its own, and asked for with up to 63 others", async () => {
     let charges = 0
-    let peeks = 0
+    const asked: number[] = []
     const memory = memoryStore({ clock: { now: () => world.clock.now() } })
     const world = open(
       {},
@@ -334,14 +334,35 @@ describe("a counter that is written back", () => {
           return memory.refund(some)
         },
         peek(requests) {
-          peeks++
+          asked.push(requests.length)
           return memory.peek(requests)
         },
       },
     )
     for (let i = 0; i < 100; i++) world.take(check(1, CLIENT, { partition: `${i}` }))
     await world.pass()
-    expect([charges, peeks]).toEqual([100, 100])
+    expect({ charges, asked }).toEqual({ charges: 100, asked: [64, 36] })
+  })
+
+  it("is learned although another one in the same call fails", async () => {
+    const memory = memoryStore({ clock: { now: () => world.clock.now() } })
+    const world = open(
+      {},
+      {
+        refund: (some) => memory.refund(some),
+        peek(requests) {
+          if (requests.some(([first]) => first?.partition === "broken")) throw new Error("unreadable")
+          return memory.peek(requests)
+        },
+      },
+    )
+    for (const partition of ["a", "broken", "b"]) world.take(check(1, CLIENT, { partition }))
+    // Another process takes units that this one does not know of yet.
+    for (const partition of ["a", "b"]) memory.take([[check(9, CLIENT, { partition })]])
+    await world.pass()
+    for (const partition of ["a", "b"]) {
+      expect(world.take(check(1, CLIENT, { partition })).granted).toBe(false)
+    }
   })
 
   it("uses the limit of the latest request", async () => {

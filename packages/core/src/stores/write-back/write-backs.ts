@@ -1,10 +1,11 @@
 import { countsByPart } from "../../algorithms/kinds.ts"
 import { BoundedTable } from "../in-front/bounded-table.ts"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
-import { beforeChargeDeadline, CHARGE_MS, Charger } from "../in-front/charger.ts"
+import { Charger } from "../in-front/charger.ts"
 import { Charges, isStillCounted } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"
-import type { ChargeCounts, Check, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import type { ChargeCounts, Check, CounterKey, Refund, Store, StoreEvent } from "../store.ts"
+import { askForCounts } from "./ask-for-counts.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
 import type { OwnChecks, StoreCondition } from "./own-checks.ts"
 import { WrittenCounter } from "./written-counter.ts"
@@ -228,25 +229,16 @@ export class WriteBacks {
   }
 
   /** Asks for the shared counts. Returns whether any of them came. */
-  async #learn(counters: readonly WrittenCounter[]): Promise<boolean> {
-    const sentMs = this.nowMs()
-    // Each counter is asked for by itself, because another one may be on a server that fails. The store merges the calls.
-    const asked = counters.map(async (counter) => {
-      const { policy, partition } = counter
-      const check = { policy, partition, cost: 0, shadow: false }
-      const answers = await beforeChargeDeadline(this.#store, () => this.#store.peek([[check]], CHARGE_MS))
-      // A custom store may answer with anything.
-      const answer: Partial<StoreResult> | undefined = answers?.[0]
-      const state = answer?.checks?.[0]?.state
-      if (answer?.nowMs === undefined || state === undefined) return false
-      const arrivedMs = this.nowMs()
-      const seen = { state, serverMs: answer.nowMs, sentMs, arrivedMs }
-      counter.settled(seen, this.charges.of(counter), arrivedMs)
-      this.#aheadMs = counter.aheadMs
-      return true
-    })
-    const answered = await Promise.allSettled(asked)
-    return answered.some((one) => one.status === "fulfilled" && one.value)
+  #learn(counters: readonly WrittenCounter[]): Promise<boolean> {
+    return askForCounts(
+      this.#store,
+      counters,
+      () => this.nowMs(),
+      (counter, seen) => {
+        counter.settled(seen, this.charges.of(counter), seen.arrivedMs)
+        this.#aheadMs = counter.aheadMs
+      },
+    )
   }
 
   #answered(isAnswered: boolean, sentMs: number): void {

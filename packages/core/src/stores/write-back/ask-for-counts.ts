@@ -1,0 +1,41 @@
+import { beforeChargeDeadline, CHARGE_MS } from "../in-front/charger.ts"
+import type { Seen } from "../in-front/seen.ts"
+import type { Store, StoreResult } from "../store.ts"
+import type { WrittenCounter } from "./written-counter.ts"
+
+/**
+ * Asks a shared store for the counts of counters in one call. Calls `learn` with each count that comes. Returns
+ * whether any of them came. Never rejects. If a call fails, asks for each of its counters alone, because only one of
+ * them may be on a server that fails, or be unreadable.
+ */
+export async function askForCounts(
+  store: Store,
+  counters: readonly WrittenCounter[],
+  nowMs: () => number,
+  learn: (counter: WrittenCounter, seen: Seen) => void,
+): Promise<boolean> {
+  try {
+    return await ask(counters)
+  } catch {
+    if (counters.length === 1) return false
+    const each = await Promise.all(counters.map((counter) => askForCounts(store, [counter], nowMs, learn)))
+    return each.some(Boolean)
+  }
+
+  async function ask(some: readonly WrittenCounter[]): Promise<boolean> {
+    const sentMs = nowMs()
+    const requests = some.map(({ policy, partition }) => [{ policy, partition, cost: 0, shadow: false }])
+    const answers = await beforeChargeDeadline(store, () => store.peek(requests, CHARGE_MS))
+    const arrivedMs = nowMs()
+    let isAnswered = false
+    for (const [i, counter] of some.entries()) {
+      // A custom store may answer with anything.
+      const answer: Partial<StoreResult> | undefined = answers?.[i]
+      const state = answer?.checks?.[0]?.state
+      if (answer?.nowMs === undefined || state === undefined) continue
+      learn(counter, { state, serverMs: answer.nowMs, sentMs, arrivedMs })
+      isAnswered = true
+    }
+    return isAnswered
+  }
+}
