@@ -194,7 +194,10 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
     ],
     "@sluice/core/redis": [
       redis,
-      { redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])] },
+      {
+        redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])],
+        redisKey: BY_TYPES,
+      },
     ],
     "@sluice/express": [express, { rateLimit: [limiterOptions] }],
     "@sluice/koa": [koa, { rateLimit: [limiterOptions] }],
@@ -306,6 +309,7 @@ const LIMITER = {
   acquire: [request, callOptions],
   takeUpTo: [request, anyOdd],
   peek: [request, callOptions],
+  explain: [request, callOptions],
   refund: [decision],
   settle: [decision, anyOdd],
   reset: [request, callOptions],

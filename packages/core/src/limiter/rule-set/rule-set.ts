@@ -4,8 +4,9 @@ import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import { type CompiledRule, compileRule, isPreflight, stepOfRule, text } from "./compiled-rule.ts"
+import { type CompiledRule, compileRule, isPreflight, stepOfRule } from "./compiled-rule.ts"
 import { needsMonitor } from "./elastic.ts"
+import { type Mismatch, text } from "./mismatch.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { warnOfDoubts } from "./rule-doubts.ts"
 import { RuleIndex } from "./rule-index.ts"
@@ -41,6 +42,16 @@ export interface RuleSet {
    * only its address.
    */
   counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
+  /**
+   * Returns why the rule at a position has no check in `ruleChecks`, or in `checksBy` if `readsMatch` is false. Empty if
+   * it has one.
+   */
+  mismatches(
+    position: number,
+    facts: RequestFacts,
+    request: unknown,
+    readsMatch: boolean,
+  ): readonly Mismatch[]
 }
 
 const NO_PATHS: readonly string[] = []
@@ -102,6 +113,9 @@ export function* compileRuleSet(
       return rules.flatMap((rule, position) =>
         isMeant(rule, names) ? at(position).counters(facts, request) : [],
       )
+    },
+    mismatches(position, facts, request, readsMatch) {
+      return at(position).mismatches(facts, request, needsPath ? pathsIn(facts) : NO_PATHS, readsMatch)
     },
   }
 }
