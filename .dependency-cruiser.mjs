@@ -333,7 +333,7 @@ export default {
       to: {
         pathNot: [
           "^packages/cli/src/",
-          `${CORE}(index|dynamodb)\\.ts$`,
+          `${CORE}(index|dynamodb|redis)\\.ts$`,
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],
