@@ -1,5 +1,6 @@
 import type { Command } from "commander"
 import { check } from "./commands/check.ts"
+import { importRules } from "./commands/import.ts"
 import { match } from "./commands/match.ts"
 import { help } from "./help.ts"
 import type { Io } from "./io.ts"
@@ -47,4 +48,19 @@ export function addFileCommands(rules: Command, io: Io, done: (outcome: CommandO
       ),
     )
     .action(async (file: string, options) => done(await match(file, options, io)))
+
+  rules
+    .command("import")
+    .description(
+      "Converts a file of Envoy's rate limit service to a file of rules, and reports what it cannot express.",
+    )
+    .argument("<file>", "the YAML file with domain and descriptors; - is standard input")
+    .option("-o, --output <file>", "write to this file, as JSON if named .json; - is standard output")
+    .addOption(maxBytesOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      help("sluice rules import envoy.yaml -o rules.yaml", "imported", "some parts cannot be expressed"),
+    )
+    .action(async (file: string, options) => done(await importRules(file, options, io)))
 }
