@@ -153,6 +153,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(RULE_MEMBERS, RULE),
           anyOdd,
+          oddFor(["owner", "description", "contact", "link"]),
         ],
         formatRuleDocumentInSlices: [
           argument(
@@ -161,6 +162,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(RULE_MEMBERS, RULE),
           anyOdd,
+          oddFor(["owner", "description", "contact", "link"]),
         ],
         manualClock: [anyOdd],
         exposedHeaders: [anyOdd],

@@ -106,6 +106,7 @@ export {
 export type { ParsedRule } from "./rules/parsing/parsed-rule.ts"
 export { ruleName } from "./rules/parsing/parsed-rule.ts"
 export {
+  type MetadataOption,
   type RegisteredRules,
   type RegistryCallOptions,
   type RemoveOptions,
@@ -125,6 +126,7 @@ export type {
   SignalOption,
   StaleEvent,
 } from "./rules/rule-book.ts"
+export type { ServiceMetadata } from "./rules/service-metadata.ts"
 export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
 export {
