@@ -18,6 +18,8 @@ export interface RuleSet {
   /** Returns the most units that the rule at a position ever admits at once under this limit. */
   mostAdmitted(position: number, limit: number): number
   readonly names: readonly string[]
+  /** The page about the limits that refused clients get; undefined if the service has none. */
+  readonly link: string | undefined
   /** The steps at which its rules can be decided. */
   readonly steps: StepSet
   /** The steps of the rules that hold requests. */
@@ -61,6 +63,7 @@ const NO_ASKS: readonly RuleCheck[] = []
 export function* compileRuleSet(
   rules: readonly ParsedRule[],
   { extractorOf, ...others }: RuleContext,
+  link?: string,
 ): Steps<RuleSet> {
   const context = { ...others, extractorOf: remembered(extractorOf) }
   const steps: StepSet[] = []
@@ -96,6 +99,7 @@ export function* compileRuleSet(
     rules,
     mostAdmitted: (position, limit) => mostAdmitted(rules[position] as ParsedRule, limit),
     names: rules.map(({ name }) => name),
+    link,
     steps: stepsOf(() => true),
     holding: stepsOf(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
     needsMonitor: rules.some(needsMonitor),
