@@ -59,7 +59,7 @@ const PARTS = {
     },
   },
   rules: {
-    shared: ["rule", "source", "registry"],
+    shared: ["rule", "service-metadata", "source", "registry"],
     below: {
       matching: [],
       parsing: ["matching"],
@@ -123,8 +123,8 @@ const PORTS = {
   "algorithms/algorithm": [],
   "stores/store": ["algorithms/algorithm"],
   "stores/transactional/counter-backend": ["algorithms/algorithm", "stores/store"],
-  "rules/source": ["rules/rule"],
-  "rules/registry": ["rules/rule"],
+  "rules/source": ["rules/rule", "rules/service-metadata"],
+  "rules/registry": ["rules/rule", "rules/service-metadata"],
   "request/request": [],
 }
 
@@ -333,7 +333,7 @@ export default {
       to: {
         pathNot: [
           "^packages/cli/src/",
-          `${CORE}(index|dynamodb)\\.ts$`,
+          `${CORE}(index|dynamodb|redis)\\.ts$`,
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],

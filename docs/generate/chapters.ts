@@ -22,6 +22,8 @@ const CORE: readonly Chapter[] = [
       "limiter/create-limiter.ts",
       "limiter/limiter.ts",
       "limiter/decide-all.ts",
+      "limiter/explain-rules.ts",
+      "limiter/rule-set/mismatch.ts",
       "limiter/options/",
       "limiter/mount-decision.ts",
       "request/",

@@ -4,6 +4,7 @@ import { ALGORITHM_NAMES, ALGORITHMS } from "./src/algorithms/kinds.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
 import { member, override, overrideShape } from "./src/rules/parsing/rule-members.ts"
+import { serviceMetadata } from "./src/rules/parsing/service-metadata-members.ts"
 import { storedThrottles } from "./src/rules/parsing/throttle-members.ts"
 
 // Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
@@ -209,6 +210,20 @@ describe(storedThrottles.queue, {
   max_wait_ms: { description: "Longest wait of a request in milliseconds.", default: 10_000 },
 })
 
+describe(serviceMetadata, {
+  owner: { description: "The team or person that the service belongs to." },
+  description: { description: "What the service does, or what its limits are for." },
+  contact: {
+    description: "How to reach the owner.",
+    examples: ["checkout@example.com", "#team-checkout"],
+  },
+  link: {
+    description:
+      "An http or https URL of a page about the limits. Refused clients get it in the header Link, with rel=help.",
+    examples: ["https://example.com/limits"],
+  },
+})
+
 const service =
   "The service that the rules belong to. In a file, a document without it applies to every service without a document of its own."
 about.set(ruleDocument, {
@@ -220,6 +235,10 @@ describe(ruleDocument, {
   version: {
     description:
       "The version in the registry that these rules are based on. `sluice rules pull` writes it. `push` fails if the registry has another version.",
+  },
+  metadata: {
+    description: "Who answers for the service, and where its clients find help.",
+    allOf: [reference("metadata")],
   },
   rules: {
     description: "The rules, or a single rule. A request must satisfy all of them.",
@@ -276,6 +295,7 @@ export function rulesSchema(): object {
     else: one,
     definitions: {
       document: jsonOf(ruleDocument),
+      metadata: jsonOf(serviceMetadata),
       rule: jsonOf(storedRule),
       rate: jsonOf(storedRate),
       penalty: jsonOf(member.penalty),

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 import { StoreUnavailableError } from "@sluice/core"
+import { redisKey } from "@sluice/core/redis"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Started, startService } from "../service/started.ts"
@@ -17,6 +18,7 @@ beforeAll(async () => {
   ])
   const log = (_fields: object, message: string) => void lines.push(message)
   started = await startService(home, {
+    keyOf: (counter) => redisKey(counter, "app:"),
     tokens: tokens({ shop: "the-token" }),
     audit: auditTo({ info: log, warn: log }),
   })
@@ -43,7 +45,7 @@ describe("sluice clients", () => {
     const shown = await run(["show", ...client])
     expect(shown).toMatchObject({ code: 0, err: "" })
     expect(shown.out).toMatch(
-      /^refused: the limit is used up, for \d+ s more\n0 of 3 left, all of them again in \d+ s\n$/,
+      /^refused: the limit is used up, for \d+ s more\n0 of 3 left, all of them again in \d+ s\nkey: app:sl2:\{..\}[\w-]{16}ada\n$/,
     )
     expect(await run(["reset", ...client])).toEqual({
       code: 0,
@@ -66,6 +68,20 @@ describe("sluice clients", () => {
     expect(await decide()).toBe(true)
     expect((await run(["show", ...client])).out).toMatch(/^admitted\n1 of 3 left/)
     expect(lines).toEqual(["A client was reset.", "A client was blocked.", "A client was unblocked."])
+  })
+
+  it("shows the same counter and key as sluice rules match", async () => {
+    const { out } = await run(["show", "--service", "shop", "per-user", "ada", "--json"])
+    const rules =
+      "service_id: shop\nrules: { name: per-user, field: user, limit: 3, window: 1d, algorithm: fixed-window }\n"
+    const argv = ["rules", "match", "-", "--field", "user=ada", "--prefix", "app:", "--json"]
+    const matched = JSON.parse((await sluice(argv, { stdin: rules })).out)
+    const { partition, key } = matched.services[0].rules[0]
+    expect(JSON.parse(out)).toMatchObject({ partition: "ada", key })
+    expect(partition).toBe("ada")
+    const all = JSON.parse((await run(["show", "--service", "shop", "all", "--json"])).out)
+    expect(all).toMatchObject({ key: expect.stringMatching(/^app:sl2:\{..\}[\w-]{16}$/) })
+    expect((await run(["show", "--service", "shop", "trial", "root", "--json"])).out).not.toContain("app:sl2")
   })
 
   it("says what is wrong and what to do", async () => {
@@ -137,7 +153,7 @@ describe("sluice clients", () => {
   it("says that a client is on the allow list, or that a rule is in shadow", async () => {
     const show = async (user: string) => (await run(["show", "--service", "shop", "trial", user])).out
     expect(await show("root")).toBe("not counted: the rule's allow list names the client\n")
-    expect(await show("ada")).toMatch(/\na shadow rule: it never refuses the client\n$/)
+    expect(await show("ada")).toMatch(/\na shadow rule: it never refuses the client\n/)
     expect((await run(["show", "--service", "shop", "per-user", "ada"])).out).not.toContain("shadow")
   })
 

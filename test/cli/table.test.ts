@@ -74,6 +74,47 @@ describe("create-table", () => {
   })
 })
 
+describe("the metadata of a service", () => {
+  const METADATA = "metadata:\n  owner: shop\n  contact: '#shop'\n"
+
+  it("is pushed, shown by diff and list, pulled, and kept by a file that does not have it", async () => {
+    await writeFile(file, METADATA + RULES)
+    expect((await run("push", file)).out).toContain(
+      'checkout: registered, version 1\n  + per-user\n  + daily\n  ~ metadata\n      owner: (not given) -> "shop"\n',
+    )
+    expect((await run("push", file)).out).toBe("checkout: unchanged, version 1\n")
+    expect((await run("list")).out).toBe(
+      "service   version  rules  problems  owner  contact\ncheckout  1        2      0         shop   #shop\n",
+    )
+    expect(await json("list")).toMatchObject({
+      services: [{ metadata: { owner: "shop", contact: "#shop" } }],
+    })
+    expect((await run("pull")).out).toMatch(/^service_id: checkout\nversion: 1\nmetadata:\n {2}owner: shop\n/)
+    await writeFile(file, RULES)
+    expect((await run("diff", file)).out).toBe(
+      "checkout: the same; version 1 in the table, none in the file\n",
+    )
+    await writeFile(file, RULES.replace("limit: 10", "limit: 20"))
+    await run("push", file, "--if-version", "1")
+    expect(await registry().get("checkout")).toMatchObject({ version: 2, metadata: { owner: "shop" } })
+  })
+
+  it("is changed or removed by a file that has other metadata", async () => {
+    await writeFile(file, METADATA + RULES)
+    await run("push", file)
+    await writeFile(file, `version: 1\nmetadata: { owner: pay }\n${RULES}`)
+    const changed = await run("diff", file)
+    expect(changed).toMatchObject({ code: 1, out: expect.stringContaining('owner: "shop" -> "pay"') })
+    expect(changed.out).toContain('contact: "#shop" -> (not given)')
+    expect(await json("diff", file)).toMatchObject({ services: [{ metadata: [{ member: "owner" }, {}] }] })
+    await writeFile(file, `version: 1\nmetadata: {}\n${RULES}`)
+    expect((await run("push", file, "--write")).code).toBe(0)
+    expect(await registry().get("checkout")).not.toHaveProperty("metadata")
+    expect(await readFile(file, "utf8")).toContain("version: 2\nmetadata: {}\n")
+    expect((await run("list")).out).toBe("service   version  rules  problems\ncheckout  2        2      0\n")
+  })
+})
+
 describe("push", () => {
   it("registers the rules of a new service as version 1", async () => {
     expect(await run("push", file)).toEqual({
@@ -341,6 +382,7 @@ rules:
           },
         ],
         isReordered: false,
+        metadata: [],
         problems: [],
       },
     ])

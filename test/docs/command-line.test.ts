@@ -9,11 +9,11 @@ import type { Block } from "./blocks.ts"
 import { commandLines } from "./shell/words.ts"
 import { blocksTestedBy, expectShown } from "./shown.ts"
 
-const [commands, check, push] = blocksTestedBy(
+const [commands, check, match, push] = blocksTestedBy(
   "test/docs/command-line.test.ts",
   "docs/guides/command-line.md",
-  3,
-) as [Block, Block, Block]
+  4,
+) as [Block, Block, Block, Block]
 
 const before = process.cwd()
 let server: DynamoDBServer
@@ -84,6 +84,20 @@ it("runs the commands one after the other, once the table has version 7", async 
 it("shows the message for a mistake", async () => {
   await writeRules(5, "minit")
   const { shown, printed } = await runShown(check)
+  expectShown(shown, printed)
+})
+
+it("shows which rules apply to a request, and why", async () => {
+  await writeFile(
+    "checkout.yaml",
+    `service_id: checkout
+rules:
+  - { name: login, field: ip, match: { path: /login }, rate: { requests_per_unit: 5, unit: minute } }
+  - { name: orders, field: ip, match: { path: "/orders/*" }, rate: { requests_per_unit: 20, unit: hour } }
+  - { name: all, rate: { requests_per_unit: 1000, unit: minute } }
+`,
+  )
+  const { shown, printed } = await runShown(match)
   expectShown(shown, printed)
 })
 

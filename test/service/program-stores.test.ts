@@ -86,7 +86,10 @@ describe("the program with Redis", () => {
     const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(two[i % 2] as Asked, "ada")))
     expect(answers.filter(({ shouldForward }) => shouldForward === true)).toHaveLength(3)
     expect(answers.every(({ degraded }) => degraded === false)).toBe(true)
-    expect(String(await redis.command("KEYS", "*"))).toMatch(/^shop:sl2:/)
+    const keys = String(await redis.command("KEYS", "*"))
+    expect(keys).toMatch(/^shop:sl2:/)
+    const shown = await call(two[0], "ShowClient", { serviceId: 1, rule: "per-user", client: ["ada"] })
+    expect(shown).toMatchObject({ partition: "ada", key: keys })
   })
 
   it("counts in the Redis of other data centers, too, and stays ready without them", async () => {

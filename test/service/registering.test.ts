@@ -18,7 +18,7 @@ const rule = (limit: number, more: object = {}) => ({
   ...more,
 })
 
-describe.each(DOORS)("registering over %s", (_, open) => {
+describe.each(DOORS)("registering over %s", (over, open) => {
   let started: Started
   let door: Door
   const clock = manualClock()
@@ -57,6 +57,42 @@ describe.each(DOORS)("registering over %s", (_, open) => {
     expect((await old(2)).value).toMatchObject({ version: 1 })
     expect((await old(3)).value).toMatchObject({ version: 2 })
     expect(await ask({ user_id: "ada" })).toMatchObject({ should_forward: true, limit: 3, remaining: 0 })
+  })
+
+  it("keeps who answers for a service, and points refused clients to its link", async () => {
+    const metadata = {
+      owner: "payments",
+      description: "pays",
+      contact: "#pay",
+      link: "https://example.com/a?b=c",
+    }
+    expect(await register({ rules: [rule(1)], metadata })).toMatchObject({ code: OK, value: { version: 1 } })
+    expect((await get()).value).toMatchObject({ version: 1, metadata })
+    await ask()
+    expect(await ask()).toMatchObject({
+      should_forward: false,
+      // The helper for HTTP writes names in snake case.
+      headers: { [over === "gRPC" ? "Link" : "_link"]: '<https://example.com/a?b=c>; rel="help"' },
+    })
+    // The same again, with and without the metadata, changes nothing.
+    expect((await register({ rules: [rule(1)], metadata })).value).toMatchObject({ version: 1 })
+    expect((await register({ rules: [rule(1)] })).value).toMatchObject({ version: 1 })
+    expect((await register({ rules: [rule(2)], version: 1 })).value).toMatchObject({ version: 2 })
+    expect((await get()).value).toMatchObject({ version: 2, metadata })
+    const owner = { owner: "search", description: "", contact: "", link: "" }
+    expect((await register({ rules: [rule(2)], overwrite: true, metadata: owner })).value).toMatchObject({
+      version: 3,
+    })
+    expect((await get()).value).toMatchObject({ version: 3, metadata: owner })
+    expect((await register({ rules: [rule(2)], overwrite: true, metadata: {} })).value).toMatchObject({
+      version: 4,
+    })
+    expect((await get()).value.metadata ?? null).toBeNull()
+    const wrong = await register({ rules: [rule(2)], version: 4, metadata: { link: "example.com" } })
+    expect(wrong).toMatchObject({
+      code: INVALID_ARGUMENT,
+      violations: { "metadata.link": expect.any(String) },
+    })
   })
 
   it("does not let such a client replace a list that it cannot have registered", async () => {

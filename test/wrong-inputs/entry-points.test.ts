@@ -153,6 +153,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(RULE_MEMBERS, RULE),
           anyOdd,
+          oddFor(["owner", "description", "contact", "link"]),
         ],
         formatRuleDocumentInSlices: [
           argument(
@@ -161,6 +162,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(RULE_MEMBERS, RULE),
           anyOdd,
+          oddFor(["owner", "description", "contact", "link"]),
         ],
         manualClock: [anyOdd],
         exposedHeaders: [anyOdd],
@@ -194,7 +196,10 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
     ],
     "@sluice/core/redis": [
       redis,
-      { redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])] },
+      {
+        redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])],
+        redisKey: BY_TYPES,
+      },
     ],
     "@sluice/express": [express, { rateLimit: [limiterOptions] }],
     "@sluice/koa": [koa, { rateLimit: [limiterOptions] }],
@@ -306,6 +311,7 @@ const LIMITER = {
   acquire: [request, callOptions],
   takeUpTo: [request, anyOdd],
   peek: [request, callOptions],
+  explain: [request, callOptions],
   refund: [decision],
   settle: [decision, anyOdd],
   reset: [request, callOptions],

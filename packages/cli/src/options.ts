@@ -31,6 +31,22 @@ export function maxBytesOption(): Option {
   return new Option("--max-bytes <n>", description).argParser(parseBytes)
 }
 
+/** Returns the option `--cost` of commands that decide nothing but show what a request takes. */
+export function costOption(): Option {
+  return new Option("--cost <n>", "units that the request takes (default: 1)").argParser(parseVersion)
+}
+
+/** Returns the option `--prefix`, which the app or the decision service gives to its Redis store. */
+export function prefixOption(): Option {
+  return new Option("--prefix <text>", "the prefix of the Redis store (default: none)").argParser(parsePrefix)
+}
+
+/** Returns the option `--ipv6-prefix`, which is a limiter's option ipv6Prefix. */
+export function ipv6PrefixOption(): Option {
+  const description = "length of the IPv6 networks that count as one client (default: 64)"
+  return new Option("--ipv6-prefix <bits>", description).argParser(parseBits)
+}
+
 /** Rejects an empty service, because it cannot have rules: the user must mean another one. */
 function parseService(text: string): string {
   if (text === "")
@@ -42,6 +58,17 @@ function parseVersion(text: string): number {
   const version = /^\d{1,15}$/.test(text) ? Number(text) : undefined
   if (version === undefined) throw new InvalidArgumentError("Expected a whole number, 0 or more.")
   return version
+}
+
+function parsePrefix(text: string): string {
+  if (/^[\x20-\x7e]{0,64}$/.test(text) && !/[{}]/.test(text)) return text
+  throw new InvalidArgumentError("Expected at most 64 printable ASCII characters, except { and }.")
+}
+
+function parseBits(text: string): number {
+  const bits = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (bits >= 1 && bits <= 128) return bits
+  throw new InvalidArgumentError("Expected a whole number from 1 to 128.")
 }
 
 function parseBytes(text: string): number {

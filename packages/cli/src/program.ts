@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs"
 import { Command, Option } from "commander"
 import { addClientsCommand } from "./clients-program.ts"
-import { check } from "./commands/check.ts"
 import { createTable } from "./commands/create-table.ts"
 import { diff } from "./commands/diff.ts"
 import { list } from "./commands/list.ts"
 import { pull } from "./commands/pull.ts"
 import { push } from "./commands/push.ts"
 import { remove } from "./commands/remove.ts"
+import { addFileCommands } from "./files-program.ts"
+import { help } from "./help.ts"
 import type { Io } from "./io.ts"
 import { ifVersionOption, jsonOption, maxBytesOption, serviceArgument, serviceOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
@@ -44,14 +45,7 @@ export function createProgram(
     .helpCommand(false)
     .addHelpText("after", RULES_HELP)
 
-  rules
-    .command("check")
-    .description("Reports every problem in files of rules, with file, line, path and what is accepted.")
-    .argument("<files...>", "YAML files, or JSON files if named .json; - is standard input")
-    .addOption(maxBytesOption())
-    .addOption(jsonOption())
-    .addHelpText("after", help("sluice rules check rules.yaml", "no problems", "problems"))
-    .action(async (files: string[], options) => done(await check(files, options, io)))
+  addFileCommands(rules, io, done)
 
   tableCommand(
     rules,
@@ -203,22 +197,6 @@ function requireTable<T extends Partial<TableOptions>>(options: T): T & TableOpt
   const { table } = options
   if (table === undefined) throw new UsageError("--table is missing: give the name of the DynamoDB table")
   return { ...options, table }
-}
-
-/** Returns the end of a command's help: details, an example, and the meaning of the exit codes. */
-function help(example: string, ok: string, problems?: string, more = ""): string {
-  const codes = [
-    `  0  ${ok}`,
-    ...(problems === undefined ? [] : [`  1  ${problems}`]),
-    "  2  invalid command line, or a file that cannot be read",
-    ...(example.includes("--table") ? ["  3  the table could not be reached, read or written"] : []),
-  ]
-  return `${more === "" ? "" : `${more}\n`}
-Example:
-  ${example}
-
-Exit codes:
-${codes.join("\n")}`
 }
 
 function readVersion(): string {

@@ -1,4 +1,4 @@
-import { formatRuleDocument, ruleName, type StorableRule } from "@sluice/core"
+import { formatRuleDocument, ruleName, type ServiceMetadata, type StorableRule } from "@sluice/core"
 
 /** A member of a stored rule with both values; undefined if it is not given. */
 export interface MemberChange {
@@ -35,6 +35,16 @@ export function ruleChanges(before: readonly StorableRule[], after: readonly Sto
     changed,
     isReordered: kept(old.keys(), now) !== kept(now.keys(), old),
   }
+}
+
+/**
+ * Returns the changes that a document with this metadata would make. A document without metadata keeps what is stored.
+ */
+export function metadataChanges(
+  before: ServiceMetadata | undefined,
+  after: ServiceMetadata | undefined,
+): readonly MemberChange[] {
+  return after === undefined ? [] : memberChanges({ ...before }, { ...after })
 }
 
 /** True if there is no change at all. */

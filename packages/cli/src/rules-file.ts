@@ -29,14 +29,24 @@ export interface ReadOptions {
 }
 
 /**
- * Reads a file of rules, or standard input for "-". Problems of the rules are in `problems`. Rejects with UsageError if
- * there is no text, or more than `maxBytes` of it. Reading stops there, because a device may never end.
+ * Reads a file of rules, or standard input for "-". Problems of the rules are in `problems`. Rejects with UsageError as
+ * `readText` does.
  */
-export async function readRulesFile(
+export async function readRulesFile(given: string, options: ReadOptions, io: Io): Promise<ReadFile> {
+  const { name, text, bytes } = await readText(given, options, io)
+  const file = await readRuleFile(text, isJsonName(given) ? "json" : "yaml")
+  return { ...file, name, text, bytes, ...(given !== "-" && { path: given }) }
+}
+
+/**
+ * Reads the text of a file, or of standard input for "-". Rejects with UsageError if there is no text, or more than
+ * `maxBytes` of it. Reading stops there, because a device may never end.
+ */
+export async function readText(
   given: string,
   { maxBytes = MAX_BYTES }: ReadOptions,
   io: Io,
-): Promise<ReadFile> {
+): Promise<Pick<ReadFile, "name" | "text" | "bytes">> {
   const isInput = given === "-"
   const name = isInput ? "standard input" : given
   const bytes = isInput
@@ -47,9 +57,7 @@ export async function readRulesFile(
       `${name} has more than ${maxBytes} bytes: shorten it, or raise --max-bytes; apps that load it with fileRules need a higher maxBytes, too`,
     )
   }
-  const text = decode(name, bytes)
-  const file = await readRuleFile(text, isJsonName(given) ? "json" : "yaml")
-  return { ...file, name, text, bytes, ...(!isInput && { path: given }) }
+  return { name, text: decode(name, bytes), bytes }
 }
 
 /** A document with a known service. */

@@ -173,6 +173,43 @@ export function registryContract({ create, deviations }: RegistryUnderTest): rea
     expect(await all(registry.list())).toEqual([])
   })
 
+  behaves("stores who answers for the service, and keeps it until it is replaced", async (opened) => {
+    const { registry, source } = opened
+    const metadata = {
+      owner: "payments",
+      description: "pays",
+      contact: "#pay",
+      link: "https://example.com/limits",
+    }
+    const first = { service: "checkout", version: 1, rules: [rule(5)], metadata, problems: [] }
+    expect(await registry.register("checkout", [rule(5)], { metadata })).toEqual(first)
+    expect(await registry.get("checkout")).toEqual(first)
+    expect(await all(registry.list())).toEqual([first])
+    expect(await source.load("checkout", { fresh: true })).toMatchObject({ metadata })
+    for (const version of [1, "any"] as const) {
+      expect(await registry.register("checkout", [rule(6)], { version })).toMatchObject({ metadata })
+    }
+    expect(await registry.get("checkout")).toMatchObject({ version: 3, metadata })
+    const owner = { owner: "search" }
+    expect(await registry.register("checkout", [rule(6)], { version: 3, metadata: owner })).toMatchObject({
+      version: 4,
+    })
+    expect((await registry.get("checkout"))?.metadata).toEqual(owner)
+    const removed = { service: "checkout", version: 5, rules: [rule(6)], problems: [] }
+    expect(await registry.register("checkout", [rule(6)], { version: 4, metadata: {} })).toEqual(removed)
+    expect(await registry.get("checkout")).toEqual(removed)
+  })
+
+  behaves("rejects invalid metadata, before anything is written", async ({ registry }) => {
+    const metadata = { link: "javascript:alert(1)" }
+    const error = await registry
+      .register("checkout", [rule(5)], { metadata })
+      .catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(InvalidRuleError)
+    expect((error as InvalidRuleError).problems).toMatchObject([{ path: "metadata.link" }])
+    expect(await registry.get("checkout")).toBeUndefined()
+  })
+
   behaves("does not remove rules without a version", async ({ registry }) => {
     await registry.register("checkout", [rule(5)])
     for (const options of [undefined, {}, { version: undefined }]) {

@@ -52,6 +52,7 @@ export type { RetryAdvice } from "./http/rejection/retry.ts"
 export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
 export { createLimiter } from "./limiter/create-limiter.ts"
 export { decideAll, type GroupDecision, type GroupRequest } from "./limiter/decide-all.ts"
+export type { RuleExplanation } from "./limiter/explain-rules.ts"
 export type {
   AcquireOptions,
   BlockOptions,
@@ -81,6 +82,7 @@ export type {
   LimitWithWindow,
 } from "./limiter/options/options.ts"
 export { hasRuleOption } from "./limiter/options/options-shape.ts"
+export type { Mismatch } from "./limiter/rule-set/mismatch.ts"
 export type { DecisionStep } from "./limiter/rule-set/steps.ts"
 export type { ClientAddressOptions } from "./request/client-address-options.ts"
 export { addressGroup } from "./request/client-group.ts"
@@ -104,6 +106,7 @@ export {
 export type { ParsedRule } from "./rules/parsing/parsed-rule.ts"
 export { ruleName } from "./rules/parsing/parsed-rule.ts"
 export {
+  type MetadataOption,
   type RegisteredRules,
   type RegistryCallOptions,
   type RemoveOptions,
@@ -123,6 +126,7 @@ export type {
   SignalOption,
   StaleEvent,
 } from "./rules/rule-book.ts"
+export type { ServiceMetadata } from "./rules/service-metadata.ts"
 export type { FoundRules, LoadedNow, LoadedRules, LoadOptions, RuleSource } from "./rules/source.ts"
 export { type FileRulesOptions, fileRules } from "./rules/sources/file.ts"
 export {

@@ -5,4 +5,5 @@
  */
 
 export type { RedisClient } from "./stores/redis/clients/commands-of.ts"
+export { redisKey } from "./stores/redis/key.ts"
 export { type RedisStoreOptions, redisStore } from "./stores/redis/redis-store.ts"

@@ -71,7 +71,7 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
   }
 }
 
-const NAMES = [...HEADER_DIALECTS.flatMap(exposedHeaders), "Cache-Control", "Content-Type"]
+const NAMES = [...HEADER_DIALECTS.flatMap(exposedHeaders), "Cache-Control", "Content-Type", "Link"]
 /**
  * Names in lower case. Otherwise Fastify converts them for each response, a quarter of the cost of setting a header.
  */

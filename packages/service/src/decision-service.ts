@@ -1,5 +1,5 @@
 import type { Server } from "@grpc/grpc-js"
-import type { Limiter, RuleBook, RuleRegistry } from "@sluice/core"
+import type { CounterKey, Limiter, RuleBook, RuleRegistry } from "@sluice/core"
 import { type Call, callsOf, type Handlers } from "./calls.ts"
 import { cannotListen } from "./cannot-listen.ts"
 import { clients } from "./contract/clients.ts"
@@ -38,6 +38,8 @@ export interface DecisionServiceParts {
   readonly registry: RuleRegistry | undefined
   /** Options that all services share: the store, and how to decide without it. */
   readonly shared: SharedOptions
+  /** Returns the key of a counter in Redis, which `ShowClient` answers. Absent if counters are not in Redis. */
+  readonly keyOf?: ((counter: CounterKey) => string) | undefined
   /** The answer for a service without rules. */
   readonly unknownServices: UnknownServices
   /** Tokens of the callers that may change the rules of services. */
@@ -214,11 +216,11 @@ const LONG: ReadonlySet<string> = new Set(
 )
 
 function callsFor(parts: DecisionServiceParts, forwarding: Forwarding, guards: ServiceGuards): Call[] {
-  const { book, registry, tokens, isRegistrationOpen: isOpen, audit } = parts
+  const { book, registry, tokens, isRegistrationOpen: isOpen, audit, keyOf } = parts
   const handlers = {
     shouldForwardRequest: (request, context) => forwarding.decide(request, context),
     ...registering({ registry, book, tokens, isOpen, audit }),
-    ...clients({ guards, book, tokens, isOpen, audit }),
+    ...clients({ guards, book, tokens, isOpen, audit, keyOf }),
   } satisfies Omit<Handlers<typeof RateLimiter>, "shouldForwardRequests">
   return callsOf<typeof RateLimiter, "shouldForwardRequests">(
     RateLimiter,

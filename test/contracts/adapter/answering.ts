@@ -8,8 +8,21 @@ const WAYS = [
   ["in a promise", <T>(value: T) => Promise.resolve(value)],
 ] as const
 
-/** Registers the behaviors of `onRejected`. */
+/** Registers the behaviors of answers to refused clients, most of them with `onRejected`. */
 export function answering(behaves: Behaves): void {
+  behaves("points a refused client to the page about its limits", async ({ start, base }) => {
+    const loaded = {
+      rules: [{ name: "one", field: "ip", limit: 1, window: "1 minute" }],
+      metadata: { owner: "shop", link: "https://example.com/limits" },
+      problems: [],
+    }
+    const rules = { load: async () => loaded, loadSync: () => loaded }
+    const client = await start({ mounts: [{ ...base, rules }] })
+    expect((await client("/")).headers.link).toBeUndefined()
+    const { status, headers } = await client("/")
+    expect([status, headers.link]).toEqual([429, '<https://example.com/limits>; rel="help"'])
+  })
+
   describe("onRejected", () => {
     const rule = { limit: 1, window: "1 minute" } as const
 

@@ -20,6 +20,8 @@ interface Shown {
   readonly allowedByList: boolean
   /** Absent from older versions of the service. */
   readonly shadow?: boolean
+  /** Empty if counters are not in Redis. Absent from older versions of the service. */
+  readonly key?: string
 }
 
 /** Runs `sluice clients show`: shows what a rule has counted for a client, and why it refuses the client. */
@@ -41,7 +43,7 @@ export async function show(
 }
 
 function linesOf(shown: Shown): readonly OutputLine[] {
-  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, allowedByList, shadow } = shown
+  const { limit, remaining, refusal, retryAfterMs, resetAfterMs, allowedByList, shadow, key = "" } = shown
   if (allowedByList) return ["not counted: the rule's allow list names the client"]
   const verdict =
     refusal === "" ? tinted("good", "admitted") : tinted("bad", `refused: ${meaningOf(refusal)}`)
@@ -49,6 +51,7 @@ function linesOf(shown: Shown): readonly OutputLine[] {
     retryAfterMs === undefined ? verdict : [verdict, `, for ${seconds(retryAfterMs)} more`],
     `${remaining} of ${limit} left, all of them again in ${seconds(resetAfterMs)}`,
     ...(shadow === true ? ["a shadow rule: it never refuses the client"] : []),
+    ...(key === "" ? [] : [`key: ${key}`]),
   ]
 }
 

@@ -2,10 +2,16 @@ import type { RegisteredRules } from "@sluice/core"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
-import { isUnchanged, type RuleChanges, ruleChanges } from "../rule-changes.ts"
+import {
+  isUnchanged,
+  type MemberChange,
+  metadataChanges,
+  type RuleChanges,
+  ruleChanges,
+} from "../rule-changes.ts"
 import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
 import { type TableOptions, withTable } from "../table.ts"
-import { changeLines } from "./change-lines.ts"
+import { changeLines, metadataLines } from "./change-lines.ts"
 import { refusal } from "./check.ts"
 
 /** Options of `sluice rules diff`. */
@@ -37,33 +43,41 @@ export interface Compared {
   readonly found: RegisteredRules | undefined
   /** The changes from the rules in the table to the document. */
   readonly changes: RuleChanges
+  /** The changes from the metadata in the table to the document. Empty if the document has no metadata. */
+  readonly metadata: readonly MemberChange[]
 }
 
 /** Compares a document with the rules of its service in the table. */
 export function compare(document: OwnedDocument, found: RegisteredRules | undefined): Compared {
-  return { document, found, changes: ruleChanges(found?.rules ?? [], document.rules) }
+  return {
+    document,
+    found,
+    changes: ruleChanges(found?.rules ?? [], document.rules),
+    metadata: metadataChanges(found?.metadata, document.metadata),
+  }
 }
 
-/** True if the table has exactly these rules, and all of them are valid. */
-export function isEqual({ found, changes }: Compared): boolean {
-  return found !== undefined && found.problems.length === 0 && isUnchanged(changes)
+/** True if the table has exactly these rules and this metadata, and all of them are valid. */
+export function isEqual({ found, changes, metadata }: Compared): boolean {
+  return found !== undefined && found.problems.length === 0 && isUnchanged(changes) && metadata.length === 0
 }
 
 /** Returns a comparison as a JSON value. */
 export function comparedValue(compared: Compared): object {
-  const { document, found, changes } = compared
+  const { document, found, changes, metadata } = compared
   return {
     service: document.service,
     same: isEqual(compared),
     fileVersion: document.version,
     tableVersion: found?.version,
     ...changes,
+    metadata,
     problems: found?.problems ?? [],
   }
 }
 
 function comparedLines(compared: Compared): OutputLine[] {
-  const { document, found, changes } = compared
+  const { document, found, changes, metadata } = compared
   const { service, version } = document
   const versions = `version ${found?.version} in the table, ${version ?? "none"} in the file`
   const state =
@@ -71,6 +85,7 @@ function comparedLines(compared: Compared): OutputLine[] {
   return [
     [tinted("strong", service), `: ${state}`],
     ...changeLines(changes),
+    ...metadataLines(metadata),
     ...(found?.problems ?? []).map(({ path, message }) =>
       tinted("bad", `  ! invalid in the table: ${path}: ${message}`),
     ),

@@ -9,19 +9,22 @@ import { count } from "./check.ts"
 export async function list(options: TableOptions, io: Io): Promise<CommandOutcome> {
   const all = await withTable(options, io, everyService)
   const problems = all.flatMap((rules) => rules.problems)
-  const rows = all.map(({ service, version, rules, problems: wrong }) =>
-    [service, version, rules.length, wrong.length].map(String),
-  )
-  const [head = "", ...lines] = columns([["service", "version", "rules", "problems"], ...rows])
+  const shown = METADATA.filter((name) => all.some(({ metadata }) => metadata?.[name] !== undefined))
+  const rows = all.map(({ service, version, rules, problems: wrong, metadata }) => [
+    ...[service, version, rules.length, wrong.length].map(String),
+    ...shown.map((name) => metadata?.[name] ?? ""),
+  ])
+  const [head = "", ...lines] = columns([["service", "version", "rules", "problems", ...shown], ...rows])
   return {
     exitCode: problems.length === 0 ? EXIT.ok : EXIT.problems,
     json: {
       ok: problems.length === 0,
-      services: all.map(({ service, version, rules, problems: wrong }) => ({
+      services: all.map(({ service, version, rules, problems: wrong, metadata }) => ({
         service,
         version,
         rules: rules.length,
         problems: wrong,
+        metadata,
       })),
     },
     text:
@@ -37,6 +40,9 @@ export async function list(options: TableOptions, io: Io): Promise<CommandOutcom
           ],
   }
 }
+
+/** The columns for metadata, which are shown if any service has it. The longest text is last. */
+const METADATA = ["owner", "contact", "link", "description"] as const
 
 /** Returns the rules of every service, sorted by service. */
 export async function everyService(registry: Registry): Promise<RegisteredRules[]> {

@@ -23,7 +23,9 @@ export async function pull(options: PullOptions, io: Io): Promise<CommandOutcome
   const output = options.output === "-" ? undefined : options.output
   const found = await withTable(options, io, (registry) => read(registry, services))
   const missing = services.filter((service) => !found.some((rules) => rules.service === service))
-  const documents = found.map(({ service, rules, version }) => formatRuleDocument(service, rules, version))
+  const documents = found.map(({ service, rules, version, metadata }) =>
+    formatRuleDocument(service, rules, version, metadata),
+  )
   const isJson = output === undefined ? options.json === true : isJsonName(output)
   const text = documents.length === 0 ? "" : formatDocuments(documents, isJson ? "json" : "yaml")
   if (output !== undefined && documents.length > 0) await replaceFile(output, text)

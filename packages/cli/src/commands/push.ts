@@ -6,7 +6,7 @@ import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 import { UsageError } from "../usage-error.ts"
-import { changeLines } from "./change-lines.ts"
+import { changeLines, metadataLines } from "./change-lines.ts"
 import { refusal, warningLines } from "./check.ts"
 import { type Compared, compare, comparedValue, isEqual } from "./diff.ts"
 
@@ -117,6 +117,7 @@ async function register(registry: Registry, compared: Compared, options: PushOpt
   try {
     const { version } = await registry.register(document.service, document.rules, {
       version: baseOf(document, options),
+      metadata: document.metadata,
     })
     return { ...compared, state: "registered", version }
   } catch (error) {
@@ -145,7 +146,7 @@ function pushedValue(pushed: Pushed): object {
   }
 }
 
-function pushedLines({ document, found, changes, state, version }: Pushed): OutputLine[] {
+function pushedLines({ document, found, changes, metadata, state, version }: Pushed): OutputLine[] {
   const told = version === undefined ? "" : `, version ${version}`
   const was = state === "registered" && found !== undefined ? ` (was ${found.version})` : ""
   const line: OutputLine = [
@@ -154,11 +155,11 @@ function pushedLines({ document, found, changes, state, version }: Pushed): Outp
     tinted(state === "not tried" ? "quiet" : "good", state),
     `${told}${was}`,
   ]
-  return state === "unchanged" ? [line] : [line, ...changeLines(changes)]
+  return state === "unchanged" ? [line] : [line, ...changeLines(changes), ...metadataLines(metadata)]
 }
 
 function conflictLines(pushed: Pushed, name: string, options: PushOptions): OutputLine[] {
-  const { document, found, changes } = pushed
+  const { document, found, changes, metadata } = pushed
   const base = baseOf(document, options)
   const there =
     found === undefined
@@ -174,7 +175,9 @@ function conflictLines(pushed: Pushed, name: string, options: PushOptions): Outp
       "bad",
       `${document.service}: not registered: the rules in ${name} ${based}, but the table ${there}`,
     ),
-    ...(found === undefined ? [] : ["  the push would change:", ...changeLines(changes)]),
+    ...(found === undefined
+      ? []
+      : ["  the push would change:", ...changeLines(changes), ...metadataLines(metadata)]),
     `  ${next}`,
   ]
 }

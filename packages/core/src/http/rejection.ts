@@ -66,10 +66,11 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  *
  * Three messages have a machine-readable meaning. They come with `retry`, a {@link RetryAdvice}. All three promise
  * success after a wait, so they are left out when waiting does not help. A client that does not accept JSON gets the
- * same facts as lines of text.
+ * same facts as lines of text. `link` is a page about the limits, for the header `Link` (RFC 8288).
  */
-export function compileRejection(rules: readonly RejectionRule[]): RejectionWriter {
+export function compileRejection(rules: readonly RejectionRule[], link?: string): RejectionWriter {
   const textOf = textsOf(rules, ruleText)
+  const help: HeaderLine | undefined = link === undefined ? undefined : ["Link", `<${link}>; rel="help"`]
   const largestCost = ({ policy, limit }: PolicyCheck): LargestCost => {
     const { cost = 1, most } = textOf(policy) ?? {}
     return { ruleCost: cost, largest: Math.floor((most === undefined ? limit : most(limit)) / cost) }
@@ -80,7 +81,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   return (decision, accept, nowMs) => {
     const seconds = secondsUntil(decision.retryAfterMs)
     if (!takesJson(accept)) {
-      return rejectionOf(decision, seconds, TEXT_TYPE, textBody(contentOf(decision, seconds)))
+      return rejectionOf(decision, seconds, TEXT_TYPE, help, textBody(contentOf(decision, seconds)))
     }
     const text = usualText(decision)
     if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)
@@ -92,7 +93,7 @@ export function compileRejection(rules: readonly RejectionRule[]): RejectionWrit
   }
 
   function jsonRejection(decision: Decision, seconds: number | undefined, nowMs: () => number): Rejection {
-    return rejectionOf(decision, seconds, JSON_TYPE, jsonOf(decision, seconds, nowMs))
+    return rejectionOf(decision, seconds, JSON_TYPE, help, jsonOf(decision, seconds, nowMs))
   }
 
   /** Returns the text of the rule in the usual case, when the quota of a single rule refuses; otherwise undefined. */
@@ -129,10 +130,11 @@ function rejectionOf(
   decision: Decision,
   seconds: number | undefined,
   type: HeaderLine,
+  help: HeaderLine | undefined,
   body: string,
 ): Rejection {
   const { status } = PROBLEMS[decision.refusal ?? "quota"]
-  const headers = [NO_STORE, type]
+  const headers = help === undefined ? [NO_STORE, type] : [NO_STORE, type, help]
   return {
     status,
     headers: seconds === undefined ? headers : [["Retry-After", String(seconds)], ...headers],

@@ -31,10 +31,10 @@ export function requireUnblockOptions(options: UnblockOptions): void {
   requireKnown(options, ["rules"], "unblock()")
 }
 
-/** Returns the parsed options of `peek`. Throws InvalidOptionError. */
-export function parsePeekOptions(options: PeekOptions | undefined): PeekOptions {
+/** Returns the parsed options of `peek` or `explain`. Throws InvalidOptionError. */
+export function parsePeekOptions(options: PeekOptions | undefined, call: string): PeekOptions {
   if (options === undefined) return NONE
-  requireKnown(options, ["cost", "rules"], "peek()")
+  requireKnown(options, ["cost", "rules"], call)
   const { cost, rules } = options ?? NONE
   return { cost: parseCost({ cost }), rules }
 }

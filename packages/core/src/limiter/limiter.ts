@@ -11,6 +11,7 @@ import type {
   LeaseCounts,
   RefundLostEvent,
 } from "../stores/store.ts"
+import type { RuleExplanation } from "./explain-rules.ts"
 
 /** The call that led to a decision. */
 export interface DecisionCall {
@@ -107,7 +108,7 @@ export interface AcquireOptions extends CostOption {
   readonly maxWaiting?: number | undefined
 }
 
-/** The units and rules that `peek` looks at. */
+/** The units and rules that `peek` and `explain` look at. */
 export interface PeekOptions extends CostOption {
   /**
    * Names of rules. Only these are read, even if their `match` does not apply to this request. Then a request with only
@@ -213,6 +214,23 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * facts are accepted as the request, for tests and tools.
    */
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
+  /**
+   * Returns, for each rule in order, whether `decide` would check this request under it, in which counter and with what
+   * cost, or why the rule does not apply. It does not ask the store, so it takes nothing. Empty if the request is not
+   * counted at all, because of `skip` or a disabled limiter. Rejects as `peek` does.
+   * @example
+   * ```ts
+   * import { createLimiter } from "@sluice/core"
+   *
+   * const limiter = createLimiter({ limit: 5, window: "1 minute", name: "login", match: { path: "/login" } })
+   *
+   * const [login] = await limiter.explain({ method: "POST", url: "/login", remoteAddress: "192.0.2.7" })
+   * login?.counter?.partition // => "192.0.2.7"
+   * const [other] = await limiter.explain({ method: "GET", url: "/", remoteAddress: "192.0.2.7" })
+   * other?.mismatches // => [{ member: "match.path" }]
+   * ```
+   */
+  explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   /**
    * Refunds the units of a decision to the window they were taken in, so it is a no-op when that window has passed.
    * Only the first call has an effect. The decision must be the object that this limiter returned. Rejects with

@@ -14,6 +14,7 @@ import { parsePeekOptions } from "./block-options.ts"
 import { parseAcquireOptions, parseCost, requireDecision, requireUnits } from "./call-options.ts"
 import { ClientControl } from "./client-control.ts"
 import { DecisionEvents } from "./decision-events.ts"
+import { explainRules, type RuleExplanation } from "./explain-rules.ts"
 import type {
   AcquireOptions,
   BlockOptions,
@@ -186,11 +187,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return decision
   }
 
-  // `peek`, `reset`, `block` and `unblock` accept plain facts as a request. Callbacks of the options get what was
+  // `peek`, `explain`, `reset`, `block` and `unblock` accept plain facts as a request. Callbacks of the options get what was
   // passed.
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
-    const { cost, rules } = parsePeekOptions(options)
+    const { cost, rules } = parsePeekOptions(options, "peek()")
     const prepared = await this.#prepare(request, cost)
     if (prepared === undefined) return UNLIMITED
     const names = this.#control.parseNames("rules", rules)
@@ -198,6 +199,17 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#parts.decider.peek(
       names === undefined ? ruleChecks : this.#control.checksBy(facts, request, units, names),
     )
+  }
+
+  explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
+  async explain(request: Request, options?: PeekOptions): Promise<readonly RuleExplanation[]> {
+    const { cost, rules } = parsePeekOptions(options, "explain()")
+    const prepared = await this.#prepare(request, cost)
+    if (prepared === undefined) return []
+    const names = this.#control.parseNames("rules", rules)
+    const { facts, units, ruleChecks, ruleSet } = prepared
+    const checks = names === undefined ? ruleChecks : this.#control.checksBy(facts, request, units, names)
+    return explainRules(ruleSet, checks, facts, request, names)
   }
 
   async refund(decision: Decision): Promise<void> {

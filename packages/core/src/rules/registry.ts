@@ -1,5 +1,6 @@
 import { type Problem, SluiceError } from "../ground/errors.ts"
 import type { StorableRule } from "./rule.ts"
+import type { ServiceMetadata } from "./service-metadata.ts"
 
 /** The rules of one service, as a registry holds them. */
 export interface RegisteredRules {
@@ -9,6 +10,8 @@ export interface RegisteredRules {
   readonly version: number
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
+  /** Who answers for the service. Absent if nothing was stored. */
+  readonly metadata?: ServiceMetadata
   /** Problems of the invalid rules. Empty for rules that the registry has written. */
   readonly problems: readonly Problem[]
 }
@@ -21,6 +24,12 @@ export interface VersionOption {
    * stored.
    */
   readonly version?: number | "any" | undefined
+}
+
+/** What is stored beside the rules. */
+export interface MetadataOption {
+  /** Who answers for the service. Absent keeps what is stored; an empty object removes it. */
+  readonly metadata?: ServiceMetadata | undefined
 }
 
 /** Options of a removal. */
@@ -48,7 +57,7 @@ export interface RuleRegistry {
   register(
     service: string,
     rules: readonly StorableRule[],
-    options?: VersionOption & RegistryCallOptions,
+    options?: VersionOption & MetadataOption & RegistryCallOptions,
   ): Promise<RegisteredRules>
   /** Returns the rules of a service with a consistent read; undefined if none are registered. */
   get(service: string, options?: RegistryCallOptions): Promise<RegisteredRules | undefined>

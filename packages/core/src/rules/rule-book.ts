@@ -2,6 +2,7 @@ import type { InvalidRuleError, Problem, RuleSourceError } from "../ground/error
 import type { Events } from "../ground/events.ts"
 import type { Warning } from "../ground/warnings.ts"
 import type { ParsedRule } from "./parsing/parsed-rule.ts"
+import type { ServiceMetadata } from "./service-metadata.ts"
 
 /** The rules of a service as one load has read them. An edition is replaced as a whole and never changed. */
 export interface Edition {
@@ -13,6 +14,8 @@ export interface Edition {
   readonly problems: readonly Problem[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
+  /** Who answers for the service. Absent if that is not known. */
+  readonly metadata?: ServiceMetadata
 }
 
 /** A change in the rules of a service. */

@@ -1,5 +1,6 @@
 import type { Problem } from "../ground/errors.ts"
 import type { StorableRule } from "./rule.ts"
+import type { ServiceMetadata } from "./service-metadata.ts"
 
 /** The rules of one service, as a source has them now. */
 export interface LoadedRules {
@@ -9,6 +10,8 @@ export interface LoadedRules {
   readonly problems: readonly Problem[]
   /** Version of the stored document, if it has one. */
   readonly version?: number
+  /** Who answers for the service. Default: not known. */
+  readonly metadata?: ServiceMetadata
   /**
    * A text that stays the same while the stored rules of the service stay the same. Set it if it is cheap to compute.
    */

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf"
-import { type Limiter, type RuleBook, StoreUnavailableError } from "@sluice/core"
+import { type CounterKey, type Limiter, type RuleBook, StoreUnavailableError } from "@sluice/core"
 import type { CallContext, Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
 import type { ServiceGuards } from "../deciding/service-guards.ts"
@@ -25,6 +25,8 @@ export interface ClientsParts {
   /** Whether any caller may use these calls if there are no tokens. */
   readonly isOpen: boolean
   readonly audit: Audit
+  /** Returns the key of a counter in Redis. Absent if counters are not in Redis. */
+  readonly keyOf?: ((counter: CounterKey) => string) | undefined
 }
 
 type ClientMethod = "showClient" | "resetClient" | "blockClient" | "unblockClient"
@@ -76,12 +78,18 @@ export function clients(parts: ClientsParts): Pick<Handlers<typeof RateLimiter>,
         const [check] = checks
         if (check === undefined) return create(ShowClientResponseSchema, { allowedByList: true, shadow })
         const { limit, remaining = 0, refusal, retryAfterMs, resetAfterMs } = check
+        const [explanation] = await limiter.explain(request, { rules })
+        const counter = explanation?.counter
         return create(ShowClientResponseSchema, {
           limit: BigInt(limit),
           remaining: BigInt(remaining),
           resetAfterMs: BigInt(resetAfterMs),
           degraded,
           shadow,
+          ...(counter !== undefined && {
+            partition: counter.partition,
+            key: parts.keyOf?.(counter) ?? "",
+          }),
           ...(refusal !== undefined && { refusal }),
           ...(refusal !== undefined &&
             Number.isFinite(retryAfterMs) && { retryAfterMs: BigInt(retryAfterMs) }),

@@ -26,6 +26,7 @@ import type { Audit, Change } from "../registering/audit.ts"
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { Code, type FieldViolation, invalidArgument, StatusError } from "../status-error.ts"
 import { ruleMessages, rulesOf, sayTheSame } from "./rule-messages.ts"
+import { isSameMetadata, metadataMessage, metadataOf } from "./service-metadata.ts"
 import { serviceName } from "./service-name.ts"
 
 /** The parts that the registration calls need. */
@@ -51,14 +52,19 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
       const expected = expectedVersion(request)
       return translated(async () => {
         const rules = await givenRules(request)
+        const metadata = metadataOf(request.metadata)
         const before = await registry.get(service)
-        const isAgain = typeof expected !== "number" && (await isSame(service, rules, before))
+        const after = { rules, ...(metadata !== undefined && { metadata }) }
+        const isAgain =
+          typeof expected !== "number" &&
+          isSameMetadata(metadata, before?.metadata) &&
+          (await isSame(service, rules, before))
         const registered = isAgain
           ? (before as RegisteredRules)
-          : await audited(audit, { service, peer: context.peer, before, after: { rules } }, () => {
+          : await audited(audit, { service, peer: context.peer, before, after }, () => {
               const version = expected ?? seenBefore(request, before)
               requireVersion(service, version, before)
-              return registry.register(service, rules, { version })
+              return registry.register(service, rules, { version, metadata })
             })
         await inForce(book, service, audit)
         return create(RegisterServiceResponseSchema, {
@@ -78,6 +84,7 @@ export function registering(parts: RegisteringParts): Pick<Handlers<typeof RateL
           rules: await ruleMessages(registered),
           problems: registered.problems.map(problemText),
           ruleProblems: ruleProblems(registered, book),
+          ...(registered.metadata !== undefined && { metadata: metadataMessage(registered.metadata) }),
         })
       })
     },

@@ -11,7 +11,15 @@ export interface AskedRequest {
   readonly facts: RequestFacts
   /** Units that the request takes: an integer, 0 or more. */
   readonly cost: number
+  /** The entries of Envoy's descriptor. Absent if the request is not a descriptor. */
+  readonly entries?: readonly {
+    /** Name of the entry, as the operator of the gateway configured it. */
+    readonly key: string
+  }[]
 }
+
+/** The field with the keys of a descriptor's entries, in their order: "message_type,to_number". */
+const DESCRIPTOR_KEYS = "descriptor_keys"
 
 /** An empty description. */
 export const NOTHING: KnownFacts = Object.freeze({})
@@ -33,8 +41,17 @@ export function factsOf(known: KnownFacts): RequestFacts {
   }
 }
 
-/** Returns a function that reads a field by its name: the member with that name, or otherwise the dotted path. */
-export function readerOf(name: string): (request: Pick<AskedRequest, "known">) => string | undefined {
+/**
+ * Returns a function that reads a field by its name: the member with that name, or otherwise the dotted path. The keys
+ * of a descriptor are joined only if a rule reads them.
+ */
+export function readerOf(
+  name: string,
+): (request: Pick<AskedRequest, "known" | "entries">) => string | undefined {
+  if (name === DESCRIPTOR_KEYS) {
+    return ({ known, entries }) =>
+      entries === undefined ? (member(known, name) as string | undefined) : keysOf(entries)
+  }
   const path = name.split(".")
   // No type check is needed: the core treats a value that is not a scalar as missing.
   if (path.length === 1) return ({ known }) => member(known, name) as string | undefined
@@ -42,6 +59,15 @@ export function readerOf(name: string): (request: Pick<AskedRequest, "known">) =
     if (Object.hasOwn(known, name)) return known[name] as string
     return path.length > DEEPEST_PATH ? undefined : (path.reduce(member, known as unknown) as string)
   }
+}
+
+function keysOf(entries: NonNullable<AskedRequest["entries"]>): string {
+  return entries.map(({ key }) => fieldOfKey(key)).join(",")
+}
+
+/** Returns the key of an entry in the form that rules use: names of header fields are in lower case. */
+export function fieldOfKey(key: string): string {
+  return key.startsWith("header:") ? key.toLowerCase() : key
 }
 
 function member(holder: unknown, key: string): unknown {

@@ -1,5 +1,5 @@
 import type { RequestFacts } from "@sluice/core"
-import type { AskedRequest, KnownFacts } from "../deciding/asked-request.ts"
+import { type AskedRequest, fieldOfKey, type KnownFacts } from "../deciding/asked-request.ts"
 import {
   type RateLimitDescriptor_Entry as Entry,
   RateLimitDescriptor_EntrySchema as EntrySchema,
@@ -53,7 +53,7 @@ export function readDescriptors(
   const asked = descriptors.map(({ entries }, index) => {
     const { known, facts, fields } = readEntries(entries)
     if (standsForAll) fields.add(ALL)
-    return { known, facts: { ...facts, onlyFields: fields }, cost: costs[index] as number }
+    return { known, facts: { ...facts, onlyFields: fields }, cost: costs[index] as number, entries }
   })
   if (!countsAll || standsForAll) return { descriptors: asked, whole: undefined }
   const { known, facts } = readEntries(descriptors.flatMap(({ entries }) => entries))
@@ -78,7 +78,7 @@ function readEntries(entries: readonly Entry[]): {
   const prefixed: Prefixed = {}
   const fields = new Set<string>()
   for (const { key, value } of entries) {
-    const field = fieldOf(key)
+    const field = fieldOfKey(key)
     if (fields.has(field)) continue
     fields.add(field)
     known[key] = value
@@ -93,11 +93,6 @@ function readEntries(entries: readonly Entry[]): {
   // No rule has a field with this name. An operator's key must not select the rules without a field.
   fields.delete(ALL)
   return { known, facts: factsOf(known, prefixed), fields }
-}
-
-/** Returns the key in the form that rules use: names of header fields are in lower case. */
-function fieldOf(key: string): string {
-  return key.startsWith("header:") ? key.toLowerCase() : key
 }
 
 function factsOf(

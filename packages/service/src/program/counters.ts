@@ -1,4 +1,11 @@
-import { leasedStore, memoryStore, mirroredStore, type Store, writeBackStore } from "@sluice/core"
+import {
+  type CounterKey,
+  leasedStore,
+  memoryStore,
+  mirroredStore,
+  type Store,
+  writeBackStore,
+} from "@sluice/core"
 import { falseAfter } from "../deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"
@@ -8,6 +15,8 @@ import type { RedisSettings, Settings } from "./settings.ts"
 export interface CounterStore {
   readonly kind: "memory" | "redis"
   readonly store: Store
+  /** Returns the key of a counter in Redis. Absent if counters are in memory. */
+  readonly keyOf?: (counter: CounterKey) => string
   /** Resolves with true if the store answers now. Never rejects. */
   isReachable(): Promise<boolean>
   close(): Promise<void>
@@ -40,7 +49,7 @@ async function openRedis(
   { storeTimeoutMs: timeoutMs, instances }: Pick<Settings, "storeTimeoutMs" | "instances">,
   log: Log,
 ): Promise<CounterStore> {
-  const { redisStore } = await import("@sluice/core/redis")
+  const { redisKey, redisStore } = await import("@sluice/core/redis")
   const { isCluster, prefix, mirrors, lease, writeBackMs: settleMs } = settings
   const client = await createRedisClient(settings)
   logConnection(client, log, "Redis", "REDIS_URL")
@@ -60,6 +69,7 @@ async function openRedis(
   return {
     kind: "redis",
     store,
+    keyOf: (counter) => redisKey(counter, prefix),
     isReachable() {
       // Concurrent calls share one health check. A client that is not connected would queue the check, so return false
       // at once.

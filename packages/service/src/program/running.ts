@@ -71,7 +71,14 @@ export async function start(
     const logCaller = createCallersLog(log)
     const { storeTimeoutMs, onStoreFailure, instances, headers } = settings
     const service = createDecisionService({
-      ...{ book, registry: rules.registry, bounds, tls, plainCalls: settings.plainCalls },
+      ...{
+        book,
+        registry: rules.registry,
+        bounds,
+        tls,
+        plainCalls: settings.plainCalls,
+        keyOf: counters.keyOf,
+      },
       shared: { store: counters.store, storeTimeoutMs, onStoreFailure, instances, headers, logger },
       unknownServices: settings.unknownServices,
       tokens: tokens(settings.tokens),

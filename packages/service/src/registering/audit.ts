@@ -10,7 +10,7 @@ export interface Change {
   /** The rules before the change, or undefined if there were none. */
   readonly before: RegisteredRules | undefined
   /** The rules after the change, or the rules that were to be registered if it failed. Undefined for a removal. */
-  readonly after: Pick<RegisteredRules, "rules"> | undefined
+  readonly after: Pick<RegisteredRules, "rules" | "metadata"> | undefined
   /**
    * The error of the registry, if the change failed. Its message mentions if the change may have been made
    * nevertheless.
@@ -102,12 +102,13 @@ function digestOf(client: readonly string[]): string {
 
 async function told(
   service: string,
-  registered: (Pick<RegisteredRules, "rules"> & { readonly version?: number }) | undefined,
+  registered: (Pick<RegisteredRules, "rules" | "metadata"> & { readonly version?: number }) | undefined,
 ): Promise<object | undefined> {
   if (registered === undefined) return undefined
-  const { version, rules } = registered
+  const { version, metadata, rules } = registered
   return {
     ...(version !== undefined && { version }),
+    ...(metadata !== undefined && { metadata }),
     rules: (await formatRuleDocumentInSlices(service, rules)).rules.map(toldRule),
   }
 }

@@ -68,15 +68,20 @@ export function memoryRegistry(): MemoryRegistry {
 
   return {
     name: "the registry in memory",
-    async register(service, rules, { version, signal } = {}) {
+    async register(service, rules, { version, metadata: given, signal } = {}) {
       signal?.throwIfAborted()
       if (version !== undefined) requireVersion(version)
-      const { rules: kept } = await readRuleDocumentInSlices(await formatRuleDocumentInSlices(service, rules))
+      const document = await formatRuleDocumentInSlices(service, rules, undefined, given)
+      const { rules: kept } = await readRuleDocumentInSlices(document)
       const found = stored.get(service)?.registered
+      const metadata = given === undefined ? found?.metadata : document.metadata
       // Stored versions start at 1, so version 0 means that nothing is stored.
       if (version !== "any" && (version || undefined) !== found?.version) throw conflict(service, version)
       writes += 1
-      const registered = { service, version: (found?.version ?? 0) + 1, rules: kept, problems: [] }
+      const registered = {
+        ...{ service, version: (found?.version ?? 0) + 1, rules: kept, problems: [] },
+        ...(metadata !== undefined && { metadata }),
+      }
       stored.set(service, { registered, stamp: String(writes) })
       announce()
       return registered
@@ -130,8 +135,8 @@ export function memoryRegistry(): MemoryRegistry {
 
 const NONE: LoadedRules = { rules: [], problems: [] }
 
-function loaded({ registered: { rules, problems, version }, stamp }: Stored): LoadedRules {
-  return { rules, problems, version, stamp }
+function loaded({ registered: { service: _service, ...registered }, stamp }: Stored): LoadedRules {
+  return { ...registered, stamp }
 }
 
 function requireVersion(version: unknown): void {

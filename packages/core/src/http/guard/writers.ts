@@ -23,7 +23,7 @@ export function writersOf(ruleSet: RuleSet, dialect: HeaderDialect | false): Wri
 }
 
 function compileWriters(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
-  const { rules } = ruleSet
+  const { rules, link } = ruleSet
   const policies = rules.map(({ name, limit, windowMs, shadow }) => {
     return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
   })
@@ -34,6 +34,7 @@ function compileWriters(ruleSet: RuleSet, dialect: HeaderDialect | false): Write
         const most = (limit: number): number => ruleSet.mostAdmitted(position, limit)
         return { name, windowMs, cost, rejectionMessage, most }
       }),
+      link,
     ),
   }
 }

@@ -10,6 +10,7 @@ import type { CounterKey } from "../../stores/store.ts"
 import { compileElastic } from "./elastic.ts"
 import { appExtractor, rememberedReaders } from "./field-readers.ts"
 import { compileLimit, compileOverrides, policyWithout } from "./limit.ts"
+import { type Mismatch, matchMismatches, text, textOfField } from "./mismatch.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { counterOf, penaltyOf } from "./rule-counters.ts"
 import { type StepSet, stepOf, stepSet } from "./steps.ts"
@@ -34,6 +35,13 @@ export interface CompiledRule {
   matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined
   /** Returns the counters of the request's client, whether or not the rule applies to this request. */
   counters(facts: RequestFacts, request: unknown): readonly CounterKey[]
+  /** Returns why `ruleCheck` is undefined, or why `checkAnyway` is if `readsMatch` is false. */
+  mismatches(
+    facts: RequestFacts,
+    request: unknown,
+    paths: readonly string[],
+    readsMatch: boolean,
+  ): readonly Mismatch[]
 }
 
 export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRule {
@@ -105,6 +113,23 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       // A shadow rule never refuses, so it cannot block.
       return (shadow ? [policy] : [policy, penalty]).map((each) => ({ policy: each, partition }))
     },
+    mismatches(facts, request, paths, readsMatch) {
+      if (readsMatch) {
+        if (!countsPreflight && isPreflight(facts)) return [{ member: "preflight" }]
+        const lacked = needed.find((field) => lacks(facts.onlyFields, [field]))
+        if (lacked !== undefined) return [{ member: "onlyFields", field: lacked }]
+        const excluding = matchMismatches(rule.match ?? {}, listReaderOf, facts, request, paths)
+        if (excluding.length > 0) return excluding
+      }
+      // Only a rule with a single field has lists.
+      if (listed?.(facts, request) === "allow")
+        return [{ member: "allow", ...textOfField(rule.fields[0] as string, listReaderOf, facts, request) }]
+      if (partitionOf(facts, request) === SKIP) {
+        const missing = rule.fields.find((field) => readerOf(field)(facts, request) === undefined) as string
+        return [{ member: "onMissing", field: missing }]
+      }
+      return checkOf(facts, request, 1, false) === undefined ? [{ member: "limit" }] : []
+    },
   }
 }
 
@@ -114,11 +139,6 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
  */
 function lacks(known: unknown, fields: readonly string[]): boolean {
   return known instanceof Set && !fields.every((field) => known.has(field))
-}
-
-/** Returns the fact if it is a string, otherwise undefined. A caller of the core might pass any value. */
-export function text(fact: unknown): string | undefined {
-  return typeof fact === "string" ? fact : undefined
 }
 
 /**

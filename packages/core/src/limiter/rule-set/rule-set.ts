@@ -4,8 +4,9 @@ import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
-import { type CompiledRule, compileRule, isPreflight, stepOfRule, text } from "./compiled-rule.ts"
+import { type CompiledRule, compileRule, isPreflight, stepOfRule } from "./compiled-rule.ts"
 import { needsMonitor } from "./elastic.ts"
+import { type Mismatch, text } from "./mismatch.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { warnOfDoubts } from "./rule-doubts.ts"
 import { RuleIndex } from "./rule-index.ts"
@@ -17,6 +18,8 @@ export interface RuleSet {
   /** Returns the most units that the rule at a position ever admits at once under this limit. */
   mostAdmitted(position: number, limit: number): number
   readonly names: readonly string[]
+  /** The page about the limits that refused clients get; undefined if the service has none. */
+  readonly link: string | undefined
   /** The steps at which its rules can be decided. */
   readonly steps: StepSet
   /** The steps of the rules that hold requests. */
@@ -41,6 +44,16 @@ export interface RuleSet {
    * only its address.
    */
   counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
+  /**
+   * Returns why the rule at a position has no check in `ruleChecks`, or in `checksBy` if `readsMatch` is false. Empty if
+   * it has one.
+   */
+  mismatches(
+    position: number,
+    facts: RequestFacts,
+    request: unknown,
+    readsMatch: boolean,
+  ): readonly Mismatch[]
 }
 
 const NO_PATHS: readonly string[] = []
@@ -50,6 +63,7 @@ const NO_ASKS: readonly RuleCheck[] = []
 export function* compileRuleSet(
   rules: readonly ParsedRule[],
   { extractorOf, ...others }: RuleContext,
+  link?: string,
 ): Steps<RuleSet> {
   const context = { ...others, extractorOf: remembered(extractorOf) }
   const steps: StepSet[] = []
@@ -85,6 +99,7 @@ export function* compileRuleSet(
     rules,
     mostAdmitted: (position, limit) => mostAdmitted(rules[position] as ParsedRule, limit),
     names: rules.map(({ name }) => name),
+    link,
     steps: stepsOf(() => true),
     holding: stepsOf(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
     needsMonitor: rules.some(needsMonitor),
@@ -102,6 +117,9 @@ export function* compileRuleSet(
       return rules.flatMap((rule, position) =>
         isMeant(rule, names) ? at(position).counters(facts, request) : [],
       )
+    },
+    mismatches(position, facts, request, readsMatch) {
+      return at(position).mismatches(facts, request, needsPath ? pathsIn(facts) : NO_PATHS, readsMatch)
     },
   }
 }

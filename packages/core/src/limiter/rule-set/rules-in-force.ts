@@ -2,7 +2,7 @@ import { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { atOnce, held, inSlices, type Steps } from "../../ground/time.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
-import type { ReadyOptions, RulesStatus } from "../../rules/rule-book.ts"
+import type { Edition, ReadyOptions, RulesStatus } from "../../rules/rule-book.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import type { LimiterParts } from "../parts.ts"
 import { spareCapacityMonitor } from "../spare-capacity/monitor.ts"
@@ -56,7 +56,9 @@ export class RulesInForce<Request> implements RulesOwner {
     const edition = ofBook?.edition
     const isDenying = edition === undefined && untilLoaded.onRulesMissing === "deny"
     const shared = edition?.rules ?? (isList(rules) ? rules : untilLoaded.defaultRules)
-    this.#current = isDenying ? denyingRuleSet(parts.context) : atOnce(this.#compile(shared))
+    this.#current = isDenying
+      ? denyingRuleSet(parts.context)
+      : atOnce(this.#compile(shared, edition?.metadata?.link))
     this.#claimOrThrow(limiter === undefined ? shared : [])
     this.#ofBook = ofBook
     if (limiter === undefined && !isList(rules) && enabled) {
@@ -109,26 +111,26 @@ export class RulesInForce<Request> implements RulesOwner {
     this.#unwatch = undefined
   }
 
-  compileAll(shared: readonly ParsedRule[], isNeededNow: boolean): MaybePromise<() => void> {
-    const steps = this.#compileSteps(shared)
-    const count = shared.length * (1 + this.#routes().length)
+  compileAll({ rules, metadata }: Edition, isNeededNow: boolean): MaybePromise<() => void> {
+    const steps = this.#compileSteps(rules, metadata?.link)
+    const count = rules.length * (1 + this.#routes().length)
     return isNeededNow || count <= MOST_AT_ONCE ? atOnce(steps) : inSlices(steps)
   }
 
   /** Compiles the shared rules and the inline rule. */
-  #compile(shared: readonly ParsedRule[]): Steps<RuleSet> {
+  #compile(shared: readonly ParsedRule[], link: string | undefined): Steps<RuleSet> {
     const rules = this.#inline === undefined ? shared : [this.#inline, ...shared]
-    return compileRuleSet(rules, this.#parts.context)
+    return compileRuleSet(rules, this.#parts.context, link)
   }
 
   /** Compiles the shared rules for the limiter and for each of its routes. Returns what brings them into force. */
-  *#compileSteps(shared: readonly ParsedRule[]): Steps<() => void> {
+  *#compileSteps(shared: readonly ParsedRule[], link: string | undefined): Steps<() => void> {
     const sets = new Map<RulesInForce<Request>, RuleSet>()
-    for (const each of [this, ...this.#routes()]) sets.set(each, yield* each.#compile(shared))
+    for (const each of [this, ...this.#routes()]) sets.set(each, yield* each.#compile(shared, link))
     return () => {
       for (const each of [this, ...this.#routes()]) {
         // A route may have been added while the others were compiled.
-        each.#current = sets.get(each) ?? atOnce(each.#compile(shared))
+        each.#current = sets.get(each) ?? atOnce(each.#compile(shared, link))
         each.#watch()
       }
     }

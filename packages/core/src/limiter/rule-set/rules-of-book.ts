@@ -10,7 +10,6 @@ import { parseBookOptions } from "../../rules/book/options.ts"
 import { contentOf, rulesEvent } from "../../rules/book/rule-snapshot.ts"
 import type { RulesReader, ServiceRules } from "../../rules/book/service-rules.ts"
 import { WaitingList } from "../../rules/book/waiting-list.ts"
-import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { Edition, ReadyOptions, RulesEvent, RulesStatus } from "../../rules/rule-book.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
@@ -22,8 +21,8 @@ const MOST_WAIT_FOR_RULES_MS = 1_000
 
 /** The limiter that has the rules. It owns their names. */
 export interface RulesOwner {
-  /** Compiles rules, at once if `isNeededNow`. Returns the function that brings them into force. */
-  compileAll(rules: readonly ParsedRule[], isNeededNow: boolean): MaybePromise<() => void>
+  /** Compiles an edition, at once if `isNeededNow`. Returns the function that brings it into force. */
+  compileAll(edition: Edition, isNeededNow: boolean): MaybePromise<() => void>
 }
 
 /**
@@ -155,7 +154,7 @@ export class RulesOfBook<Request> {
     }
     this.#refused = undefined
     // A limiter that is being created may be used at once, and would admit requests without its rules.
-    const compiled = this.#owner.compileAll(edition.rules, this.#page === undefined && !this.#isDenying)
+    const compiled = this.#owner.compileAll(edition, this.#page === undefined && !this.#isDenying)
     if (!(compiled instanceof Promise)) {
       this.#enforce(edition, change, compiled)
       return

@@ -1,6 +1,7 @@
 import { InvalidRuleError, problemWithoutCredentials, RuleSourceError } from "../../ground/errors.ts"
-import { show } from "../../ground/show.ts"
+import { locate, show } from "../../ground/show.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
+import { metadataProblems, plainMetadata } from "../parsing/service-metadata-members.ts"
 import type { Edition, RulesEvent } from "../rule-book.ts"
 import type { LoadedRules } from "../source.ts"
 
@@ -11,8 +12,16 @@ export const NOTHING: LoadedRules = { rules: [], problems: [] }
 export function editionOf(service: string, loaded: LoadedRules): Edition {
   const { rules: given, problems: reported, version } = loaded
   const { rules, problems: found } = parseRules(given, "rules")
-  const problems = [...reported, ...found].map(problemWithoutCredentials)
-  return { service, rules, problems, ...(version !== undefined && { version }) }
+  const wrong = metadataProblems(loaded.metadata).map((problem) => locate("", problem))
+  const problems = [...reported, ...wrong, ...found].map(problemWithoutCredentials)
+  const metadata = wrong.length === 0 ? plainMetadata(loaded.metadata) : undefined
+  return {
+    service,
+    rules,
+    problems,
+    ...(version !== undefined && { version }),
+    ...(metadata !== undefined && { metadata }),
+  }
 }
 
 /** True if the source has nothing at all for the service, not even a document without rules. */

@@ -2,6 +2,7 @@ import * as v from "valibot"
 import type { RateUnit } from "../../ground/duration.ts"
 import { choice, integer, type Schema, says, strict } from "../../ground/shape.ts"
 import { member } from "../parsing/rule-members.ts"
+import { serviceMetadata } from "../parsing/service-metadata-members.ts"
 
 const UNITS: readonly RateUnit[] = ["second", "minute", "hour", "day", "week"]
 
@@ -71,6 +72,7 @@ export const ruleDocument = strict(
   {
     service_id: v.optional(serviceId),
     version: v.optional(integer(says("a version", "a whole number from 0"), 0)),
+    metadata: v.optional(serviceMetadata),
     rules: readLater(),
     /** Older spellings. */
     Service_id: v.optional(serviceId),

@@ -6,8 +6,10 @@ import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
 import { shortest } from "../parsing/parsed-rule.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
+import { metadataProblems, plainMetadata } from "../parsing/service-metadata-members.ts"
 import { storeThrottle } from "../parsing/throttle-members.ts"
 import type { RulePenalty, StorableRule } from "../rule.ts"
+import type { ServiceMetadata } from "../service-metadata.ts"
 import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
 
 /** The stored rules of one service: plain JSON values, each in its current spelling. */
@@ -16,6 +18,8 @@ export interface StoredDocument {
   readonly service_id: string
   /** Grows by one with every change. Absent if changes are not counted. */
   readonly version?: number
+  /** Who answers for the service. Absent if that is not known. */
+  readonly metadata?: ServiceMetadata
   /** The rules in the order in which they are decided and reported. */
   readonly rules: readonly StoredRule[]
 }
@@ -41,8 +45,9 @@ export function formatRuleDocument(
   service: string,
   rules: readonly StorableRule[],
   version?: number | undefined,
+  metadata?: ServiceMetadata | undefined,
 ): StoredDocument {
-  return atOnce(formatSteps(service, rules, version))
+  return atOnce(formatSteps(service, rules, version, metadata))
 }
 
 /**
@@ -53,18 +58,21 @@ export function formatRuleDocumentInSlices(
   service: string,
   rules: readonly StorableRule[],
   version?: number | undefined,
+  metadata?: ServiceMetadata | undefined,
 ): Promise<StoredDocument> {
-  return inSlices(formatSteps(service, rules, version))
+  return inSlices(formatSteps(service, rules, version, metadata))
 }
 
 function* formatSteps(
   service: string,
   rules: readonly StorableRule[],
   version: number | undefined,
+  given: ServiceMetadata | undefined,
 ): Steps<StoredDocument> {
   const problems = [
     ...serviceProblems(service),
     ...versionProblems(version),
+    ...metadataProblems(given).map((problem) => locate("", problem)),
     ...parseRules(rules, "rules").problems,
     ...functionProblems(rules),
   ]
@@ -74,7 +82,13 @@ function* formatSteps(
     stored.push(formatRule(rule))
     yield
   }
-  return { service_id: service, ...(version !== undefined && { version }), rules: stored }
+  const metadata = plainMetadata(given)
+  return {
+    service_id: service,
+    ...(version !== undefined && { version }),
+    ...(metadata !== undefined && { metadata }),
+    rules: stored,
+  }
 }
 
 /** The stored names of the other members, in the order in which they are written. */

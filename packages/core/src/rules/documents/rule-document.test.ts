@@ -120,7 +120,10 @@ test.each([null, undefined, "rules", 5, []])("%s is not a document", (value) => 
   const { rules, problems } = readRuleDocument(value)
   expect(rules).toEqual([])
   expect(problems).toHaveLength(1)
-  expect(problems[0]).toMatchObject({ path: "", accepted: "an object with service_id, version, rules" })
+  expect(problems[0]).toMatchObject({
+    path: "",
+    accepted: "an object with service_id, version, metadata, rules",
+  })
 })
 
 test("rejects limit and window if the rule also has a rate", () => {

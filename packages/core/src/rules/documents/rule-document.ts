@@ -12,7 +12,9 @@ import {
 } from "../parsing/parse-rule.ts"
 import { lacksUnit } from "../parsing/parsed-rule.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
+import { plainMetadata } from "../parsing/service-metadata-members.ts"
 import type { Rule, StorableRule } from "../rule.ts"
+import type { ServiceMetadata } from "../service-metadata.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
 
 /** The valid content of a document, with its problems. */
@@ -21,6 +23,8 @@ export interface RuleDocument {
   readonly service?: string
   /** Version of the document, if given. */
   readonly version?: number
+  /** Who answers for the service. An empty object if the document gives no member, to remove what was stored. */
+  readonly metadata?: ServiceMetadata
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
   /** All problems, with their paths in the document. */
@@ -114,12 +118,17 @@ export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
   return {
     ...(service.key !== undefined && { service: String(service.value) }),
     ...(head.good.version !== undefined && { version: head.good.version as number }),
+    ...(head.good.metadata !== undefined && {
+      metadata: plainMetadata(head.good.metadata as ServiceMetadata) ?? NO_METADATA,
+    }),
     rules,
     problems,
     warnings,
     notes,
   }
 }
+
+const NO_METADATA: ServiceMetadata = Object.freeze({})
 
 const WHOLE_SERVICE: MemberProblem = {
   path: ["field"],

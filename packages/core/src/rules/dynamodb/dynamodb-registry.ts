@@ -28,7 +28,7 @@ const MOST_TRIES = 50
 /**
  * Creates a registry in the DynamoDB table that `dynamoDBRules` reads. Every write is conditional on the stored
  * version. A write is never repeated blindly: if its outcome is unknown, the item is read. If that does not settle it,
- * the error reports the uncertainty. Attributes other than version and rules are left unchanged; `remove` removes the
+ * the error reports the uncertainty. Attributes other than version, metadata and rules are left unchanged; `remove` removes the
  * whole item.
  *
  * Methods reject with {@link RuleSourceError}, which names the table, the service and what to do. They reject with the
@@ -61,9 +61,10 @@ export function openRegistry(options: DynamoDBRegistryOptions, wait?: Wait): Dyn
       await createTable(table, tableOptions.key, startCall(options).signal, wait)
     },
     async register(service, rules, options) {
-      const { version, signal } = startCall(options)
-      const { rules: stored } = await formatRuleDocumentInSlices(service, rules)
-      const write = { service, rules: stored, signal }
+      const { version, metadata: given, signal } = startCall(options)
+      const document = await formatRuleDocumentInSlices(service, rules, undefined, given)
+      const metadata = given === undefined ? undefined : (document.metadata ?? {})
+      const write = { service, rules: document.rules, metadata, signal }
       if (version !== "any") return await putItem(table, { ...write, condition: conditionFor(version) })
       for (let tries = 1; ; tries++) {
         const condition = conditionOf(await table.get(service, { consistent: true, signal }))

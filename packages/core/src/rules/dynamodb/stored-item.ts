@@ -3,6 +3,7 @@ import type { Problem } from "../../ground/errors.ts"
 import { locate, show } from "../../ground/show.ts"
 import { parseJsonText } from "../documents/json-text.ts"
 import { readRuleDocumentInSlices } from "../documents/rule-document.ts"
+import { plainMetadata } from "../parsing/service-metadata-members.ts"
 import type { RegisteredRules } from "../registry.ts"
 import type { LoadedRules } from "../source.ts"
 import { type Attributes, canonicalText, plainMembers } from "./attribute-values.ts"
@@ -21,7 +22,7 @@ export interface StoredItem {
   read(): Promise<LoadedRules>
 }
 
-/** Returns the item of a service. Attributes other than version and rules belong to others and are ignored. */
+/** Returns the item of a service. Attributes other than version, metadata and rules belong to others and are ignored. */
 export function storedItem(tableName: string, key: TableKey, service: string, item: Attributes): StoredItem {
   const document = documentOf(key, item)
   const text = canonicalText(document)
@@ -43,25 +44,30 @@ export async function readRegistered(
 }
 
 /** Returns the content of an item as a registry returns it. */
-export function registered(service: string, { rules, problems, version = 0 }: LoadedRules): RegisteredRules {
-  return { service, version, rules, problems }
+export function registered(
+  service: string,
+  { rules, problems, version = 0, metadata: stored }: LoadedRules,
+): RegisteredRules {
+  const metadata = plainMetadata(stored)
+  return { service, version, rules, problems, ...(metadata !== undefined && { metadata }) }
 }
 
 async function readDocument(tableName: string, service: string, document: ItemMembers): Promise<LoadedRules> {
   const place = `table ${show(tableName)} service ${show(service)}`
   const { value, problems: unread } = readRulesText(document)
-  const { rules, version, problems } = await readRuleDocumentInSlices(value)
+  const { rules, version, metadata, problems } = await readRuleDocumentInSlices(value)
   return {
     rules,
     problems: [...unread, ...problems].map((problem) => below(place, problem)),
     ...(version !== undefined && { version }),
+    ...(metadata !== undefined && { metadata }),
   }
 }
 
 type ItemMembers = Readonly<Record<string, unknown>>
 
 /** The members of a document that are attributes of an item. The service is its key. */
-const MEMBERS = ["version", "rules", "rule"]
+const MEMBERS = ["version", "metadata", "rules", "rule"]
 
 function documentOf(key: TableKey, item: Attributes): ItemMembers {
   // Without rules, the other attributes may show under which misspelled name the rules are stored.

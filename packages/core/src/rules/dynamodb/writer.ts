@@ -3,6 +3,7 @@ import { InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
 import { show } from "../../ground/show.ts"
 import type { StoredRule } from "../documents/format-document.ts"
 import { type RegisteredRules, RuleConflictError } from "../registry.ts"
+import type { ServiceMetadata } from "../service-metadata.ts"
 import { WATCH_PLACE, watchAttempts } from "./attempts.ts"
 import { type Attributes, attributeOf, bytesOf } from "./attribute-values.ts"
 import { type Condition, conflictMessage } from "./expected-version.ts"
@@ -18,40 +19,52 @@ export interface Write {
   readonly signal: AbortSignal | undefined
 }
 
+/** A write of rules. */
+export interface RulesWrite extends Write {
+  readonly rules: readonly StoredRule[]
+  /** Undefined keeps what is stored. Without members, removes it. */
+  readonly metadata: ServiceMetadata | undefined
+}
+
 /**
  * Replaces the stored rules and returns the new ones. Rejects as `register` does. Finds out the outcome of an
  * unanswered write.
  */
-export async function putItem(
-  table: Table,
-  write: Write & { readonly rules: readonly StoredRule[] },
-): Promise<RegisteredRules> {
+export async function putItem(table: Table, write: RulesWrite): Promise<RegisteredRules> {
   const { service, condition, signal } = write
   const what = table.what(service, "registered")
   const key = await table.key(what, signal)
   const Key = keyFor(key, service)
   if (Key === undefined) throw notANumber(table.name, service)
   const [version, rules] = [{ N: String(condition.next) }, attributeOf(write.rules)]
-  const mine: TableItem = { key, item: { ...Key, version, rules } }
+  const metadata = metadataChange(write.metadata)
+  const itemWith = (others: Attributes): TableItem => ({ key, item: { ...Key, ...others, version, rules } })
+  let mine = itemWith(metadata.attributes)
   requireFitting(service, mine.item)
   const command = new UpdateItemCommand({
     TableName: table.name,
     Key,
     // An older spelling would store the rules twice.
-    UpdateExpression: "SET #version = :next, #rules = :rules REMOVE #rule",
-    ...conditionInput(condition, key.name, { "#version": "version", "#rules": "rules", "#rule": "rule" }),
+    UpdateExpression: `SET #version = :next, #rules = :rules${metadata.set} REMOVE #rule${metadata.remove}`,
+    ...conditionInput(condition, key.name, {
+      ...{ "#version": "version", "#rules": "rules", "#rule": "rule" },
+      ...metadata.names,
+    }),
+    ReturnValues: metadata.isKept ? "ALL_NEW" : "NONE",
     ExpressionAttributeValues: {
       ":next": version,
       ":rules": rules,
+      ...metadata.values,
       ...(condition.seen !== undefined && { ":seen": condition.seen }),
     },
   })
   const attempts = watchAttempts()
   command.middlewareStack.add(attempts.watch, WATCH_PLACE)
   try {
-    await table.call({ what, action: "UpdateItem", signal }, (abortSignal) =>
+    const { Attributes: stored } = await table.call({ what, action: "UpdateItem", signal }, (abortSignal) =>
       table.client.send(command, { abortSignal }),
     )
+    if (metadata.isKept) mine = itemWith(keptMetadata(stored))
   } catch (error) {
     if (!(error instanceof RuleSourceError)) throw error
     if (isTooLarge(error)) throw tooLarge(service, undefined, error)
@@ -59,12 +72,33 @@ export async function putItem(
       throw isRefused(error) ? await conflict(table, write, await find(table, write), error) : error
     }
     const found = await findAfter(table, write, error)
+    if (metadata.isKept) mine = itemWith(keptMetadata(found?.item))
     if (!isSame(table.name, service, found, mine)) {
       // Another writer has written the same version, so this write was not carried out.
       throw found?.item.version?.N === version.N ? await conflict(table, write, found, error) : unknown(error)
     }
   }
   return await readRegistered(table.name, service, mine)
+}
+
+/** The parts of a write that store, remove or keep the metadata. */
+function metadataChange(metadata: ServiceMetadata | undefined) {
+  const isKept = metadata === undefined
+  const isRemoved = !isKept && Object.keys(metadata).length === 0
+  const value = isKept || isRemoved ? undefined : attributeOf(metadata)
+  return {
+    isKept,
+    set: value === undefined ? "" : ", #metadata = :metadata",
+    remove: isRemoved ? ", #metadata" : "",
+    names: isKept ? {} : { "#metadata": "metadata" },
+    values: value === undefined ? {} : { ":metadata": value },
+    attributes: value === undefined ? {} : { metadata: value },
+  }
+}
+
+/** Returns the metadata of an item, as its attribute. */
+function keptMetadata(item: Attributes | undefined): Attributes {
+  return item?.metadata === undefined ? {} : { metadata: item.metadata }
 }
 
 /** Removes the item and returns whether there was one. Rejects as `remove` does. */

@@ -21,7 +21,8 @@ export interface FileDocuments {
 }
 
 /** A document as read from a file. Its problems have line and column. */
-export interface ReadDocument extends Pick<RuleDocument, "service" | "version" | "rules" | "problems"> {
+export interface ReadDocument
+  extends Pick<RuleDocument, "service" | "version" | "metadata" | "rules" | "problems"> {
   /** Where the document begins; known if an earlier document is for the same service. */
   readonly start?: TextPlace
 }
@@ -81,8 +82,13 @@ export function fileDocuments(
         const isAmiss = read.length === 1 && only !== undefined
         return { rules: [], problems: isAmiss ? [otherService(service, only)] : general }
       }
-      const { rules, version, problems } = document
-      return { rules, problems: [...general, ...problems], ...(version !== undefined && { version }) }
+      const { rules, version, metadata, problems } = document
+      return {
+        rules,
+        problems: [...general, ...problems],
+        ...(version !== undefined && { version }),
+        ...(metadata !== undefined && { metadata }),
+      }
     },
     otherProblems(service) {
       const mine = documentOf(service)

@@ -6,6 +6,7 @@ import type { FileTextError } from "../documents/json-text.ts"
 import { documentSteps } from "../documents/rule-document.ts"
 import { type PlacedValue, START } from "../documents/text-places.ts"
 import type { StorableRule } from "../rule.ts"
+import type { ServiceMetadata } from "../service-metadata.ts"
 import { below, isReadable, secondDocument } from "./file-documents.ts"
 
 /** A problem in a file of rules with its place: the name of a member, or the entry of a list. */
@@ -22,6 +23,8 @@ export interface FileDocument {
   readonly service?: string
   /** The version that the document is based on; absent if the document does not give one. */
   readonly version?: number
+  /** Who answers for the service; absent if the document does not give it. */
+  readonly metadata?: ServiceMetadata
   /** The valid rules, in the order written. */
   readonly rules: readonly StorableRule[]
   /** The line where the document begins, from 1. */

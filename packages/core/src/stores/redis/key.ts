@@ -38,6 +38,23 @@ export function keyNamer(prefix: string): (counter: CounterKey) => string {
   }
 }
 
+/**
+ * Returns the Redis key in which `redisStore` keeps a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. `prefix` is the
+ * store's option.
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ * import { redisKey } from "@sluice/core/redis"
+ *
+ * const limiter = createLimiter({ limit: 10, window: "1 minute" })
+ * const [{ counter } = {}] = await limiter.explain({ remoteAddress: "192.0.2.7" })
+ * const key = counter && redisKey(counter) // "sl2:{…}…192.0.2.7"
+ * ```
+ */
+export function redisKey(counter: CounterKey, prefix = ""): string {
+  return keyNamer(prefix)(counter)
+}
+
 /** Returns the text's FNV-1a hash modulo 256. The hash is folded, because its low bits alone are weak. */
 function groupOf(text: string): number {
   let hash = 0x811c9dc5

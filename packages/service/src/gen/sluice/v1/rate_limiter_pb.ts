@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file sluice/v1/rate_limiter.proto.
  */
 export const file_sluice_v1_rate_limiter: GenFile = /*@__PURE__*/
-  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJ/ChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCBIWCg5hbGxfb3Jfbm90aGluZxgDIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSKxAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCEIKCghfdmVyc2lvbiJdChdSZWdpc3RlclNlcnZpY2VSZXNwb25zZRIiCgZzdGF0dXMYASABKAsyEi5nb29nbGUucnBjLlN0YXR1cxINCgVlcnJvchgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIjgKEUdldFNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCSKGAQoSR2V0U2VydmljZVJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAQSHgoFcnVsZXMYAiADKAsyDy5zbHVpY2UudjEuUnVsZRIQCghwcm9ibGVtcxgDIAMoCRItCg1ydWxlX3Byb2JsZW1zGAQgAygLMhYuc2x1aWNlLnYxLlJ1bGVQcm9ibGVtIrQBCgtSdWxlUHJvYmxlbRIMCgRwYXRoGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEgwKBHJ1bGUYAyABKAkSLQoGZWZmZWN0GAQgASgOMh0uc2x1aWNlLnYxLlJ1bGVQcm9ibGVtLkVmZmVjdCJFCgZFZmZlY3QSFgoSRUZGRUNUX1VOU1BFQ0lGSUVEEAASDwoLRUZGRUNUX1JVTEUQARISCg5FRkZFQ1RfRURJVElPThACInAKFFJlbW92ZVNlcnZpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIUCgd2ZXJzaW9uGAMgASgESACIAQESEQoJb3ZlcndyaXRlGAQgASgIQgoKCF92ZXJzaW9uIigKFVJlbW92ZVNlcnZpY2VSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIlYKEVNob3dDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSLKAQoSU2hvd0NsaWVudFJlc3BvbnNlEg0KBWxpbWl0GAEgASgEEhEKCXJlbWFpbmluZxgCIAEoBBIPCgdyZWZ1c2FsGAMgASgJEhsKDnJldHJ5X2FmdGVyX21zGAQgASgESACIAQESFgoOcmVzZXRfYWZ0ZXJfbXMYBSABKAQSEAoIZGVncmFkZWQYBiABKAgSFwoPYWxsb3dlZF9ieV9saXN0GAcgASgIEg4KBnNoYWRvdxgIIAEoCEIRCg9fcmV0cnlfYWZ0ZXJfbXMiVwoSUmVzZXRDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSIVChNSZXNldENsaWVudFJlc3BvbnNlImQKEkJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkSCwoDZm9yGAUgASgJIhUKE0Jsb2NrQ2xpZW50UmVzcG9uc2UiWQoUVW5ibG9ja0NsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhcKFVVuYmxvY2tDbGllbnRSZXNwb25zZSL/BAoEUnVsZRINCgVmaWVsZBgBIAEoCRIdCgRyYXRlGAIgASgLMg8uc2x1aWNlLnYxLlJhdGUSFQoNZXJyb3JfbWVzc2FnZRgDIAEoCRIMCgRuYW1lGAQgASgJEg4KBmZpZWxkcxgFIAMoCRISCgVsaW1pdBgGIAEoBEgAiAEBEg4KBndpbmRvdxgHIAEoCRISCgpvbl9taXNzaW5nGAggASgJEhgKEG9uX3N0b3JlX2ZhaWx1cmUYCSABKAkSEQoJYWxnb3JpdGhtGAogASgJEg0KBWFsaWduGAsgASgJEhQKB2J1Y2tldHMYDCABKARIAYgBARISCgVidXJzdBgNIAEoBEgCiAEBEg4KBnJlZmlsbBgOIAEoCRIlCgh0aHJvdHRsZRgPIAEoCzITLnNsdWljZS52MS5UaHJvdHRsZRIWCg5jb3VudF9yZWplY3RlZBgQIAEoCBIjCgdwZW5hbHR5GBEgASgLMhIuc2x1aWNlLnYxLlBlbmFsdHkSEQoEY29zdBgSIAEoBEgDiAEBEh8KBW1hdGNoGBMgASgLMhAuc2x1aWNlLnYxLk1hdGNoEg0KBWFsbG93GBQgAygJEgwKBGRlbnkYFSADKAkSDgoGc2hhZG93GBYgASgIEjEKCW92ZXJyaWRlcxgXIAMoCzIeLnNsdWljZS52MS5SdWxlLk92ZXJyaWRlc0VudHJ5GkUKDk92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRIiCgV2YWx1ZRgCIAEoCzITLnNsdWljZS52MS5PdmVycmlkZToCOAFCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCI3CghPdmVycmlkZRINCgVsaW1pdBgBIAEoBBISCgVidXJzdBgCIAEoBEgAiAEBQggKBl9idXJzdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczKWBgoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2USSQoKU2hvd0NsaWVudBIcLnNsdWljZS52MS5TaG93Q2xpZW50UmVxdWVzdBodLnNsdWljZS52MS5TaG93Q2xpZW50UmVzcG9uc2USTAoLUmVzZXRDbGllbnQSHS5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLlJlc2V0Q2xpZW50UmVzcG9uc2USTAoLQmxvY2tDbGllbnQSHS5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLkJsb2NrQ2xpZW50UmVzcG9uc2USUgoNVW5ibG9ja0NsaWVudBIfLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVxdWVzdBogLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
+  fileDesc("ChxzbHVpY2UvdjEvcmF0ZV9saW1pdGVyLnByb3RvEglzbHVpY2UudjEifQobU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHcmVxdWVzdBgCIAEoCRIPCgdzZXJ2aWNlGAMgASgJEhEKBGNvc3QYBCABKARIAIgBARIMCgRwZWVrGAUgASgIQgcKBV9jb3N0ItIDChxTaG91bGRGb3J3YXJkUmVxdWVzdFJlc3BvbnNlEhYKDnNob3VsZF9mb3J3YXJkGAEgASgIEhkKEXJlamVjdGlvbl9tZXNzYWdlGAIgASgJEhsKDnJldHJ5X2FmdGVyX21zGAMgASgESACIAQESDQoFbGltaXQYBCABKAQSEQoJcmVtYWluaW5nGAUgASgEEg4KBnBvbGljeRgGIAEoCRJFCgdoZWFkZXJzGAcgAygLMjQuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2UuSGVhZGVyc0VudHJ5EhAKCGRlZ3JhZGVkGAggASgIEhAKCGRlbGF5X21zGAkgASgEEhYKDnJlc2V0X2FmdGVyX21zGAogASgEEhIKCm92ZXJfbGltaXQYCyABKAgSEAoIc2hhZG93ZWQYDCADKAkSEwoLc3RhdHVzX2NvZGUYDSABKA0SDAoEYm9keRgOIAEoCRIhCgVlcnJvchgPIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19yZXRyeV9hZnRlcl9tcyJ/ChxTaG91bGRGb3J3YXJkUmVxdWVzdHNSZXF1ZXN0EjgKCHJlcXVlc3RzGAEgAygLMiYuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVxdWVzdBINCgVicmllZhgCIAEoCBIWCg5hbGxfb3Jfbm90aGluZxgDIAEoCCJbCh1TaG91bGRGb3J3YXJkUmVxdWVzdHNSZXNwb25zZRI6CglyZXNwb25zZXMYASADKAsyJy5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXNwb25zZSLfAQoWUmVnaXN0ZXJTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEh0KBHJ1bGUYAiABKAsyDy5zbHVpY2UudjEuUnVsZRIeCgVydWxlcxgDIAMoCzIPLnNsdWljZS52MS5SdWxlEg8KB3NlcnZpY2UYBCABKAkSFAoHdmVyc2lvbhgFIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgGIAEoCBIsCghtZXRhZGF0YRgHIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGFCCgoIX3ZlcnNpb24iXQoXUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USIgoGc3RhdHVzGAEgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMSDQoFZXJyb3IYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCI4ChFHZXRTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkitAEKEkdldFNlcnZpY2VSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEh4KBXJ1bGVzGAIgAygLMg8uc2x1aWNlLnYxLlJ1bGUSEAoIcHJvYmxlbXMYAyADKAkSLQoNcnVsZV9wcm9ibGVtcxgEIAMoCzIWLnNsdWljZS52MS5SdWxlUHJvYmxlbRIsCghtZXRhZGF0YRgFIAEoCzIaLnNsdWljZS52MS5TZXJ2aWNlTWV0YWRhdGEiVAoPU2VydmljZU1ldGFkYXRhEg0KBW93bmVyGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEg8KB2NvbnRhY3QYAyABKAkSDAoEbGluaxgEIAEoCSK0AQoLUnVsZVByb2JsZW0SDAoEcGF0aBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIMCgRydWxlGAMgASgJEi0KBmVmZmVjdBgEIAEoDjIdLnNsdWljZS52MS5SdWxlUHJvYmxlbS5FZmZlY3QiRQoGRWZmZWN0EhYKEkVGRkVDVF9VTlNQRUNJRklFRBAAEg8KC0VGRkVDVF9SVUxFEAESEgoORUZGRUNUX0VESVRJT04QAiJwChRSZW1vdmVTZXJ2aWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSFAoHdmVyc2lvbhgDIAEoBEgAiAEBEhEKCW92ZXJ3cml0ZRgEIAEoCEIKCghfdmVyc2lvbiIoChVSZW1vdmVTZXJ2aWNlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCJWChFTaG93Q2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAki6gEKElNob3dDbGllbnRSZXNwb25zZRINCgVsaW1pdBgBIAEoBBIRCglyZW1haW5pbmcYAiABKAQSDwoHcmVmdXNhbBgDIAEoCRIbCg5yZXRyeV9hZnRlcl9tcxgEIAEoBEgAiAEBEhYKDnJlc2V0X2FmdGVyX21zGAUgASgEEhAKCGRlZ3JhZGVkGAYgASgIEhcKD2FsbG93ZWRfYnlfbGlzdBgHIAEoCBIOCgZzaGFkb3cYCCABKAgSEQoJcGFydGl0aW9uGAkgASgJEgsKA2tleRgKIAEoCUIRCg9fcmV0cnlfYWZ0ZXJfbXMiVwoSUmVzZXRDbGllbnRSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAUSDwoHc2VydmljZRgCIAEoCRIMCgRydWxlGAMgASgJEg4KBmNsaWVudBgEIAMoCSIVChNSZXNldENsaWVudFJlc3BvbnNlImQKEkJsb2NrQ2xpZW50UmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgFEg8KB3NlcnZpY2UYAiABKAkSDAoEcnVsZRgDIAEoCRIOCgZjbGllbnQYBCADKAkSCwoDZm9yGAUgASgJIhUKE0Jsb2NrQ2xpZW50UmVzcG9uc2UiWQoUVW5ibG9ja0NsaWVudFJlcXVlc3QSEgoKc2VydmljZV9pZBgBIAEoBRIPCgdzZXJ2aWNlGAIgASgJEgwKBHJ1bGUYAyABKAkSDgoGY2xpZW50GAQgAygJIhcKFVVuYmxvY2tDbGllbnRSZXNwb25zZSL/BAoEUnVsZRINCgVmaWVsZBgBIAEoCRIdCgRyYXRlGAIgASgLMg8uc2x1aWNlLnYxLlJhdGUSFQoNZXJyb3JfbWVzc2FnZRgDIAEoCRIMCgRuYW1lGAQgASgJEg4KBmZpZWxkcxgFIAMoCRISCgVsaW1pdBgGIAEoBEgAiAEBEg4KBndpbmRvdxgHIAEoCRISCgpvbl9taXNzaW5nGAggASgJEhgKEG9uX3N0b3JlX2ZhaWx1cmUYCSABKAkSEQoJYWxnb3JpdGhtGAogASgJEg0KBWFsaWduGAsgASgJEhQKB2J1Y2tldHMYDCABKARIAYgBARISCgVidXJzdBgNIAEoBEgCiAEBEg4KBnJlZmlsbBgOIAEoCRIlCgh0aHJvdHRsZRgPIAEoCzITLnNsdWljZS52MS5UaHJvdHRsZRIWCg5jb3VudF9yZWplY3RlZBgQIAEoCBIjCgdwZW5hbHR5GBEgASgLMhIuc2x1aWNlLnYxLlBlbmFsdHkSEQoEY29zdBgSIAEoBEgDiAEBEh8KBW1hdGNoGBMgASgLMhAuc2x1aWNlLnYxLk1hdGNoEg0KBWFsbG93GBQgAygJEgwKBGRlbnkYFSADKAkSDgoGc2hhZG93GBYgASgIEjEKCW92ZXJyaWRlcxgXIAMoCzIeLnNsdWljZS52MS5SdWxlLk92ZXJyaWRlc0VudHJ5GkUKDk92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRIiCgV2YWx1ZRgCIAEoCzITLnNsdWljZS52MS5PdmVycmlkZToCOAFCCAoGX2xpbWl0QgoKCF9idWNrZXRzQggKBl9idXJzdEIHCgVfY29zdCI3CghPdmVycmlkZRINCgVsaW1pdBgBIAEoBBISCgVidXJzdBgCIAEoBEgAiAEBQggKBl9idXJzdCIvCgRSYXRlEhkKEXJlcXVlc3RzX3Blcl91bml0GAEgASgNEgwKBHVuaXQYAiABKAkilgEKBU1hdGNoEg8KB21ldGhvZHMYASADKAkSDAoEcGF0aBgCIAEoCRIsCgZmaWVsZHMYAyADKAsyHC5zbHVpY2UudjEuTWF0Y2guRmllbGRzRW50cnkaQAoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEuc2x1aWNlLnYxLlZhbHVlczoCOAEiGAoGVmFsdWVzEg4KBnZhbHVlcxgBIAMoCSI4CgdQZW5hbHR5EhAKCHJlZnVzYWxzGAEgASgEEg4KBndpdGhpbhgCIAEoCRILCgNmb3IYAyABKAkisAEKCFRocm90dGxlEgwKBGtpbmQYASABKAkSFAoHcGVyY2VudBgCIAEoAUgAiAEBEhQKB2NlaWxpbmcYAyABKARIAYgBARIYCgttYXhfd2FpdGluZxgEIAEoBEgCiAEBEhgKC21heF93YWl0X21zGAUgASgESAOIAQFCCgoIX3BlcmNlbnRCCgoIX2NlaWxpbmdCDgoMX21heF93YWl0aW5nQg4KDF9tYXhfd2FpdF9tczKWBgoLUmF0ZUxpbWl0ZXISZwoUU2hvdWxkRm9yd2FyZFJlcXVlc3QSJi5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RSZXF1ZXN0Gicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0UmVzcG9uc2USagoVU2hvdWxkRm9yd2FyZFJlcXVlc3RzEicuc2x1aWNlLnYxLlNob3VsZEZvcndhcmRSZXF1ZXN0c1JlcXVlc3QaKC5zbHVpY2UudjEuU2hvdWxkRm9yd2FyZFJlcXVlc3RzUmVzcG9uc2USWAoPUmVnaXN0ZXJTZXJ2aWNlEiEuc2x1aWNlLnYxLlJlZ2lzdGVyU2VydmljZVJlcXVlc3QaIi5zbHVpY2UudjEuUmVnaXN0ZXJTZXJ2aWNlUmVzcG9uc2USSQoKR2V0U2VydmljZRIcLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVxdWVzdBodLnNsdWljZS52MS5HZXRTZXJ2aWNlUmVzcG9uc2USUgoNUmVtb3ZlU2VydmljZRIfLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVxdWVzdBogLnNsdWljZS52MS5SZW1vdmVTZXJ2aWNlUmVzcG9uc2USSQoKU2hvd0NsaWVudBIcLnNsdWljZS52MS5TaG93Q2xpZW50UmVxdWVzdBodLnNsdWljZS52MS5TaG93Q2xpZW50UmVzcG9uc2USTAoLUmVzZXRDbGllbnQSHS5zbHVpY2UudjEuUmVzZXRDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLlJlc2V0Q2xpZW50UmVzcG9uc2USTAoLQmxvY2tDbGllbnQSHS5zbHVpY2UudjEuQmxvY2tDbGllbnRSZXF1ZXN0Gh4uc2x1aWNlLnYxLkJsb2NrQ2xpZW50UmVzcG9uc2USUgoNVW5ibG9ja0NsaWVudBIfLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVxdWVzdBogLnNsdWljZS52MS5VbmJsb2NrQ2xpZW50UmVzcG9uc2ViBnByb3RvMw", [file_google_rpc_status]);
 
 /**
  * @generated from message sluice.v1.ShouldForwardRequestRequest
@@ -281,6 +281,13 @@ export type RegisterServiceRequest = Message<"sluice.v1.RegisterServiceRequest">
    * @generated from field: bool overwrite = 6;
    */
   overwrite: boolean;
+
+  /**
+   * Who answers for the service. If absent, keeps what is registered. An empty message removes it.
+   *
+   * @generated from field: sluice.v1.ServiceMetadata metadata = 7;
+   */
+  metadata?: ServiceMetadata | undefined;
 };
 
 /**
@@ -381,6 +388,13 @@ export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
    * @generated from field: repeated sluice.v1.RuleProblem rule_problems = 4;
    */
   ruleProblems: RuleProblem[];
+
+  /**
+   * Who answers for the service. Absent if it is not registered.
+   *
+   * @generated from field: sluice.v1.ServiceMetadata metadata = 5;
+   */
+  metadata?: ServiceMetadata | undefined;
 };
 
 /**
@@ -389,6 +403,48 @@ export type GetServiceResponse = Message<"sluice.v1.GetServiceResponse"> & {
  */
 export const GetServiceResponseSchema: GenMessage<GetServiceResponse> = /*@__PURE__*/
   messageDesc(file_sluice_v1_rate_limiter, 7);
+
+/**
+ * Who answers for a service, and where its clients find help. An empty string counts as absent.
+ *
+ * @generated from message sluice.v1.ServiceMetadata
+ */
+export type ServiceMetadata = Message<"sluice.v1.ServiceMetadata"> & {
+  /**
+   * The team or person that the service belongs to, at most 256 characters.
+   *
+   * @generated from field: string owner = 1;
+   */
+  owner: string;
+
+  /**
+   * What the service does, or what its limits are for, at most 1024 characters.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * How to reach the owner, at most 256 characters.
+   *
+   * @generated from field: string contact = 3;
+   */
+  contact: string;
+
+  /**
+   * An http or https URL of a page about the limits. Refused clients get it in the header `Link`, with rel="help".
+   *
+   * @generated from field: string link = 4;
+   */
+  link: string;
+};
+
+/**
+ * Describes the message sluice.v1.ServiceMetadata.
+ * Use `create(ServiceMetadataSchema)` to create a new message.
+ */
+export const ServiceMetadataSchema: GenMessage<ServiceMetadata> = /*@__PURE__*/
+  messageDesc(file_sluice_v1_rate_limiter, 8);
 
 /**
  * @generated from message sluice.v1.RuleProblem
@@ -426,7 +482,7 @@ export type RuleProblem = Message<"sluice.v1.RuleProblem"> & {
  * Use `create(RuleProblemSchema)` to create a new message.
  */
 export const RuleProblemSchema: GenMessage<RuleProblem> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 8);
+  messageDesc(file_sluice_v1_rate_limiter, 9);
 
 /**
  * What the problem disables.
@@ -458,7 +514,7 @@ export enum RuleProblem_Effect {
  * Describes the enum sluice.v1.RuleProblem.Effect.
  */
 export const RuleProblem_EffectSchema: GenEnum<RuleProblem_Effect> = /*@__PURE__*/
-  enumDesc(file_sluice_v1_rate_limiter, 8, 0);
+  enumDesc(file_sluice_v1_rate_limiter, 9, 0);
 
 /**
  * @generated from message sluice.v1.RemoveServiceRequest
@@ -498,7 +554,7 @@ export type RemoveServiceRequest = Message<"sluice.v1.RemoveServiceRequest"> & {
  * Use `create(RemoveServiceRequestSchema)` to create a new message.
  */
 export const RemoveServiceRequestSchema: GenMessage<RemoveServiceRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 9);
+  messageDesc(file_sluice_v1_rate_limiter, 10);
 
 /**
  * @generated from message sluice.v1.RemoveServiceResponse
@@ -517,7 +573,7 @@ export type RemoveServiceResponse = Message<"sluice.v1.RemoveServiceResponse"> &
  * Use `create(RemoveServiceResponseSchema)` to create a new message.
  */
 export const RemoveServiceResponseSchema: GenMessage<RemoveServiceResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 10);
+  messageDesc(file_sluice_v1_rate_limiter, 11);
 
 /**
  * @generated from message sluice.v1.ShowClientRequest
@@ -557,7 +613,7 @@ export type ShowClientRequest = Message<"sluice.v1.ShowClientRequest"> & {
  * Use `create(ShowClientRequestSchema)` to create a new message.
  */
 export const ShowClientRequestSchema: GenMessage<ShowClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 11);
+  messageDesc(file_sluice_v1_rate_limiter, 12);
 
 /**
  * @generated from message sluice.v1.ShowClientResponse
@@ -619,6 +675,21 @@ export type ShowClientResponse = Message<"sluice.v1.ShowClientResponse"> & {
    * @generated from field: bool shadow = 8;
    */
   shadow: boolean;
+
+  /**
+   * Text of the client's counter among the counters of the rule. Empty for a rule that counts the whole service, and for a
+   * client on the allow list.
+   *
+   * @generated from field: string partition = 9;
+   */
+  partition: string;
+
+  /**
+   * Key of the client's counter in Redis. Empty if counters are not in Redis, and for a client on the allow list.
+   *
+   * @generated from field: string key = 10;
+   */
+  key: string;
 };
 
 /**
@@ -626,7 +697,7 @@ export type ShowClientResponse = Message<"sluice.v1.ShowClientResponse"> & {
  * Use `create(ShowClientResponseSchema)` to create a new message.
  */
 export const ShowClientResponseSchema: GenMessage<ShowClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 12);
+  messageDesc(file_sluice_v1_rate_limiter, 13);
 
 /**
  * @generated from message sluice.v1.ResetClientRequest
@@ -658,7 +729,7 @@ export type ResetClientRequest = Message<"sluice.v1.ResetClientRequest"> & {
  * Use `create(ResetClientRequestSchema)` to create a new message.
  */
 export const ResetClientRequestSchema: GenMessage<ResetClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 13);
+  messageDesc(file_sluice_v1_rate_limiter, 14);
 
 /**
  * @generated from message sluice.v1.ResetClientResponse
@@ -671,7 +742,7 @@ export type ResetClientResponse = Message<"sluice.v1.ResetClientResponse"> & {
  * Use `create(ResetClientResponseSchema)` to create a new message.
  */
 export const ResetClientResponseSchema: GenMessage<ResetClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 14);
+  messageDesc(file_sluice_v1_rate_limiter, 15);
 
 /**
  * @generated from message sluice.v1.BlockClientRequest
@@ -710,7 +781,7 @@ export type BlockClientRequest = Message<"sluice.v1.BlockClientRequest"> & {
  * Use `create(BlockClientRequestSchema)` to create a new message.
  */
 export const BlockClientRequestSchema: GenMessage<BlockClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 15);
+  messageDesc(file_sluice_v1_rate_limiter, 16);
 
 /**
  * @generated from message sluice.v1.BlockClientResponse
@@ -723,7 +794,7 @@ export type BlockClientResponse = Message<"sluice.v1.BlockClientResponse"> & {
  * Use `create(BlockClientResponseSchema)` to create a new message.
  */
 export const BlockClientResponseSchema: GenMessage<BlockClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 16);
+  messageDesc(file_sluice_v1_rate_limiter, 17);
 
 /**
  * @generated from message sluice.v1.UnblockClientRequest
@@ -755,7 +826,7 @@ export type UnblockClientRequest = Message<"sluice.v1.UnblockClientRequest"> & {
  * Use `create(UnblockClientRequestSchema)` to create a new message.
  */
 export const UnblockClientRequestSchema: GenMessage<UnblockClientRequest> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 17);
+  messageDesc(file_sluice_v1_rate_limiter, 18);
 
 /**
  * @generated from message sluice.v1.UnblockClientResponse
@@ -768,7 +839,7 @@ export type UnblockClientResponse = Message<"sluice.v1.UnblockClientResponse"> &
  * Use `create(UnblockClientResponseSchema)` to create a new message.
  */
 export const UnblockClientResponseSchema: GenMessage<UnblockClientResponse> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 18);
+  messageDesc(file_sluice_v1_rate_limiter, 19);
 
 /**
  * A rule, with the members of a rules file: docs/guides/rules.md. Only `rate`, or `limit` and `window`, are required. Unless a
@@ -905,7 +976,7 @@ export type Rule = Message<"sluice.v1.Rule"> & {
  * Use `create(RuleSchema)` to create a new message.
  */
 export const RuleSchema: GenMessage<Rule> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 19);
+  messageDesc(file_sluice_v1_rate_limiter, 20);
 
 /**
  * The limit of one client, instead of the rule's own.
@@ -931,7 +1002,7 @@ export type Override = Message<"sluice.v1.Override"> & {
  * Use `create(OverrideSchema)` to create a new message.
  */
 export const OverrideSchema: GenMessage<Override> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 20);
+  messageDesc(file_sluice_v1_rate_limiter, 21);
 
 /**
  * @generated from message sluice.v1.Rate
@@ -955,7 +1026,7 @@ export type Rate = Message<"sluice.v1.Rate"> & {
  * Use `create(RateSchema)` to create a new message.
  */
 export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 21);
+  messageDesc(file_sluice_v1_rate_limiter, 22);
 
 /**
  * @generated from message sluice.v1.Match
@@ -982,7 +1053,7 @@ export type Match = Message<"sluice.v1.Match"> & {
  * Use `create(MatchSchema)` to create a new message.
  */
 export const MatchSchema: GenMessage<Match> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 22);
+  messageDesc(file_sluice_v1_rate_limiter, 23);
 
 /**
  * @generated from message sluice.v1.Values
@@ -999,7 +1070,7 @@ export type Values = Message<"sluice.v1.Values"> & {
  * Use `create(ValuesSchema)` to create a new message.
  */
 export const ValuesSchema: GenMessage<Values> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 23);
+  messageDesc(file_sluice_v1_rate_limiter, 24);
 
 /**
  * @generated from message sluice.v1.Penalty
@@ -1026,7 +1097,7 @@ export type Penalty = Message<"sluice.v1.Penalty"> & {
  * Use `create(PenaltySchema)` to create a new message.
  */
 export const PenaltySchema: GenMessage<Penalty> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 24);
+  messageDesc(file_sluice_v1_rate_limiter, 25);
 
 /**
  * @generated from message sluice.v1.Throttle
@@ -1065,7 +1136,7 @@ export type Throttle = Message<"sluice.v1.Throttle"> & {
  * Use `create(ThrottleSchema)` to create a new message.
  */
 export const ThrottleSchema: GenMessage<Throttle> = /*@__PURE__*/
-  messageDesc(file_sluice_v1_rate_limiter, 25);
+  messageDesc(file_sluice_v1_rate_limiter, 26);
 
 /**
  * @generated from service sluice.v1.RateLimiter

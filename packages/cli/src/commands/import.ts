@@ -1,0 +1,67 @@
+import { formatRuleDocument } from "@sluice/core"
+import { convert, type Imported } from "../envoy/convert.ts"
+import { type ImportProblem, readEnvoyFile } from "../envoy/read-descriptors.ts"
+import { formatDocuments } from "../format-documents.ts"
+import type { Io } from "../io.ts"
+import { formatLine, type OutputLine, tinted } from "../line.ts"
+import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { replaceFile } from "../replace-file.ts"
+import { isJsonName, type ReadOptions, readText } from "../rules-file.ts"
+import { count } from "./check.ts"
+
+/** Options of `sluice rules import`. */
+export interface ImportOptions extends ReadOptions {
+  readonly output?: string
+}
+
+/**
+ * Runs `sluice rules import FILE`: converts a file of Envoy's rate limit service to a file of rules. Reports every part
+ * that rules cannot express, and writes the others.
+ */
+export async function importRules(given: string, options: ImportOptions, io: Io): Promise<CommandOutcome> {
+  const { name, text } = await readText(given, options, io)
+  const imported = convert(readEnvoyFile(text))
+  const { rules, problems } = imported
+  const output = options.output === "-" ? undefined : options.output
+  const written = rules.length === 0 ? "" : fileOf(imported, name, output !== undefined && isJsonName(output))
+  if (output !== undefined && written !== "") await replaceFile(output, written)
+  const isWhole = problems.length === 0
+  return {
+    exitCode: isWhole ? EXIT.ok : EXIT.problems,
+    json: {
+      ok: isWhole,
+      ...(output !== undefined ? { output } : rules.length > 0 && { document: documentOf(imported) }),
+      rules: rules.length,
+      problems: problems.map((problem) => ({ file: name, ...problem })),
+    },
+    text:
+      output === undefined
+        ? written
+        : rules.length === 0
+          ? []
+          : [`${output}: ${count(rules.length, "rule")}`],
+    errors: isWhole
+      ? []
+      : [
+          ...problems.map((problem): OutputLine => problemLine(name, problem)),
+          tinted("bad", `${count(problems.length, "part")} of ${name} cannot be expressed`),
+        ],
+  }
+}
+
+function documentOf({ domain, rules }: Imported) {
+  return formatRuleDocument(domain, rules)
+}
+
+/** Returns the text of the rules file. In YAML, comments keep the problems with the rules. */
+function fileOf(imported: Imported, name: string, isJson: boolean): string {
+  const text = formatDocuments([documentOf(imported)], isJson ? "json" : "yaml")
+  if (isJson || imported.problems.length === 0) return text
+  const lines = imported.problems.map((problem) => `#   ${formatLine(problemLine(name, problem), false)}\n`)
+  return `# Not expressed by these rules:\n${lines.join("")}${text}`
+}
+
+function problemLine(name: string, { line, column, path, message }: ImportProblem): OutputLine {
+  const at = path === "" ? "" : `${path} `
+  return [tinted("strong", `${name}:${line}:${column}: `), at, message]
+}

@@ -1,0 +1,44 @@
+import type { Mismatch, StorableRule } from "@sluice/core"
+
+/** Returns a sentence that says why a rule does not apply to the request. */
+export function mismatchText({ member, field = "", value }: Mismatch, rule: StorableRule): string {
+  const { methods = [], path, fields = {} } = rule.match ?? {}
+  switch (member) {
+    case "match.methods":
+      return `the method is not ${anyOf(methods)}`
+    case "match.path":
+      return `the path does not match ${quoted(path ?? "")}`
+    case "match.fields": {
+      // Rules may spell the name of a header in any case.
+      const [, values = []] =
+        Object.entries(fields).find(([name]) => name.toLowerCase() === field.toLowerCase()) ?? []
+      return `${is(field, value)}, not ${anyOf(values)}`
+    }
+    case "allow":
+      return `${is(field, value)}, which is on the allow list`
+    case "onMissing":
+      return `${is(field, value)}, and the rule skips such requests`
+    case "limit":
+      return "the request is not limited"
+    case "preflight":
+      return "a CORS preflight is only counted by rules for OPTIONS"
+    case "onlyFields":
+      return `the request does not have ${field}`
+  }
+}
+
+function is(field: string, value: string | undefined): string {
+  return value === undefined ? `${field} is missing` : `${field} is ${quoted(value)}`
+}
+
+/** A rule may list thousands of values. */
+const MOST_SHOWN = 5
+
+function anyOf(values: readonly string[]): string {
+  const shown = values.slice(0, MOST_SHOWN).map(quoted).join(" or ")
+  return values.length > MOST_SHOWN ? `${shown} or ${values.length - MOST_SHOWN} more` : shown
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text)
+}

@@ -1,0 +1,273 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+  type YAMLMap,
+} from "yaml"
+
+/** A place in the file. */
+export interface Place {
+  /** Line and column, both from 1. */
+  readonly line: number
+  readonly column: number
+  /** The path of the member: `descriptors[0].rate_limit.unit`. */
+  readonly path: string
+}
+
+/** A part of the file that has no counterpart in Sluice, or that Envoy itself rejects. */
+export interface ImportProblem extends Place {
+  /** What is wrong, and what became of the part. */
+  readonly message: string
+}
+
+/** The limit of a descriptor. */
+export interface EnvoyLimit {
+  readonly place: Place
+  readonly requestsPerUnit: number
+  readonly unit: EnvoyUnit
+  readonly isUnlimited: boolean
+  /** Its name; "" if it has none. */
+  readonly name: string
+}
+
+/** A descriptor of the file, with the descriptors below it. */
+export interface EnvoyDescriptor {
+  readonly place: Place
+  readonly key: string
+  /** The value; "" if the descriptor is for every value. */
+  readonly value: string
+  readonly limit: EnvoyLimit | undefined
+  /** True for `shadow_mode` and `quota_mode`, in which Envoy never refuses. */
+  readonly isShadow: boolean
+  readonly descriptors: readonly EnvoyDescriptor[]
+}
+
+/** The content of a file. */
+export interface EnvoyFile {
+  /** The domain; "" if it is missing, which is a problem. */
+  readonly domain: string
+  readonly descriptors: readonly EnvoyDescriptor[]
+  readonly problems: readonly ImportProblem[]
+}
+
+const UNITS = ["second", "minute", "hour", "day", "week", "month", "year"] as const
+export type EnvoyUnit = (typeof UNITS)[number]
+
+const MOST_UINT32 = 0xffff_ffff
+
+/**
+ * Reads a file of Envoy's rate limit service (https://github.com/envoyproxy/ratelimit#configuration). Reports members
+ * that have no counterpart in Sluice. A limit that is not valid is left out.
+ */
+export function readEnvoyFile(text: string): EnvoyFile {
+  return new Reader(text).read()
+}
+
+type Members = ReadonlyMap<string, Node | null>
+
+class Reader {
+  readonly #problems: ImportProblem[] = []
+  readonly #lines = new LineCounter()
+  readonly #documents
+
+  constructor(text: string) {
+    this.#documents = parseAllDocuments(text, { lineCounter: this.#lines })
+  }
+
+  read(): EnvoyFile {
+    const [document, second] = this.#documents
+    for (const { errors } of this.#documents) {
+      for (const { pos, message } of errors) this.#report(this.#placeAt(pos[0], ""), firstLine(message))
+    }
+    if (this.#problems.length > 0) return this.#file("", [])
+    if (second !== undefined) {
+      this.#report(
+        this.#placeAt(second.range[0], ""),
+        "is left out: Envoy reads only the first document of a file",
+      )
+    }
+    const root = this.#members(document?.contents ?? null, "", ["domain", "descriptors"])
+    const domain = this.#text(root.get("domain"), "domain")
+    if (domain === "")
+      this.#report(this.#place(document?.contents, ""), "has no domain, which names the service")
+    return this.#file(domain, this.#descriptors(root.get("descriptors"), "descriptors"))
+  }
+
+  #file(domain: string, descriptors: readonly EnvoyDescriptor[]): EnvoyFile {
+    return { domain, descriptors, problems: this.#problems }
+  }
+
+  #descriptors(node: Node | null | undefined, path: string): readonly EnvoyDescriptor[] {
+    const keys = new Set<string>()
+    return this.#items(node, path).flatMap((item, index) => {
+      const descriptor = this.#descriptor(item, `${path}[${index}]`)
+      const { key, value, place } = descriptor
+      if (key === "") this.#report(place, "has no key, so it is left out")
+      const composite = value === "" ? key : `${key}_${value}`
+      const isTwice = keys.has(composite)
+      if (isTwice)
+        this.#report(place, `is left out: Envoy rejects a second ${quoted(composite)} at this place`)
+      keys.add(composite)
+      return key === "" || isTwice ? [] : [descriptor]
+    })
+  }
+
+  #descriptor(node: Node | null, path: string): EnvoyDescriptor {
+    const members = this.#members(node, path, DESCRIPTOR)
+    const flag = (name: string): boolean => this.#flag(members.get(name), `${path}.${name}`)
+    for (const name of ["detailed_metric", "value_to_metric"]) {
+      if (flag(name)) this.#report(this.#place(members.get(name), `${path}.${name}`), METRICS_ONLY)
+    }
+    if (members.has("metadata")) {
+      this.#report(
+        this.#place(members.get("metadata"), `${path}.metadata`),
+        "is left out: it only adds to Envoy's answer",
+      )
+    }
+    const isQuota = flag("quota_mode")
+    if (isQuota) {
+      this.#report(this.#place(members.get("quota_mode"), `${path}.quota_mode`), QUOTA_MODE)
+    }
+    if (flag("share_threshold") && !this.#text(members.get("value"), `${path}.value`).includes("*")) {
+      const place = this.#place(members.get("share_threshold"), `${path}.share_threshold`)
+      this.#report(place, "is left out: Envoy accepts it only with a value that contains *")
+    }
+    return {
+      place: this.#place(node, path),
+      key: this.#text(members.get("key"), `${path}.key`),
+      value: this.#text(members.get("value"), `${path}.value`),
+      limit: this.#limit(members.get("rate_limit"), `${path}.rate_limit`),
+      isShadow: flag("shadow_mode") || isQuota,
+      descriptors: this.#descriptors(members.get("descriptors"), `${path}.descriptors`),
+    }
+  }
+
+  #limit(node: Node | null | undefined, path: string): EnvoyLimit | undefined {
+    if (isNothing(node)) return undefined
+    const before = this.#problems.length
+    const members = this.#members(node ?? null, path, LIMIT)
+    const requests = members.get("requests_per_unit")
+    const isUnlimited = this.#flag(members.get("unlimited"), `${path}.unlimited`)
+    const unit = this.#unit(members.get("unit") ?? node, members.get("unit"), `${path}.unit`, isUnlimited)
+    const requestsPerUnit = this.#requests(requests, `${path}.requests_per_unit`)
+    // Without these, the limit would be another one.
+    const isBroken = this.#problems.length > before
+    if (!isNothing(members.get("replaces"))) {
+      const place = this.#place(members.get("replaces"), `${path}.replaces`)
+      this.#report(place, "is left out: in Sluice, a limit replaces no other, so both limits apply")
+    }
+    const name = this.#text(members.get("name"), `${path}.name`)
+    if (isBroken) this.#report(this.#place(node, path), "is left out, because it is not valid")
+    return isBroken ? undefined : { place: this.#place(node, path), requestsPerUnit, unit, isUnlimited, name }
+  }
+
+  #unit(
+    at: Node | null | undefined,
+    node: Node | null | undefined,
+    path: string,
+    isUnlimited: boolean,
+  ): EnvoyUnit {
+    const text = this.#text(node, path)
+    const unit = UNITS.find((each) => each === text.toLowerCase())
+    if (unit === undefined && !(isUnlimited && text === "")) {
+      this.#report(this.#place(at, path), `${quoted(text)} is not a unit: expected ${UNITS.join(", ")}`)
+    }
+    return unit ?? "second"
+  }
+
+  #requests(node: Node | null | undefined, path: string): number {
+    // Envoy reads an absent number as 0.
+    if (isNothing(node)) return 0
+    const value = isScalar(node) ? node.value : undefined
+    if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MOST_UINT32)
+      return value as number
+    this.#report(this.#place(node, path), `is not a number of requests: expected 0 to ${MOST_UINT32}`)
+    return 0
+  }
+
+  #flag(node: Node | null | undefined, path: string): boolean {
+    if (isNothing(node)) return false
+    const value = isScalar(node) ? node.value : undefined
+    if (typeof value === "boolean") return value
+    this.#report(this.#place(node, path), "is not true or false, so it counts as false")
+    return false
+  }
+
+  /** Returns a scalar as written: Envoy reads the value 010 as the text "010". */
+  #text(node: Node | null | undefined, path: string): string {
+    if (isNothing(node)) return ""
+    if (isScalar(node)) return node.source ?? String(node.value)
+    this.#report(this.#place(node, path), "is not a text, so it is left out")
+    return ""
+  }
+
+  #items(node: Node | null | undefined, path: string): readonly (Node | null)[] {
+    if (isNothing(node)) return []
+    if (isSeq<Node | null>(node)) return node.items.map((item) => this.#resolved(item))
+    this.#report(this.#place(node, path), "is not a list of descriptors, so it is left out")
+    return []
+  }
+
+  /** Returns the members of a map, and reports the unknown ones. */
+  #members(node: Node | null, path: string, known: readonly string[]): Members {
+    const members = new Map<string, Node | null>()
+    if (!isMap(node)) {
+      if (!isNothing(node)) this.#report(this.#place(node, path), "is not a map, so it is left out")
+      return members
+    }
+    for (const { key, value } of (node as YAMLMap<Node, Node | null>).items) {
+      const name = isScalar(key) ? String(key.value) : ""
+      if (known.includes(name)) members.set(name, this.#resolved(value))
+      else {
+        const place = this.#place(key, path === "" ? name : `${path}.${name}`)
+        this.#report(place, `is left out: expected ${known.join(", ")}`)
+      }
+    }
+    return members
+  }
+
+  #resolved(node: Node | null): Node | null {
+    if (!isAlias(node)) return node
+    return node.resolve(this.#documents[0] as Parameters<typeof node.resolve>[0]) ?? null
+  }
+
+  #report(place: Place, message: string): void {
+    this.#problems.push({ ...place, message })
+  }
+
+  #place(node: Node | null | undefined, path: string): Place {
+    return this.#placeAt(node?.range?.[0] ?? 0, path)
+  }
+
+  #placeAt(offset: number, path: string): Place {
+    const { line, col } = this.#lines.linePos(offset)
+    return { line: Math.max(line, 1), column: Math.max(col, 1), path }
+  }
+}
+
+const DESCRIPTOR = [
+  ...["key", "value", "rate_limit", "descriptors", "shadow_mode", "quota_mode"],
+  ...["detailed_metric", "value_to_metric", "share_threshold", "metadata"],
+]
+const LIMIT = ["unit", "requests_per_unit", "unlimited", "name", "replaces"]
+
+const METRICS_ONLY = "is left out: it only changes the names of Envoy's metrics"
+const QUOTA_MODE =
+  "is imported as shadow, which never refuses: the answer names the rule in shadowed instead of quotas"
+
+/** An empty value is the same as an absent one. */
+function isNothing(node: Node | null | undefined): boolean {
+  return node === undefined || node === null || (isScalar(node) && node.value === null)
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] as string
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text)
+}

@@ -1,0 +1,183 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import type { RequestFacts } from "../request/request.ts"
+import type { Rule } from "../rules/rule.ts"
+import { createLimiter } from "./create-limiter.ts"
+
+const LOGGER = { warn() {}, error() {} }
+const RULE = { name: "r", field: "ip", limit: 10, window: "1 minute" } satisfies Rule
+const CLIENT = { remoteAddress: "192.0.2.7" }
+
+async function explained(rule: Partial<Rule<RequestFacts>>, request: RequestFacts = CLIENT) {
+  const limiter = createLimiter<RequestFacts>({ rules: [{ ...RULE, ...rule }], logger: LOGGER })
+  const [explanation] = await limiter.explain(request)
+  await limiter.close()
+  return explanation
+}
+
+describe("explain", () => {
+  it("returns the counter, the units and the refusal of a rule that applies", async () => {
+    expect(await explained({ cost: 3 })).toMatchObject({
+      ...{ policy: "r", applies: true, shadow: false, cost: 3, mismatches: [] },
+      counter: { partition: "192.0.2.7", policy: { name: "r", limit: 10, windowMs: 60_000 } },
+    })
+    const denied = await explained({ deny: ["192.0.2.0/24"], shadow: true })
+    expect(denied).toMatchObject({ applies: true, shadow: true, refusal: "denied", counter: {} })
+    const missing = await explained({ field: "header:x-key", onMissing: "deny" })
+    expect(missing).toMatchObject({ applies: true, refusal: "missing-field" })
+    expect(missing).not.toHaveProperty("counter")
+  })
+
+  it("returns the counter of blocks for a rule with a penalty", async () => {
+    expect(await explained({})).not.toHaveProperty("penalty")
+    const found = await explained({ penalty: { refusals: 3, for: "1 hour" } })
+    expect(found?.penalty).toMatchObject({ partition: "192.0.2.7", policy: { algorithm: "penalty" } })
+    expect(found?.penalty?.policy.counter).not.toBe(found?.counter?.policy.counter)
+  })
+
+  it.each<[string, Partial<Rule<RequestFacts>>, RequestFacts, object[]]>([
+    [
+      "its methods",
+      { match: { methods: ["POST"] } },
+      { ...CLIENT, method: "GET" },
+      [{ member: "match.methods" }],
+    ],
+    ["its path", { match: { path: "/login" } }, { ...CLIENT, url: "/" }, [{ member: "match.path" }]],
+    [
+      "a field with another value",
+      { match: { fields: { "header:x-plan": ["free"] } } },
+      { ...CLIENT, headers: { "x-plan": "pro" } },
+      [{ member: "match.fields", field: "header:x-plan", value: "pro" }],
+    ],
+    [
+      "a missing field",
+      { match: { fields: { "header:x-plan": ["free"] } } },
+      CLIENT,
+      [{ member: "match.fields", field: "header:x-plan" }],
+    ],
+    [
+      "several parts of its match",
+      { match: { methods: ["POST"], path: "/login", fields: { ip: ["192.0.2.7"] } } },
+      { ...CLIENT, method: "GET", url: "/x" },
+      [{ member: "match.methods" }, { member: "match.path" }],
+    ],
+    [
+      "its allow list, with the whole address",
+      { allow: ["2001:db8::7"] },
+      { remoteAddress: "2001:db8::7" },
+      [{ member: "allow", field: "ip", value: "2001:db8::7" }],
+    ],
+    [
+      "onMissing, with the field that is missing",
+      { field: ["ip", "header:x-key"], onMissing: "skip" },
+      CLIENT,
+      [{ member: "onMissing", field: "header:x-key" }],
+    ],
+    ["its limit function", { limit: () => Number.POSITIVE_INFINITY }, CLIENT, [{ member: "limit" }]],
+    [
+      "a preflight",
+      {},
+      { ...CLIENT, method: "OPTIONS", headers: { origin: "a", "access-control-request-method": "GET" } },
+      [{ member: "preflight" }],
+    ],
+    [
+      "the path of a rule for preflights",
+      { match: { methods: ["OPTIONS"], path: "/login" } },
+      {
+        ...{ ...CLIENT, method: "OPTIONS", url: "/" },
+        headers: { origin: "a", "access-control-request-method": "GET" },
+      },
+      [{ member: "match.path" }],
+    ],
+    [
+      "the fields of a part of a request",
+      {},
+      { ...CLIENT, onlyFields: new Set(["user_id"]) },
+      [{ member: "onlyFields", field: "ip" }],
+    ],
+  ])("returns %s as the reason why a rule does not apply", async (_, rule, request, mismatches) => {
+    const found = await explained(rule, request)
+    expect(found).toEqual({ policy: "r", applies: false, shadow: false, cost: 0, mismatches })
+  })
+
+  it("takes nothing, and multiplies the units of the call with the rule's cost", async () => {
+    const limiter = createLimiter({ ...RULE, limit: 1 })
+    expect(await limiter.explain(CLIENT, { cost: 4 })).toMatchObject([{ cost: 4 }])
+    expect(await limiter.decide(CLIENT)).toMatchObject({ allowed: true, remaining: 0 })
+    await limiter.close()
+    await expect(limiter.explain(CLIENT)).rejects.toThrow("closed")
+  })
+
+  it("explains named rules as if their match applied, but not against their lists", async () => {
+    const rules = [
+      { ...RULE, name: "login", match: { path: "/login" } },
+      { ...RULE, name: "all", allow: ["192.0.2.7"], match: { path: "/x" } },
+      { ...RULE, name: "other" },
+    ]
+    const limiter = createLimiter({ rules })
+    expect(await limiter.explain(CLIENT, { rules: ["all", "login"] })).toMatchObject([
+      { policy: "login", applies: true, counter: { partition: "192.0.2.7" } },
+      { policy: "all", applies: false, mismatches: [{ member: "allow" }] },
+    ])
+    await expect(limiter.explain(CLIENT, { rules: ["lgin"] })).rejects.toThrow('"lgin"')
+    await expect(limiter.explain(CLIENT, { policies: [] } as object)).rejects.toThrow("explain()")
+    await limiter.close()
+  })
+
+  it("returns nothing for a request that is not counted", async () => {
+    const skipping = createLimiter<RequestFacts>({ ...RULE, skip: ({ url }) => url === "/health" })
+    expect(await skipping.explain({ ...CLIENT, url: "/health" })).toEqual([])
+    expect(await skipping.explain({ ...CLIENT, url: "/" })).toHaveLength(1)
+    await skipping.close()
+  })
+
+  it("applies exactly the rules that a decision checks, and gives a reason for every other rule", async () => {
+    const some = <T>(...values: T[]) => fc.constantFrom(...values)
+    const match = fc.record(
+      {
+        methods: some(["GET"], ["POST", "OPTIONS"]),
+        path: some("/a", "/a/*", "/:x"),
+        fields: some<Record<string, string[]>>(
+          { ip: ["192.0.2.0/24"] },
+          { "query:q": ["1"], method: ["get"] },
+        ),
+      },
+      { requiredKeys: [] },
+    )
+    const rule = fc.record(
+      {
+        field: some<string | string[]>("ip", "service", "query:q", ["ip", "header:h"], "route"),
+        // Not "deny": after such a refusal, a decision has no checks of the other rules.
+        onMissing: some("ip", "skip", "shared"),
+        match,
+        shadow: fc.boolean(),
+      },
+      { requiredKeys: ["field"] },
+    )
+    const request = fc.record(
+      {
+        method: some("GET", "POST", "OPTIONS", "HEAD"),
+        url: some("/a", "/a/b?q=1", "/"),
+        route: some("/:x", ""),
+        headers: some({}, { h: "1" }, { origin: "a", "access-control-request-method": "PUT" }),
+        remoteAddress: some("192.0.2.7", "2001:db8::1"),
+        onlyFields: some(new Set(["ip"]), new Set(["service", "query:q"])),
+      },
+      { requiredKeys: [] },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(rule, { maxLength: 20 }), request, async (given, facts) => {
+        const rules = given.map((each, at) => ({ ...RULE, name: `r${at}`, limit: 1_000, ...each }) as Rule)
+        const limiter = createLimiter({ rules, logger: LOGGER })
+        const all = await limiter.explain(facts)
+        const { checks } = await limiter.decide(facts)
+        await limiter.close()
+        expect(all.map(({ policy }) => policy)).toEqual(rules.map(({ name }) => name))
+        const applying = all.filter(({ applies }) => applies)
+        expect(applying.map(({ policy }) => policy)).toEqual(checks.map(({ policy }) => policy))
+        for (const { applies, mismatches } of all) expect(mismatches.length > 0).toBe(!applies)
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

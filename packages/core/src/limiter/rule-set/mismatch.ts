@@ -1,0 +1,71 @@
+import type { FieldReader, RequestFacts } from "../../request/request.ts"
+import { compileMatch } from "../../rules/matching/match.ts"
+import type { RuleMatch } from "../../rules/rule.ts"
+
+/** A reason why a rule does not apply to a request. */
+export interface Mismatch {
+  /**
+   * The member of the rule that excludes the request. Instead of a member:
+   * - "preflight": the request is a CORS preflight, which only rules for OPTIONS count;
+   * - "onlyFields": the request's `onlyFields` lack a field that the rule counts by.
+   */
+  readonly member:
+    | "match.methods"
+    | "match.path"
+    | "match.fields"
+    | "allow"
+    | "onMissing"
+    | "limit"
+    | "preflight"
+    | "onlyFields"
+  /** The field that was compared or is missing. Absent if the member does not read a field. */
+  readonly field?: string
+  /** The field's value in the request. Absent if the request lacks the field. */
+  readonly value?: string
+}
+
+/**
+ * Returns each part of a `match` that excludes a request. Compiles the parts one by one, so it is for tools. Together
+ * they exclude the same requests as the whole.
+ */
+export function matchMismatches(
+  match: RuleMatch,
+  readerOf: (field: string) => FieldReader,
+  facts: RequestFacts,
+  request: unknown,
+  paths: readonly string[],
+): readonly Mismatch[] {
+  return partsOf(match).flatMap(([member, part, field]): Mismatch[] => {
+    const matches = compileMatch(part, readerOf)
+    if (matches(facts, request, text(facts.method), paths, text(facts.route))) return []
+    return [{ member, ...(field !== undefined && textOfField(field, readerOf, facts, request)) }]
+  })
+}
+
+/** Returns a field with its text in the request, if it has any. */
+export function textOfField(
+  field: string,
+  readerOf: (field: string) => FieldReader,
+  facts: RequestFacts,
+  request: unknown,
+): Pick<Mismatch, "field" | "value"> {
+  const value = readerOf(field)(facts, request)
+  return value === undefined ? { field } : { field, value }
+}
+
+type MatchPart = readonly [member: Mismatch["member"], part: RuleMatch, field?: string]
+
+/** Returns the members of a match one by one, and each of its fields by itself. */
+function partsOf({ methods, path, fields = {} }: RuleMatch): readonly MatchPart[] {
+  const parts: MatchPart[] = []
+  if (methods !== undefined) parts.push(["match.methods", { methods }])
+  if (path !== undefined) parts.push(["match.path", { path }])
+  for (const [field, values] of Object.entries(fields))
+    parts.push(["match.fields", { fields: { [field]: values } }, field])
+  return parts
+}
+
+/** Returns the fact if it is a string, otherwise undefined. A caller of the core might pass any value. */
+export function text(fact: unknown): string | undefined {
+  return typeof fact === "string" ? fact : undefined
+}

@@ -1,0 +1,54 @@
+import * as v from "valibot"
+import { readShape, says, strict } from "../../ground/shape.ts"
+import type { MemberProblem } from "../../ground/show.ts"
+import type { ServiceMetadata } from "../service-metadata.ts"
+
+const text = (noun: string, most: number) => {
+  const said = says(noun, `a string of 1 to ${most} characters`)
+  return v.optional(v.pipe(v.string(said), v.minLength(1, said), v.maxLength(most, said)))
+}
+
+const LONGEST_LINK = 2_048
+/**
+ * An http or https URI without user and password, because every refused client gets it. It has only the characters of
+ * RFC 3986 section 2. None of them ends the header, or the `<…>` in it.
+ */
+const URI = /^https?:\/\/[\w\-.~:[\]%]+(?:[/?#][\w\-.~:/?#[\]@!$&'()*+,;=%]*)?$/
+const LINK = says(
+  "a link",
+  `an http or https URL without user and password, at most ${LONGEST_LINK} characters, with other characters than those of RFC 3986 percent-encoded`,
+)
+
+/** The schema of a service's metadata. */
+export const serviceMetadata = strict("the metadata of a service", {
+  owner: text("an owner", 256),
+  description: text("a description", 1_024),
+  contact: text("a contact", 256),
+  link: v.optional(
+    v.pipe(
+      v.string(LINK),
+      v.maxLength(LONGEST_LINK, LINK),
+      v.regex(URI, LINK),
+      v.check((link) => URL.canParse(link), LINK),
+    ),
+  ),
+})
+
+/** Returns the problems of metadata that anybody may have written. Absent metadata has none. */
+export function metadataProblems(value: unknown): readonly MemberProblem[] {
+  if (value === undefined) return []
+  const { problems } = readShape(serviceMetadata, value)
+  return problems.map((problem) => ({ ...problem, path: ["metadata", ...problem.path] }))
+}
+
+/**
+ * Returns a frozen copy of valid metadata, with its members in a fixed order. Returns undefined if it is absent or has
+ * no members.
+ */
+export function plainMetadata(metadata: ServiceMetadata | undefined): ServiceMetadata | undefined {
+  const members = Object.keys(serviceMetadata.entries).flatMap((name) => {
+    const value = metadata?.[name as keyof ServiceMetadata]
+    return value === undefined ? [] : [[name, value]]
+  })
+  return members.length === 0 ? undefined : Object.freeze(Object.fromEntries(members) as ServiceMetadata)
+}
