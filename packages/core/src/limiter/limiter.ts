@@ -7,6 +7,7 @@ import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } 
 import type {
   ChargeCounts,
   ChargesLostEvent,
+  CounterKey,
   EvictionEvent,
   LeaseCounts,
   RefundLostEvent,
@@ -21,6 +22,11 @@ export interface DecisionCall {
    * option. Includes any wait, for the first rules or in a line.
    */
   readonly durationMs: number
+  /**
+   * The counters of the rules that apply to the request. `policy.name` is the name of the rule. `partition` identifies
+   * the client, so it may be personal data or a secret.
+   */
+  readonly counters: readonly CounterKey[]
 }
 
 /** Events for metrics and logs. A listener that throws does not affect any request. */
