@@ -24,6 +24,7 @@ const CORE: readonly Chapter[] = [
       "limiter/decide-all.ts",
       "limiter/options/",
       "limiter/mount-decision.ts",
+      "limiter/near-limit-event.ts",
       "request/",
       "http/headers.ts",
     ],

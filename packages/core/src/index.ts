@@ -65,6 +65,7 @@ export type {
   UnblockOptions,
 } from "./limiter/limiter.ts"
 export { decisionOn } from "./limiter/mount-decision.ts"
+export type { NearLimitEvent } from "./limiter/near-limit-event.ts"
 export type {
   HeaderLine,
   NodeResponse,

@@ -12,6 +12,7 @@ import type {
   LeaseCounts,
   RefundLostEvent,
 } from "../stores/store.ts"
+import type { NearLimitEvent } from "./near-limit-event.ts"
 
 /** The call that led to a decision. */
 export interface DecisionCall {
@@ -39,6 +40,12 @@ export interface LimiterEvents<Request> {
    * refused, has passed its last step or has been answered.
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
+  /**
+   * Emitted when a client has used a percentage of its limit that the rule's `notify` lists. Emitted at most once for
+   * each percentage, rule, client and window in this process, as long as it remembers the client: it remembers 10,000.
+   * The request is the first one that was decided at this level.
+   */
+  "near-limit": [event: NearLimitEvent, request: Request]
   /** Emitted each time the store fails to answer. A decision was made without it. */
   "store-error": [error: StoreUnavailableError]
   /**

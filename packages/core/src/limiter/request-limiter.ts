@@ -127,6 +127,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     listener: (...args: LimiterEvents<Request>[Name]) => void,
   ): void {
     this.#parts.events.on(name, listener)
+    this.#parts.nearLimit.listen()
   }
 
   off<Name extends keyof LimiterEvents<Request>>(
@@ -134,6 +135,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     listener: (...args: LimiterEvents<Request>[Name]) => void,
   ): void {
     this.#parts.events.off(name, listener)
+    this.#parts.nearLimit.listen()
   }
 
   decide(request: Request, options?: CostOption): Promise<Decision> {
