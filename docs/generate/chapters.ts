@@ -32,6 +32,11 @@ const CORE: readonly Chapter[] = [
   },
   { title: "Decisions", files: ["decision/decision"], first: ["Decision"] },
   {
+    title: "Records of decisions",
+    files: ["recording/"],
+    first: ["recordDecisions", "RecordOptions", "DecisionRecorder", "jsonLinesSink"],
+  },
+  {
     title: "Rules",
     files: ["rules/rule.ts", "rules/parsing/parsed-rule.ts", "ground/policy.ts"],
     first: ["Rule"],
