@@ -18,6 +18,7 @@ const BELOW = {
   limiter: ["decision", "rules", "request", "stores", "algorithms", "ground"],
   http: ["limiter", "decision", "request", "ground"],
   otel: ["limiter", "decision", "ground"],
+  recording: ["limiter", "decision", "ground"],
 }
 
 /** Rooms that the tests of a room may also import. For example, a limiter is tested with rules and a store. */
@@ -243,11 +244,15 @@ export default {
     {
       name: "core-shape-for-rules-and-options",
       comment:
-        "shape.ts loads the schema library. Only rules and the limiter's options may import it, so that Redis and OpenTelemetry do not load it.",
+        "shape.ts loads the schema library. Only rules and the options of limiters and recorders may import it, so that Redis and OpenTelemetry do not load it.",
       severity: "error",
       from: {
         path: CORE,
-        pathNot: [`${CORE}rules/`, `${CORE}limiter/options/`, `${CORE}ground/shape\\.(test\\.)?ts$`],
+        pathNot: [
+          `${CORE}rules/`,
+          `${CORE}(limiter/options/|recording/options\\.ts$)`,
+          `${CORE}ground/shape\\.(test\\.)?ts$`,
+        ],
       },
       to: { path: `${CORE}ground/shape\\.ts$` },
     },

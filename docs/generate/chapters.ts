@@ -26,12 +26,18 @@ const CORE: readonly Chapter[] = [
       "limiter/rule-set/mismatch.ts",
       "limiter/options/",
       "limiter/mount-decision.ts",
+      "limiter/near-limit-event.ts",
       "request/",
       "http/headers.ts",
     ],
     first: ["createLimiter", "Limiter", "LimiterOptions", "InlineRule", "ClientAddressOptions"],
   },
   { title: "Decisions", files: ["decision/decision"], first: ["Decision"] },
+  {
+    title: "Records of decisions",
+    files: ["recording/"],
+    first: ["recordDecisions", "RecordOptions", "DecisionRecorder", "jsonLinesSink"],
+  },
   {
     title: "Rules",
     files: ["rules/rule.ts", "rules/parsing/parsed-rule.ts", "ground/policy.ts"],

@@ -131,6 +131,12 @@ describe(storedRule, {
     description: "Blocks a client that was refused too often. Requires a field.",
     allOf: [reference("penalty")],
   },
+  notify: {
+    description:
+      "Percentages of the limit, such as [80, 100]. The event near-limit and a metric report that a client has used as much, at most once per client and window in each process. 100 means that nothing is left.",
+    uniqueItems: true,
+    examples: [[80, 100]],
+  },
   cost: {
     description: "Number of units that one request takes, multiplied by the request's own cost.",
     default: 1,

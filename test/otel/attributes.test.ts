@@ -29,7 +29,7 @@ const FIELDS = [
 ]
 const RULES: LimiterOptions<RequestFacts>["rules"] = [
   ...FIELDS.map((field) => ({ field, limit: 3, window: "1 minute" })),
-  { name: "several", field: FIELDS.slice(0, 3), limit: 2, window: "1 minute", shadow: true },
+  { name: "several", field: FIELDS.slice(0, 3), limit: 2, window: "1 minute", shadow: true, notify: [50] },
   { name: "denied", field: "header:x-api-key", limit: 9, window: "1 hour", deny: ["secret-3"] },
 ]
 
@@ -98,6 +98,7 @@ const KNOWN: Readonly<Record<string, readonly unknown[]>> = {
   ],
   "sluice.decision.result": ["admitted", "over_limit", "refused", "shadowed"],
   "sluice.decision.mode": ["normal", "degraded"],
+  "sluice.policy.threshold": [50],
   "sluice.operation.name": ["decide", "takeUpTo", "acquire", "hold"],
   "sluice.refusal.reason": ["quota", "penalty", "cost", "denied", "missing-field", "store-failure"],
   "error.type": ["error", "timeout", "unavailable", "invalid-answer"],

@@ -136,6 +136,26 @@ describe("sluice.policy.decisions", () => {
   })
 })
 
+describe("sluice.policy.near_limit", () => {
+  it("counts the clients that have used a percentage of a limit, until it is ended", async () => {
+    const { limiter, decide, end, metering } = setUp({
+      name: "all",
+      limit: 10,
+      window: "1 minute",
+      notify: [80, 100],
+    })
+    const reports = () => metering.values("sluice.policy.near_limit", POLICY, "sluice.policy.threshold")
+    await decide(9)
+    await limiter.decide({ remoteAddress: "192.0.2.2" }, { cost: 8 })
+    expect(await reports()).toEqual({ "all 80": 2 })
+    await decide(3)
+    expect(await reports()).toEqual({ "all 80": 2, "all 100": 1 })
+    end()
+    await limiter.decide({ remoteAddress: "192.0.2.3" }, { cost: 10 })
+    expect(await reports()).toEqual({ "all 80": 2, "all 100": 1 })
+  })
+})
+
 describe("sluice.decision.duration", () => {
   it("counts each decision once by its operation, for any number of rules", async () => {
     const { clock, limiter, metering } = setUp({

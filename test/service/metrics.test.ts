@@ -15,7 +15,7 @@ afterEach(() => {
 
 it("metrics are served as text, and not sent unless configured", async () => {
   const metrics = createMetrics({ OTEL_EXPORTER_OTLP_ENDPOINT: "" })
-  const limiter = createLimiter<AskedRequest>({ limit: 1, window: "1 day", field: "service" })
+  const limiter = createLimiter<AskedRequest>({ limit: 1, window: "1 day", field: "service", notify: [100] })
   metrics.onLimiter(limiter, "orders")
   metrics.onUnknownService()
   metrics.onRefusedConnection("peer")
@@ -36,6 +36,7 @@ it("metrics are served as text, and not sent unless configured", async () => {
   expect(text).toMatch(
     /^sluice_service_failed_handshakes_total\{error_type="ERR_TLS_HANDSHAKE_TIMEOUT"\} 1$/m,
   )
+  expect(text).toMatch(/^sluice_policy_near_limit_total\{.*sluice_policy_threshold="100"\} 1$/m)
   expect(text.match(/^sluice_policy_decisions_total\{.*\} 1$/gm)).toHaveLength(2)
   await limiter.close()
   await metrics.close()

@@ -204,6 +204,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
         burst: 9,
         refill: "periodic",
         penalty: { refusals: 20, within: "5 minutes", for: "1500 ms" },
+        notify: [80, 100],
         throttle: { kind: "soft", percent: 33.5 },
         allow: ["10.0.0.0/8"],
         deny: ["192.0.2.7"],

@@ -43,6 +43,7 @@ const RULE_MEMBERS = [
     "throttle",
     "countRejected",
     "penalty",
+    "notify",
     "cost",
     "match",
     "allow",

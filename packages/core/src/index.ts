@@ -66,6 +66,7 @@ export type {
   UnblockOptions,
 } from "./limiter/limiter.ts"
 export { decisionOn } from "./limiter/mount-decision.ts"
+export type { NearLimitEvent } from "./limiter/near-limit-event.ts"
 export type {
   HeaderLine,
   NodeResponse,
@@ -84,6 +85,11 @@ export type {
 export { hasRuleOption } from "./limiter/options/options-shape.ts"
 export type { Mismatch } from "./limiter/rule-set/mismatch.ts"
 export type { DecisionStep } from "./limiter/rule-set/steps.ts"
+export { jsonLinesSink } from "./recording/json-lines.ts"
+export type { RecorderCloseOptions, RecordOptions } from "./recording/options.ts"
+export { recordDecisions } from "./recording/record-decisions.ts"
+export type { DecisionSink, RecordedCheck, RecordedDecision } from "./recording/recorded-decision.ts"
+export type { DecisionRecorder, RecorderStatus, RecordLosses } from "./recording/recorder.ts"
 export type { ClientAddressOptions } from "./request/client-address-options.ts"
 export { addressGroup } from "./request/client-group.ts"
 export type { FactsReader } from "./request/facts-readers.ts"

@@ -82,7 +82,7 @@ export class Admission<Request> {
       prepared.part?.isStoreGone === true ? decider.takeWithoutStore(ruleChecks) : decider.take(ruleChecks)
     return startedMs === undefined
       ? decision
-      : this.decisionEvents.told(decision, prepared.request, "decide", startedMs)
+      : this.decisionEvents.told(decision, prepared.request, "decide", startedMs, ruleChecks)
   }
 
   /**
@@ -92,15 +92,16 @@ export class Admission<Request> {
    */
   hold(prepared: PreparedRequest<Request>, leaving: Leaving): MaybePromise<Held | undefined> {
     const { waitingRoom, warner } = this.#parts
-    const { ruleSet, request, startedMs } = prepared
+    const { ruleSet, ruleChecks, request, startedMs } = prepared
     if (waitingRoom.isClosed || prepared.part?.isStoreGone === true) {
       const decision = this.take(prepared)
-      const held = (made: Decision): Held => ({ decision: made, ruleSet })
+      const held = (made: Decision): Held => ({ decision: made, ruleSet, ruleChecks })
       return decision instanceof Promise ? decision.then(held) : held(decision)
     }
     const held = holdInLine(waitingRoom, prepared, leaving, warner)
     const tell = (made: Held | undefined): Held | undefined => {
-      if (made !== undefined) this.decisionEvents.tell(made.decision, request, "hold", startedMs)
+      if (made !== undefined)
+        this.decisionEvents.tell(made.decision, request, "hold", startedMs, made.ruleChecks)
       return made
     }
     return held instanceof Promise ? held.then(tell) : tell(held)

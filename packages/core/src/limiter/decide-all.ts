@@ -86,8 +86,8 @@ export function takeGroup<Request>(
   const tell = (decisions: readonly Decision[]): readonly Decision[] => {
     for (const [i, decision] of decisions.entries()) {
       const { limiter, prepared } = counted[i] as PreparedMember<Request>
-      const { request, startedMs } = prepared as PreparedRequest<Request>
-      limiter.admission.decisionEvents.tell(decision, request, "decide", startedMs)
+      const { request, startedMs, ruleChecks } = prepared as PreparedRequest<Request>
+      limiter.admission.decisionEvents.tell(decision, request, "decide", startedMs, ruleChecks)
     }
     return members.map((member) => decisions[counted.indexOf(member)] ?? UNLIMITED)
   }

@@ -16,7 +16,7 @@ it("emits nothing and reads no clock without a listener", () => {
   const told: unknown[] = []
   events.on("decision", (...args) => told.push(args))
   // The call began before there was a listener.
-  decisionEvents.tell(UNLIMITED, "asked", "decide", undefined)
+  decisionEvents.tell(UNLIMITED, "asked", "decide", undefined, [])
   expect(told).toEqual([])
 })
 
@@ -28,8 +28,9 @@ it("emits an event for a value and for the value of a promise", async () => {
     told.push([request, operation])
   })
   const startedMs = decisionEvents.start() as number
-  expect(decisionEvents.told(UNLIMITED, "value", "decide", startedMs)).toBe(UNLIMITED)
-  expect(await decisionEvents.told(Promise.resolve(UNLIMITED), "promise", "hold", startedMs)).toBe(UNLIMITED)
+  expect(decisionEvents.told(UNLIMITED, "value", "decide", startedMs, [])).toBe(UNLIMITED)
+  const promise = Promise.resolve(UNLIMITED)
+  expect(await decisionEvents.told(promise, "promise", "hold", startedMs, [])).toBe(UNLIMITED)
   expect(told).toEqual([
     ["value", "decide"],
     ["promise", "hold"],

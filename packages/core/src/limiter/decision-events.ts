@@ -1,6 +1,7 @@
 import type { Decision } from "../decision/decision.ts"
 import type { SafeEvents } from "../ground/events.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
+import type { CounterKey } from "../stores/store.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
 
 /** Emits a "decision" event for each decision, with its duration. */
@@ -22,9 +23,10 @@ export class DecisionEvents<Request> {
     request: Request,
     operation: DecisionCall["operation"],
     startedMs: number,
+    counters: readonly CounterKey[],
   ): MaybePromise<Decision> {
     const tell = (made: Decision): Decision => {
-      this.tell(made, request, operation, startedMs)
+      this.tell(made, request, operation, startedMs, counters)
       return made
     }
     return decision instanceof Promise ? decision.then(tell) : tell(decision)
@@ -36,9 +38,10 @@ export class DecisionEvents<Request> {
     request: Request,
     operation: DecisionCall["operation"],
     startedMs: number | undefined,
+    counters: readonly CounterKey[],
   ): void {
     if (startedMs === undefined) return
-    this.emit(decision, request, { operation, durationMs: performance.now() - startedMs })
+    this.emit(decision, request, { operation, durationMs: performance.now() - startedMs, counters })
   }
 
   emit(decision: Decision, request: Request, call: DecisionCall): void {

@@ -29,6 +29,7 @@ export interface WaitingClient {
 export interface Held {
   readonly decision: Decision
   readonly ruleSet: RuleSet
+  readonly ruleChecks: readonly RuleCheck[]
 }
 
 const GONE = Symbol("gone")
@@ -47,7 +48,10 @@ export function holdInLine(
 ): MaybePromise<Held | undefined> {
   let storeChecks = prepared
   let latest = prepared
-  const held = (decision: Decision): Held => ({ decision, ruleSet: storeChecks.ruleSet })
+  const held = (decision: Decision): Held => {
+    const { ruleSet, ruleChecks } = storeChecks
+    return { decision, ruleSet, ruleChecks }
+  }
   const unheld = (error: unknown): Held | undefined => {
     if (error === GONE) return undefined
     if (error !== DRAINING && !(error instanceof ClosedError)) warnOfClock(error, warner)

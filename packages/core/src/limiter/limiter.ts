@@ -7,11 +7,13 @@ import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } 
 import type {
   ChargeCounts,
   ChargesLostEvent,
+  CounterKey,
   EvictionEvent,
   LeaseCounts,
   RefundLostEvent,
 } from "../stores/store.ts"
 import type { RuleExplanation } from "./explain-rules.ts"
+import type { NearLimitEvent } from "./near-limit-event.ts"
 
 /** The call that led to a decision. */
 export interface DecisionCall {
@@ -22,6 +24,11 @@ export interface DecisionCall {
    * option. Includes any wait, for the first rules or in a line.
    */
   readonly durationMs: number
+  /**
+   * The counters of the rules that apply to the request. `policy.name` is the name of the rule. `partition` identifies
+   * the client, so it may be personal data or a secret.
+   */
+  readonly counters: readonly CounterKey[]
 }
 
 /** Events for metrics and logs. A listener that throws does not affect any request. */
@@ -34,6 +41,12 @@ export interface LimiterEvents<Request> {
    * refused, has passed its last step or has been answered.
    */
   decision: [decision: Decision, request: Request, call: DecisionCall]
+  /**
+   * Emitted when a client has used a percentage of its limit that the rule's `notify` lists. Emitted at most once for
+   * each percentage, rule, client and window in this process, as long as it remembers the client: it remembers 10,000.
+   * The request is the first one that was decided at this level.
+   */
+  "near-limit": [event: NearLimitEvent, request: Request]
   /** Emitted each time the store fails to answer. A decision was made without it. */
   "store-error": [error: StoreUnavailableError]
   /**

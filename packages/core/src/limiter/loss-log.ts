@@ -1,6 +1,6 @@
 import { AsyncResource } from "node:async_hooks"
 import { type Clock, waitOf } from "../ground/clock.ts"
-import { type StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
+import { sentenceOf } from "../ground/errors.ts"
 import type { Warner, WarningCode } from "../ground/warnings.ts"
 
 /** Interval between log lines in milliseconds. In an outage, units may be lost many times a second. */
@@ -11,7 +11,11 @@ interface LossKind {
   readonly code: WarningCode
   /** What was lost, and the consequence: "3 refunds were lost, so their units may stay taken". */
   readonly textOf: (losses: number) => string
+  /** What to do, as a sentence. */
+  readonly advice: string
 }
+
+const CHECK_STORE = "Check the connection to the store."
 
 /** Failed refunds in the background. */
 export const LOST_REFUNDS: LossKind = {
@@ -21,6 +25,7 @@ export const LOST_REFUNDS: LossKind = {
       losses === 1 ? "A refund was lost, so its units" : `${losses} refunds were lost, so their units`
     return `${lost} may stay taken until their window passes`
   },
+  advice: CHECK_STORE,
 }
 
 /** Failed charges to the counters of another data center, or to the shared counters of a store that writes back. */
@@ -30,10 +35,19 @@ export const LOST_CHARGES: LossKind = {
     const times = losses === 1 ? "" : ` ${losses} times`
     return `Admitted units were not charged to other counters${times}, so these may admit as many units again`
   },
+  advice: CHECK_STORE,
+}
+
+/** Decisions that `recordDecisions` could not record. */
+export const LOST_RECORDS: LossKind = {
+  code: "SLUICE_RECORDS_LOST",
+  textOf: (losses) =>
+    losses === 1 ? "The record of a decision was lost" : `The records of ${losses} decisions were lost`,
+  advice: "Check the sink of recordDecisions().",
 }
 
 /**
- * Logs losses of units: the first one at once, and later ones with their number when a minute is over or the limiter is
+ * Logs losses: the first one at once, and later ones with their number when a minute is over or the limiter is
  * closed.
  */
 export class LossLog {
@@ -45,7 +59,7 @@ export class LossLog {
   /** Ends the minute since the last log line; undefined when it is over. */
   #minute: AbortController | undefined
   #unlogged = 0
-  #lastError: StoreUnavailableError | undefined
+  #lastError: Error | undefined
 
   constructor(warner: Warner, clock: Clock, kind: LossKind) {
     this.#warner = warner
@@ -53,8 +67,8 @@ export class LossLog {
     this.#kind = kind
   }
 
-  report(error: StoreUnavailableError): void {
-    this.#unlogged++
+  report(error: Error, losses = 1): void {
+    this.#unlogged += losses
     this.#lastError = error
     if (this.#minute === undefined) this.#outside.runInAsyncScope(() => void this.#logEachMinute())
   }
@@ -81,14 +95,14 @@ export class LossLog {
   #log(): boolean {
     const error = this.#lastError
     if (error === undefined) return false
-    const { code, textOf } = this.#kind
+    const { code, textOf, advice } = this.#kind
     const lost = textOf(this.#unlogged)
     this.#unlogged = 0
     this.#lastError = undefined
     this.#warner.say(
       "warn",
       code,
-      `${lost}: ${sentenceOf(error.message)} Check the connection to the store. Such losses are logged at most once a minute.`,
+      `${lost}: ${sentenceOf(error.message)} ${advice} Such losses are logged at most once a minute.`,
       error,
     )
     return true

@@ -8,6 +8,7 @@ import type { ChargesLostEvent, RefundLostEvent, StoreEvent } from "../stores/st
 import { storeErrorOf } from "../stores/store-error.ts"
 import type { LimiterEvents } from "./limiter.ts"
 import { LOST_CHARGES, LOST_REFUNDS, LossLog } from "./loss-log.ts"
+import { NearLimitWatch } from "./near-limit.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import { OutageLog, timeoutWarning } from "./outage-log.ts"
 import { createRuleContext, type RuleContext } from "./rule-set/rule-context.ts"
@@ -16,6 +17,7 @@ import { WaitingRoom } from "./waiting/waiting-room.ts"
 /** The names of all events of a limiter. */
 export const LIMITER_EVENTS: Readonly<Record<keyof LimiterEvents<unknown>, true>> = {
   decision: true,
+  "near-limit": true,
   "store-error": true,
   degraded: true,
   recovered: true,
@@ -34,6 +36,7 @@ export interface LimiterParts<Request> {
   readonly events: SafeEvents<LimiterEvents<Request>>
   readonly warner: Warner
   readonly context: RuleContext
+  readonly nearLimit: NearLimitWatch<Request>
   readonly decider: Decider
   readonly waitingRoom: WaitingRoom
   /** The adapters' functions that read their frameworks' requests. */
@@ -120,6 +123,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     decider,
     waitingRoom: new WaitingRoom(decider, clock),
     context,
+    nearLimit: new NearLimitWatch(events, clock),
     factsReaders: new FactsReaders(takesAnything(options)),
     close() {
       unsubscribe?.()

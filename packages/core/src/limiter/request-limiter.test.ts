@@ -885,7 +885,7 @@ describe("events", () => {
     expect(heard).toHaveLength(2)
   })
 
-  it("report which call made a decision, and how long it took", async () => {
+  it("report which call made a decision, how long it took, and by which counters", async () => {
     const { limiter } = limiterWith({ limit: 9, window: "1m" })
     const heard: DecisionCall[] = []
     limiter.on("decision", (_decision, _request, call) => heard.push(call))
@@ -896,7 +896,10 @@ describe("events", () => {
     await limiter.acquire(ALICE)
     const tookMs = performance.now() - startedMs
     expect(heard.map(({ operation }) => operation)).toEqual(["decide", "decide", "takeUpTo", "acquire"])
-    for (const { durationMs } of heard) {
+    for (const { durationMs, counters } of heard) {
+      expect(counters.map(({ policy, partition }) => [policy.name, partition])).toEqual([
+        ["ip-1m", "192.0.2.1"],
+      ])
       expect(durationMs).toBeGreaterThanOrEqual(0)
       expect(durationMs).toBeLessThanOrEqual(tookMs)
     }

@@ -128,6 +128,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     listener: (...args: LimiterEvents<Request>[Name]) => void,
   ): void {
     this.#parts.events.on(name, listener)
+    this.#parts.nearLimit.listen()
   }
 
   off<Name extends keyof LimiterEvents<Request>>(
@@ -135,6 +136,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     listener: (...args: LimiterEvents<Request>[Name]) => void,
   ): void {
     this.#parts.events.off(name, listener)
+    this.#parts.nearLimit.listen()
   }
 
   decide(request: Request, options?: CostOption): Promise<Decision> {
@@ -170,10 +172,19 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const preparing = this.#prepare(request, cost)
     const prepared = preparing instanceof Promise ? await held(unlessAborted(preparing, signal)) : preparing
     if (prepared === undefined) return UNLIMITED
-    const currentChecks = () => prepared.renewed().ruleChecks
-    const waitOptions = { signal, maxWaitMs, maxWaiting, waitsFor: everyRule, currentChecks }
-    const decision = await this.#parts.waitingRoom.enter(prepared.ruleChecks, waitOptions)
-    this.admission.decisionEvents.tell(decision, request, "acquire", prepared.startedMs)
+    let { ruleChecks } = prepared
+    let latest = ruleChecks
+    const decision = await this.#parts.waitingRoom.enter(ruleChecks, {
+      ...{ signal, maxWaitMs, maxWaiting, waitsFor: everyRule },
+      currentChecks() {
+        latest = prepared.renewed().ruleChecks
+        return latest
+      },
+      onRulesChanged() {
+        ruleChecks = latest
+      },
+    })
+    this.admission.decisionEvents.tell(decision, request, "acquire", prepared.startedMs, ruleChecks)
     if (!decision.allowed) throw new RateLimitExceededError(decision)
     return decision
   }
@@ -182,8 +193,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     requireUnits(units)
     const prepared = await this.#prepare(request, 1)
     if (prepared === undefined) return { ...UNLIMITED, cost: units }
-    const decision = await this.#parts.decider.takeUpTo(prepared.ruleChecks, units)
-    this.admission.decisionEvents.tell(decision, request, "takeUpTo", prepared.startedMs)
+    const { ruleChecks, startedMs } = prepared
+    const decision = await this.#parts.decider.takeUpTo(ruleChecks, units)
+    this.admission.decisionEvents.tell(decision, request, "takeUpTo", startedMs, ruleChecks)
     return decision
   }
 

@@ -5,6 +5,7 @@ import { measureCharges } from "./charges.ts"
 import { measureDecisions } from "./decisions.ts"
 import { countErrors } from "./errors.ts"
 import { measureLeases } from "./leases.ts"
+import { countNearLimit } from "./near-limit.ts"
 import { checkArguments, type InstrumentOptions } from "./options.ts"
 import { observeState } from "./state.ts"
 
@@ -77,6 +78,7 @@ function measure<Request>(
   const meter = meterProvider.getMeter(manifest.name, manifest.version)
   const parts = [
     measureDecisions(limiter, meter, name),
+    countNearLimit(limiter, meter, name),
     countErrors(limiter, meter, name),
     measureLeases(limiter, meter, name),
     measureCharges(limiter, meter, name),

@@ -17,6 +17,8 @@ export const MODE = "sluice.decision.mode"
 export const OPERATION = "sluice.operation.name"
 /** The `refusal` of a refused or shadowed decision. */
 export const REFUSAL = "sluice.refusal.reason"
+/** Percentage of the limit that a client has used, from the rule's `notify`. */
+export const THRESHOLD = "sluice.policy.threshold"
 /** What became of units of leases: booked · granted · returned · lost */
 export const LEASE_RESULT = "sluice.lease.result"
 /** Name of the data center to whose counters units are charged. */

@@ -131,6 +131,11 @@ export interface Rule<Request = unknown> {
   readonly countRejected?: boolean | undefined
   /** Blocks a client that is refused too often. The rule needs a field. A shadow rule blocks no client. */
   readonly penalty?: RulePenalty | undefined
+  /**
+   * Emits the event `near-limit` when a client has used these percentages of the limit: whole numbers from 1 to 100. 100
+   * means that nothing is left. For a bucket they are percentages of what it holds. Default: none.
+   */
+  readonly notify?: readonly number[] | undefined
   /** Units that one request takes: a positive whole number. Multiplies the cost given by the caller. Default: 1. */
   readonly cost?: number | undefined
   /** The requests that the rule applies to. Default: all. */

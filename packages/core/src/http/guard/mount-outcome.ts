@@ -7,6 +7,7 @@ import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { StepSet } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { joined, nameOf } from "../headers/joined.ts"
+import type { StepReport } from "./step-report.ts"
 import { type Writers, writersOf } from "./writers.ts"
 
 const NONE: readonly never[] = []
@@ -19,7 +20,7 @@ export interface Progress {
   /** The steps whose rules the mount has decided. */
   readonly steps: StepSet
   /** Undefined if nothing listens to decisions. */
-  readonly report: { add(durationMs: number, isHeld: boolean, isLast: boolean): void } | undefined
+  readonly report: Pick<StepReport<unknown>, "add"> | undefined
 }
 
 /**

@@ -12,6 +12,7 @@ export class StepReport<Request> {
   readonly #request: Request
   readonly #decisionSoFar: () => Decision
   readonly #stopListening: (() => void) | undefined
+  readonly #counters: DecisionCall["counters"][number][] = []
   #durationMs = 0
   #operation: DecisionCall["operation"] = "decide"
   #isDone = false
@@ -29,8 +30,9 @@ export class StepReport<Request> {
   }
 
   /** Adds a step. Reports the request if nothing is left to decide. */
-  add(durationMs: number, isHeld: boolean, isLast: boolean): void {
+  add(durationMs: number, counters: DecisionCall["counters"], isHeld: boolean, isLast: boolean): void {
     this.#durationMs += durationMs
+    this.#counters.push(...counters)
     if (isHeld) this.#operation = "hold"
     if (isLast || !this.#decisionSoFar().allowed) this.#finish()
   }
@@ -45,6 +47,7 @@ export class StepReport<Request> {
     this.#decisionEvents.emit(decision, this.#request, {
       operation: this.#operation,
       durationMs: this.#durationMs,
+      counters: this.#counters,
     })
   }
 }

@@ -185,6 +185,16 @@ describe("a guard that decides in steps", () => {
     expect(reported).toEqual([["address"]])
   })
 
+  it("reports the counters of all steps", async () => {
+    const guard = await mount({ rules: [address(9), user(9)] })
+    const reported: string[] = []
+    guard.limiter.on("decision", (_decision, _request, { counters }) => {
+      for (const { policy, partition } of counters) reported.push(`${policy.name} ${partition}`)
+    })
+    await ask(guard, "a", "stepped")
+    expect(reported).toEqual(["address 192.0.2.1", "user a"])
+  })
+
   it("reports no request without a matching rule", async () => {
     const guard = await mount({ rules: [address(9), user(9, { onMissing: "skip" })] })
     const reported: string[] = []

@@ -2,6 +2,7 @@ import type { Decision } from "../../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../../decision/decision-record.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Held } from "../../limiter/hold.ts"
+import type { DecisionCall } from "../../limiter/limiter.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
 import type { Part, PreparedRequest } from "../../limiter/prepared-request.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
@@ -27,7 +28,13 @@ interface AtStep<Request> {
   readonly progress: Progress
   readonly response: ClosingResponse | undefined
   /** Undefined if nothing listens to decisions. */
-  readonly startedMs: number | undefined
+  readonly call: StepCall | undefined
+}
+
+/** What is reported about the decision of one step. */
+interface StepCall {
+  readonly startedMs: number
+  readonly counters: DecisionCall["counters"]
 }
 
 /** Decides requests for one mount in several steps. Each step uses the rules that have become decidable. */
@@ -82,7 +89,8 @@ export class SteppedCheck<Request extends object> {
       return decidedBefore(this.#limiter, newest as MountOutcome, ruleSet)
     }
     const progress = { by: this, ruleSet, steps: passed, report: own?.progress?.report }
-    const at = { facts, request, newest, own, progress, response, startedMs }
+    const call = startedMs === undefined ? undefined : { startedMs, counters: prepared?.ruleChecks ?? NONE }
+    const at = { facts, request, newest, own, progress, response, call }
     if (prepared !== undefined && (ruleSet.holding & steps) !== NO_STEPS) {
       const held = admission.hold(prepared, { client: clientOf(response), draining: this.#draining })
       return held instanceof Promise
@@ -107,7 +115,10 @@ export class SteppedCheck<Request extends object> {
       if (at.own !== undefined) this.#limiter.refundInBackground(at.own.own)
       return undefined
     }
-    return this.#conclude(held.decision, { ...at, progress: { ...at.progress, ruleSet: held.ruleSet } }, true)
+    const { decision, ruleSet, ruleChecks } = held
+    const progress = { ...at.progress, ruleSet }
+    const call = at.call && { ...at.call, counters: ruleChecks }
+    return this.#conclude(decision, { ...at, progress, call }, true)
   }
 
   #conclude(decision: Decision, at: AtStep<Request>, isHeld = false): Outcome {
@@ -129,14 +140,14 @@ export class SteppedCheck<Request extends object> {
 
   #report(
     mount: MountOutcome,
-    { request, progress, response, startedMs }: AtStep<Request>,
+    { request, progress, response, call }: AtStep<Request>,
     isHeld: boolean,
   ): void {
-    if (startedMs === undefined) return
+    if (call === undefined) return
     const { decisionEvents } = this.#limiter.admission
     const report = progress.report ?? new StepReport(decisionEvents, request, response, () => mount.own)
     mount.progress = { ...progress, report }
     const isLast = (progress.ruleSet.steps & ~progress.steps) === NO_STEPS
-    report.add(performance.now() - startedMs, isHeld, isLast)
+    report.add(performance.now() - call.startedMs, call.counters, isHeld, isLast)
   }
 }

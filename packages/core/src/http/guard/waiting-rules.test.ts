@@ -133,6 +133,23 @@ describe("a request that waits while the rules of a source change", () => {
     expect(log).toEqual(["0 a"])
   })
 
+  it("is reported with the counter of the new rules", async () => {
+    const { limiter, publish, log, acquire } = await acquiring([queueing(2)])
+    const counters: string[] = []
+    limiter.on("decision", (_decision, _request, call) => {
+      for (const { policy, partition } of call.counters) counters.push(`${policy.name} ${partition}`)
+    })
+    await limiter.decide(ALICE, { cost: 2 })
+    acquire("a")
+    const guard = createGuard({ limiter })
+    await nextTurn()
+    const held = guard.check(ALICE, {})
+    await publish([queueing(2, { field: "service" })])
+    await held
+    expect(log).toEqual(["0 a"])
+    expect(counters).toEqual(["hourly 192.0.2.1", "hourly ", "hourly "])
+  })
+
   it("no longer waits for a removed rule, and is decided by the remaining ones", async () => {
     const { limiter, publish, log, acquire } = await acquiring([hourly(2), leaky(3600)])
     await limiter.decide(ALICE, { cost: 2 })

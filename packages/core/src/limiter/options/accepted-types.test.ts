@@ -24,6 +24,7 @@ const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
   throttle: undefined,
   countRejected: undefined,
   penalty: undefined,
+  notify: undefined,
   cost: undefined,
   match: undefined,
   allow: undefined,

@@ -35,7 +35,7 @@ const INSTANCES = "a whole number from 1 up"
 const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
-  "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, match, allow, deny, rejectionMessage, " +
+  "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, match, allow, deny, overrides, rejectionMessage, " +
   "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 

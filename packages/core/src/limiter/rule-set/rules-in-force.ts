@@ -107,6 +107,7 @@ export class RulesInForce<Request> implements RulesOwner {
   /** Releases its names and its monitor lease. For a route, called when its last mount has left. */
   giveUp(): void {
     releaseNames(this.#options.store, this)
+    this.#parts.nearLimit.follow(this, [])
     this.#unwatch?.()
     this.#unwatch = undefined
   }
@@ -137,6 +138,7 @@ export class RulesInForce<Request> implements RulesOwner {
   }
 
   #watch(): void {
+    this.#parts.nearLimit.follow(this, this.#current.rules)
     if (this.#current.needsMonitor && this.#options.enabled) this.#unwatch ??= spareCapacityMonitor.lease()
     else {
       this.#unwatch?.()

@@ -44,6 +44,7 @@ export const storedRule = strict(
     throttle: readLater(),
     count_rejected: v.optional(member.countRejected),
     penalty: v.optional(member.penalty),
+    notify: v.optional(member.notify),
     cost: v.optional(member.cost),
     match: v.optional(member.match),
     allow: v.optional(member.allow),

@@ -109,6 +109,7 @@ const STORED_AS: Readonly<
   throttle: "throttle",
   countRejected: "count_rejected",
   penalty: "penalty",
+  notify: "notify",
   shadow: "shadow",
   onStoreFailure: "on_store_failure",
   rejectionMessage: "request_rejection_message",

@@ -42,6 +42,8 @@ export interface ParsedRule {
   readonly countRejected: boolean
   /** When a client is blocked for too many refusals. Absent means never. */
   readonly penalty?: Penalty
+  /** Percentages of the limit whose use is reported, in ascending order. Absent means none. */
+  readonly notify?: readonly number[]
   /** Units that one request takes, multiplied by the request's own cost. */
   readonly cost: number
   /** Absent if the rule applies to every request. Methods are in upper case. */
@@ -77,7 +79,7 @@ export function lacksUnit({ window }: StorableRule): boolean {
 
 /** Returns the rule with its defaults. The caller has checked it. */
 export function fillRule(rule: StorableRule): ParsedRule {
-  const { burst, refill, match, penalty, overrides = {}, rejectionMessage, onStoreFailure } = rule
+  const { burst, refill, match, notify, penalty, overrides = {}, rejectionMessage, onStoreFailure } = rule
   const windowMs = parseDuration(rule.window) as number
   const algorithm = rule.algorithm ?? "sliding-window"
   const { defaultBuckets } = ALGORITHMS[algorithm]
@@ -100,6 +102,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
     ),
     countRejected: rule.countRejected ?? false,
     ...(penalty !== undefined && { penalty: fillPenalty(penalty, windowMs) }),
+    ...(notify !== undefined && { notify: [...notify].sort((one, other) => one - other) }),
     cost: rule.cost ?? 1,
     ...(match !== undefined && { match: fillMatch(match) }),
     allow: [...(rule.allow ?? [])],

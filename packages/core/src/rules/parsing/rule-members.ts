@@ -44,6 +44,9 @@ const BOOLEAN = v.boolean(says("a boolean", "true or false"))
 const durationOf = (noun: string): Schema =>
   v.custom((value) => parseDuration(value) !== undefined, says(noun, DURATION_ACCEPTED))
 const duration = durationOf("a duration")
+const THRESHOLDS = says("a list of percentages", "a list such as [80, 100]")
+const THRESHOLD = says("a percentage of the limit", "a whole number from 1 to 100")
+const UNIQUE = says("unique in the list", "each percentage once")
 const METHOD = says("an HTTP method", 'a name such as "GET" or "POST"')
 const METHODS = says("a list of methods", 'a list such as ["GET", "POST"]')
 const PATH = says("a path pattern", PATH_ACCEPTED)
@@ -99,6 +102,11 @@ export const member = {
     within: v.optional(duration),
     for: duration,
   }),
+  notify: v.pipe(
+    v.array(integer(THRESHOLD, 1, 100), THRESHOLDS),
+    v.minLength(1, THRESHOLDS),
+    v.checkItems((percent, index, all) => all.indexOf(percent) === index, UNIQUE),
+  ),
   cost: integer(says("a cost", POSITIVE), 1),
   match: strict("a match", {
     methods: v.optional(

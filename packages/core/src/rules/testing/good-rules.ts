@@ -69,6 +69,7 @@ const common = fc.record({
       for: fc.constantFrom(1_500, "15m", "2 weeks"),
     }),
   ),
+  notify: optional(fc.uniqueArray(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 3 })),
   cost: optional(fc.integer({ min: 1, max: 9 })),
   match: optional(match),
   allow: optional(fc.array(fc.oneof(text, fc.constantFrom("10.0.0.0/8", "::1")), { maxLength: 3 })),

@@ -1,0 +1,22 @@
+/** The event that a client has used a percentage of its limit that the rule's `notify` lists. */
+export interface NearLimitEvent {
+  /** Name of the rule. */
+  readonly policy: string
+  /**
+   * The client, as the rule counts it: the value of its field, which may be an address or a secret such as an API key. ""
+   * is the whole service.
+   */
+  readonly partition: string
+  /** The percentage of `notify` that is used: 80. */
+  readonly threshold: number
+  /** Units in use, at most those that fit: the limit, or for a bucket what it holds. */
+  readonly used: number
+  /** Units that are left. */
+  readonly remaining: number
+  /** Quota units per window. */
+  readonly limit: number
+  /** Milliseconds until all units are available again, if no other request comes. */
+  readonly resetAfterMs: number
+  /** Whether this is a shadow rule, which never refuses. */
+  readonly shadow: boolean
+}

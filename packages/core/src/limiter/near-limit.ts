@@ -1,0 +1,126 @@
+import type { Decision, PolicyCheck } from "../decision/decision.ts"
+import { type Clock, soundTime } from "../ground/clock.ts"
+import type { SafeEvents } from "../ground/events.ts"
+import { capacityOf } from "../ground/policy.ts"
+import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
+import { BoundedTable, type TableEntry } from "../stores/in-front/bounded-table.ts"
+import type { CounterKey } from "../stores/store.ts"
+import type { DecisionCall, LimiterEvents } from "./limiter.ts"
+
+/** Number of clients whose reports are remembered, in about 3 MB. */
+const MOST_CLIENTS = 10_000
+
+/** The reports about one counter. */
+interface Reports extends TableEntry {
+  usedMs: number
+  /** By threshold: the end of the window in which it was reported, by the limiter's clock. */
+  readonly untilMs: Map<number, number>
+}
+
+/**
+ * Emits "near-limit" when a client has used a percentage of a limit that the rule's `notify` lists. It listens to
+ * decisions only while a rule has thresholds and the event has a listener. Otherwise no request pays for it.
+ */
+export class NearLimitWatch<Request> {
+  readonly #events: SafeEvents<LimiterEvents<Request>>
+  readonly #clock: Clock
+  /** The thresholds of each rule, by its name, for the limiter and for each of its routes. */
+  readonly #thresholdsOf = new Map<object, ReadonlyMap<string, readonly number[]>>()
+  /** Created with the first report. When it is full, it forgets the client that was seen the longest ago. */
+  #reported: BoundedTable<Reports> | undefined
+  #isListening = false
+
+  constructor(events: SafeEvents<LimiterEvents<Request>>, clock: Clock) {
+    this.#events = events
+    this.#clock = clock
+  }
+
+  /** Sets the rules that are in force for `owner`, which is the limiter or a route. */
+  follow(owner: object, rules: readonly ParsedRule[]): void {
+    const thresholds = new Map<string, readonly number[]>()
+    for (const { name, notify } of rules) if (notify !== undefined) thresholds.set(name, notify)
+    if (thresholds.size > 0) this.#thresholdsOf.set(owner, thresholds)
+    else this.#thresholdsOf.delete(owner)
+    this.listen()
+  }
+
+  /** Starts or stops listening to decisions. Call it when the listeners of "near-limit" have changed. */
+  listen(): void {
+    const isNeeded = this.#thresholdsOf.size > 0 && this.#events.has("near-limit")
+    if (isNeeded === this.#isListening) return
+    this.#isListening = isNeeded
+    if (isNeeded) this.#events.on("decision", this.#look)
+    else this.#events.off("decision", this.#look)
+  }
+
+  readonly #look = (decision: Decision, request: Request, { counters }: DecisionCall): void => {
+    // Without the shared store, the counts are only those of this process.
+    if (decision.degraded) return
+    for (const check of decision.checks) {
+      const thresholds = this.#thresholdsFor(check.policy)
+      if (thresholds !== undefined) this.#lookAt(check, thresholds, counters, request)
+    }
+  }
+
+  /** Returns the thresholds of a rule. Several owners may have the rule; it is the same rule then. */
+  #thresholdsFor(policy: string): readonly number[] | undefined {
+    for (const thresholds of this.#thresholdsOf.values()) {
+      const found = thresholds.get(policy)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  #lookAt(
+    check: PolicyCheck,
+    thresholds: readonly number[],
+    counters: readonly CounterKey[],
+    request: Request,
+  ): void {
+    const counter = counters.find(({ policy }) => policy.name === check.policy)
+    const { policy, limit, remaining, resetAfterMs, shadow } = check
+    if (counter === undefined || remaining === undefined || !showsUse(check)) return
+    const capacity = capacityOf(counter.policy)
+    const used = capacity - remaining
+    for (const threshold of thresholds) {
+      // The thresholds are in ascending order. A limit of 0 closes the rule, and is not used up.
+      if (capacity === 0 || used * 100 < threshold * capacity) return
+      if (!this.#isFirst(counter, threshold, check)) continue
+      const event = {
+        policy,
+        partition: counter.partition,
+        threshold,
+        used,
+        remaining,
+        limit,
+        resetAfterMs,
+        shadow,
+      }
+      this.#events.emit("near-limit", event, request)
+    }
+  }
+
+  /** Returns true if the threshold has not been reported in this window, and notes the report. */
+  #isFirst({ policy, partition }: CounterKey, threshold: number, check: PolicyCheck): boolean {
+    const nowMs = soundTime(this.#clock)
+    this.#reported ??= new BoundedTable(MOST_CLIENTS)
+    let reports = this.#reported.find(policy.counter, partition)
+    if (reports === undefined) {
+      reports = { policy, partition, usedMs: nowMs, untilMs: new Map() }
+      this.#reported.add(reports)
+    }
+    reports.usedMs = nowMs
+    if (nowMs < (reports.untilMs.get(threshold) ?? nowMs)) return false
+    // A fixed window ends for all of its units at once. For other algorithms, a window begins with the report.
+    reports.untilMs.set(
+      threshold,
+      nowMs + (policy.algorithm === "fixed-window" ? check.resetAfterMs : check.windowMs),
+    )
+    return true
+  }
+}
+
+/** True if the check shows what is in use: its counter was read, and no block hides what is left. */
+function showsUse({ counts, refusal }: PolicyCheck): boolean {
+  return counts !== undefined && refusal !== "penalty" && refusal !== "blocked"
+}

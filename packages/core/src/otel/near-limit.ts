@@ -1,0 +1,19 @@
+import type { Meter } from "@opentelemetry/api"
+import type { Limiter, LimiterEvents } from "../limiter/limiter.ts"
+import { LIMITER, type Measuring, POLICY, THRESHOLD } from "./measuring.ts"
+
+/** Counts the clients that have used a percentage of a limit that a rule's `notify` lists. */
+export function countNearLimit<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
+  const reports = meter.createCounter("sluice.policy.near_limit", {
+    description: "Number of times that a client reached a percentage of a rule's `notify`, once per window.",
+    unit: "{client}",
+  })
+  const listener = (...[{ policy, threshold }]: LimiterEvents<Request>["near-limit"]) =>
+    reports.add(1, { [LIMITER]: name, [POLICY]: policy, [THRESHOLD]: threshold })
+  limiter.on("near-limit", listener)
+  return {
+    // Such events are rare, so they are added at once.
+    flush() {},
+    end: () => limiter.off("near-limit", listener),
+  }
+}

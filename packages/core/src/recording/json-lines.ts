@@ -1,0 +1,67 @@
+import { closeSync, openSync } from "node:fs"
+import { appendFile } from "node:fs/promises"
+import type { Writable } from "node:stream"
+import { InvalidOptionError, textOf } from "../ground/errors.ts"
+import { show } from "../ground/show.ts"
+import { ignore } from "../ground/time.ts"
+import type { DecisionSink } from "./recorded-decision.ts"
+
+/** Only the user of the process may read the file, because records may be personal data. */
+const MODE = 0o600
+
+/**
+ * Returns a sink that appends each record as a line of JSON to a file or a stream. A file is created if it does not
+ * exist, readable only by the user of the process, and opened for each batch, so it may be renamed meanwhile. A stream
+ * is not closed by the sink, and its errors count as lost records.
+ * @example
+ * ```ts
+ * import { createLimiter, jsonLinesSink, recordDecisions } from "@sluice/core"
+ *
+ * const limiter = createLimiter({ limit: 100, window: "1 minute" })
+ * const recorder = recordDecisions(limiter, jsonLinesSink(process.stdout))
+ * ```
+ * @throws {@link InvalidOptionError} if the file cannot be opened.
+ */
+export function jsonLinesSink(destination: string | URL | Writable): DecisionSink {
+  const append = appenderOf(destination)
+  let separator = ""
+  return async (records) => {
+    const lines = records.map((record) => `${JSON.stringify(record)}\n`).join("")
+    const text = separator + lines
+    // If the write fails, it may leave a part of a line. Then the next one begins with a new line.
+    separator = "\n"
+    await append(text)
+    separator = ""
+  }
+}
+
+function appenderOf(destination: unknown): (text: string) => Promise<void> {
+  if (typeof destination === "string" || destination instanceof URL) {
+    requireFile(destination)
+    return (text) => appendFile(destination, text, { mode: MODE })
+  }
+  const stream = destination as Writable | null | undefined
+  if (typeof stream?.write !== "function" || typeof stream.on !== "function") {
+    const message = `${show(destination)} is not a destination`
+    throw new InvalidOptionError([
+      { path: "destination", message, accepted: "the path of a file, or a writable stream" },
+    ])
+  }
+  // Without a listener, an error of the stream would end the process. Each write that fails reports it, too.
+  stream.on("error", ignore)
+  return (text) =>
+    new Promise((resolve, reject) => {
+      stream.write(text, (error) => (error ? reject(error) : resolve()))
+    })
+}
+
+function requireFile(path: string | URL): void {
+  try {
+    closeSync(openSync(path, "a", MODE))
+  } catch (error) {
+    const message = `${show(String(path))} cannot be opened: ${textOf(error)}`
+    throw new InvalidOptionError([
+      { path: "destination", message, accepted: "a file that this process can write" },
+    ])
+  }
+}

@@ -1,0 +1,75 @@
+import type { Decision, PolicyCheck, Refusal } from "../decision/decision.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
+import type { DecisionCall } from "../limiter/limiter.ts"
+
+/** The record of one decision: plain JSON values. It does not contain the request. */
+export interface RecordedDecision {
+  /** When the request was decided, in epoch milliseconds. */
+  readonly timeMs: number
+  /** The service of the limiter. */
+  readonly service: string
+  /** Whether the request was admitted. */
+  readonly allowed: boolean
+  /** Why the request was refused; absent if it was admitted. */
+  readonly refusal?: Refusal
+  /** Whether the decision was made without the shared store. */
+  readonly degraded: boolean
+  /** Name of the binding rule, "" if no rule applies. */
+  readonly policy: string
+  /** Each rule by itself, shadow rules included. Empty if no rule applies. */
+  readonly checks: readonly RecordedCheck[]
+}
+
+/** The part of a record that is about one rule. */
+export interface RecordedCheck {
+  /** Name of the rule. */
+  readonly policy: string
+  /**
+   * The client, as the rule counts it: the value of its field. It may be personal data, such as an address, or a secret,
+   * such as an API key. "" is the whole service. Long values are hashed.
+   */
+  readonly partition: string
+  /** Units that the request asked of this rule. If the request was admitted, it has used them. */
+  readonly cost: number
+  /** Whether this rule by itself admits the request. */
+  readonly allowed: boolean
+  /** Quota units per window. */
+  readonly limit: number
+  /** Units that were left under this rule. Absent if the store did not read its counter. */
+  readonly remaining?: number
+  /** Whether this is a shadow rule, which never refuses. */
+  readonly shadow: boolean
+}
+
+/**
+ * Writes a batch of records, in the order of the decisions. The next batch waits until it has settled. If it throws or
+ * rejects, the batch counts as lost, and is not written again.
+ */
+export type DecisionSink = (records: readonly RecordedDecision[]) => MaybePromise<void>
+
+/** Returns the record of a decision. */
+export function recordOf(
+  decision: Decision,
+  counters: DecisionCall["counters"],
+  service: string,
+  timeMs: number,
+): RecordedDecision {
+  const { allowed, refusal, degraded, policy, checks } = decision
+  return {
+    timeMs,
+    service,
+    allowed,
+    ...(refusal !== undefined && { refusal }),
+    degraded,
+    policy,
+    checks: checks.map((check) => recordedCheck(check, counters)),
+  }
+}
+
+function recordedCheck(
+  { policy, cost, allowed, limit, remaining, shadow }: PolicyCheck,
+  counters: DecisionCall["counters"],
+): RecordedCheck {
+  const { partition = "" } = counters.find((counter) => counter.policy.name === policy) ?? {}
+  return { policy, partition, cost, allowed, limit, ...(remaining !== undefined && { remaining }), shadow }
+}

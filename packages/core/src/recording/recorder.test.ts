@@ -1,0 +1,382 @@
+import { AsyncLocalStorage } from "node:async_hooks"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
+import { manualClock } from "../ground/clock.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
+import { createLimiter } from "../limiter/create-limiter.ts"
+import type { LimiterOptions } from "../limiter/options/options.ts"
+import type { RecordOptions } from "./options.ts"
+import { recordDecisions } from "./record-decisions.ts"
+import type { DecisionSink, RecordedDecision } from "./recorded-decision.ts"
+
+const START_MS = Date.UTC(2024, 0, 1)
+const QUIET = { warn() {}, error() {} }
+const NOT_LOST = { bufferFull: 0, sinkFailed: 0, closed: 0 }
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+/** Lets the recorder go on until it waits for the clock or for the sink. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await nextTurn()
+}
+
+/** A sink whose batches settle when the test says so. */
+function slowSink() {
+  const batches: RecordedDecision[][] = []
+  const waiting: { resolve(): void; reject(error: unknown): void }[] = []
+  const sink: DecisionSink = (records) => {
+    batches.push([...records])
+    return new Promise<void>((resolve, reject) => {
+      waiting.push({ resolve, reject })
+    })
+  }
+  const settle = async (error?: unknown) => {
+    const next = waiting.shift()
+    if (error === undefined) next?.resolve()
+    else next?.reject(error)
+    await settled()
+  }
+  return { sink, batches, settle, sizes: () => batches.map(({ length }) => length) }
+}
+
+function open(
+  sink: DecisionSink,
+  options: RecordOptions = {},
+  limits: Partial<LimiterOptions<{ remoteAddress?: string }>> = {},
+) {
+  const clock = manualClock()
+  const warnings: string[] = []
+  const log = (_fields: object, message: string) => void warnings.push(message)
+  const limiter = createLimiter({
+    ...{
+      name: "all",
+      limit: 1_000,
+      window: "1 minute",
+      field: "service",
+      service: "shop",
+      clock,
+      logger: QUIET,
+    },
+    ...limits,
+  } as LimiterOptions<{ remoteAddress?: string }>)
+  const recorder = recordDecisions(limiter, sink, { clock, logger: { warn: log, error: log }, ...options })
+  const decide = async (times: number) => {
+    for (let i = 0; i < times; i++) await limiter.decide({ remoteAddress: "192.0.2.7" })
+    await settled()
+  }
+  return { clock, limiter, recorder, decide, warnings }
+}
+
+describe("a record", () => {
+  it("has the verdict of each rule on its client, and what the request asked of it", async () => {
+    const records: RecordedDecision[] = []
+    const { clock, limiter, recorder } = open(
+      (batch) => void records.push(...batch),
+      {},
+      {
+        ...{ name: undefined, limit: undefined, window: undefined, field: undefined },
+        rules: [
+          { name: "client", field: "ip", limit: 3, window: "1 minute" },
+          { name: "all", field: "service", limit: 100, window: "1 minute", cost: 2 },
+          { name: "tried", field: "ip", limit: 1, window: "1 minute", shadow: true },
+        ],
+      },
+    )
+    const client = { remoteAddress: "192.0.2.7" }
+    await limiter.decide(client, { cost: 2 })
+    clock.advance(1_500)
+    await limiter.decide(client, { cost: 2 })
+    await recorder.close()
+    const of = (policy: string, partition: string) => ({ policy, partition, shadow: policy === "tried" })
+    expect(records).toEqual([
+      {
+        ...{ timeMs: START_MS, service: "shop", allowed: true, degraded: false, policy: "client" },
+        checks: [
+          { ...of("client", "192.0.2.7"), cost: 2, allowed: true, limit: 3, remaining: 1 },
+          { ...of("all", ""), cost: 4, allowed: true, limit: 100, remaining: 96 },
+          { ...of("tried", "192.0.2.7"), cost: 2, allowed: false, limit: 1, remaining: 1 },
+        ],
+      },
+      {
+        ...{ timeMs: START_MS + 1_500, service: "shop", allowed: false, refusal: "quota", degraded: false },
+        policy: "client",
+        checks: [
+          { ...of("client", "192.0.2.7"), cost: 2, allowed: false, limit: 3, remaining: 1 },
+          { ...of("all", ""), cost: 4, allowed: true, limit: 100, remaining: 96 },
+          { ...of("tried", "192.0.2.7"), cost: 2, allowed: false, limit: 1, remaining: 1 },
+        ],
+      },
+    ])
+    expect(JSON.parse(JSON.stringify(records))).toEqual(records)
+  })
+
+  it("is of every call that decides, but not of a peek or of a request that is skipped", async () => {
+    const records: RecordedDecision[] = []
+    const { limiter, recorder } = open(
+      (batch) => void records.push(...batch),
+      {},
+      {
+        skip: ({ remoteAddress }) => remoteAddress === undefined,
+      },
+    )
+    const client = { remoteAddress: "192.0.2.7" }
+    await limiter.decide(client)
+    await limiter.acquire(client)
+    await limiter.takeUpTo(client, 7)
+    await limiter.peek(client)
+    await limiter.decide({})
+    await recorder.close()
+    expect(records.map(({ checks }) => checks[0]?.cost)).toEqual([1, 1, 7])
+  })
+
+  it("has a whole number of milliseconds, and the fields of a decision without rules", async () => {
+    const records: RecordedDecision[] = []
+    const rules = { ...{ name: undefined, limit: undefined, window: undefined, field: undefined }, rules: [] }
+    const clock = { now: () => START_MS + 0.75 }
+    const { limiter, recorder } = open((batch) => void records.push(...batch), { clock }, rules)
+    await limiter.decide({})
+    await recorder.close()
+    const decision = { allowed: true, degraded: false, policy: "", checks: [] }
+    expect(records).toEqual([{ timeMs: START_MS, service: "shop", ...decision }])
+  })
+})
+
+describe("records are written", () => {
+  it("as soon as a batch is full, and otherwise after the interval", async () => {
+    const { sink, sizes, settle } = slowSink()
+    const { clock, decide } = open(sink, { batchSize: 3, intervalMs: 200 })
+    await decide(2)
+    clock.advance(199)
+    await settled()
+    expect(sizes()).toEqual([])
+    await decide(1)
+    expect(sizes()).toEqual([3])
+    await settle()
+    await decide(1)
+    clock.advance(199)
+    await settled()
+    expect(sizes()).toEqual([3])
+    clock.advance(1)
+    await settled()
+    expect(sizes()).toEqual([3, 1])
+  })
+
+  it("one batch after the other, in the order of the decisions", async () => {
+    const { sink, batches, sizes, settle } = slowSink()
+    const { clock, limiter, recorder } = open(sink, { batchSize: 3 })
+    for (let n = 0; n < 8; n++) {
+      clock.advance(1)
+      await limiter.decide({})
+    }
+    await settled()
+    expect(sizes()).toEqual([3])
+    await settle()
+    expect(sizes()).toEqual([3, 3])
+    expect(recorder.status).toEqual({ waiting: 5, written: 3, lost: NOT_LOST })
+    await settle()
+    clock.advance(1_000)
+    await settle()
+    await settle()
+    expect(batches.flat().map(({ timeMs }) => timeMs - START_MS)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+    expect(recorder.status).toEqual({ waiting: 0, written: 8, lost: NOT_LOST })
+  })
+
+  it("after the decision has been returned, and outside the context of its request", async () => {
+    const contexts = new AsyncLocalStorage<string>()
+    const order: unknown[] = []
+    const { limiter } = open(() => void order.push(["written", contexts.getStore()]), { batchSize: 1 })
+    await contexts.run("request", async () => {
+      await limiter.decide({})
+      order.push("decided")
+    })
+    await settled()
+    expect(order).toEqual(["decided", ["written", undefined]])
+  })
+
+  it("without a pause if the clock cannot wait", async () => {
+    const { sink, sizes } = slowSink()
+    const clock = { now: () => START_MS, wait: () => Promise.reject(new Error("no timers")) }
+    const { decide } = open(sink, { clock })
+    await decide(1)
+    expect(sizes()).toEqual([1])
+  })
+})
+
+describe("records are lost", () => {
+  it("while too many wait for the sink, without delaying any decision", async () => {
+    const { sink, sizes, settle } = slowSink()
+    const { decide, limiter, recorder, warnings } = open(sink, { maxWaiting: 4, batchSize: 2 })
+    await decide(10)
+    expect(recorder.status).toEqual({ waiting: 4, written: 0, lost: { ...NOT_LOST, bufferFull: 6 } })
+    expect((await limiter.peek({})).remaining).toBe(990)
+    expect(warnings).toEqual([
+      expect.stringMatching(
+        /^The record of a decision was lost: 4 records wait, because the sink is too slow\. Check the sink of recordDecisions\(\)\./,
+      ),
+    ])
+    await settle()
+    await decide(3)
+    expect(sizes()).toEqual([2, 2])
+    expect(recorder.status).toEqual({ waiting: 4, written: 2, lost: { ...NOT_LOST, bufferFull: 7 } })
+  })
+
+  it("with the batch for which the sink rejects, and with no other", async () => {
+    const { sink, settle } = slowSink()
+    const { decide, recorder, warnings } = open(sink, { batchSize: 2 })
+    await decide(4)
+    await settle(new Error("disk full at postgres://user:secret@db/"))
+    await settle()
+    expect(recorder.status).toEqual({ waiting: 0, written: 2, lost: { ...NOT_LOST, sinkFailed: 2 } })
+    expect(warnings).toEqual([
+      expect.stringContaining("The records of 2 decisions were lost: the sink failed: Error: disk full"),
+    ])
+    expect(warnings[0]).not.toContain("secret")
+  })
+
+  it("with the batch for which the sink throws", async () => {
+    const { decide, recorder } = open(
+      () => {
+        throw new Error("broken")
+      },
+      { batchSize: 2 },
+    )
+    await decide(4)
+    expect(recorder.status).toEqual({ waiting: 0, written: 0, lost: { ...NOT_LOST, sinkFailed: 4 } })
+  })
+
+  it("and logged again a minute later, with their number", async () => {
+    const { clock, decide, warnings } = open(() => Promise.reject(new Error("down")), { batchSize: 1 })
+    await decide(5)
+    expect(warnings).toHaveLength(1)
+    clock.advance(60_000)
+    await settled()
+    expect(warnings[1]).toMatch(/^The records of 4 decisions were lost: the sink failed: Error: down\./)
+  })
+
+  it("without a logger as a process warning", async () => {
+    const emit = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined)
+    const { decide } = open(() => Promise.reject(new Error("down")), { batchSize: 1, logger: undefined })
+    await decide(1)
+    expect(emit.mock.calls.map(([, options]) => (options as { code?: string }).code)).toEqual([
+      "SLUICE_RECORDS_LOST",
+    ])
+  })
+})
+
+describe("closing", () => {
+  it("writes what waits at once, and records no later decision", async () => {
+    const { sink, sizes, settle } = slowSink()
+    const { decide, limiter, recorder } = open(sink, { batchSize: 3 })
+    await decide(4)
+    const closed = recorder.close()
+    await settle()
+    expect(sizes()).toEqual([3, 1])
+    const now = vi.spyOn(performance, "now")
+    await limiter.decide({})
+    expect(now).not.toHaveBeenCalled()
+    await settle()
+    await closed
+    expect(recorder.status).toEqual({ waiting: 0, written: 4, lost: NOT_LOST })
+    await recorder.close()
+    expect(sizes()).toEqual([3, 1])
+  })
+
+  it("resolves at its deadline, and counts what the sink has not confirmed as lost", async () => {
+    const { sink, settle, sizes } = slowSink()
+    const { decide, recorder, warnings } = open(sink, { batchSize: 3 })
+    await decide(5)
+    await recorder.close({ withinMs: 1 })
+    const status = { waiting: 0, written: 0, lost: { ...NOT_LOST, closed: 5 } }
+    expect(recorder.status).toEqual(status)
+    expect(warnings).toEqual([
+      expect.stringContaining(
+        "The records of 5 decisions were lost: the sink did not write them within 1 ms.",
+      ),
+    ])
+    await recorder.close({ withinMs: 1 })
+    expect(warnings).toHaveLength(1)
+    // A batch that ends later is not counted twice, and no other is written.
+    await settle()
+    expect(sizes()).toEqual([3])
+    expect(recorder.status).toEqual(status)
+  })
+
+  it("calls the sink no more if the deadline comes between two batches", async () => {
+    const { sink, settle, sizes } = slowSink()
+    const { decide, recorder } = open(sink, { batchSize: 1 })
+    await decide(2)
+    vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate", "clearTimeout", "clearImmediate"] })
+    onTestFinished(() => void vi.useRealTimers())
+    const closed = recorder.close({ withinMs: 5 })
+    const settled = settle()
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    vi.advanceTimersByTime(6)
+    await Promise.all([settled, closed])
+    expect(sizes()).toEqual([1])
+    expect(recorder.status).toEqual({ waiting: 0, written: 1, lost: { ...NOT_LOST, closed: 1 } })
+  })
+
+  it("logs the losses that are not logged yet", async () => {
+    const { decide, recorder, warnings } = open(() => Promise.reject(new Error("down")), { batchSize: 1 })
+    await decide(3)
+    await recorder.close()
+    expect(warnings).toHaveLength(2)
+    expect(warnings[1]).toMatch(/^The records of 2 decisions were lost: /)
+  })
+
+  it("the limiter ends the recording, too", async () => {
+    const { sink, sizes, settle } = slowSink()
+    const { decide, limiter, recorder } = open(sink)
+    await decide(2)
+    await limiter.close()
+    await settled()
+    expect(sizes()).toEqual([2])
+    const closed = recorder.close()
+    await settle()
+    await closed
+    expect(recorder.status).toEqual({ waiting: 0, written: 2, lost: NOT_LOST })
+  })
+
+  it("rejects wrong options, and can then be called again", async () => {
+    const { recorder } = open(() => undefined)
+    await expect(recorder.close({ withinMs: 0 })).rejects.toThrow("withinMs: 0 is not an interval")
+    await expect(recorder.close({ within: 5 } as never)).rejects.toThrow(/"within" is not a member/)
+    await recorder.close()
+  })
+})
+
+describe("wrong arguments", () => {
+  const limiter = createLimiter({ limit: 1, window: "1 minute" })
+  const sink = () => undefined
+
+  it.each<[string, readonly unknown[], RegExp]>([
+    ["no limiter", [undefined, sink], /limiter: undefined is not a limiter; accepted: a limiter that/],
+    ["a middleware", [() => undefined, sink], /limiter: a function is not a limiter/],
+    ["no sink", [limiter], /sink: undefined is not a sink; accepted: a function .* jsonLinesSink/],
+    ["a path for a sink", [limiter, "a.jsonl"], /sink: "a.jsonl" is not a sink/],
+    ["no options object", [limiter, sink, 5], /5 is not the options of recordDecisions\(\)/],
+    ["no buffer", [limiter, sink, { maxWaiting: 0 }], /maxWaiting: 0 is not a valid number of records/],
+    ["a fractional batch", [limiter, sink, { batchSize: 1.5 }], /batchSize: 1.5 is not a valid number/],
+    ["no interval", [limiter, sink, { intervalMs: 0 }], /intervalMs: 0 is not an interval/],
+    ["no clock", [limiter, sink, { clock: 5 }], /clock: 5 is not a clock/],
+    ["a misspelled option", [limiter, sink, { batchsize: 5 }], /did you mean "batchSize"\?/],
+  ])("%s", (_what, args, message) => {
+    expect(() => recordDecisions(...(args as Parameters<typeof recordDecisions>))).toThrow(InvalidOptionError)
+    expect(() => recordDecisions(...(args as Parameters<typeof recordDecisions>))).toThrow(message)
+  })
+
+  it("are all reported", () => {
+    expect(() => recordDecisions(null as never, null as never, { maxWaiting: -1 })).toThrow(
+      /limiter: .*sink: .*maxWaiting: /s,
+    )
+  })
+})
+
+it("a batch is never larger than the buffer", async () => {
+  const { sink, sizes } = slowSink()
+  const { decide } = open(sink, { maxWaiting: 3 })
+  await decide(3)
+  expect(sizes()).toEqual([3])
+})

@@ -1,0 +1,170 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import type { Decision } from "../decision/decision.ts"
+import { soundTime, waitOf } from "../ground/clock.ts"
+import { textOf } from "../ground/errors.ts"
+import { beforeDeadline, outsideRequests } from "../ground/time.ts"
+import { createWarner } from "../ground/warnings.ts"
+import type { DecisionCall, Limiter } from "../limiter/limiter.ts"
+import { LOST_RECORDS, LossLog } from "../limiter/loss-log.ts"
+import { type ParsedRecordOptions, parseCloseOptions, type RecorderCloseOptions } from "./options.ts"
+import { type DecisionSink, type RecordedDecision, recordOf } from "./recorded-decision.ts"
+
+/** What has become of the records of a recorder. */
+export interface RecorderStatus {
+  /** Number of records that are not written yet, including the batch that is being written. */
+  readonly waiting: number
+  /** Number of records that the sink has written. */
+  readonly written: number
+  /** Number of records that were lost. */
+  readonly lost: RecordLosses
+}
+
+/** Number of records that were lost, by the reason. */
+export interface RecordLosses {
+  /** Decisions that were not recorded, because `maxWaiting` records waited for the sink. */
+  readonly bufferFull: number
+  /** Records of batches for which the sink threw or rejected. It may have written some of them. */
+  readonly sinkFailed: number
+  /** Records that were not written in the time of `close`. The sink may still write those of one batch. */
+  readonly closed: number
+}
+
+/** Records decisions until it is closed. Closing the limiter ends the recording, too. */
+export interface DecisionRecorder {
+  /** What has become of the records. */
+  readonly status: RecorderStatus
+  /**
+   * Stops recording and waits until the records are written, at most `withinMs`. Never rejects because of the sink: what
+   * is not written in time is counted as lost. Only the first call has an effect.
+   */
+  close(options?: RecorderCloseOptions): Promise<void>
+}
+
+/** Keeps records in a bounded buffer, and passes them to the sink in batches. A decision never waits for the sink. */
+export class Recorder<Request> implements DecisionRecorder {
+  readonly #limiter: Limiter<Request>
+  readonly #service: string
+  readonly #sink: DecisionSink
+  readonly #options: ParsedRecordOptions
+  readonly #losses: LossLog
+  readonly #full: Error
+  readonly #lost = { bufferFull: 0, sinkFailed: 0, closed: 0 }
+  #waiting: RecordedDecision[] = []
+  /** Number of records in the batch that the sink is writing. */
+  #writing = 0
+  #written = 0
+  /** Settles when no record waits. Undefined if no record waits. */
+  #writingAll: Promise<void> | undefined
+  /** Ends the pause in which a batch fills up. */
+  #pause: AbortController | undefined
+  #isEnding = false
+  /** Whether the time to close has passed. */
+  #isLate = false
+  #closing: Promise<void> | undefined
+
+  constructor(limiter: Limiter<Request>, sink: DecisionSink, options: ParsedRecordOptions) {
+    this.#limiter = limiter
+    this.#service = limiter.status.service
+    this.#sink = sink
+    this.#options = options
+    const { logger, clock, maxWaiting } = options
+    this.#losses = new LossLog(
+      createWarner(logger, () => undefined),
+      clock,
+      LOST_RECORDS,
+    )
+    this.#full = new Error(`${maxWaiting} records wait, because the sink is too slow`)
+    limiter.on("decision", this.#record)
+    limiter.on("closed", this.#end)
+  }
+
+  get status(): RecorderStatus {
+    const waiting = this.#waiting.length + this.#writing
+    return { waiting, written: this.#written, lost: { ...this.#lost } }
+  }
+
+  async close(options?: RecorderCloseOptions): Promise<void> {
+    const withinMs = parseCloseOptions(options ?? {})
+    this.#closing ??= this.#close(withinMs)
+    await this.#closing
+  }
+
+  async #close(withinMs: number): Promise<void> {
+    this.#end()
+    if (this.#writingAll !== undefined) {
+      await beforeDeadline(this.#writingAll, withinMs, () => this.#giveUp(withinMs))
+    }
+    this.#losses.close()
+  }
+
+  readonly #record = (decision: Decision, _request: Request, { counters }: DecisionCall): void => {
+    const { maxWaiting, batchSize, clock } = this.#options
+    if (this.#waiting.length + this.#writing >= maxWaiting) {
+      this.#lose("bufferFull", 1, this.#full)
+      return
+    }
+    this.#waiting.push(recordOf(decision, counters, this.#service, Math.floor(soundTime(clock))))
+    if (this.#waiting.length >= batchSize) this.#pause?.abort()
+    this.#writingAll ??= outsideRequests(() => this.#writeAll())
+  }
+
+  /** Stops recording. The records that wait are written without a pause. */
+  readonly #end = (): void => {
+    this.#limiter.off("decision", this.#record)
+    this.#limiter.off("closed", this.#end)
+    this.#isEnding = true
+    this.#pause?.abort()
+  }
+
+  async #writeAll(): Promise<void> {
+    const { batchSize } = this.#options
+    while (this.#waiting.length > 0) {
+      if (this.#waiting.length < batchSize && !this.#isEnding) await this.#fillUp()
+      // The request goes on first: a sink may be busy for a while before it returns a promise.
+      await nextTurn()
+      await this.#write(this.#waiting.splice(0, batchSize))
+    }
+    this.#writingAll = undefined
+  }
+
+  /** Waits until the batch is full, or has waited for long enough. */
+  async #fillUp(): Promise<void> {
+    const { clock, intervalMs } = this.#options
+    this.#pause = new AbortController()
+    try {
+      await waitOf(clock)(intervalMs, this.#pause.signal)
+    } catch {
+      // The batch is full, the recorder is closed, or the clock cannot wait.
+    }
+    this.#pause = undefined
+  }
+
+  async #write(batch: readonly RecordedDecision[]): Promise<void> {
+    if (batch.length === 0) return
+    this.#writing = batch.length
+    let failure: Error | undefined
+    try {
+      await this.#sink(batch)
+    } catch (error) {
+      failure = new Error(`the sink failed: ${textOf(error)}`, { cause: error })
+    }
+    // These records have been counted as lost.
+    if (this.#isLate) return
+    this.#writing = 0
+    if (failure === undefined) this.#written += batch.length
+    else this.#lose("sinkFailed", batch.length, failure)
+  }
+
+  #giveUp(withinMs: number): void {
+    const { waiting } = this.status
+    this.#isLate = true
+    this.#waiting = []
+    this.#writing = 0
+    this.#lose("closed", waiting, new Error(`the sink did not write them within ${withinMs} ms`))
+  }
+
+  #lose(reason: keyof RecordLosses, records: number, error: Error): void {
+    this.#lost[reason] += records
+    this.#losses.report(error, records)
+  }
+}

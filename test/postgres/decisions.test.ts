@@ -1,0 +1,161 @@
+import { readFile } from "node:fs/promises"
+import { createLimiter, manualClock, recordDecisions } from "@sluice/core"
+import { Pool } from "pg"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { postgresDecisions } from "../../examples/src/postgres/decisions.ts"
+import type { Block } from "../docs/blocks.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
+import { type PostgresServer, startPostgres } from "../servers/postgres.ts"
+
+const MINUTE = 60_000
+const START_MS = Date.UTC(2024, 0, 15)
+const [table, code, nthLast, usage] = blocksTestedBy(
+  "test/postgres/decisions.test.ts",
+  "docs/guides/recording.md",
+  4,
+) as [Block, Block, Block, Block]
+
+let server: PostgresServer
+let pool: Pool
+beforeAll(async () => {
+  server = await startPostgres()
+  pool = new Pool({ user: "postgres", database: "postgres", host: server.host, port: server.port, max: 4 })
+  await pool.query(table.text)
+})
+afterEach(() => pool.query("TRUNCATE decisions"))
+afterAll(async () => {
+  await pool?.end()
+  await server?.stop()
+})
+
+function open() {
+  const clock = manualClock(START_MS)
+  const warnings: string[] = []
+  const log = (_fields: object, message: string) => void warnings.push(message)
+  const logger = { warn: log, error: log }
+  const limiter = createLimiter({
+    ...{ service: "shop", clock },
+    rules: [
+      { name: "per-client", field: "ip", limit: 6, window: "1 hour", algorithm: "fixed-window" },
+      { name: "all", field: "service", limit: 1_000, window: "1 hour", shadow: true },
+    ],
+  })
+  const recorder = recordDecisions(limiter, postgresDecisions(pool), { batchSize: 4, clock, logger })
+  return { clock, limiter, recorder, warnings }
+}
+
+it("docs/guides/recording.md shows the code of the sink", async () => {
+  const example = await readFile(new URL("../../examples/src/postgres/decisions.ts", import.meta.url), "utf8")
+  expect(code.text.trim()).toBe(example.trim())
+})
+
+describe("the table of decisions", () => {
+  it("has a row for each decision and rule", async () => {
+    const { limiter, recorder } = open()
+    const client = { remoteAddress: "192.0.2.7" }
+    await limiter.decide(client, { cost: 5 })
+    await limiter.decide(client, { cost: 2 })
+    await recorder.close()
+    const { rows } = await pool.query(
+      `SELECT policy, client, cost::int, admitted, refused, "limit"::int, remaining::int, shadow, degraded, service,
+         extract(epoch FROM at)::float8 * 1000 AS ms FROM decisions ORDER BY policy DESC, cost DESC`,
+    )
+    const common = { degraded: false, service: "shop", ms: START_MS }
+    const ofClient = {
+      ...common,
+      policy: "per-client",
+      client: "192.0.2.7",
+      limit: 6,
+      remaining: 1,
+      shadow: false,
+    }
+    const ofAll = { ...common, policy: "all", client: "", limit: 1_000, remaining: 995, shadow: true }
+    expect(rows).toEqual([
+      { ...ofClient, cost: 5, admitted: true, refused: false },
+      { ...ofClient, cost: 2, admitted: false, refused: true },
+      { ...ofAll, cost: 5, admitted: true, refused: false },
+      { ...ofAll, cost: 2, admitted: false, refused: false },
+    ])
+    expect(recorder.status).toMatchObject({ waiting: 0, written: 2 })
+  })
+
+  it("answers when a client was admitted with its n-th last request", async () => {
+    const { clock, limiter, recorder } = open()
+    const client = { remoteAddress: "192.0.2.7" }
+    for (let n = 1; n <= 8; n++) {
+      clock.advance(MINUTE)
+      await limiter.decide(client)
+      await limiter.decide({ remoteAddress: "192.0.2.8" })
+    }
+    await recorder.close()
+    // The limit of 6 refused the seventh and the eighth request, so the fifth last one is the second.
+    const { rows } = await pool.query(nthLast.text)
+    expect(rows.map(({ at }) => Number(at))).toEqual([START_MS + 2 * MINUTE])
+  })
+
+  it("adds up the units that each client has used in a month", async () => {
+    const { clock, limiter, recorder } = open()
+    const [ann, bob] = [{ remoteAddress: "192.0.2.7" }, { remoteAddress: "192.0.2.8" }]
+    await limiter.decide(ann, { cost: 4 })
+    await limiter.decide(ann, { cost: 3 })
+    await limiter.decide(ann, { cost: 2 })
+    await limiter.decide(bob)
+    clock.set(Date.UTC(2024, 1, 1))
+    await limiter.decide(bob, { cost: 6 })
+    await recorder.close()
+    const { rows } = await pool.query(usage.text)
+    expect(rows).toEqual([
+      { client: "192.0.2.7", units: "6" },
+      { client: "192.0.2.8", units: "1" },
+    ])
+  })
+
+  it("finds the requests of a client by its index", async () => {
+    const client = await pool.connect()
+    // An empty table is read faster without the index.
+    await client.query("SET enable_seqscan = off")
+    const { rows } = await client.query(`EXPLAIN ${nthLast.text}`)
+    await client.query("RESET enable_seqscan")
+    client.release()
+    expect(JSON.stringify(rows)).toMatch(/Index Scan Backward using decisions_service_policy_client_at_idx/)
+  })
+})
+
+it("any text may identify a client", async () => {
+  const { limiter, recorder } = openByKey()
+  const keys = [
+    "a\0b",
+    "'; DROP TABLE decisions; --",
+    '\\"{}',
+    "\u65e5\u672c",
+    "\ud83d\ude00",
+    "x".repeat(500),
+  ]
+  for (const key of keys) await limiter.decide({ headers: { "x-key": key } })
+  await recorder.close()
+  expect(recorder.status).toEqual({
+    waiting: 0,
+    written: 6,
+    lost: { bufferFull: 0, sinkFailed: 0, closed: 0 },
+  })
+  const { rows } = await pool.query("SELECT client FROM decisions")
+  const clients: string[] = rows.map(({ client }) => client)
+  expect(clients).toEqual(expect.arrayContaining(["a\ufffdb", keys[1], keys[2], keys[3]]))
+  expect(new Set(clients).size).toBe(6)
+})
+
+function openByKey() {
+  const limiter = createLimiter({ service: "shop", limit: 9, window: "1 hour", field: "header:x-key" })
+  return { limiter, recorder: recordDecisions(limiter, postgresDecisions(pool)) }
+}
+
+it("a database that fails loses records, and no decision", async () => {
+  const { limiter, recorder, warnings } = open()
+  await pool.query("ALTER TABLE decisions RENAME TO elsewhere")
+  for (let n = 0; n < 4; n++)
+    expect((await limiter.decide({ remoteAddress: "192.0.2.7" })).allowed).toBe(true)
+  await recorder.close()
+  await pool.query("ALTER TABLE elsewhere RENAME TO decisions")
+  expect(recorder.status).toMatchObject({ written: 0, lost: { sinkFailed: 4 } })
+  expect(warnings).toEqual([expect.stringContaining('relation "decisions" does not exist')])
+})

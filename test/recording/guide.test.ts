@@ -1,0 +1,66 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { DecisionRecorder, DecisionSink, Limiter, RecordedDecision } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
+import { expect, it, onTestFinished, vi } from "vitest"
+import type { Block } from "../docs/blocks.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
+import { runTypeScript } from "../docs/typescript/run.ts"
+
+const [toFile, line, toServer, hiding] = blocksTestedBy(
+  "test/recording/guide.test.ts",
+  "docs/guides/recording.md",
+  4,
+) as [Block, Block, Block, Block]
+
+/** Returns the block with the path of a file in a folder of the test, and that path. */
+async function inFolder(block: Block): Promise<{ readonly block: Block; readonly path: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-records-"))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const path = join(folder, "decisions.jsonl")
+  return { block: { ...block, text: block.text.replace('"decisions.jsonl"', JSON.stringify(path)) }, path }
+}
+
+it("the guide's app writes the line that the guide shows when it is stopped", async () => {
+  const { block, path } = await inFolder(toFile)
+  const stopped = vi.spyOn(process, "once").mockReturnValue(process)
+  const made = await runTypeScript(block)
+  const [[event, stop] = []] = stopped.mock.calls
+  stopped.mockRestore()
+  await (made.limiter as Limiter).decide({ remoteAddress: "192.0.2.7" })
+  expect(event).toBe("SIGTERM")
+  await (stop as () => Promise<void>)()
+  const shown: RecordedDecision = JSON.parse(line.text)
+  const written: RecordedDecision = JSON.parse(await readFile(path, "utf8"))
+  expect(written).toEqual({ ...shown, timeMs: expect.any(Number) })
+  expect((made.recorder as DecisionRecorder).status).toMatchObject({ waiting: 0, written: 1 })
+})
+
+it("the guide's own sink sends batches to a server", async () => {
+  const limiter = createLimiter({ limit: 1, window: "1 minute" })
+  const sent = vi.spyOn(globalThis, "fetch").mockResolvedValue(new Response())
+  const { recorder } = await runTypeScript(toServer, { limiter })
+  await limiter.decide({ remoteAddress: "192.0.2.7" })
+  await (recorder as DecisionRecorder).close()
+  const bodies = sent.mock.calls.map(([, request]) => JSON.parse(String(request?.body)))
+  sent.mockRestore()
+  expect(bodies).toMatchObject([[{ allowed: true, checks: [{ partition: "192.0.2.7" }] }]])
+})
+
+it("the guide's hash distinguishes clients without showing them", async () => {
+  const { block, path } = await inFolder(hiding)
+  const { sink } = await runTypeScript(block)
+  const { checks, ...record }: RecordedDecision = JSON.parse(line.text)
+  const [check] = checks as [RecordedDecision["checks"][number]]
+  const of = (partition: string) => ({ ...record, checks: [{ ...check, partition }] })
+  await (sink as DecisionSink)([of("192.0.2.7"), of("192.0.2.8"), of("192.0.2.7"), of("")])
+  const text = await readFile(path, "utf8")
+  const written: RecordedDecision[] = text
+    .trim()
+    .split("\n")
+    .map((each) => JSON.parse(each))
+  const [one, other, again, all] = written.map((each) => each.checks[0]?.partition)
+  expect(text).not.toContain("192.0.2")
+  expect([one === again, one === other, all]).toEqual([true, false, ""])
+})
