@@ -185,8 +185,11 @@ describe(member.penalty, {
   },
   for: {
     description:
-      "How long the client is blocked, from the last counted refusal: milliseconds, or a string such as 1 hour.",
-    anyOf: duration(["15 minutes", "1 day"]),
+      "How long the client is blocked, from the last counted refusal: milliseconds, or a string such as 1 hour. A list has steps: each block moves the client one step up, and each within without a refusal one step down.",
+    anyOf: [
+      ...duration(["15 minutes", "1 day"]),
+      { type: "array", items: { anyOf: duration(["1 minute", "1 hour"]) }, minItems: 1, maxItems: 16 },
+    ],
   },
 })
 

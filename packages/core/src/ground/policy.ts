@@ -27,8 +27,11 @@ export interface Penalty {
   readonly refusals: number
   /** Time in which the refusals must occur, from the first of them. */
   readonly withinMs: number
-  /** Length of the block, from the refusal that caused it. */
-  readonly forMs: number
+  /**
+   * Lengths of blocks, each from the refusal that caused it: at most 16. With several, each block moves the client one
+   * step up, and each `withinMs` without a refusal moves it one step down. A block lasts as long as its step.
+   */
+  readonly forMs: readonly number[]
 }
 
 /** A rule's `throttle` with every default filled in: how to treat a request that does not fit into the limit. */
@@ -95,7 +98,7 @@ export interface Policy {
   readonly countRejected?: boolean
   /**
    * When a client is blocked. Only for `penalty`. There, `limit` is the number of refusals (0: never block) and
-   * `windowMs` is the longer of the two times.
+   * `windowMs` is the longest of its times.
    */
   readonly penalty?: Penalty
 }

@@ -52,14 +52,21 @@ export type Throttle =
       readonly maxWaitMs?: number | undefined
     }
 
-/** When to block a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. */
+/**
+ * When to block a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. With
+ * `for: ["1 minute", "10 minutes", "1 hour"]`, blocks grow.
+ */
 export interface RulePenalty {
   /** Number of refusals by this rule after which the client is blocked: a positive whole number. */
   readonly refusals: number
   /** Period in which the refusals count, from the first one: milliseconds or a text. Default: the rule's window. */
   readonly within?: number | string | undefined
-  /** How long the client is blocked, from the last counted refusal: milliseconds or a text. */
-  readonly for: number | string
+  /**
+   * How long the client is blocked, from the last counted refusal: milliseconds or a text. A list of up to 16 lengths,
+   * from short to long, has steps. Each block moves the client one step up and lasts as long as that step. Each
+   * `within` without a refusal moves the client one step down. It starts when a block ends, and again with each refusal.
+   */
+  readonly for: number | string | readonly (number | string)[]
 }
 
 /** The limit of one client, instead of the rule's own. Its counts stay the same when the limit changes. */

@@ -146,7 +146,7 @@ function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrot
 
 function fillPenalty({ refusals, within, for: blocked }: RulePenalty, windowMs: number): Penalty {
   const withinMs = within === undefined ? windowMs : (parseDuration(within) as number)
-  return { refusals, withinMs, forMs: parseDuration(blocked) as number }
+  return { refusals, withinMs, forMs: [blocked].flat().map((each) => parseDuration(each) as number) }
 }
 
 function fillOverrides(overrides: NonNullable<Rule["overrides"]>): ReadonlyMap<string, Override> {

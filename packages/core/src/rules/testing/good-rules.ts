@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { parseCodeRules } from "../parsing/parse-rule.ts"
-import type { Rule, RuleMatch, Throttle } from "../rule.ts"
+import type { Rule, RuleMatch, RulePenalty, Throttle } from "../rule.ts"
 
 const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })
 const field = fc.constantFrom("ip", "user_id", "header:X-Key", "query:q", "body:user.email", "route")
@@ -66,7 +66,7 @@ const common = fc.record({
     fc.record({
       refusals: fc.integer({ min: 1, max: 1_000 }),
       within: optional(fc.constantFrom(1, 60_000, "90 seconds", "1 day")),
-      for: fc.constantFrom(1_500, "15m", "2 weeks"),
+      for: fc.constantFrom<RulePenalty["for"]>(1_500, "15m", "2 weeks", ["1 minute", 90_000, "2h"]),
     }),
   ),
   cost: optional(fc.integer({ min: 1, max: 9 })),
