@@ -4,7 +4,7 @@ import { ALGORITHM_NAMES, ALGORITHMS } from "./src/algorithms/kinds.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
 import { member, override, overrideShape } from "./src/rules/parsing/rule-members.ts"
-import { storedThrottles } from "./src/rules/parsing/throttle-members.ts"
+import { storedQueue, storedThrottles } from "./src/rules/parsing/throttle-members.ts"
 
 // Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
 // schema that the parser uses; what editors show, and what that schema says by functions, is added here.
@@ -195,22 +195,28 @@ describe(member.penalty, {
 
 const throttling = { description: "What to do with a request above the limit." }
 describe(storedThrottles.hard, { kind: throttling })
+const queue = {
+  description: "Holds the requests that are not admitted until they fit. Default: refuses them.",
+}
 describe(storedThrottles.soft, {
   kind: throttling,
+  queue,
   percent: { description: "Percentage of the limit that is admitted above it, rounded down to whole units." },
 })
 describe(storedThrottles.elastic, {
   kind: throttling,
+  queue,
   ceiling: { description: "Most units that are admitted. It must be above the limit. Default: no ceiling." },
 })
-describe(storedThrottles.queue, {
-  kind: throttling,
+const waiting = {
   max_waiting: {
     description:
       "Most requests that wait for one counter in a process. Default: 100. For a leaky-bucket, these wait in front of the bucket; the default 0 refuses requests that the bucket has no room for. 0 is only valid for a leaky-bucket.",
   },
   max_wait_ms: { description: "Longest wait of a request in milliseconds.", default: 10_000 },
-})
+}
+describe(storedThrottles.queue, { kind: throttling, ...waiting })
+describe(storedQueue, waiting)
 
 const service =
   "The service that the rules belong to. In a file, a document without it applies to every service without a document of its own."

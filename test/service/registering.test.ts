@@ -181,6 +181,16 @@ describe.each(DOORS)("registering over %s", (_, open) => {
         throttle: { kind: "queue", max_waiting: 3, max_wait_ms: 50 },
       },
       {
+        name: "soft queue",
+        rate: { requests_per_unit: 70, unit: "hour" },
+        throttle: { kind: "soft", percent: 5, queue: { max_waiting: 3, max_wait_ms: 50 } },
+      },
+      {
+        name: "elastic queue",
+        rate: { requests_per_unit: 70, unit: "hour" },
+        throttle: { kind: "elastic", queue: {} },
+      },
+      {
         name: "growing",
         field: "ip",
         rate: { requests_per_unit: 7, unit: "hour" },

@@ -34,6 +34,14 @@ export interface Penalty {
   readonly forMs: readonly number[]
 }
 
+/** A line in which adapters hold requests. */
+export interface ParsedQueue {
+  /** Maximum number of requests of one counter that are held in this process. */
+  readonly maxWaiting: number
+  /** Maximum time in milliseconds for which a request is held. */
+  readonly maxWaitMs: number
+}
+
 /** A rule's `throttle` with every default filled in: how to treat a request that does not fit into the limit. */
 export type ParsedThrottle =
   /** The request is refused. */
@@ -43,6 +51,8 @@ export type ParsedThrottle =
       readonly kind: "soft"
       /** Percentage of the limit that is admitted above it. */
       readonly percent: number
+      /** Where requests above that are held. Absent if they are refused. */
+      readonly queue?: ParsedQueue
     }
   /** The request is admitted and marked while there is spare capacity. */
   | {
@@ -51,6 +61,8 @@ export type ParsedThrottle =
       readonly ceiling?: number
       /** Whether there is spare capacity. Absent if the event loop of this process decides. */
       readonly signal?: () => boolean
+      /** Where requests are held that are not admitted. Absent if they are refused. */
+      readonly queue?: ParsedQueue
     }
   /** The request is held until it fits. */
   | {
@@ -60,6 +72,12 @@ export type ParsedThrottle =
       /** Maximum time in milliseconds for which a request is held. */
       readonly maxWaitMs: number
     }
+
+/** Returns the line in which a throttle holds requests. Returns undefined if it refuses them. */
+export function queueOf(throttle: ParsedThrottle): ParsedQueue | undefined {
+  if (throttle.kind === "queue") return throttle
+  return throttle.kind === "hard" ? undefined : throttle.queue
+}
 
 /**
  * A rule compiled for a store: how many units, in which window, and how they are counted.

@@ -17,6 +17,14 @@ export interface RuleMatch {
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
+/** How many requests adapters hold, and for how long. The defaults are those of the throttle "queue". */
+export interface ThrottleQueue {
+  /** Most requests that wait for one counter in this process. */
+  readonly maxWaiting?: number | undefined
+  /** Longest time that a request is held, in milliseconds. */
+  readonly maxWaitMs?: number | undefined
+}
+
 /** How a request that does not fit into the limit is handled. */
 export type Throttle =
   /** Refuses the request. For a leaky bucket, `delayMs` is how long to hold an admitted request. */
@@ -28,6 +36,8 @@ export type Throttle =
       readonly kind: "soft"
       /** Above 0, at most 1000. The resulting units are rounded down; they must be at least one. */
       readonly percent: number
+      /** Adapters hold the requests above that, as "queue" does. Default: none, they are refused. */
+      readonly queue?: ThrottleQueue | undefined
     }
   /** Admits the request and marks it `overLimit` while there is spare capacity. */
   | {
@@ -36,6 +46,8 @@ export type Throttle =
       readonly ceiling?: number | undefined
       /** Returns whether there is spare capacity; only in code. Default: judges by the event loop of this process. */
       readonly signal?: (() => boolean) | undefined
+      /** Adapters hold the requests that are not admitted, as "queue" does. Default: none, they are refused. */
+      readonly queue?: ThrottleQueue | undefined
     }
   /**
    * Adapters hold the request until it fits, in order of arrival. `decide` refuses as "hard" does. A leaky bucket holds

@@ -141,7 +141,9 @@ function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrot
   // A leaky bucket itself holds as many requests as it has room for.
   const line = { maxWaiting: holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs: MAX_WAIT_MS }
   // A checked throttle has no undefined members.
-  return { ...(throttle.kind === "queue" && line), ...throttle } as ParsedThrottle
+  if (throttle.kind === "queue") return { ...line, ...throttle } as ParsedThrottle
+  const queue = throttle.kind === "hard" ? undefined : throttle.queue
+  return { ...throttle, ...(queue !== undefined && { queue: { ...line, ...queue } }) } as ParsedThrottle
 }
 
 function fillPenalty({ refusals, within, for: blocked }: RulePenalty, windowMs: number): Penalty {

@@ -36,16 +36,24 @@ const counting: fc.Arbitrary<Partial<Rule>> = fc.oneof(
     burst: optional(fc.integer({ min: 1, max: 1_000 })),
   }),
 )
+const queue = fc.record({
+  maxWaiting: optional(fc.integer({ min: 1, max: 500 })),
+  maxWaitMs: optional(fc.integer({ min: 1, max: 60_000 })),
+})
 const throttle: fc.Arbitrary<Throttle> = fc.oneof(
   fc.constant("hard" as const),
   fc.record({ kind: fc.constant("hard" as const) }),
-  fc.record({ kind: fc.constant("soft" as const), percent: fc.constantFrom(0.5, 5, 33.3, 1000) }),
-  fc.record({ kind: fc.constant("elastic" as const), ceiling: optional(fc.constant(6_000_000_000)) }),
   fc.record({
-    kind: fc.constant("queue" as const),
-    maxWaiting: optional(fc.integer({ min: 1, max: 500 })),
-    maxWaitMs: optional(fc.integer({ min: 1, max: 60_000 })),
+    kind: fc.constant("soft" as const),
+    percent: fc.constantFrom(0.5, 5, 33.3, 1000),
+    queue: optional(queue),
   }),
+  fc.record({
+    kind: fc.constant("elastic" as const),
+    ceiling: optional(fc.constant(6_000_000_000)),
+    queue: optional(queue),
+  }),
+  queue.map((line) => ({ kind: "queue" as const, ...line })),
 )
 const common = fc.record({
   name: optional(fc.constantFrom("a", "per user", "x".repeat(64))),
