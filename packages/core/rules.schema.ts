@@ -5,7 +5,7 @@ import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
 import { member, override, overrideShape } from "./src/rules/parsing/rule-members.ts"
 import { serviceMetadata } from "./src/rules/parsing/service-metadata-members.ts"
-import { storedThrottles } from "./src/rules/parsing/throttle-members.ts"
+import { storedQueue, storedThrottles } from "./src/rules/parsing/throttle-members.ts"
 
 // Makes rules.schema.json, the JSON Schema of the stored shape that editors read: `pnpm schema`. The shape comes from the
 // schema that the parser uses; what editors show, and what that schema says by functions, is added here.
@@ -192,29 +192,38 @@ describe(member.penalty, {
   },
   for: {
     description:
-      "How long the client is blocked, from the last counted refusal: milliseconds, or a string such as 1 hour.",
-    anyOf: duration(["15 minutes", "1 day"]),
+      "How long the client is blocked, from the last counted refusal: milliseconds, or a string such as 1 hour. A list has steps: each block moves the client one step up, and each within without a refusal one step down.",
+    anyOf: [
+      ...duration(["15 minutes", "1 day"]),
+      { type: "array", items: { anyOf: duration(["1 minute", "1 hour"]) }, minItems: 1, maxItems: 16 },
+    ],
   },
 })
 
 const throttling = { description: "What to do with a request above the limit." }
 describe(storedThrottles.hard, { kind: throttling })
+const queue = {
+  description: "Holds the requests that are not admitted until they fit. Default: refuses them.",
+}
 describe(storedThrottles.soft, {
   kind: throttling,
+  queue,
   percent: { description: "Percentage of the limit that is admitted above it, rounded down to whole units." },
 })
 describe(storedThrottles.elastic, {
   kind: throttling,
+  queue,
   ceiling: { description: "Most units that are admitted. It must be above the limit. Default: no ceiling." },
 })
-describe(storedThrottles.queue, {
-  kind: throttling,
+const waiting = {
   max_waiting: {
     description:
       "Most requests that wait for one counter in a process. Default: 100. For a leaky-bucket, these wait in front of the bucket; the default 0 refuses requests that the bucket has no room for. 0 is only valid for a leaky-bucket.",
   },
   max_wait_ms: { description: "Longest wait of a request in milliseconds.", default: 10_000 },
-})
+}
+describe(storedThrottles.queue, { kind: throttling, ...waiting })
+describe(storedQueue, waiting)
 
 describe(serviceMetadata, {
   owner: { description: "The team or person that the service belongs to." },

@@ -35,7 +35,7 @@ const PENALTY: Policy = {
   ...SLIDING,
   algorithm: "penalty",
   limit: 3,
-  penalty: { refusals: 3, withinMs: MINUTE_MS, forMs: MINUTE_MS },
+  penalty: { refusals: 3, withinMs: MINUTE_MS, forMs: [MINUTE_MS] },
 }
 
 let server: RedisServer
@@ -120,8 +120,10 @@ const REFUSED: readonly Row[] = [
   ["a log with a window before it", LOG, log(1, [9_000, 1]).replace(":0:", ":1:")],
   ["a token bucket with the rest of more than a unit", LEVEL, `w:${NOW_MS}:${MINUTE_MS + 1}:1`],
   ["a bucket with periodic refill and the rest of a unit", PERIODIC, `w:${START_MS}:1:1`],
-  ["a penalty that both blocks and counts refusals", PENALTY, `w:${NOW_MS}:2:3`],
+  ["a penalty with a last refusal, but on no step", PENALTY, `w:${NOW_MS}:2:3`],
+  ["a penalty with a block that is no block", PENALTY, `w:${NOW_MS}:${2 ** 48 + 3}:3`],
   ["a manual block of more than a leap year", PENALTY, `w:${NOW_MS}:31622400001:0`],
+  ["a manual block of more than a leap year on a step", PENALTY, `w:${NOW_MS}:${2 ** 48 + 31622400001}:0`],
   ["a penalty with more refusals than are ever counted", PENALTY, `w:${NOW_MS}:0:9007199254740991`],
 ]
 

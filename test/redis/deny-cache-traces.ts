@@ -59,7 +59,7 @@ function rules(): fc.Arbitrary<Unnamed> {
         fc.record({
           refusals: fc.integer({ min: 1, max: 3 }),
           within: fc.constantFrom(1_000, 60_000),
-          for: fc.constantFrom(1_500, 60_000),
+          for: fc.oneof(fc.constantFrom(1_500, 60_000), fc.constant([1_500, 4_000, 60_000])),
         }),
         { freq: 5, nil: undefined },
       ),

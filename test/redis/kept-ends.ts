@@ -142,6 +142,6 @@ function endsAlike(one: Policy, other: Policy): boolean {
     one.burst === other.burst &&
     one.extra === other.extra &&
     one.penalty?.withinMs === other.penalty?.withinMs &&
-    one.penalty?.forMs === other.penalty?.forMs
+    String(one.penalty?.forMs) === String(other.penalty?.forMs)
   )
 }

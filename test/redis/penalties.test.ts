@@ -154,6 +154,55 @@ describe("a penalty on a Redis that three instances share", () => {
   })
 })
 
+describe("growing blocks on a Redis that three instances share", () => {
+  const GROWING: LimiterOptions<RequestFacts> = {
+    ...BLOCKING,
+    penalty: { refusals: 3, within: "2 minutes", for: ["1 minute", "10 minutes", "1 hour"] },
+  }
+  /** Sends requests to the instances in turn until one of them blocks the client. Returns the length of the block. */
+  async function blockAgain(limiters: Three): Promise<number> {
+    for (let i = 0; ; i++) {
+      const { refusal, retryAfterMs } = await (limiters[i % 3] as Three[0]).decide(ALICE)
+      if (refusal === "penalty") return retryAfterMs
+    }
+  }
+
+  it("grow with the blocks of all instances, and shrink with quiet time on all of them", async () => {
+    const { clock, limiters } = three(GROWING)
+    const lengths = []
+    for (const quietMs of [0, 0, 2 * MINUTE - 1, 0, 4 * MINUTE, 30 * MINUTE]) {
+      clock.advance(quietMs)
+      const lengthMs = await blockAgain(limiters)
+      lengths.push(lengthMs / MINUTE)
+      clock.advance(lengthMs)
+    }
+    expect(lengths).toEqual([1, 10, 60, 60, 10, 1])
+  })
+
+  it("grow by exactly one step, even if the refusals of many requests come at once", async () => {
+    const { clock, limiters } = three(GROWING)
+    for (const lengthMs of [MINUTE, 10 * MINUTE, 60 * MINUTE, 60 * MINUTE]) {
+      const all = await Promise.all(
+        Array.from({ length: 30 }, (_, i) => (limiters[i % 3] as Three[0]).decide(ALICE)),
+      )
+      const count = (refusal: string | undefined) => all.filter((one) => one.refusal === refusal).length
+      expect([count(undefined), count("quota"), count("penalty")]).toEqual([2, 2, 26])
+      expect(new Set(all.map(({ retryAfterMs }) => retryAfterMs)).has(lengthMs)).toBe(true)
+      expect(Math.max(...all.map(({ retryAfterMs }) => retryAfterMs))).toBe(lengthMs)
+      clock.advance(lengthMs)
+    }
+  })
+
+  it("start from the first length when an operator has unblocked the client", async () => {
+    const { clock, limiters } = three(GROWING)
+    clock.advance(await blockAgain(limiters))
+    expect(await blockAgain(limiters)).toBe(10 * MINUTE)
+    await limiters[0].unblock(ALICE)
+    clock.advance(DENY_CACHE_MS)
+    expect(await blockAgain(limiters)).toBe(MINUTE)
+  })
+})
+
 describe("a rule under which refused requests count, on Redis", () => {
   const COUNTING: LimiterOptions<RequestFacts> = {
     limit: 5,

@@ -87,7 +87,7 @@ function penaltyOf(penalty: Penalty): Policy {
     algorithm: "penalty",
     align: "epoch",
     limit: refusals,
-    windowMs: Math.max(withinMs, forMs),
+    windowMs: Math.max(withinMs, ...forMs),
     penalty,
   }
 }
@@ -101,7 +101,7 @@ function kinds(): fc.Arbitrary<Kind | Penalties> {
   const penalty = fc.record({
     refusals: fc.constantFrom(0, 1, 2, 3, 5),
     withinMs: fc.constantFrom(10, 1_000, DAY_MS),
-    forMs: fc.constantFrom(1, 1_000, 60_000),
+    forMs: fc.array(fc.constantFrom(1, 1_000, 60_000), { minLength: 1, maxLength: 3 }),
   })
   const ofName = <Name extends Policy["algorithm"]>(name: Name) => fc.constant(name)
   return fc.oneof(

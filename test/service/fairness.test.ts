@@ -39,6 +39,13 @@ rules:
   field: user
   rate: { requests_per_unit: 1, unit: day }
   throttle: { kind: queue, max_waiting: 100000, max_wait_ms: 2147483647 }
+---
+service_id: 4
+rules:
+  name: soft
+  field: user
+  rate: { requests_per_unit: 1, unit: day }
+  throttle: { kind: soft, percent: 100, queue: { max_waiting: 100000, max_wait_ms: 2147483647 } }
 `
 type DoorName = "grpc" | "http"
 /** The result of a call, in words that fit both servers. */
@@ -142,22 +149,28 @@ function counted(said: readonly Said[]): Partial<Record<Said, number>> {
 }
 
 describe.each(["grpc", "http"] as const)("over %s", (door) => {
-  it("calls held by one service's rule leave capacity for calls of other services", async () => {
-    const { started, overloads } = await start()
-    const attacker = caller(started, door, ATTACKER)
-    const innocent = caller(started, door)
-    expect(await attacker.ask(2, "a")).toBe("answered")
-    const said: Said[] = []
-    for (let i = 0; i < 3 * MOST; i++) void attacker.ask(2, "a").then((each) => said.push(each))
-    await until("the rest is refused", () => said.length === 3 * MOST - SHARE)
-    expect(counted(said)).toEqual({ overloaded: 3 * MOST - SHARE })
-    expect(new Set(overloads)).toEqual(new Set([`held ${ATTACKER}`]))
-    for (let i = 0; i < MOST; i++) expect(await innocent.ask(1, `user ${i}`)).toBe("answered")
-    // The same service still answers calls that it need not hold. Another service can still hold calls.
-    expect(await innocent.ask(2, "b")).toBe("answered")
-    expect(await innocent.ask(3, "a")).toBe("answered")
-    expect(await innocent.ask(3, "a", 300)).toBe("late")
-  })
+  it.each([
+    ["queueing", 2, 1],
+    ["soft", 4, 2],
+  ] as const)(
+    "calls held by one service's %s rule leave capacity for calls of other services",
+    async (_kind, service, admitted) => {
+      const { started, overloads } = await start()
+      const attacker = caller(started, door, ATTACKER)
+      const innocent = caller(started, door)
+      for (let i = 0; i < admitted; i++) expect(await attacker.ask(service, "a")).toBe("answered")
+      const said: Said[] = []
+      for (let i = 0; i < 3 * MOST; i++) void attacker.ask(service, "a").then((each) => said.push(each))
+      await until("the rest is refused", () => said.length === 3 * MOST - SHARE)
+      expect(counted(said)).toEqual({ overloaded: 3 * MOST - SHARE })
+      expect(new Set(overloads)).toEqual(new Set([`held ${ATTACKER}`]))
+      for (let i = 0; i < MOST; i++) expect(await innocent.ask(1, `user ${i}`)).toBe("answered")
+      // The same service still answers calls that it need not hold. Another service can still hold calls.
+      expect(await innocent.ask(service, "b")).toBe("answered")
+      expect(await innocent.ask(3, "a")).toBe("answered")
+      expect(await innocent.ask(3, "a", 300)).toBe("late")
+    },
+  )
 
   it("held calls of one caller leave capacity for other callers, and free their own when they end", async () => {
     const { started } = await start()

@@ -217,6 +217,22 @@ describe.each(DOORS)("registering over %s", (over, open) => {
         align: "first-hit",
         throttle: { kind: "queue", max_waiting: 3, max_wait_ms: 50 },
       },
+      {
+        name: "soft queue",
+        rate: { requests_per_unit: 70, unit: "hour" },
+        throttle: { kind: "soft", percent: 5, queue: { max_waiting: 3, max_wait_ms: 50 } },
+      },
+      {
+        name: "elastic queue",
+        rate: { requests_per_unit: 70, unit: "hour" },
+        throttle: { kind: "elastic", queue: {} },
+      },
+      {
+        name: "growing",
+        field: "ip",
+        rate: { requests_per_unit: 7, unit: "hour" },
+        penalty: { refusals: 20, for_steps: ["1500 ms", "1 minute", "1 hour"] },
+      },
     ]
     expect(await register({ rules })).toMatchObject({ code: OK })
     expect((await get()).value).toMatchObject({ version: 1, rules, problems: [] })
@@ -364,6 +380,18 @@ describe.each(DOORS)("registering over %s", (over, open) => {
       { rules: [rule(5, { field: "user_id", overrides: { limit: { limit: "9007199254740993" } } })] },
       "rules[0].overrides.limit.limit",
       /^"9007199254740993" is not a limit/,
+    ],
+    [
+      "a wrong length of growing blocks",
+      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for_steps: ["1 day", "ages"] } })] },
+      "rules[0].penalty.for_steps[1]",
+      /^"ages" is not a duration/,
+    ],
+    [
+      "a length and lengths of blocks",
+      { rules: [rule(5, { field: "ip", penalty: { refusals: 3, for: "1 day", for_steps: ["1 day"] } })] },
+      "rules[0].penalty.for_steps",
+      "is given together with for; give only one of them",
     ],
     ["another algorithm's member", { rules: [rule(5, { burst: 9 })] }, "rules[0].burst", /sliding-window/],
     [

@@ -17,13 +17,20 @@ const PENALTY: Policy = {
   algorithm: "penalty",
   limit: 2,
   windowMs: MINUTE,
-  penalty: { refusals: 2, withinMs: MINUTE, forMs: MINUTE },
+  penalty: { refusals: 2, withinMs: MINUTE, forMs: [MINUTE] },
 }
-const LONGER: Policy = { ...PENALTY, penalty: { refusals: 2, withinMs: 5 * MINUTE, forMs: 5 * MINUTE } }
+const LONGER: Policy = { ...PENALTY, penalty: { refusals: 2, withinMs: 5 * MINUTE, forMs: [5 * MINUTE] } }
+/** Blocks for a minute, and then for two. A client moves a step down after five minutes. */
+const GROWING: Policy = {
+  ...PENALTY,
+  counter: "forget-g",
+  windowMs: 5 * MINUTE,
+  penalty: { refusals: 2, withinMs: 5 * MINUTE, forMs: [MINUTE, 2 * MINUTE] },
+}
 const FULL: Policy = { ...SLIDING, counter: "forget-f", limit: 1, windowMs: 60 * MINUTE }
 
 /** All counters that this contract uses. */
-export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, FULL].map((policy) => ({
+export const FORGETTABLE: readonly CounterKey[] = [...BUCKETS, PENALTY, GROWING, FULL].map((policy) => ({
   policy,
   partition: "alice",
 }))
@@ -115,6 +122,23 @@ export function storeExpiryContract({ create, deviations }: ExpiryUnderTest): re
         clock.advance(150_000)
         await forget()
         expect((await takeOne(store, check(LONGER, 1))).granted).toBe(true)
+      })
+    }
+
+    for (const { look, ask } of LOOKS) {
+      keeps(`the step of a client that ${look}, and no longer`, async ({ store, clock, forget }) => {
+        await takeOne(store, check(FULL, 1))
+        for (let i = 0; i < 2; i++) await takeOne(store, check(FULL, 1), check(GROWING, 1))
+        clock.advance(3 * MINUTE)
+        await forget()
+        await ask(store, GROWING)
+        clock.advance(3 * MINUTE - 1)
+        await forget()
+        expect(await countOf(store, GROWING)).toBeGreaterThan(0)
+        clock.advance(MINUTE)
+        await forget()
+        const slower = { refusals: 2, withinMs: 50 * MINUTE, forMs: [MINUTE, 2 * MINUTE] }
+        expect(await countOf(store, { ...GROWING, penalty: slower })).toBe(0)
       })
     }
 

@@ -35,6 +35,7 @@ export type {
   Alignment,
   OnMissing,
   OnStoreFailure,
+  ParsedQueue,
   ParsedThrottle,
   Penalty,
   Policy,
@@ -120,7 +121,15 @@ export {
   type RuleRegistry,
   type VersionOption,
 } from "./rules/registry.ts"
-export type { Rule, RuleMatch, RuleOverride, RulePenalty, StorableRule, Throttle } from "./rules/rule.ts"
+export type {
+  Rule,
+  RuleMatch,
+  RuleOverride,
+  RulePenalty,
+  StorableRule,
+  Throttle,
+  ThrottleQueue,
+} from "./rules/rule.ts"
 export type {
   Edition,
   ReadyOptions,

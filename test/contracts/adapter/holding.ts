@@ -137,6 +137,23 @@ export function holding(behaves: Behaves): void {
       expect(served.entries).toEqual(["0 a", "0 b", "1000 c", "1000 d", "2000 e"])
     })
 
+    behaves(
+      "holds requests above what a soft rule with a queue admits, in order of arrival",
+      async (stage) => {
+        const served = new Served(stage)
+        const throttle = { kind: "soft", percent: 50, queue: { maxWaiting: 3, maxWaitMs: 2_000 } } as const
+        await served.start(stage, served.counting({ ...stage.base, ...QUEUE, throttle }))
+        const asked: Awaited<ReturnType<Served["ask"]>>[] = []
+        for (const name of ["a", "b", "c", "d", "e", "f"]) asked.push(await served.ask(name))
+        expect((await (await served.ask("g")).response).status).toBe(429)
+        await served.pass(2_000, 250)
+        for (const { response } of asked) expect((await response).status).toBe(200)
+        expect(served.entries).toEqual(["0 a", "0 b", "0 c", "1000 d", "1000 e", "1000 f"])
+        const marked = served.decisions.map((decision) => decision?.overLimit)
+        expect(marked).toEqual([false, false, true, false, false, true])
+      },
+    )
+
     behaves("refuses a request at once with Retry-After if the queue is full", async (stage) => {
       const served = new Served(stage)
       await served.start(stage, served.counting({ ...stage.base, ...QUEUE }))

@@ -1,8 +1,9 @@
-import type { Check, Policy } from "@sluice/core"
+import type { Check, Policy, Store } from "@sluice/core"
 import { expect } from "expect"
 import {
   check,
   countOf,
+  FIRST_HIT,
   HOUR,
   HOURLY,
   type Looked,
@@ -17,6 +18,9 @@ import {
   waitOf,
 } from "./asking.ts"
 
+/** Has no units left for longer than any of these tests, once 15 are taken. */
+const DAILY: Policy = { ...FIRST_HIT, counter: "fh-1d", limit: 15, windowMs: 24 * HOUR }
+
 /** Blocks a client for five minutes after three refusals within a minute. */
 const PENALTY: Policy = {
   name: "penalty",
@@ -25,7 +29,15 @@ const PENALTY: Policy = {
   limit: 3,
   windowMs: 5 * MINUTE,
   align: "epoch",
-  penalty: { refusals: 3, withinMs: MINUTE, forMs: 5 * MINUTE },
+  penalty: { refusals: 3, withinMs: MINUTE, forMs: [5 * MINUTE] },
+}
+
+/** Blocks after three refusals within a minute: first for five minutes, then for ten, then for an hour. */
+const GROWING: Policy = {
+  ...PENALTY,
+  counter: "pn-up",
+  windowMs: HOUR,
+  penalty: { refusals: 3, withinMs: MINUTE, forMs: [5 * MINUTE, 10 * MINUTE, HOUR] },
 }
 
 /** A penalty that only blocks by hand. */
@@ -34,7 +46,7 @@ const NEVER: Policy = {
   counter: "pn-0",
   limit: 0,
   windowMs: 1,
-  penalty: { refusals: 0, withinMs: 1, forMs: 1 },
+  penalty: { refusals: 0, withinMs: 1, forMs: [1] },
 }
 
 /** Adds the behaviors of penalties: blocks after refusals, and blocks by hand. */
@@ -175,6 +187,80 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
       for (let i = 0; i < 3; i++) await takeOne(store, check(HOURLY), check(NEVER))
       expect(await countOf(store, NEVER)).toBe(0)
       expect((await takeOne(store, check(SLIDING), check(NEVER))).granted).toBe(true)
+    })
+
+    const useUp = (store: Store) => takeOne(store, check(DAILY, 15), check(GROWING))
+    const refuse = (store: Store) => takeOne(store, check(DAILY), check(GROWING))
+    /** Refuses the client until it is blocked. Returns how long it is blocked. */
+    const blockAgain = async (store: Store): Promise<number> => {
+      let lengthMs = 0
+      while (lengthMs === 0) lengthMs = blockMs(await refuse(store))
+      return lengthMs
+    }
+    const blockMs = (answer: Looked): number =>
+      waitOf({ ...answer, checks: answer.checks.slice(1) }, check(GROWING))
+
+    behaves("with several lengths blocks longer each time, up to the last length", async (store, clock) => {
+      await useUp(store)
+      const lengths = []
+      for (let i = 0; i < 4; i++) {
+        const lengthMs = await blockAgain(store)
+        lengths.push(lengthMs / MINUTE)
+        clock.advance(lengthMs - 1)
+        expect(blockMs(await refuse(store))).toBe(1)
+        clock.advance(1)
+      }
+      expect(lengths).toEqual([5, 10, 60, 60])
+    })
+
+    behaves("moves a client one step down for each quiet period after a block", async (store, clock) => {
+      await useUp(store)
+      const lengths = []
+      // The step moves down exactly when the period has passed.
+      for (const quietMs of [0, 0, MINUTE - 1, MINUTE, 2 * MINUTE - 1, 2 * MINUTE, 2 * MINUTE, HOUR]) {
+        clock.advance(quietMs)
+        const lengthMs = await blockAgain(store)
+        lengths.push(lengthMs / MINUTE)
+        clock.advance(lengthMs)
+      }
+      expect(lengths).toEqual([5, 10, 60, 60, 60, 10, 5, 5])
+    })
+
+    behaves("starts the quiet period again with each refusal that counts", async (store, clock) => {
+      await useUp(store)
+      const lengths = []
+      for (const quietMs of [0, MINUTE - 1, MINUTE]) {
+        // Two refusals do not block. They are forgotten a minute after the first one, the step a minute after the second.
+        clock.advance(MINUTE - 1)
+        await refuse(store)
+        clock.advance(40_000)
+        await refuse(store)
+        clock.advance(quietMs)
+        const lengthMs = await blockAgain(store)
+        lengths.push(lengthMs / MINUTE)
+        clock.advance(lengthMs)
+      }
+      expect(lengths).toEqual([5, 10, 10])
+    })
+
+    behaves("keeps the step through a block by hand, but not through a reset", async (store, clock) => {
+      const counter = { policy: GROWING, partition: "alice" }
+      await useUp(store)
+      clock.advance(await blockAgain(store))
+      await store.refund([{ ...counter, units: -HOUR, after: UNTAKEN }])
+      expect(blockMs(await refuse(store))).toBe(HOUR)
+      clock.advance(HOUR)
+      expect(await blockAgain(store)).toBe(10 * MINUTE)
+      await store.reset([counter])
+      expect(await blockAgain(store)).toBe(5 * MINUTE)
+    })
+
+    behaves("counts the refusals of one call towards growing blocks", async (store) => {
+      await useUp(store)
+      const answers = looked(
+        await store.take(Array.from({ length: 4 }, () => [check(DAILY), check(GROWING)])),
+      )
+      expect(answers.map(blockMs)).toEqual([0, 0, 5 * MINUTE, 5 * MINUTE])
     })
 
     behaves("keeps the length of a block if the clock goes back", async (store, clock) => {

@@ -9,7 +9,7 @@ import type { Policy } from "../ground/policy.ts"
  * | windows | start of the current window | its units | units of the previous window (fixed: 0) | |
  * | windows with sub-windows | start of the current sub-window | its units | units of all earlier ones | each of them |
  * | log | time of the latest entry, or of a later take of 0 units | units of all entries | 0 | each entry |
- * | penalty | first refusal, or start of the block | refusals; 0: operator's block | 0: no block, 1: block, or ms of operator's block | |
+ * | penalty | first refusal, or start of the block | refusals; 0: operator's block, or none | the client's step, and whether it is blocked | |
  * | buckets | time of this level | whole units in use | the rest of a unit, in parts of the window | |
  */
 export interface CounterState {

@@ -38,7 +38,7 @@ it.each([
   "endsByRule is true only if a changed rule changes the expiry of a counter: $algorithm",
   (each) => {
     const { endsByRule, ...members } = each
-    const penalty = { refusals: 10, withinMs: 1_000, forMs: 1_000 }
+    const penalty = { refusals: 10, withinMs: 1_000, forMs: [1_000] }
     const policy = policyOf({ limit: 10, windowMs: 1_000, buckets: 4, ...members, penalty })
     const other = { ...policy, limit: 2, penalty: { ...penalty, withinMs: 5_000 } }
     const algorithm = algorithmOf(policy)

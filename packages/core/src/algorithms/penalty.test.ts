@@ -1,6 +1,8 @@
+import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import type { Penalty, Policy } from "../ground/policy.ts"
 import type { CounterState } from "./algorithm.ts"
-import { penalty } from "./penalty.ts"
+import { blockedByHandMs, penalty } from "./penalty.ts"
 import { policyOf } from "./testing/counter-story.ts"
 
 /** A policy in which three refusals within 10 s block for a minute. */
@@ -8,28 +10,40 @@ const POLICY = policyOf({
   algorithm: "penalty",
   limit: 3,
   windowMs: 60_000,
-  penalty: { refusals: 3, withinMs: 10_000, forMs: 60_000 },
+  penalty: { refusals: 3, withinMs: 10_000, forMs: [60_000] },
 })
+/** The same with blocks that grow: a minute, two minutes, five minutes. */
+const GROWING = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 120_000, 300_000] })
 const START_MS = Date.UTC(2024, 0, 1)
+
+function growing(given: Penalty): Policy {
+  return policyOf({ algorithm: "penalty", limit: given.refusals, windowMs: 300_000, penalty: given })
+}
 
 /** Returns the state after refusals at these instants, in milliseconds from the start. */
 function refusedAt(...instants: readonly number[]): CounterState {
-  let state = penalty.at(undefined, POLICY, START_MS)
-  for (const ms of instants) {
-    const nowMs = START_MS + ms
-    state = penalty.withRejected(penalty.at(state, POLICY, nowMs), POLICY, 1, nowMs)
-  }
+  return refusedUnder(POLICY, ...instants)
+}
+
+function refusedUnder(policy: Policy, ...instants: readonly number[]): CounterState {
+  let state = penalty.at(undefined, policy, START_MS)
+  for (const ms of instants) state = refusedMore(state, policy, ms)
   return state
 }
 
-/** Returns how long a request waits at that instant. */
-function waitMs(state: CounterState, ms: number): number {
+function refusedMore(state: CounterState, policy: Policy, ms: number): CounterState {
   const nowMs = START_MS + ms
-  const now = penalty.at(state, POLICY, nowMs)
-  const wait = penalty.retryAfterMs(now, POLICY, 1, nowMs)
-  expect(penalty.admits(now, POLICY, 1, nowMs)).toBe(wait === 0)
-  expect(penalty.used(now, POLICY, nowMs)).toBe(wait === 0 ? 0 : POLICY.limit)
-  expect(penalty.resetAfterMs(now, POLICY, nowMs)).toBe(wait)
+  return penalty.withRejected(penalty.at(state, policy, nowMs), policy, 1, nowMs)
+}
+
+/** Returns how long a request waits at that instant. */
+function waitMs(state: CounterState, ms: number, policy = POLICY): number {
+  const nowMs = START_MS + ms
+  const now = penalty.at(state, policy, nowMs)
+  const wait = penalty.retryAfterMs(now, policy, 1, nowMs)
+  expect(penalty.admits(now, policy, 1, nowMs)).toBe(wait === 0)
+  expect(penalty.used(now, policy, nowMs)).toBe(wait === 0 ? 0 : policy.limit)
+  expect(penalty.resetAfterMs(now, policy, nowMs)).toBe(wait)
   return wait
 }
 
@@ -104,3 +118,211 @@ describe("a penalty", () => {
     expect(penalty.withRejected(blocked, POLICY, 1, START_MS)).toBe(blocked)
   })
 })
+
+it("stores no step for blocks of a single length", () => {
+  expect(refusedAt(0, 500)).toEqual({ startMs: START_MS, current: 2, previous: 0 })
+  expect(refusedAt(0, 500, 500)).toEqual({ startMs: START_MS + 500, current: 3, previous: 1 })
+  const two = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 90_000] })
+  expect(refusedUnder(two, 0, 500)).toEqual({ startMs: START_MS, current: 2, previous: 0 })
+})
+
+describe("a penalty with blocks that grow", () => {
+  const MINUTE = 60_000
+  /** Three refusals, of which the last is at this instant. */
+  const burst = (ms: number): readonly number[] => [ms, ms, ms]
+
+  it.each([
+    { refusals: burst(0), wait: 1 * MINUTE, on: "the first step" },
+    { refusals: [...burst(0), ...burst(60_000)], wait: 2 * MINUTE, on: "the second" },
+    { refusals: [...burst(0), ...burst(60_000), ...burst(180_000)], wait: 5 * MINUTE, on: "the last" },
+    {
+      refusals: [...burst(0), ...burst(60_000), ...burst(180_000), ...burst(480_000)],
+      wait: 5 * MINUTE,
+      on: "the last again, because there is no higher one",
+    },
+    {
+      refusals: [...burst(0), ...burst(69_999)],
+      wait: 2 * MINUTE,
+      on: "the second, a millisecond before `within`",
+    },
+    { refusals: [...burst(0), ...burst(70_000)], wait: 1 * MINUTE, on: "the first, after a quiet `within`" },
+    {
+      refusals: [...burst(0), ...burst(60_000), ...burst(180_000), ...burst(489_999)],
+      wait: 5 * MINUTE,
+      on: "the last, a millisecond before `within`",
+    },
+    {
+      refusals: [...burst(0), ...burst(60_000), ...burst(180_000), ...burst(490_000)],
+      wait: 5 * MINUTE,
+      on: "the last: one step down, one step up",
+    },
+    {
+      refusals: [...burst(0), ...burst(60_000), ...burst(180_000), ...burst(499_999)],
+      wait: 5 * MINUTE,
+      on: "the last, a millisecond before the second quiet `within` ends",
+    },
+    {
+      refusals: [...burst(0), ...burst(60_000), ...burst(180_000), ...burst(500_000)],
+      wait: 2 * MINUTE,
+      on: "the second: two steps down, one step up",
+    },
+    {
+      refusals: [...burst(0), ...burst(60_000), ...burst(180_000), ...burst(510_000)],
+      wait: 1 * MINUTE,
+      on: "the first: three steps down, one step up",
+    },
+    // A refusal that does not block starts the quiet time again, also if it is the second of its count.
+    {
+      refusals: [...burst(0), 69_999, ...burst(79_999)],
+      wait: 1 * MINUTE,
+      on: "the first, `within` after one refusal",
+    },
+    {
+      refusals: [...burst(0), 65_000, 74_000, ...burst(83_999)],
+      wait: 2 * MINUTE,
+      on: "the second, a millisecond before `within` after the last refusal",
+    },
+    {
+      refusals: [...burst(0), 65_000, 74_000, ...burst(84_000)],
+      wait: 1 * MINUTE,
+      on: "the first, `within` after the last refusal",
+    },
+    // Refusals during a block do not count.
+    { refusals: [...burst(0), 30_000, 59_999, ...burst(70_000)], wait: 1 * MINUTE, on: "the first" },
+  ])("blocks for $wait ms after refusals at $refusals: $on", ({ refusals, wait }) => {
+    const state = refusedUnder(GROWING, ...refusals)
+    const ms = refusals.at(-1) as number
+    expect(waitMs(state, ms, GROWING)).toBe(wait)
+    expect(waitMs(state, ms + wait - 1, GROWING)).toBe(1)
+    expect(waitMs(state, ms + wait, GROWING)).toBe(0)
+  })
+
+  it("keeps its state until the client is on no step, and not longer", () => {
+    const state = refusedUnder(GROWING, ...burst(0), ...burst(60_000))
+    const endMs = START_MS + 180_000 + 2 * 10_000
+    for (const atMs of [60_000, 180_000, 189_999, 190_000, 199_999]) {
+      const now = penalty.at(state, GROWING, START_MS + atMs)
+      expect([atMs, penalty.emptyAtMs(now, GROWING)]).toEqual([atMs, endMs])
+      expect(penalty.at(now, GROWING, START_MS + atMs)).toBe(now)
+    }
+    expect(penalty.at(state, GROWING, endMs)).toEqual({ startMs: endMs, current: 0, previous: 0 })
+  })
+
+  it("keeps the step during a block by hand, and counts the quiet time from its end", () => {
+    const byHand = (state: CounterState, ms: number, units: number) =>
+      penalty.withoutUnits(penalty.at(state, GROWING, START_MS + ms), GROWING, -units, state, START_MS + ms)
+    const once = refusedUnder(GROWING, ...burst(0))
+    for (const ms of [30_000, 65_000]) {
+      const blocked = byHand(once, ms, 600_000)
+      expect([blockedByHandMs(blocked), waitMs(blocked, ms, GROWING)]).toEqual([600_000, 600_000])
+      const endMs = ms + 600_000
+      expect(waitMs(burst(endMs + 9_999).reduce(refusedGrowing, blocked), endMs + 9_999, GROWING)).toBe(
+        2 * MINUTE,
+      )
+      expect(waitMs(burst(endMs + 10_000).reduce(refusedGrowing, blocked), endMs + 10_000, GROWING)).toBe(
+        MINUTE,
+      )
+    }
+    expect(byHand(once, 30_000, 30_000)).toBe(once)
+    expect(blockedByHandMs(once)).toBe(0)
+  })
+
+  const refusedGrowing = (state: CounterState, ms: number) => refusedMore(state, GROWING, ms)
+
+  it("applies a changed list to present blocks, and forgets steps if it has one length", () => {
+    const state = refusedUnder(GROWING, ...burst(0), ...burst(60_000), ...burst(180_000))
+    const two = growing({ refusals: 3, withinMs: 10_000, forMs: [60_000, 90_000] })
+    expect(waitMs(state, 180_000, two)).toBe(90_000)
+    expect(penalty.emptyAtMs(state, two)).toBe(START_MS + 270_000 + 2 * 10_000)
+    const one = growing({ refusals: 3, withinMs: 10_000, forMs: [70_000] })
+    expect(waitMs(state, 180_000, one)).toBe(70_000)
+    expect(penalty.emptyAtMs(state, one)).toBe(START_MS + 250_000)
+    const quiet = penalty.at(state, GROWING, START_MS + 480_000)
+    expect(penalty.at(quiet, one, START_MS + 480_001)).toEqual({
+      startMs: START_MS + 480_001,
+      current: 0,
+      previous: 0,
+    })
+  })
+
+  it("moves nobody up when the clock goes back", () => {
+    const state = refusedUnder(GROWING, ...burst(0), 65_000, 74_000)
+    for (const ms of [70_000, 60_000, -3_600_000]) {
+      const nowMs = START_MS + ms
+      const back = penalty.at(state, GROWING, nowMs)
+      expect(back.startMs).toBeLessThanOrEqual(nowMs)
+      expect(penalty.emptyAtMs(back, GROWING)).toBeLessThanOrEqual(nowMs + 20_000)
+      expect(waitMs(burst(ms).reduce(refusedGrowing, back), ms, GROWING)).toBe(2 * MINUTE)
+    }
+    // Under a shorter `within`, both refusals are forgotten before the time of the last one is reached.
+    const shorter = growing({ refusals: 3, withinMs: 5_000, forMs: [60_000, 120_000, 300_000] })
+    expect(penalty.at(state, shorter, START_MS + 71_000).startMs).toBe(START_MS + 71_000)
+    const again = burst(71_000).reduce((before, ms) => refusedMore(before, shorter, ms), state)
+    expect(waitMs(again, 71_000, shorter)).toBe(2 * MINUTE)
+  })
+
+  it("does the same as a client whose step is moved one event at a time", () => {
+    const event = fc.record({
+      afterMs: fc.constantFrom(0, 1, 3, 9, 10, 11, 19, 20, 30, 50, 100, 300),
+      isRefused: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 3 }),
+        fc.array(fc.constantFrom(1, 10, 25, 100), { minLength: 2, maxLength: 4 }),
+        fc.array(event, { maxLength: 60 }),
+        (refusals, forMs, events) => {
+          const policy = growing({ refusals, withinMs: 10, forMs })
+          const client = new SteppedClient(refusals, 10, forMs)
+          let state = penalty.at(undefined, policy, START_MS)
+          let nowMs = START_MS
+          for (const { afterMs, isRefused } of events) {
+            nowMs += afterMs
+            client.moveTo(nowMs)
+            state = penalty.at(state, policy, nowMs)
+            if (isRefused) {
+              client.refuse(nowMs)
+              state = penalty.withRejected(state, policy, 1, nowMs)
+            }
+            expect(penalty.retryAfterMs(state, policy, 1, nowMs)).toBe(Math.max(0, client.releaseMs - nowMs))
+          }
+        },
+      ),
+    )
+  })
+})
+
+/** A client of a penalty with steps, as the documents describe it. */
+class SteppedClient {
+  releaseMs = 0
+  readonly #refusals: number
+  readonly #withinMs: number
+  readonly #forMs: readonly number[]
+  #step = 0
+  #quietFromMs = 0
+  #counted: number[] = []
+
+  constructor(refusals: number, withinMs: number, forMs: readonly number[]) {
+    this.#refusals = refusals
+    this.#withinMs = withinMs
+    this.#forMs = forMs
+  }
+
+  moveTo(nowMs: number): void {
+    for (; nowMs - this.#quietFromMs >= this.#withinMs && this.#step > 0; this.#step--)
+      this.#quietFromMs += this.#withinMs
+  }
+
+  refuse(nowMs: number): void {
+    if (nowMs < this.releaseMs) return
+    const [firstMs = nowMs] = this.#counted
+    if (nowMs - firstMs >= this.#withinMs) this.#counted = []
+    this.#counted.push(nowMs)
+    this.#quietFromMs = nowMs
+    if (this.#counted.length < this.#refusals) return
+    this.#counted = []
+    this.#step = Math.min(this.#step + 1, this.#forMs.length)
+    this.releaseMs = nowMs + (this.#forMs[this.#step - 1] as number)
+    this.#quietFromMs = this.releaseMs
+  }
+}

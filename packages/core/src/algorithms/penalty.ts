@@ -3,20 +3,33 @@ import type { Algorithm, CounterState } from "./algorithm.ts"
 
 /**
  * The penalty: blocks a client that is refused repeatedly. It counts a rule's refusals and forgets them `withinMs`
- * after the first. When the count reaches `limit`, a block begins, which admits nothing for `forMs`. Refusals during a
- * block do not extend it. With a limit of 0, refusals never block. An admission does not change the state: stores count
- * refusals by `withRejected` only.
+ * after the first. When the count reaches `limit`, a block begins, which admits nothing. Refusals during a block do not
+ * extend it. With a limit of 0, refusals never block. An admission does not change the state: stores count refusals by
+ * `withRejected` only.
+ *
+ * If `forMs` has several lengths, they are steps. A block moves the client one step up, at most to the last one, and
+ * lasts as long as that step. Each `withinMs` without a refusal moves it one step down. This time starts at the end of
+ * a block, and again with each refusal that counts.
  *
  * An operator blocks a client by charging the counter. Each unit is a millisecond of a block that starts now, unless a
- * longer block is in force. The state of such a block has 0 refusals and stores the length of the block.
+ * longer block is in force. Such a block keeps the client's step. It has 0 refusals and stores the length of the block.
+ *
+ * `previous` is the step times `STEP`, plus a rest:
+ *
+ * | | `current` | rest |
+ * | --- | --- | --- |
+ * | refusals that count | their number | twice the milliseconds from the first to the last; 0 on step 0 |
+ * | block | refusals | 1 |
+ * | operator's block | 0 | its milliseconds |
+ * | only a step | 0 | 0 |
  */
 export const penalty: Algorithm = {
-  at(state, policy, nowMs) {
-    if (state === undefined || isEmpty(state) || nowMs - state.startMs >= lastsMs(state, policy)) {
-      return { startMs: nowMs, current: 0, previous: 0 }
-    }
+  at(stored, policy, nowMs) {
+    if (stored === undefined) return unusedAt(nowMs)
     // The clock went back. Move a start in the future to now, so that a block does not last longer than the rule says.
-    return state.startMs > nowMs ? { ...state, startMs: nowMs } : state
+    const state = stored.startMs > nowMs ? { ...stored, startMs: nowMs } : stored
+    if (nowMs >= penalty.emptyAtMs(state, policy)) return unusedAt(nowMs)
+    return isCurrent(state, policy, nowMs) ? state : onStepNow(state, policy, nowMs)
   },
 
   admits(state, _policy, cost) {
@@ -28,52 +41,94 @@ export const penalty: Algorithm = {
   },
 
   retryAfterMs(state, policy, cost, nowMs) {
-    return cost === 0 || !isBlocked(state) ? 0 : state.startMs + lastsMs(state, policy) - nowMs
+    return cost === 0 || !isBlocked(state) ? 0 : quietFromMs(state, policy) - nowMs
   },
 
   resetAfterMs(state, policy, nowMs) {
-    return isBlocked(state) ? state.startMs + lastsMs(state, policy) - nowMs : 0
+    return isBlocked(state) ? quietFromMs(state, policy) - nowMs : 0
   },
 
   endsByRule: true,
 
   emptyAtMs(state, policy) {
-    return isEmpty(state) ? state.startMs : state.startMs + lastsMs(state, policy)
+    const step = stepOf(state, policy)
+    if (step > 0 || isBlocked(state)) return quietFromMs(state, policy) + step * withinOf(policy)
+    return state.startMs + (state.current > 0 ? withinOf(policy) : 0)
   },
 
   withUnits(state) {
     return state
   },
 
-  withRejected(state, { limit }, _units, nowMs) {
+  withRejected(state, policy, _units, nowMs) {
+    const { limit } = policy
     if (limit === 0 || isBlocked(state)) return state
+    const step = stepOf(state, policy)
     const current = state.current + 1
-    if (current >= limit) return { startMs: nowMs, current, previous: 1 }
-    return { ...state, current }
+    if (current >= limit) {
+      return { startMs: nowMs, current, previous: Math.min(step + 1, stepsOf(policy)) * STEP + 1 }
+    }
+    const startMs = state.current === 0 ? nowMs : state.startMs
+    return { startMs, current, previous: step === 0 ? 0 : step * STEP + 2 * (nowMs - startMs) }
   },
 
   withoutUnits(state, policy, units, _after, nowMs) {
-    const restMs = isBlocked(state) ? state.startMs + lastsMs(state, policy) - nowMs : 0
-    return -units > restMs ? { startMs: nowMs, current: 0, previous: -units } : state
+    const restMs = isBlocked(state) ? quietFromMs(state, policy) - nowMs : 0
+    if (-units <= restMs) return state
+    return { startMs: nowMs, current: 0, previous: stepOf(state, policy) * STEP - units }
   },
 }
 
-function isEmpty({ current, previous }: CounterState): boolean {
-  return current === 0 && previous === 0
+/** Above twice any time since 1970, in milliseconds, until the year 6000. A safe integer has room for 31 steps. */
+const STEP = 2 ** 48
+
+/** Returns the length of a block that an operator set, in milliseconds. Returns 0 if there is none. */
+export function blockedByHandMs({ current, previous }: CounterState): number {
+  return current === 0 ? previous % STEP : 0
 }
 
-/** Whether an operator set the block. Such a state has 0 refusals, and `previous` is the length of the block. */
-export function isBlockedByHand({ current, previous }: CounterState): boolean {
-  return current === 0 && previous > 0
+function unusedAt(nowMs: number): CounterState {
+  return { startMs: nowMs, current: 0, previous: 0 }
 }
 
-function isBlocked({ previous }: CounterState): boolean {
-  return previous > 0
+function isBlocked({ current, previous }: CounterState): boolean {
+  return current === 0 ? previous % STEP > 0 : previous % STEP === 1
 }
 
-/** Returns how long the state lasts from its start, in milliseconds. */
-function lastsMs(state: CounterState, policy: Policy): number {
-  if (isBlockedByHand(state)) return state.previous
-  const { withinMs, forMs } = policy.penalty as Penalty
-  return isBlocked(state) ? forMs : withinMs
+/** Returns the number of steps. Blocks of a single length have none. */
+function stepsOf(policy: Policy): number {
+  const { length } = (policy.penalty as Penalty).forMs
+  return length === 1 ? 0 : length
+}
+
+/** Returns the step that the client is on. The list may have become shorter since the state was written. */
+function stepOf({ previous }: CounterState, policy: Policy): number {
+  return Math.min(Math.floor(previous / STEP), stepsOf(policy))
+}
+
+function withinOf(policy: Policy): number {
+  return (policy.penalty as Penalty).withinMs
+}
+
+/** Returns the end of the block, or the time of the last refusal that counts. The client has been quiet since then. */
+function quietFromMs(state: CounterState, policy: Policy): number {
+  const { startMs, previous } = state
+  if (!isBlocked(state)) return startMs + Math.floor((previous % STEP) / 2)
+  const { forMs } = policy.penalty as Penalty
+  return startMs + (blockedByHandMs(state) || (forMs[Math.max(1, stepOf(state, policy)) - 1] as number))
+}
+
+/** Whether the state's block is in force, its refusals still count, or its step has not gone down yet. */
+function isCurrent(state: CounterState, policy: Policy, nowMs: number): boolean {
+  return nowMs < (isBlocked(state) ? quietFromMs(state, policy) : state.startMs + withinOf(policy))
+}
+
+/** Returns the step that is left of a state that is not current. */
+function onStepNow(state: CounterState, policy: Policy, nowMs: number): CounterState {
+  // If the clock went back, the last refusal may be in the future.
+  const fromMs = Math.min(quietFromMs(state, policy), nowMs)
+  const withinMs = withinOf(policy)
+  const stepsDown = Math.floor((nowMs - fromMs) / withinMs)
+  const previous = (stepOf(state, policy) - stepsDown) * STEP
+  return { startMs: fromMs + stepsDown * withinMs, current: 0, previous }
 }

@@ -1,7 +1,7 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { isPacked } from "../algorithms/packed-counts.ts"
-import { isBlockedByHand } from "../algorithms/penalty.ts"
+import { blockedByHandMs } from "../algorithms/penalty.ts"
 import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
 import { type DecisionMaker, DecisionRecord, type Receipt } from "./decision-record.ts"
@@ -154,7 +154,7 @@ export function isSound(
     // A counter can start after `nowMs` only if the clock went back, and then by at most a window.
     const { windowMs } = (ruleChecks[i] as RuleCheck).policy
     const elapsedMs = nowMs - state.startMs
-    const isRecent = elapsedMs <= windowMs || (isBlockedByHand(state) && elapsedMs <= state.previous)
+    const isRecent = elapsedMs <= Math.max(windowMs, blockedByHandMs(state))
     if (!(isRecent && elapsedMs >= -windowMs)) return false
   }
   return true

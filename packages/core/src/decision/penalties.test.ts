@@ -8,7 +8,7 @@ import { ruleCheck, SECOND } from "./testing/rule-checks.ts"
 const PENALTY: Policy = {
   ...ruleCheck("block", 1).policy,
   algorithm: "penalty",
-  penalty: { refusals: 1, withinMs: SECOND, forMs: 2 * SECOND },
+  penalty: { refusals: 1, withinMs: SECOND, forMs: [2 * SECOND] },
   windowMs: 2 * SECOND,
 }
 const storeChecks = { ...ruleCheck("a", 5), penalty: PENALTY }

@@ -1,6 +1,6 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { isBlockedByHand } from "../algorithms/penalty.ts"
+import { blockedByHandMs } from "../algorithms/penalty.ts"
 import { countsRefusals, type Policy } from "../ground/policy.ts"
 import type { Counted, StoreResult } from "../stores/store.ts"
 import type { PolicyCheck } from "./decision.ts"
@@ -71,7 +71,7 @@ export function underPenalty(
   return {
     ...check,
     allowed: false,
-    refusal: isBlockedByHand(state) ? "blocked" : "penalty",
+    refusal: blockedByHandMs(state) > 0 ? "blocked" : "penalty",
     remaining: 0,
     retryAfterMs,
     // The units that were left are not shown during the block, but are available when it ends.

@@ -27,8 +27,19 @@ export interface Penalty {
   readonly refusals: number
   /** Time in which the refusals must occur, from the first of them. */
   readonly withinMs: number
-  /** Length of the block, from the refusal that caused it. */
-  readonly forMs: number
+  /**
+   * Lengths of blocks, each from the refusal that caused it: at most 16. With several, each block moves the client one
+   * step up, and each `withinMs` without a refusal moves it one step down. A block lasts as long as its step.
+   */
+  readonly forMs: readonly number[]
+}
+
+/** A line in which adapters hold requests. */
+export interface ParsedQueue {
+  /** Maximum number of requests of one counter that are held in this process. */
+  readonly maxWaiting: number
+  /** Maximum time in milliseconds for which a request is held. */
+  readonly maxWaitMs: number
 }
 
 /** A rule's `throttle` with every default filled in: how to treat a request that does not fit into the limit. */
@@ -40,6 +51,8 @@ export type ParsedThrottle =
       readonly kind: "soft"
       /** Percentage of the limit that is admitted above it. */
       readonly percent: number
+      /** Where requests above that are held. Absent if they are refused. */
+      readonly queue?: ParsedQueue
     }
   /** The request is admitted and marked while there is spare capacity. */
   | {
@@ -48,6 +61,8 @@ export type ParsedThrottle =
       readonly ceiling?: number
       /** Whether there is spare capacity. Absent if the event loop of this process decides. */
       readonly signal?: () => boolean
+      /** Where requests are held that are not admitted. Absent if they are refused. */
+      readonly queue?: ParsedQueue
     }
   /** The request is held until it fits. */
   | {
@@ -57,6 +72,12 @@ export type ParsedThrottle =
       /** Maximum time in milliseconds for which a request is held. */
       readonly maxWaitMs: number
     }
+
+/** Returns the line in which a throttle holds requests. Returns undefined if it refuses them. */
+export function queueOf(throttle: ParsedThrottle): ParsedQueue | undefined {
+  if (throttle.kind === "queue") return throttle
+  return throttle.kind === "hard" ? undefined : throttle.queue
+}
 
 /**
  * A rule compiled for a store: how many units, in which window, and how they are counted.
@@ -95,7 +116,7 @@ export interface Policy {
   readonly countRejected?: boolean
   /**
    * When a client is blocked. Only for `penalty`. There, `limit` is the number of refusals (0: never block) and
-   * `windowMs` is the longer of the two times.
+   * `windowMs` is the longest of its times.
    */
   readonly penalty?: Penalty
 }

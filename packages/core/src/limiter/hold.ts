@@ -2,6 +2,7 @@ import type { Decision } from "../decision/decision.ts"
 import type { RuleCheck } from "../decision/rule-check.ts"
 import { ClosedError, textOf } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
+import { queueOf } from "../ground/policy.ts"
 import { onAbort } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { PreparedRequest } from "./prepared-request.ts"
@@ -83,9 +84,10 @@ function waitOptionsOf(ruleChecks: readonly RuleCheck[], { client, draining }: L
   let maxWaiting = Number.POSITIVE_INFINITY
   let maxWaitMs = Number.POSITIVE_INFINITY
   for (const { throttle, shadow } of ruleChecks) {
-    if (throttle.kind !== "queue" || shadow) continue
-    if (throttle.maxWaiting > 0) maxWaiting = Math.min(maxWaiting, throttle.maxWaiting)
-    maxWaitMs = Math.min(maxWaitMs, throttle.maxWaitMs)
+    const queue = queueOf(throttle)
+    if (queue === undefined || shadow) continue
+    if (queue.maxWaiting > 0) maxWaiting = Math.min(maxWaiting, queue.maxWaiting)
+    maxWaitMs = Math.min(maxWaitMs, queue.maxWaitMs)
   }
   return {
     maxWaiting,
@@ -116,9 +118,9 @@ function warnOfClock(error: unknown, warner: Warner): void {
 }
 
 function isQueued({ throttle }: RuleCheck): boolean {
-  return throttle.kind === "queue"
+  return queueOf(throttle) !== undefined
 }
 
 function hasLine({ throttle }: RuleCheck): boolean {
-  return throttle.kind === "queue" && throttle.maxWaiting > 0
+  return (queueOf(throttle)?.maxWaiting ?? 0) > 0
 }

@@ -313,8 +313,9 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    */
   block(request: Request | RequestFacts, options: BlockOptions): Promise<void>
   /**
-   * Ends a block of this request's client, including one by a penalty, and keeps its counts. Another process may cache
-   * a refusal for up to the store's `denyCacheMs`. Rejects as `reset` does.
+   * Ends a block of this request's client, including one by a penalty, and keeps its counts. Growing blocks start with
+   * their first length again. Another process may cache a refusal for up to the store's `denyCacheMs`. Rejects as
+   * `reset` does.
    */
   unblock(request: Request | RequestFacts, options?: UnblockOptions): Promise<void>
   /**

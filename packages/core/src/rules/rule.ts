@@ -17,6 +17,14 @@ export interface RuleMatch {
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
+/** How many requests adapters hold, and for how long. The defaults are those of the throttle "queue". */
+export interface ThrottleQueue {
+  /** Most requests that wait for one counter in this process. */
+  readonly maxWaiting?: number | undefined
+  /** Longest time that a request is held, in milliseconds. */
+  readonly maxWaitMs?: number | undefined
+}
+
 /** How a request that does not fit into the limit is handled. */
 export type Throttle =
   /** Refuses the request. For a leaky bucket, `delayMs` is how long to hold an admitted request. */
@@ -28,6 +36,8 @@ export type Throttle =
       readonly kind: "soft"
       /** Above 0, at most 1000. The resulting units are rounded down; they must be at least one. */
       readonly percent: number
+      /** Adapters hold the requests above that, as "queue" does. Default: none, they are refused. */
+      readonly queue?: ThrottleQueue | undefined
     }
   /** Admits the request and marks it `overLimit` while there is spare capacity. */
   | {
@@ -36,6 +46,8 @@ export type Throttle =
       readonly ceiling?: number | undefined
       /** Returns whether there is spare capacity; only in code. Default: judges by the event loop of this process. */
       readonly signal?: (() => boolean) | undefined
+      /** Adapters hold the requests that are not admitted, as "queue" does. Default: none, they are refused. */
+      readonly queue?: ThrottleQueue | undefined
     }
   /**
    * Adapters hold the request until it fits, in order of arrival. `decide` refuses as "hard" does. A leaky bucket holds
@@ -52,14 +64,21 @@ export type Throttle =
       readonly maxWaitMs?: number | undefined
     }
 
-/** When to block a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. */
+/**
+ * When to block a client that is refused too often: `{ refusals: 10, within: "1 minute", for: "1 hour" }`. With
+ * `for: ["1 minute", "10 minutes", "1 hour"]`, blocks grow.
+ */
 export interface RulePenalty {
   /** Number of refusals by this rule after which the client is blocked: a positive whole number. */
   readonly refusals: number
   /** Period in which the refusals count, from the first one: milliseconds or a text. Default: the rule's window. */
   readonly within?: number | string | undefined
-  /** How long the client is blocked, from the last counted refusal: milliseconds or a text. */
-  readonly for: number | string
+  /**
+   * How long the client is blocked, from the last counted refusal: milliseconds or a text. A list of up to 16 lengths,
+   * from short to long, has steps. Each block moves the client one step up and lasts as long as that step. Each
+   * `within` without a refusal moves the client one step down. It starts when a block ends, and again with each refusal.
+   */
+  readonly for: number | string | readonly (number | string)[]
 }
 
 /** The limit of one client, instead of the rule's own. Its counts stay the same when the limit changes. */

@@ -12,8 +12,9 @@ import { type Rule as RuleMessage, RuleSchema } from "../gen/sluice/v1/rate_limi
 import { mapInTurns } from "../turns.ts"
 
 // Rule messages use the names of the stored shape. The two are converted through JSON, so that the core's parser
-// reports all problems. The differences: a list of fields has its own message field, and so have the values that a
-// field must match. An override is always an object. 64-bit numbers are strings. `error_message` is a name of the contract only.
+// reports all problems. The differences: lists of fields and of lengths of blocks have their own message fields, and so
+// have the values that a field must match. An override is always an object. 64-bit numbers are strings. `error_message`
+// is a name of the contract only.
 
 /**
  * Returns the rules in these messages. `under` is the message field that they came in, and is used in the paths of
@@ -25,36 +26,41 @@ export async function rulesOf(
   under: "rule" | "rules",
 ): Promise<StorableRule[]> {
   const placeOf = (index: number): string => (under === "rule" ? under : `rules[${index}]`)
-  const problems: Problem[] = messages.flatMap(({ field, fields }, index) =>
-    field === "" || fields.length === 0
-      ? []
-      : [
-          {
-            path: `${placeOf(index)}.fields`,
-            message: "is given together with field; give only one of them",
-          },
-        ],
-  )
+  const problems: Problem[] = messages.flatMap(({ field, fields, penalty }, index) => [
+    ...twiceProblems(`${placeOf(index)}.fields`, "field", field, fields),
+    ...twiceProblems(`${placeOf(index)}.penalty.for_steps`, "for", penalty?.for, penalty?.forSteps),
+  ])
   const stored = await mapInTurns(messages, storedRule)
   const read = await readRuleDocumentInSlices(under === "rule" ? { rule: stored[0] } : { rules: stored })
-  const isList = (index: number): boolean => (messages[index]?.fields.length ?? 0) > 0
-  problems.push(...read.problems.map((problem) => ({ ...problem, path: messagePath(problem.path, isList) })))
+  problems.push(
+    ...read.problems.map((problem) => ({ ...problem, path: messagePath(problem.path, messages) })),
+  )
   if (problems.length > 0) throw new InvalidRuleError(problems)
   return [...read.rules]
 }
 
-/**
- * Returns the path of a stored member in the names of messages. `isList` returns whether the rule at an index has
- * several fields.
- */
-function messagePath(path: string, isList: (index: number) => boolean): string {
+/** Returns the problem of a list that is given together with the field for a single value. */
+function twiceProblems(path: string, single: string, value = "", list: readonly string[] = []): Problem[] {
+  if (value === "" || list.length === 0) return []
+  return [{ path, message: `is given together with ${single}; give only one of them` }]
+}
+
+/** Returns the path of a stored member in the names of the message that it came in. */
+function messagePath(path: string, messages: readonly RuleMessage[]): string {
   const [, place = "", index = "0", member = ""] = /^(rule|rules\[(\d+)\])\.(.*)$/s.exec(path) ?? []
   if (member === "request_rejection_message") return `${place}.error_message`
-  if (/^field(?:\[|$)/.test(member) && isList(Number(index)))
+  const message = messages[Number(index)]
+  if (/^field(?:\[|$)/.test(member) && isList(message?.fields))
     return `${place}.fields${member.slice("field".length)}`
+  if (/^penalty\.for(?:\[|$)/.test(member) && isList(message?.penalty?.forSteps))
+    return `${place}.penalty.for_steps${member.slice("penalty.for".length)}`
   // Values to match are in a nested message. A field name that ends like an index is in quotes, so it does not match
   // here.
   return member.startsWith("match.fields") ? path.replace(/\[\d+\]$/, ".values$&") : path
+}
+
+function isList(list: readonly string[] = []): boolean {
+  return list.length > 0
 }
 
 /** Returns registered rules as messages. */
@@ -94,12 +100,13 @@ const COUNTS: ReadonlySet<string> = new Set([
 
 function storedRule(message: RuleMessage): JsonObject {
   const json = toJson(RuleSchema, message, { useProtoFieldName: true }) as JsonObject
-  const { error_message, fields, match, ...same } = withCounts(json) as JsonObject
+  const { error_message, fields, match, penalty, ...same } = withCounts(json) as JsonObject
   return {
     ...same,
     ...(fields !== undefined && { field: fields }),
     ...(error_message !== undefined && { request_rejection_message: error_message }),
     ...(match !== undefined && { match: storedMatch(match as JsonObject) }),
+    ...(penalty !== undefined && { penalty: storedPenalty(penalty as JsonObject) }),
   }
 }
 
@@ -123,6 +130,10 @@ function storedMatch({ fields, ...same }: JsonObject): JsonObject {
   return fields === undefined
     ? same
     : { ...same, fields: mapped(fields, (value) => (value as JsonObject).values ?? []) }
+}
+
+function storedPenalty({ for_steps, ...same }: JsonObject): JsonObject {
+  return for_steps === undefined ? same : { ...same, for: for_steps }
 }
 
 function ruleMessage(stored: JsonObject): RuleMessage {
@@ -156,7 +167,7 @@ function penaltyMessage({ refusals = 0, within, for: blocked = 0 }: JsonObject):
   return {
     refusals,
     ...(within !== undefined && { within: durationText(within) }),
-    for: durationText(blocked),
+    ...(Array.isArray(blocked) ? { for_steps: blocked.map(durationText) } : { for: durationText(blocked) }),
   }
 }
 

@@ -117,7 +117,10 @@ export class ServiceGuards {
       guard,
       readsNothing: rules.every(({ fields, match }) => fields.length === 0 && match === undefined),
       countsAll: rules.some(({ fields }) => fields.length === 0),
-      mayHold: rules.some(({ throttle }) => throttle.kind === "queue"),
+      mayHold: rules.some(
+        ({ throttle }) =>
+          throttle.kind === "queue" || (throttle.kind !== "hard" && throttle.queue !== undefined),
+      ),
     }
   }
 

@@ -318,6 +318,20 @@ describe("a penalty", () => {
     expect((await other.decide(ALICE)).allowed).toBe(true)
   })
 
+  it("grows with each block, up to the last length, and shrinks with quiet time", async () => {
+    const opened = penalized({
+      penalty: { refusals: 3, within: "5 minutes", for: ["1 minute", "10 minutes", "1 hour"] },
+    })
+    const lengths = []
+    for (const quietMs of [0, 0, 0, 0, 15 * MINUTE]) {
+      opened.clock.advance(quietMs)
+      const [, , , , last] = await decide(opened, 5)
+      lengths.push(last)
+      opened.clock.advance(last?.[2] ?? 0)
+    }
+    expect(lengths).toEqual([1, 10, 60, 60, 1].map((minutes) => [false, "penalty", minutes * MINUTE]))
+  })
+
   it("asks the store once, with one more check for its rule and none for others", async () => {
     const clock = manualClock()
     const { store, asked } = listening(clock)
@@ -336,13 +350,18 @@ describe("a penalty", () => {
   })
 
   it.each([
-    [{ refusals: 3, for: "10 minutes" }, { refusals: 3, withinMs: 60_000, forMs: 600_000 }, 600_000],
+    [{ refusals: 3, for: "10 minutes" }, { refusals: 3, withinMs: 60_000, forMs: [600_000] }, 600_000],
     [
       { refusals: 3, for: "10 seconds", within: "1 hour" },
-      { refusals: 3, withinMs: 3_600_000, forMs: 10_000 },
+      { refusals: 3, withinMs: 3_600_000, forMs: [10_000] },
       3_600_000,
     ],
-  ])("of %j has a stable counter name of its own, and its longer time as the window", async (...row) => {
+    [
+      { refusals: 3, for: ["1 minute", 120_000, "1h"] },
+      { refusals: 3, withinMs: 60_000, forMs: [60_000, 120_000, 3_600_000] },
+      3_600_000,
+    ],
+  ])("of %j has a stable counter name of its own, and its longest time as the window", async (...row) => {
     const [penalty, parsed, windowMs] = row
     const clock = manualClock()
     const { store, asked } = listening(clock)

@@ -25,7 +25,7 @@ interface Elastic {
 export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   const { name, throttle, limit, burst, overrides } = rule
   if (throttle.kind !== "elastic") return { throttle, policyNowOf: undefined }
-  const { signal, ceiling } = throttle
+  const { signal, ceiling, queue } = throttle
   const isSpare =
     signal === undefined
       ? spareCapacityMonitor.isSpare
@@ -42,7 +42,7 @@ export function compileElastic(rule: ParsedRule, warner: Warner): Elastic {
   const fixedLimit = typeof limit === "number" && overrides === undefined ? limit : undefined
   const highest = ceiling ?? mostCounted(rule, burst ?? fixedLimit)
   return {
-    throttle: { kind: "elastic", ceiling: highest },
+    throttle: { kind: "elastic", ceiling: highest, ...(queue !== undefined && { queue }) },
     policyNowOf(policy) {
       if (!compiled.has(policy)) compiled.set(policy, compileNow(policy))
       return compiled.get(policy)

@@ -29,7 +29,7 @@ export function blocksOf(service: string): Policy {
 }
 
 /** The penalty of a rule that does not count refusals. */
-const NO_PENALTY: Penalty = { refusals: 0, withinMs: 1, forMs: 1 }
+const NO_PENALTY: Penalty = { refusals: 0, withinMs: 1, forMs: [1] }
 
 /**
  * Returns the policy that counts the refusals of a rule with a penalty, and that holds blocks by `limiter.block`. Its
@@ -44,7 +44,7 @@ export function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY 
     algorithm: "penalty",
     align: "epoch",
     limit: penalty.refusals,
-    windowMs: Math.max(penalty.withinMs, penalty.forMs),
+    windowMs: Math.max(penalty.withinMs, ...penalty.forMs),
     penalty,
   }
 }

@@ -1,4 +1,5 @@
 import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
+import { queueOf } from "../../ground/policy.ts"
 import { atOnce, type Steps } from "../../ground/time.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
@@ -101,7 +102,7 @@ export function* compileRuleSet(
     names: rules.map(({ name }) => name),
     link,
     steps: stepsOf(() => true),
-    holding: stepsOf(({ throttle, shadow }) => throttle.kind === "queue" && !shadow),
+    holding: stepsOf(({ throttle, shadow }) => queueOf(throttle) !== undefined && !shadow),
     needsMonitor: rules.some(needsMonitor),
     ruleChecks(facts, request, units, atSteps) {
       const paths = needsPath ? pathsIn(facts) : NO_PATHS

@@ -62,6 +62,10 @@ test("writes a throttle in snake_case, followed by the options of each algorithm
     '[{"rate":{"requests_per_unit":5,"unit":"minute"},"algorithm":"leaky-bucket","burst":9,' +
       '"throttle":{"kind":"queue","max_waiting":7,"max_wait_ms":50}}]',
   )
+  const soft: Throttle = { kind: "soft", queue: { maxWaitMs: 50, maxWaiting: 7 }, percent: 5 }
+  expect(JSON.stringify(rulesOf({ limit: 50, window: "1m", throttle: soft }))).toContain(
+    '"throttle":{"kind":"soft","percent":5,"queue":{"max_waiting":7,"max_wait_ms":50}}',
+  )
   // Equivalent throttles have one spelling.
   expect(rulesOf({ limit: 5, window: 5, throttle: { kind: "hard" } })).toEqual([
     { limit: 5, window: 5, throttle: "hard" },

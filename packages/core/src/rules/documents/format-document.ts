@@ -130,7 +130,12 @@ function formatRule(rule: StorableRule): StoredRule {
 }
 
 function storePenalty({ refusals, within, for: blocked }: RulePenalty): unknown {
-  return { refusals, within: within && storeDuration(within), for: storeDuration(blocked) }
+  const lengths = [blocked].flat().map(storeDuration)
+  return {
+    refusals,
+    within: within && storeDuration(within),
+    for: lengths.length === 1 ? lengths[0] : lengths,
+  }
 }
 
 function storeOverrides(overrides: NonNullable<StorableRule["overrides"]>): unknown {

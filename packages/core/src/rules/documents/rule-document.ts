@@ -205,7 +205,8 @@ type Path = readonly PropertyKey[]
 /** Returns the document path for a path in the names used in code. */
 function stored([first = "", ...rest]: Path, limitPath: Path): Path {
   if (first === "limit") return [...limitPath, ...rest]
-  if (first === "throttle" && rest[0] === "maxWaiting") return [first, "max_waiting"]
+  if (first === "throttle" && rest.at(-1) === "maxWaiting")
+    return [first, ...rest.slice(0, -1), "max_waiting"]
   return [first === "countRejected" ? "count_rejected" : first, ...rest]
 }
 type DocumentMembers = Readonly<Record<string, unknown>>

@@ -8,7 +8,7 @@ import {
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { canonicalValue } from "../matching/value-list.ts"
-import type { Rule } from "../rule.ts"
+import type { Rule, ThrottleQueue } from "../rule.ts"
 import { burstOf, defaultName, fieldsOf } from "./parsed-rule.ts"
 import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
 import { type Knows, kindOf, sizeProblems } from "./size-contradictions.ts"
@@ -65,13 +65,12 @@ function notUsed(algorithm: AlgorithmName, path: readonly string[], member: Algo
  * while it waits.
  */
 function heldProblems(rule: Partial<Rule>): MemberProblem[] {
-  const { countRejected, penalty, throttle, algorithm = "sliding-window" } = rule
-  const isQueue = throttle === undefined ? holdsAdmitted(algorithm) : kindOf(throttle).kind === "queue"
-  if (!isQueue) return []
-  const queue = throttle === undefined ? `"queue", the default of algorithm "${algorithm}",` : '"queue"'
-  const message = `applies to refused requests, but throttle ${queue} holds them instead`
+  const { countRejected, penalty } = rule
+  const holding = holdingThrottle(rule)
+  if (holding === undefined) return []
+  const message = `applies to refused requests, but throttle ${holding.name} holds them instead`
   const problems: MemberProblem[] = []
-  const accepted = 'or throttle "hard"'
+  const accepted = `or ${holding.instead}`
   if (countRejected === true)
     problems.push({ path: ["countRejected"], message, accepted: `false, ${accepted}` })
   if (penalty !== undefined)
@@ -83,12 +82,45 @@ function heldProblems(rule: Partial<Rule>): MemberProblem[] {
  * A queue without a line holds only requests that a leaky bucket delays. Other algorithms delay nothing, so no request
  * would be held.
  */
-function lineProblems({ throttle, algorithm = "sliding-window" }: Partial<Rule>): MemberProblem[] {
-  if (holdsAdmitted(algorithm) || typeof throttle !== "object" || throttle.kind !== "queue") return []
-  if (throttle.maxWaiting !== 0) return []
+function lineProblems(rule: Partial<Rule>): MemberProblem[] {
+  const { algorithm = "sliding-window" } = rule
+  const holding = holdingThrottle(rule)
+  if (holdsAdmitted(algorithm) || holding?.queue.maxWaiting !== 0) return []
   const message = `0 lets no request wait with algorithm "${algorithm}", so every request that does not fit would be refused`
-  const accepted = `${POSITIVE}, throttle "hard", or algorithm "leaky-bucket"`
-  return [{ path: ["throttle", "maxWaiting"], message, accepted }]
+  const accepted = `${POSITIVE}, ${holding.instead}, or algorithm "leaky-bucket"`
+  return [{ path: [...holding.path, "maxWaiting"], message, accepted }]
+}
+
+/** A throttle that holds requests, as error messages describe it. */
+interface HoldingThrottle {
+  readonly name: string
+  readonly queue: ThrottleQueue
+  /** The path of the queue in the rule. */
+  readonly path: readonly string[]
+  /** What to write instead so that requests are refused. */
+  readonly instead: string
+}
+
+/** Returns the rule's throttle if it holds requests, otherwise undefined. */
+function holdingThrottle({
+  throttle,
+  algorithm = "sliding-window",
+}: Partial<Rule>): HoldingThrottle | undefined {
+  const instead = 'throttle "hard"'
+  if (throttle === undefined) {
+    if (!holdsAdmitted(algorithm)) return undefined
+    return {
+      name: `"queue", the default of algorithm "${algorithm}",`,
+      queue: {},
+      path: ["throttle"],
+      instead,
+    }
+  }
+  const given = kindOf(throttle)
+  if (given.kind === "queue") return { name: '"queue"', queue: given, path: ["throttle"], instead }
+  if (given.kind === "hard" || given.queue === undefined) return undefined
+  const name = `"${given.kind}" with a queue`
+  return { name, queue: given.queue, path: ["throttle", "queue"], instead: "no queue" }
 }
 
 function penaltyProblems({ penalty, field }: Partial<Rule>): MemberProblem[] {

@@ -60,8 +60,8 @@ describe("a valid rule", () => {
     expect(parsed(rule)).toEqual({
       ...same,
       throttle: { kind: "hard" },
-      penalty: { refusals: 5, withinMs: 90_000, forMs: 3_600_000 },
       notify: [80, 100],
+      penalty: { refusals: 5, withinMs: 90_000, forMs: [3_600_000] },
       windowMs: 1500,
       fields: ["ip", "body:account"],
       match: { methods: ["POST"], path: "/login", fields: { "header:x-plan": ["free"] } },
@@ -72,7 +72,12 @@ describe("a valid rule", () => {
 
   test("counts refusals within its window and applies the penalty for the configured time", () => {
     const { penalty } = parsed({ field: "ip", window: "2 minutes", penalty: { refusals: 5, for: "1 hour" } })
-    expect(penalty).toEqual({ refusals: 5, withinMs: 120_000, forMs: 3_600_000 })
+    expect(penalty).toEqual({ refusals: 5, withinMs: 120_000, forMs: [3_600_000] })
+  })
+
+  test("may have a penalty whose blocks grow", () => {
+    const penalty = { refusals: 5, for: ["1 minute", 600_000, "1h"] }
+    expect(parsed({ field: "ip", penalty }).penalty?.forMs).toEqual([60_000, 600_000, 3_600_000])
   })
 
   test("may set countRejected to false for an algorithm that refuses nothing", () => {

@@ -144,12 +144,14 @@ function fillThrottle(throttle: Throttle, algorithm: AlgorithmName): ParsedThrot
   // A leaky bucket itself holds as many requests as it has room for.
   const line = { maxWaiting: holdsAdmitted(algorithm) ? 0 : MAX_WAITING, maxWaitMs: MAX_WAIT_MS }
   // A checked throttle has no undefined members.
-  return { ...(throttle.kind === "queue" && line), ...throttle } as ParsedThrottle
+  if (throttle.kind === "queue") return { ...line, ...throttle } as ParsedThrottle
+  const queue = throttle.kind === "hard" ? undefined : throttle.queue
+  return { ...throttle, ...(queue !== undefined && { queue: { ...line, ...queue } }) } as ParsedThrottle
 }
 
 function fillPenalty({ refusals, within, for: blocked }: RulePenalty, windowMs: number): Penalty {
   const withinMs = within === undefined ? windowMs : (parseDuration(within) as number)
-  return { refusals, withinMs, forMs: parseDuration(blocked) as number }
+  return { refusals, withinMs, forMs: [blocked].flat().map((each) => parseDuration(each) as number) }
 }
 
 function fillOverrides(overrides: NonNullable<Rule["overrides"]>): ReadonlyMap<string, Override> {

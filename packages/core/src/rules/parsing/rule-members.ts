@@ -47,6 +47,39 @@ const duration = durationOf("a duration")
 const THRESHOLDS = says("a list of percentages", "a list such as [80, 100]")
 const THRESHOLD = says("a percentage of the limit", "a whole number from 1 to 100")
 const UNIQUE = says("unique in the list", "each percentage once")
+/** Most steps of growing blocks. The counter of a penalty has room for 31. */
+const MOST_BLOCKS = 16
+const BLOCKS = says("a valid list of durations", `1 to ${MOST_BLOCKS} durations`)
+const SHRINKS = says(
+  "at least as long as the length before it",
+  'lengths from short to long, such as ["1 minute", "1 hour"]',
+)
+const growing = v.pipe(
+  v.array(duration),
+  v.minLength(1, BLOCKS),
+  v.maxLength(MOST_BLOCKS, BLOCKS),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return
+    const { value } = dataset
+    // A set in DynamoDB has no order, so its members may arrive in any.
+    for (const [key, length] of value.entries()) {
+      if (key === 0 || Number(parseDuration(length)) >= Number(parseDuration(value[key - 1]))) continue
+      const path = { type: "array", origin: "value", input: value, key, value: length } as const
+      addIssue({ message: SHRINKS, input: length, path: [path] })
+    }
+  }),
+)
+const single = v.custom(
+  (value) => parseDuration(value) !== undefined,
+  says("a duration", `${DURATION_ACCEPTED}, or a list of 1 to ${MOST_BLOCKS} of them`),
+)
+const blockLengths = v.pipe(
+  v.unknown(),
+  v.rawCheck(({ dataset: { value }, addIssue }) => {
+    const { issues = [] } = v.safeParse(Array.isArray(value) ? growing : single, value)
+    for (const { input, message, path } of issues) addIssue({ input, message, ...(path && { path }) })
+  }),
+)
 const METHOD = says("an HTTP method", 'a name such as "GET" or "POST"')
 const METHODS = says("a list of methods", 'a list such as ["GET", "POST"]')
 const PATH = says("a path pattern", PATH_ACCEPTED)
@@ -100,7 +133,7 @@ export const member = {
   penalty: strict("a penalty", {
     refusals: integer(says("a valid number of refusals", POSITIVE), 1),
     within: v.optional(duration),
-    for: duration,
+    for: blockLengths,
   }),
   notify: v.pipe(
     v.array(integer(THRESHOLD, 1, 100), THRESHOLDS),

@@ -10,7 +10,7 @@ import {
 } from "../../ground/shape.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
-import type { Throttle } from "../rule.ts"
+import type { Throttle, ThrottleQueue } from "../rule.ts"
 import { POSITIVE } from "./rule-members.ts"
 
 type ThrottleKind = Exclude<Throttle, string>["kind"]
@@ -33,11 +33,19 @@ const maxWaiting = v.optional(
 )
 const maxWaitMs = v.optional(integer(WAIT, 1, LONGEST_TIMER_MS))
 
+/** The shape of a queue of another kind of throttle in documents. */
+export const storedQueue = strict("a queue", { max_waiting: maxWaiting, max_wait_ms: maxWaitMs })
+const codeQueue = v.optional(strict("a queue", { maxWaiting, maxWaitMs }))
+
 /** The throttle shapes of documents, without members that only code can have. */
 export const storedThrottles = {
   hard: strict('a "hard" throttle', { kind: kind("hard") }),
-  soft: strict('a "soft" throttle', { kind: kind("soft"), percent }),
-  elastic: strict('an "elastic" throttle', { kind: kind("elastic"), ceiling }),
+  soft: strict('a "soft" throttle', { kind: kind("soft"), percent, queue: v.optional(storedQueue) }),
+  elastic: strict('an "elastic" throttle', {
+    kind: kind("elastic"),
+    ceiling,
+    queue: v.optional(storedQueue),
+  }),
   queue: strict('a "queue" throttle', {
     kind: kind("queue"),
     max_waiting: maxWaiting,
@@ -46,11 +54,13 @@ export const storedThrottles = {
 } as const
 
 const codeThrottles: Readonly<Record<ThrottleKind, ObjectSchema>> = {
-  ...storedThrottles,
+  hard: storedThrottles.hard,
+  soft: strict('a "soft" throttle', { kind: kind("soft"), percent, queue: codeQueue }),
   elastic: strict('an "elastic" throttle', {
     kind: kind("elastic"),
     ceiling,
     signal: v.optional(v.custom(answersAtOnce, SIGNAL)),
+    queue: codeQueue,
   }),
   queue: strict('a "queue" throttle', { kind: kind("queue"), maxWaiting, maxWaitMs }),
 }
@@ -79,13 +89,25 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
   if (problems.length > 0) {
     return { problems: problems.map((problem) => ({ ...problem, path: ["throttle", ...problem.path] })) }
   }
-  const { max_waiting, max_wait_ms, ...same } = good
-  const throttle = {
-    ...same,
-    ...(max_waiting !== undefined && { maxWaiting: max_waiting }),
-    ...(max_wait_ms !== undefined && { maxWaitMs: max_wait_ms }),
-  }
-  return { throttle: throttle as unknown as Throttle, problems: [] }
+  return { throttle: inCode(good) as unknown as Throttle, problems: [] }
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+const IN_CODE: ReadonlyMap<string, string> = new Map([
+  ["max_waiting", "maxWaiting"],
+  ["max_wait_ms", "maxWaitMs"],
+])
+
+/** Returns the members that are given, with the names used in code. */
+function inCode(members: Members): Members {
+  const given = Object.entries(members).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(
+    given.map(([name, value]) => [
+      IN_CODE.get(name) ?? name,
+      name === "queue" ? inCode(value as Members) : value,
+    ]),
+  )
 }
 
 /**
@@ -94,7 +116,12 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
  */
 export function storeThrottle(throttle: Throttle): unknown {
   if (typeof throttle === "string" || throttle.kind === "hard") return "hard"
-  const { kind, ...members } = throttle
-  const { percent, ceiling, maxWaiting, maxWaitMs }: Readonly<Record<string, unknown>> = members
-  return { kind, percent, ceiling, max_waiting: maxWaiting, max_wait_ms: maxWaitMs }
+  if (throttle.kind === "queue") return { kind: throttle.kind, ...storeQueue(throttle) }
+  const { kind, queue, ...members } = throttle
+  const { percent, ceiling }: Members = members
+  return { kind, percent, ceiling, queue: queue && storeQueue(queue) }
+}
+
+function storeQueue({ maxWaiting, maxWaitMs }: ThrottleQueue): Members {
+  return { max_waiting: maxWaiting, max_wait_ms: maxWaitMs }
 }

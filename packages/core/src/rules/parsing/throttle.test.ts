@@ -44,6 +44,18 @@ describe("a throttle", () => {
       { kind: "queue", maxWaiting: 1, maxWaitMs: 2 ** 31 - 1 },
       { kind: "queue", maxWaiting: 1, maxWaitMs: 2 ** 31 - 1 },
     ],
+    [
+      { kind: "soft", percent: 5, queue: {} },
+      { kind: "soft", percent: 5, queue: { maxWaiting: 100, maxWaitMs: 10_000 } },
+    ],
+    [
+      { kind: "soft", percent: 5, queue: undefined },
+      { kind: "soft", percent: 5 },
+    ],
+    [
+      { kind: "elastic", signal, queue: { maxWaiting: 3, maxWaitMs: undefined } },
+      { kind: "elastic", signal, queue: { maxWaiting: 3, maxWaitMs: 10_000 } },
+    ],
   ])("%j becomes %j", (throttle, expected) => {
     expect(parsed({ throttle }).throttle).toStrictEqual(expected)
   })
@@ -59,6 +71,10 @@ describe("a throttle", () => {
     for (const maxWaiting of [undefined, 0, 3]) {
       const { throttle } = parsed({ ...rule, throttle: { kind: "queue", maxWaiting } })
       expect(throttle).toEqual({ kind: "queue", maxWaiting: maxWaiting ?? 0, maxWaitMs: 10_000 })
+      const soft = { kind: "soft", percent: 5, queue: { maxWaiting } }
+      expect(parsed({ ...rule, throttle: soft }).throttle).toMatchObject({
+        queue: { maxWaiting: maxWaiting ?? 0, maxWaitMs: 10_000 },
+      })
     }
   })
 
@@ -76,12 +92,35 @@ describe("a throttle", () => {
       `rules[0].throttle.max_waiting: ${message("sliding-window")}`,
     )
     expect(parseRuleDocument({ rules: [{ ...stored, algorithm: "leaky-bucket" }] })).toHaveLength(1)
+    expect(wrong({ throttle: { kind: "soft", percent: 5, queue: { maxWaiting: 0 } } })).toEqual([
+      `throttle.queue.maxWaiting: ${message("sliding-window")}; ${UNITS}, no queue, or algorithm "leaky-bucket"`,
+    ])
+    const soft = { kind: "soft", percent: 50, queue: { max_waiting: 0 } }
+    expect(() => parseRuleDocument({ rules: [{ ...stored, throttle: soft }] })).toThrow(
+      `rules[0].throttle.queue.max_waiting: ${message("sliding-window")}`,
+    )
+  })
+
+  test.each(["soft", "elastic"] as const)("of kind %s with a queue accepts no counted refusals", (kind) => {
+    const throttle = { kind, ...(kind === "soft" && { percent: 5 }), queue: {} }
+    const penalty = { refusals: 3, for: "1h" }
+    const message = `applies to refused requests, but throttle "${kind}" with a queue holds them instead`
+    expect(wrong({ field: "ip", countRejected: true, penalty, throttle })).toEqual([
+      `countRejected: ${message}; false, or no queue`,
+      `penalty: ${message}; no penalty, or no queue`,
+    ])
+    const { queue: _, ...refusing } = throttle
+    parsed({ field: "ip", countRejected: true, penalty, throttle: refusing })
   })
 
   test("in a document uses snake_case", () => {
     const throttle = { kind: "queue", max_waiting: 7, max_wait_ms: 50 }
     expect(parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle }] })).toEqual([
       { field: "service", limit: 5, window: "1m", throttle: { kind: "queue", maxWaiting: 7, maxWaitMs: 50 } },
+    ])
+    const elastic = { kind: "elastic", queue: { max_waiting: 7, max_wait_ms: 50 } }
+    expect(parseRuleDocument({ rules: [{ limit: 5, window: "1m", throttle: elastic }] })).toMatchObject([
+      { throttle: { kind: "elastic", queue: { maxWaiting: 7, maxWaitMs: 50 } } },
     ])
   })
 
@@ -126,6 +165,24 @@ describe("a throttle", () => {
       { kind: "queue", max_waiting: 5 },
       'throttle.max_waiting: "max_waiting" is not a member of a "queue" throttle; did you mean "maxWaiting"?; undefined',
     ],
+    [
+      { kind: "soft", percent: 5, queue: true },
+      "throttle.queue: true is not a queue; an object with maxWaiting, maxWaitMs",
+    ],
+    [
+      { kind: "soft", percent: 5, queue: { maxWaitMs: "2s" } },
+      'throttle.queue.maxWaitMs: "2s" is not a wait; a whole number of milliseconds from 1 to 2147483647',
+    ],
+    [
+      { kind: "elastic", queue: { max_waiting: 5 } },
+      'throttle.queue.max_waiting: "max_waiting" is not a member of a queue; did you mean "maxWaiting"?; undefined',
+    ],
+    [
+      { kind: "elastic", maxWaiting: 5 },
+      /^throttle.maxWaiting: "maxWaiting" is not a member of an "elastic"/,
+    ],
+    [{ kind: "hard", queue: {} }, /^throttle.queue: "queue" is not a member of a "hard" throttle/],
+    [{ kind: "queue", queue: {} }, /^throttle.queue: "queue" is not a member of a "queue" throttle/],
   ])("%j is refused", (throttle, problem) => {
     expect(wrong({ throttle })).toEqual([
       typeof problem === "string" ? problem : expect.stringMatching(problem),

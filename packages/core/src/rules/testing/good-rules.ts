@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { parseCodeRules } from "../parsing/parse-rule.ts"
-import type { Rule, RuleMatch, Throttle } from "../rule.ts"
+import type { Rule, RuleMatch, RulePenalty, Throttle } from "../rule.ts"
 
 const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })
 const field = fc.constantFrom("ip", "user_id", "header:X-Key", "query:q", "body:user.email", "route")
@@ -36,16 +36,24 @@ const counting: fc.Arbitrary<Partial<Rule>> = fc.oneof(
     burst: optional(fc.integer({ min: 1, max: 1_000 })),
   }),
 )
+const queue = fc.record({
+  maxWaiting: optional(fc.integer({ min: 1, max: 500 })),
+  maxWaitMs: optional(fc.integer({ min: 1, max: 60_000 })),
+})
 const throttle: fc.Arbitrary<Throttle> = fc.oneof(
   fc.constant("hard" as const),
   fc.record({ kind: fc.constant("hard" as const) }),
-  fc.record({ kind: fc.constant("soft" as const), percent: fc.constantFrom(0.5, 5, 33.3, 1000) }),
-  fc.record({ kind: fc.constant("elastic" as const), ceiling: optional(fc.constant(6_000_000_000)) }),
   fc.record({
-    kind: fc.constant("queue" as const),
-    maxWaiting: optional(fc.integer({ min: 1, max: 500 })),
-    maxWaitMs: optional(fc.integer({ min: 1, max: 60_000 })),
+    kind: fc.constant("soft" as const),
+    percent: fc.constantFrom(0.5, 5, 33.3, 1000),
+    queue: optional(queue),
   }),
+  fc.record({
+    kind: fc.constant("elastic" as const),
+    ceiling: optional(fc.constant(6_000_000_000)),
+    queue: optional(queue),
+  }),
+  queue.map((line) => ({ kind: "queue" as const, ...line })),
 )
 const common = fc.record({
   name: optional(fc.constantFrom("a", "per user", "x".repeat(64))),
@@ -66,7 +74,7 @@ const common = fc.record({
     fc.record({
       refusals: fc.integer({ min: 1, max: 1_000 }),
       within: optional(fc.constantFrom(1, 60_000, "90 seconds", "1 day")),
-      for: fc.constantFrom(1_500, "15m", "2 weeks"),
+      for: fc.constantFrom<RulePenalty["for"]>(1_500, "15m", "2 weeks", ["1 minute", 90_000, "2h"]),
     }),
   ),
   notify: optional(fc.uniqueArray(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 3 })),

@@ -114,7 +114,7 @@ describe("the hold-off after a refusal", () => {
       counter: "p",
       algorithm: "penalty",
       limit: 3,
-      penalty: { refusals: 3, withinMs: 60_000, forMs: 60_000 },
+      penalty: { refusals: 3, withinMs: 60_000, forMs: [60_000] },
     }
     const client = of(1, { ...FIXED, counter: "client", limit: 2 }, { partition: "ann" })
     const world = full()

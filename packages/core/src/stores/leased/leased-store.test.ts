@@ -189,7 +189,7 @@ describe("a leased counter", () => {
 
   it("of a rule with a penalty is asked in the store, which counts the refusal", () => {
     const penalty: Policy = { ...SERVICE, counter: "p", algorithm: "penalty", limit: 3 }
-    const blocking = { ...penalty, penalty: { refusals: 3, withinMs: 60_000, forMs: 60_000 } }
+    const blocking = { ...penalty, penalty: { refusals: 3, withinMs: 60_000, forMs: [60_000] } }
     const world = leased()
     warm(world, 500)
     const answer = world.take(check(1), check(1, { policy: blocking }))

@@ -221,7 +221,7 @@ describe("the store", () => {
 
   it("stores no key for a penalty without refusals", () => {
     const { store } = open(10)
-    const penalty = { refusals: 3, withinMs: MINUTE, forMs: MINUTE }
+    const penalty = { refusals: 3, withinMs: MINUTE, forMs: [MINUTE] }
     const policy: Policy = { ...POLICY, counter: "penalty", algorithm: "penalty", limit: 3, penalty }
     expect(takeOne(store, check("alice"), check("alice", 1, { policy })).granted).toBe(true)
     expect([store.size, countOf(store, "alice", policy)]).toEqual([1, 0])

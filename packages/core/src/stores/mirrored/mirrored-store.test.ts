@@ -12,7 +12,7 @@ type Two = [DataCenter, DataCenter]
 const OTHER: Policy = { ...USER, name: "other", counter: "other" }
 const BLOCK: Policy = {
   ...{ name: "user", counter: "blocks", algorithm: "penalty", align: "epoch", limit: 0, windowMs: 1 },
-  penalty: { refusals: 0, withinMs: 1, forMs: 1 },
+  penalty: { refusals: 0, withinMs: 1, forMs: [1] },
 }
 const NOTHING = { startMs: 0, current: 0, previous: 0 }
 

@@ -242,7 +242,7 @@ describe("DenyCache", () => {
       counter: "counter2",
       algorithm: "penalty",
       limit: 3,
-      penalty: { refusals: 3, withinMs: 60_000, forMs: 60_000 },
+      penalty: { refusals: 3, withinMs: 60_000, forMs: [60_000] },
     }
     const counting = (current: number, previous = 0) => ({ startMs: SERVER_MS, current, previous })
     const answers = (learned: readonly Learned[], afterMs = 0) => {
@@ -283,7 +283,7 @@ describe("DenyCache", () => {
   })
 
   it("asks Redis when a block may be over, because a refusal would count again", () => {
-    const penalty = { refusals: 3, withinMs: 1_000, forMs: 5_000 }
+    const penalty = { refusals: 3, withinMs: 1_000, forMs: [5_000] }
     const policy: Policy = { ...FIXED, counter: "counter1", algorithm: "penalty", limit: 3, penalty }
     const denied = new DenyCache(LONGEST_MS)
     const request = [check(), check(1, { policy })]

@@ -393,7 +393,7 @@ describe("rules that are not written back", () => {
   })
 
   it("are passed on together with a penalty", () => {
-    const penalty = { refusals: 3, withinMs: 60_000, forMs: 60_000 }
+    const penalty = { refusals: 3, withinMs: 60_000, forMs: [60_000] }
     const blocking: Policy = { ...CLIENT, counter: "p", algorithm: "penalty", limit: 3, penalty }
     const { take, calls } = open()
     const request = [check(), check(1, blocking)]

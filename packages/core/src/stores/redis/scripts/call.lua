@@ -18,7 +18,7 @@ local isWide = nextNumber() == 1
 
 -- The fields of a policy:
 --   `limit` is the ceiling.
---   `detail` is the units that come back in a window, how long a penalty blocks, or the number of sub-windows.
+--   `detail` is the units that come back in a window, the list of how long a penalty blocks, or the number of sub-windows.
 --   `stepMs` is the length of a sub-window.
 --   `lastBase` is the base of the previous window.
 --   `leftMs` is set only if its product with a packed count is exact, for windows of up to 49 days.

@@ -33,7 +33,7 @@ local function used(policy, startMs, previous, current, parts)
 end
 
 local function remaining(policy, startMs, previous, current, parts)
-  if policy.kind == PENALTY then return previous > 0 and 0 or LARGEST end
+  if policy.kind == PENALTY then return isBlocked(previous, current) and 0 or LARGEST end
   return max(0, policy.limit - used(policy, startMs, previous, current, parts))
 end
 
@@ -60,8 +60,7 @@ local function unpackValue(key, policy, value)
     elseif kind == BUCKETED or kind == STRICT then
       isSound = isSound and sumOf(parts) == previous
     elseif kind == PENALTY then
-      -- One more refusal must fit. A manual block has its length in `previous`.
-      isSound = isSound and current < LARGEST and previous <= (current == 0 and LONGEST_BLOCK or 1)
+      isSound = isSound and isSoundPenalty(previous, current)
     elseif kind ~= SLIDING then
       -- The entries of a log are added up only when it refuses, because there may be thousands: see `isSoundRefusal`.
       isSound = isSound and previous == 0 and (kind ~= LOG or (current > 0) == (parts ~= ""))
@@ -119,7 +118,7 @@ local function endMs(policy, startMs, previous, current, parts)
   if kind == LEVEL then return levelEndMs(policy, startMs, previous, current) end
   if kind == PERIODIC then return periodicEndMs(policy, startMs, current) end
   if kind == LOG then return logEndMs(policy, startMs, parts or "") end
-  if kind == PENALTY then return startMs + lastsMs(policy, previous, current) end
+  if kind == PENALTY then return penaltyEndMs(policy, startMs, previous, current) end
   if kind >= BUCKETED then return subWindowsEndMs(policy, startMs, current, parts) end
   if current > 0 then return startMs + (kind == SLIDING and 2 or 1) * policy.windowMs end
   return startMs + (previous > 0 and policy.windowMs or 0)

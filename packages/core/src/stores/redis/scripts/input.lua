@@ -1,4 +1,4 @@
--- The input of a script: a list of numbers in JSON or, in a call of one check, the arguments of take-one.lua. Both have
+-- The input of a script: a list in JSON or, in a call of one check, the arguments of take-one.lua. Both have
 -- the time to decide at (-1 for the server's own) and the time until which the script counts.
 
 local input = not ARGV[2] and cjson.decode(ARGV[1])

@@ -1,28 +1,74 @@
 -- Blocks a client that is refused again and again: the twin of src/algorithms/penalty.ts. A policy's `windowMs` is how
--- long refusals are remembered, from the first of them. `detail` is how long a block lasts. During a block, `previous`
--- is 1. In a manual block the count of refusals is 0, and `previous` is the block's length in milliseconds.
+-- long refusals are remembered, from the first of them. `detail` lists how long blocks last: several lengths are steps.
+-- `previous` is the client's step times STEP, plus a rest. The rest is 1 in a block. In a manual block the count of
+-- refusals is 0, and the rest is the block's length in milliseconds. On a step, the rest of a count is twice the
+-- milliseconds from its first refusal to its last.
 
-local function lastsMs(policy, previous, current)
-  if previous > 0 and current == 0 then return previous end
-  return previous > 0 and policy.detail or policy.windowMs
+local STEP = 281474976710656
+
+local function isBlocked(previous, current)
+  local rest = fmod(previous, STEP)
+  if current == 0 then return rest > 0 end
+  return rest == 1
+end
+
+-- Blocks of a single length have no steps.
+local function stepsOf(policy)
+  return #policy.detail > 1 and #policy.detail or 0
+end
+
+local function stepOf(policy, previous)
+  return min(floor(previous / STEP), stepsOf(policy))
+end
+
+-- Returns the end of the block, or the time of the last refusal.
+local function quietFromMs(policy, startMs, previous, current)
+  local rest = fmod(previous, STEP)
+  if not isBlocked(previous, current) then return startMs + floor(rest / 2) end
+  return startMs + (current == 0 and rest or policy.detail[max(1, stepOf(policy, previous))])
+end
+
+local function penaltyEndMs(policy, startMs, previous, current)
+  local step = stepOf(policy, previous)
+  if step > 0 or isBlocked(previous, current) then
+    return quietFromMs(policy, startMs, previous, current) + step * policy.windowMs
+  end
+  return startMs + (current > 0 and policy.windowMs or 0)
 end
 
 -- Returns the state at the current time, and whether the clock went back.
 local function penaltyNow(policy, startMs, previous, current)
-  local isEmpty = current == 0 and previous == 0
-  if isEmpty or nowMs - startMs >= lastsMs(policy, previous, current) then return nowMs, 0, 0, false end
-  return min(startMs, nowMs), previous, current, startMs > nowMs
+  local windowMs, isBack = policy.windowMs, startMs > nowMs
+  startMs = min(startMs, nowMs)
+  if nowMs >= penaltyEndMs(policy, startMs, previous, current) then return nowMs, 0, 0, isBack end
+  local fromMs = quietFromMs(policy, startMs, previous, current)
+  local currentUntilMs = isBlocked(previous, current) and fromMs or startMs + windowMs
+  if nowMs < currentUntilMs then return startMs, previous, current, isBack end
+  -- If the clock went back, the last refusal may be in the future.
+  fromMs = min(fromMs, nowMs)
+  local stepsDown = floor((nowMs - fromMs) / windowMs)
+  return fromMs + stepsDown * windowMs, (stepOf(policy, previous) - stepsDown) * STEP, 0, isBack
 end
 
 -- Returns the state after one more refusal.
 local function withRefusal(policy, startMs, previous, current)
-  if policy.limit == 0 or previous > 0 then return startMs, previous, current end
-  if current + 1 >= policy.limit then return nowMs, 1, current + 1 end
-  return current == 0 and nowMs or startMs, 0, current + 1
+  if policy.limit == 0 or isBlocked(previous, current) then return startMs, previous, current end
+  local step = stepOf(policy, previous)
+  if current + 1 >= policy.limit then return nowMs, min(step + 1, stepsOf(policy)) * STEP + 1, current + 1 end
+  if current == 0 then startMs = nowMs end
+  return startMs, step > 0 and step * STEP + 2 * (nowMs - startMs) or 0, current + 1
 end
 
 -- Returns the state with a manual block of `-units` milliseconds, or nothing if a present block lasts as long.
 local function penaltyWithout(policy, startMs, previous, current, units)
-  local restMs = previous > 0 and startMs + lastsMs(policy, previous, current) - nowMs or 0
-  if -units > restMs then return nowMs, -units, 0 end
+  local isNow = isBlocked(previous, current)
+  local restMs = isNow and quietFromMs(policy, startMs, previous, current) - nowMs or 0
+  if -units > restMs then return nowMs, stepOf(policy, previous) * STEP - units, 0 end
+end
+
+-- Returns whether these scripts can have written the counts. One more refusal must fit.
+local function isSoundPenalty(previous, current)
+  local rest = fmod(previous, STEP)
+  if current == 0 then return rest <= LONGEST_BLOCK end
+  return current < LARGEST and (rest <= 1 or (previous > STEP and fmod(rest, 2) == 0))
 end

@@ -13,8 +13,8 @@ const POLICY: Policy = {
 }
 const FIXED: Policy = { ...POLICY, algorithm: "fixed-window" }
 const FIRST_HIT: Policy = { ...FIXED, align: "first-hit" }
-/** A policy of each kind, and the numbers that scripts get for it: kind, ceiling, window, detail. */
-const KINDS: readonly { readonly policy: Policy; readonly told: readonly number[] }[] = [
+/** A policy of each kind, and what scripts get for it: kind, ceiling, window, detail. */
+const KINDS: readonly { readonly policy: Policy; readonly told: readonly (number | number[])[] }[] = [
   { policy: POLICY, told: [1, 10, 60_000, 0] },
   { policy: { ...POLICY, extra: 3 }, told: [1, 13, 60_000, 0] },
   { policy: FIXED, told: [2, 10, 60_000, 0] },
@@ -33,9 +33,18 @@ const KINDS: readonly { readonly policy: Policy; readonly told: readonly number[
       ...POLICY,
       algorithm: "penalty",
       limit: 3,
-      penalty: { refusals: 3, withinMs: 9_000, forMs: 60_000 },
+      penalty: { refusals: 3, withinMs: 9_000, forMs: [60_000] },
     },
-    told: [9, 3, 9_000, 60_000],
+    told: [9, 3, 9_000, [60_000]],
+  },
+  {
+    policy: {
+      ...POLICY,
+      algorithm: "penalty",
+      limit: 3,
+      penalty: { refusals: 3, withinMs: 9_000, forMs: [60_000, 90_000] },
+    },
+    told: [9, 3, 9_000, [60_000, 90_000]],
   },
   { policy: { ...POLICY, countRejected: true }, told: [17, 10, 60_000, 0] },
   { policy: { ...POLICY, algorithm: "sliding-log", countRejected: true }, told: [24, 10, 60_000, 0] },
@@ -75,7 +84,7 @@ describe("PolicyTable", () => {
   it.each(KINDS)("writes the kind of $policy", ({ policy, told }) => {
     const policies = new PolicyTable()
     policies.numberOf(policy)
-    expect(policies.input(SERVER_TIME, [])).toBe(`[-1,0,0,1,${told.join(",")}]`)
+    expect(policies.input(SERVER_TIME, [])).toBe(JSON.stringify([-1, 0, 0, 1, ...told]))
   })
 
   it("rejects an algorithm that the scripts do not support", () => {
@@ -101,7 +110,7 @@ describe("isSamePolicy", () => {
     ["another burst", { burst: 11 }, false],
     ["another refill", { refill: "periodic" }, false],
     ["refusals that count", { countRejected: true }, false],
-    ["a penalty", { penalty: { refusals: 3, withinMs: 9_000, forMs: 60_000 } }, false],
+    ["a penalty", { penalty: { refusals: 3, withinMs: 9_000, forMs: [60_000] } }, false],
   ])("of %s is %s", (_, other, expected) => {
     expect([isSamePolicy(POLICY, { ...POLICY, ...other }), isSamePolicy(POLICY, POLICY)]).toEqual([
       expected,

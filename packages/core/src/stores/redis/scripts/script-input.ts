@@ -82,11 +82,12 @@ export class PolicyTable {
     return this.#policies.push(policy)
   }
 
-  /** Returns the only argument of a script, a JSON list of numbers: time, policies, then the script's own numbers. */
+  /** Returns the only argument of a script, a JSON list: time, policies, then the script's own numbers. */
   input({ nowMs, untilMs, isWide }: CallTime, rest: readonly number[]): string {
     let text = `[${nowMs ?? -1},${untilMs ?? 0},${isWide ? 1 : 0},${this.#policies.length}`
     this.#policies.forEach((policy, i) => {
-      text += `,${this.#kinds[i]},${ceilingOf(policy)},${windowMsOf(policy)},${detailOf(policy)}`
+      const detail = policy.penalty === undefined ? detailOf(policy) : `[${policy.penalty.forMs}]`
+      text += `,${this.#kinds[i]},${ceilingOf(policy)},${windowMsOf(policy)},${detail}`
     })
     return rest.length === 0 ? `${text}]` : `${text},${rest.join(",")}]`
   }
@@ -162,11 +163,10 @@ function windowMsOf({ windowMs, penalty }: Policy): number {
 }
 
 /**
- * Returns the policy's detail for the script. It is how long a penalty blocks, how many units come back in a window, or
- * the number of sub-windows.
+ * Returns the policy's detail for the script. It is how many units come back in a window, or the number of sub-windows.
+ * The detail of a penalty is not a number, but the list of how long it blocks.
  */
 export function detailOf(policy: Policy): number {
-  if (policy.penalty !== undefined) return policy.penalty.forMs
   const kind = kindOf(policy)
   if (kind === NUMBERS.level || kind === NUMBERS.periodic) return policy.limit
   return kind === NUMBERS["sub-windows"] || kind === NUMBERS.strict ? bucketsOf(policy) : 0

@@ -1,0 +1,174 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import type { Decision } from "../../decision/decision.ts"
+import { manualClock } from "../../ground/clock.ts"
+import type { RequestFacts } from "../../request/request.ts"
+import type { Throttle } from "../../rules/rule.ts"
+import { createGuard } from "./create-guard.ts"
+import type { GuardOptions } from "./guard.ts"
+
+const SECOND = 1_000
+const QUIET = { warn() {}, error() {} }
+const ALICE: RequestFacts = { remoteAddress: "192.0.2.1" }
+const TWO = { limit: 2, window: SECOND, algorithm: "fixed-window" } as const
+const LEAKY = { limit: 10, window: SECOND, algorithm: "leaky-bucket", burst: 5 } as const
+
+/** Records when each request is admitted, marked or refused, in milliseconds from the start. */
+async function recording(options: object) {
+  const clock = manualClock()
+  const guard = createGuard({ clock, logger: QUIET, ...options } as GuardOptions<object>)
+  // In its first turn, a guard assumes that a request handler created it.
+  await nextTurn()
+  const startMs = clock.now()
+  const entries: string[] = []
+  const write = (name: string, { allowed, overLimit }: Decision) => {
+    const verdict = allowed ? (overLimit ? "over" : "in") : "refused"
+    entries.push(`${clock.now() - startMs} ${name} ${verdict}`)
+  }
+  const ask = (...names: string[]) => {
+    for (const name of names) {
+      const outcome = guard.check(ALICE, {})
+      if (outcome instanceof Promise) void outcome.then((one) => one && write(name, one.decision))
+      else if (outcome !== undefined) write(name, outcome.decision)
+    }
+  }
+  const pass = async (ms: number, stepMs = 100) => {
+    await nextTurn()
+    for (let passed = 0; passed < ms; passed += stepMs) {
+      clock.advance(stepMs)
+      await nextTurn()
+    }
+  }
+  return { guard, entries, ask, pass }
+}
+
+describe("a soft rule with a queue", () => {
+  const soft = (queue: object | undefined, more: object = {}) => ({
+    ...TWO,
+    throttle: { kind: "soft", percent: 50, queue },
+    ...more,
+  })
+
+  it("admits its percentage above the limit at once, and holds the next requests in order of arrival", async () => {
+    const { entries, ask, pass } = await recording(soft({ maxWaiting: 4, maxWaitMs: 1_500 }))
+    ask("a", "b", "c", "d", "e", "f", "g")
+    expect(entries).toEqual(["0 a in", "0 b in", "0 c over"])
+    await pass(2 * SECOND)
+    // The requests that waited count like others. The fourth no longer fits into the next window.
+    expect(entries.slice(3)).toEqual(["1000 d in", "1000 e in", "1000 f over", "1000 g refused"])
+  })
+
+  it("refuses at once if the line is full or the wait would be too long", async () => {
+    const full = await recording(soft({ maxWaiting: 1 }))
+    full.ask("a", "b", "c", "d", "e")
+    expect(full.entries.slice(3)).toEqual(["0 e refused"])
+    const short = await recording(soft({ maxWaitMs: 999 }))
+    short.ask("a", "b", "c", "d")
+    expect(short.entries.slice(3)).toEqual(["0 d refused"])
+  })
+
+  it("holds 100 requests for at most 10 seconds by default, as a queue does", async () => {
+    const { entries, ask, pass } = await recording(soft({}, { window: 10 * SECOND }))
+    ask("a", "b", "c", ...Array<string>(100).fill("w"), "last")
+    expect(entries.slice(3)).toEqual(["0 last refused"])
+    await pass(10 * SECOND, SECOND)
+    expect(entries.slice(4, 7)).toEqual(["10000 w in", "10000 w in", "10000 w over"])
+    expect(entries.slice(7)).toEqual(Array(97).fill("10000 w refused"))
+  })
+
+  it("refuses at once without a queue, in shadow mode never, and by decide always", async () => {
+    const plain = await recording(soft(undefined))
+    plain.ask("a", "b", "c", "d")
+    expect(plain.entries.slice(3)).toEqual(["0 d refused"])
+    const shadow = await recording(soft({}, { shadow: true }))
+    shadow.ask("a", "b", "c", "d")
+    expect(shadow.entries).toHaveLength(4)
+    const decided = await recording(soft({}))
+    decided.ask("a", "b", "c")
+    expect(await decided.guard.limiter.decide(ALICE)).toMatchObject({ allowed: false, refusal: "quota" })
+  })
+})
+
+describe("an elastic rule with a queue", () => {
+  /** Creates a rule whose spare capacity the test controls. */
+  async function elastic(queue: object, rule: object = {}) {
+    const capacity = { isSpare: true }
+    const throttle: Throttle = { kind: "elastic", ceiling: 4, signal: () => capacity.isSpare, queue }
+    return { capacity, ...(await recording({ ...TWO, window: 3_600 * SECOND, throttle, ...rule })) }
+  }
+
+  it("holds requests while there is no spare capacity, and admits them within a second of its return", async () => {
+    const { capacity, entries, ask, pass } = await elastic({ maxWaiting: 3 })
+    capacity.isSpare = false
+    ask("a", "b", "c", "d", "e", "f")
+    expect(entries).toEqual(["0 a in", "0 b in", "0 f refused"])
+    await pass(2_500)
+    expect(entries).toHaveLength(3)
+    capacity.isSpare = true
+    await pass(500)
+    // The ceiling of four is reached, and the window has nearly an hour left. So the last one gives up.
+    expect(entries.slice(3)).toEqual(["3000 c over", "3000 d over", "3000 e refused"])
+  })
+
+  it("holds requests above the ceiling until they fit", async () => {
+    const { entries, ask, pass } = await elastic({}, { window: SECOND })
+    ask("a", "b", "c", "d", "e")
+    expect(entries).toEqual(["0 a in", "0 b in", "0 c over", "0 d over"])
+    await pass(SECOND)
+    expect(entries.slice(4)).toEqual(["1000 e in"])
+  })
+
+  it("refuses a request when the spare capacity does not come back in time", async () => {
+    const { capacity, entries, ask, pass } = await elastic({ maxWaitMs: 2_500 })
+    capacity.isSpare = false
+    ask("a", "b", "c")
+    await pass(4 * SECOND)
+    // It asks once a second. The next time would be too late.
+    expect(entries.slice(2)).toEqual(["2000 c refused"])
+  })
+
+  it("counts as a rule that holds beside rules that refuse", async () => {
+    const { entries, ask, pass } = await recording({
+      rules: [
+        { ...TWO, name: "held", field: "ip", throttle: { kind: "soft", percent: 50, queue: {} } },
+        { ...TWO, name: "refuses", field: "ip", limit: 4, window: 60 * SECOND },
+      ],
+    })
+    ask("a", "b", "c", "d")
+    await pass(SECOND)
+    ask("e")
+    expect(entries).toEqual(["0 a in", "0 b in", "0 c over", "1000 d in", "1000 e refused"])
+  })
+})
+
+describe("a leaky bucket with a soft throttle", () => {
+  it("with a queue holds each request for its turn, and refuses what does not fit", async () => {
+    const { entries, ask, pass } = await recording({
+      ...LEAKY,
+      throttle: { kind: "soft", percent: 20, queue: {} },
+    })
+    ask("a", "b", "c", "d", "e", "f", "g", "h")
+    expect(entries).toEqual(["0 a in", "0 h refused"])
+    await pass(SECOND)
+    expect(entries.slice(2).map((entry) => entry.slice(0, 5))).toEqual([
+      ...["100 b", "200 c", "300 d", "400 e", "500 f", "600 g"],
+    ])
+  })
+
+  it("with a longer line queues in front of the bucket", async () => {
+    const { entries, ask, pass } = await recording({
+      ...LEAKY,
+      throttle: { kind: "soft", percent: 20, queue: { maxWaiting: 1 } },
+    })
+    ask("a", "b", "c", "d", "e", "f", "g", "h", "i")
+    expect(entries).toEqual(["0 a in", "0 i refused"])
+    await pass(SECOND)
+    expect(entries.at(-1)).toMatch(/^700 h/)
+  })
+
+  it("without a queue holds nothing", async () => {
+    const { entries, ask } = await recording({ ...LEAKY, throttle: { kind: "soft", percent: 20 } })
+    ask("a", "b", "c")
+    expect(entries).toEqual(["0 a in", "0 b in", "0 c in"])
+  })
+})
