@@ -94,7 +94,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/http/headers/members.ts": {
     "if (checks.length === 1) {":
       "ConditionalExpression,EqualityOperator,BlockStatement: a list of one is written the same",
-    "if (first?.line !== undefined && check.policy === first.name) {":
+    "if (first?.line !== undefined && check.limit === first.limit && check.policy === first.name) {":
       "ConditionalExpression,BlockStatement: the long way writes the same",
     "return check.allowed": "ConditionalExpression: written anew they are the same",
     "if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== cost) {":
@@ -104,8 +104,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,StringLiteral: each begins with one",
   },
   "core/src/http/headers/single-values.ts": {
-    "limit: limit === undefined ? undefined : String(fieldInteger(limit)),":
+    "const limit = check.limit === text.ownLimit ? text.ownLimitText : String(fieldInteger(check.limit))":
       "ConditionalExpression: what is made anew for each request is the same",
+    'ownLimitText: limit === undefined ? "" : String(fieldInteger(limit)),':
+      "ConditionalExpression,StringLiteral: the text of no limit is never used",
   },
   "core/src/http/rejection.ts": {
     "if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)":
@@ -147,8 +149,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: a shortcut, as isPreflight looks at the method too",
   },
   "core/src/limiter/rule-set/elastic.ts": {
-    'const highest = ceiling ?? mostCounted(rule, burst ?? (typeof limit === "number" ? limit : undefined))':
-      "ConditionalExpression: a function is below no number, as undefined is",
+    'const fixedLimit = typeof limit === "number" && overrides === undefined ? limit : undefined':
+      "ConditionalExpression: a function is below no number, as undefined is; beside overrides, only huge costs differ",
   },
   "core/src/limiter/rule-set/rule-set.ts": {
     "return routedUrl === url ? paths : [...paths, ...pathReadings(routedUrl)]":

@@ -65,6 +65,15 @@ const STORED_MEMBERS = ["service_id", "Service_id", "version", "rules", "rule"]
 const TABLE = { client, tableName: "rules" }
 const TABLE_OPTIONS = ["client", "tableName", "keyName", "keyType", "pageSize", "timeoutMs"]
 
+/** Creates its limiter when it is read, which is declared further down. */
+const GROUP_REQUEST = {
+  get limiter() {
+    return limiter()
+  },
+  request: {},
+  cost: 1,
+}
+
 type Args = readonly fc.Arbitrary<Odd>[]
 const limiterOptions = oddFor(OPTIONS, GOOD)
 const ruleOf = oddFor([...RULE_MEMBERS, "rate", "on_missing", "request_rejection_message"], RULE)
@@ -92,6 +101,20 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       {
         createLimiter: [limiterOptions],
         createGuard: [limiterOptions],
+        checkAll: BY_TYPES,
+        decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
+        recordDecisions: [
+          argument(
+            anyOdd,
+            exactly("a limiter", () => limiter()),
+          ),
+          argument(
+            anyOdd,
+            exactly("a sink", () => () => {}),
+          ),
+          oddFor(["maxWaiting", "batchSize", "intervalMs", "logger", "clock"]),
+        ],
+        jsonLinesSink: "would create a file for each text; json-lines.test.ts has wrong destinations",
         NodeExchange: BY_TYPES,
         respond: BY_TYPES,
         createRuleBook: [
