@@ -9,9 +9,34 @@ const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts"],
   loader: { ".lua": "text" },
-  // The packed core must stay small. All names stay, so that stack traces can be read.
-  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+  // The packed core must stay small. Only local variables have short names, so that stack traces can be read.
+  minify: {
+    compress: false,
+    mangle: { toplevel: false, keepNames: { function: true, class: true } },
+    codegen: { removeWhitespace: true },
+  },
   plugins: [
+    {
+      // Otherwise, private members would get short names, too.
+      name: "names-of-private-members",
+      renderChunk(code) {
+        return privateNamesIn(this.parse(code, { lang: "ts" }), undefined)
+          .sort((one, other) => other.start - one.start)
+          .reduce((text, { start, end, isOperand }) => {
+            const name = `${PRIVATE}${text.slice(start + 1, end)}`
+            return text.slice(0, start) + (isOperand ? `"${name}"` : name) + text.slice(end)
+          }, code)
+      },
+      generateBundle(_options, bundle) {
+        for (const chunk of Object.values(bundle)) {
+          if (chunk.type !== "chunk") continue
+          chunk.code = chunk.code.replace(PRIVATE_NAMES, (_text, quote: string, name: string) =>
+            // Before `in`, the minifier needs no blank after a text.
+            quote === "" ? `#${name}` : `#${name} `,
+          )
+        }
+      },
+    },
     {
       // Otherwise a file would be one line, and Node would print all of it with an uncaught error.
       name: "line-for-each-statement",
@@ -48,6 +73,27 @@ export default config
 function bundledIn(paths: readonly string[]): string[] {
   const names = paths.flatMap((path) => /.*\/node_modules\/(@[^/]+\/[^/]+|[^/]+)/.exec(path)?.[1] ?? [])
   return [...new Set(names)].map((name) => `// Bundled package: ${name}`)
+}
+
+/** Replaces the # of private members while names are shortened. */
+const PRIVATE = "private__"
+const PRIVATE_NAMES = new RegExp(`(["'\`]?)${PRIVATE}(\\w+)\\1`, "g")
+
+interface PrivateName {
+  readonly start: number
+  readonly end: number
+  /** Whether it is the left side of `in`. */
+  readonly isOperand: boolean
+}
+
+/** Returns the names of private members in a piece of code. */
+function privateNamesIn(node: unknown, parent: unknown): PrivateName[] {
+  if (typeof node !== "object" || node === null) return []
+  const { type, start, end } = node as { type?: string; start: number; end: number }
+  if (type === "PrivateIdentifier") {
+    return [{ start, end, isOperand: (parent as { type?: string }).type === "BinaryExpression" }]
+  }
+  return Object.values(node).flatMap((child) => privateNamesIn(child, Array.isArray(node) ? parent : node))
 }
 
 /** Returns where the statements and the members of classes end. */
