@@ -88,6 +88,17 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     expect(await left("search")).toBe(5)
   })
 
+  it("forwards no service that is not registered if another one refuses", async () => {
+    await together([asked("maps", { cost: 2 })])
+    const { value } = await together([asked("nobody"), asked("maps"), asked("search")])
+    expect(value.responses).toMatchObject([
+      { should_forward: false, status_code: 429 },
+      { should_forward: false, status_code: 429 },
+      { should_forward: false, status_code: 429 },
+    ])
+    expect(await left("search")).toBe(5)
+  })
+
   it("admits a service that is not registered, beside one that is", async () => {
     const { value } = await together([asked("nobody"), asked("search")])
     expect(value.responses).toMatchObject([{ should_forward: true }, { should_forward: true, remaining: 4 }])
@@ -103,7 +114,7 @@ describe.each(DOORS)("requests that are forwarded all or nothing over %s", (_nam
     ["a peek", [asked("maps"), asked("search", { peek: true })], "requests[1].peek", /all_or_nothing/],
     ["no object", [asked("maps"), asked("search", { request: "[]" })], "requests[1].request", /JSON object/],
     ["no service", [asked("maps"), { request: "{}" }], "requests[1].service_id", /is missing/],
-    ["too many", Array.from({ length: 101 }, (_, i) => asked(`s${i}`)), "requests", /at most 100/],
+    ["too many", Array.from({ length: 21 }, (_, i) => asked(`s${i}`)), "requests", /at most 20 /],
   ])("fails and takes nothing with %s", async (_about, requests, field, description) => {
     const answered = await together(requests)
     expect(answered.code).toBe(INVALID_ARGUMENT)

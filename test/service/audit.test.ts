@@ -33,6 +33,7 @@ it.each(DOORS)(
       rate,
       allow: ["192.0.2.1", "192.0.2.2"],
       deny: ["192.0.2.3"],
+      overrides: { "192.0.2.4": { limit: 2 }, "192.0.2.5": { limit: 3 } },
       match: { methods: ["POST"], path: "/pay", fields: { plan: { values: ["gold", "silver"] } } },
     }
     const [one, two] = [
@@ -41,7 +42,7 @@ it.each(DOORS)(
         version: 2,
         rules: [
           {
-            ...{ name: "lists", field: "ip", rate, allow: 2, deny: 1 },
+            ...{ name: "lists", field: "ip", rate, allow: 2, deny: 1, overrides: 2 },
             match: { methods: ["POST"], path: "/pay", fields: { plan: 2 } },
           },
         ],

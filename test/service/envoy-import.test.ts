@@ -224,7 +224,7 @@ descriptors:
     [
       "replaces",
       "- { key: a, rate_limit: { unit: day, requests_per_unit: 1, replaces: [{ name: b }] } }",
-      "3:70: descriptors[0].rate_limit.replaces is left out",
+      "3:70: descriptors[0].rate_limit.replaces is ignored",
     ],
     [
       "detailed_metric",
@@ -323,6 +323,39 @@ domain: other
     expect(code).toBe(1)
     expect(err).toContain("standard input:5:1: is left out: Envoy reads only the first document of a file\n")
     expect(parse(out).rules).toMatchObject([{ name: "a" }, { name: "b", rate: { requests_per_unit: 1 } }])
+  })
+
+  it.each([
+    ["a limit", "- { key: a, rate_limit: *dayly }"],
+    ["a value", "- { key: a, value: *partner, rate_limit: { unit: day, requests_per_unit: 1 } }"],
+  ])("imports nothing if an alias for %s has no anchor", async (_about, descriptor) => {
+    const { code, out, err } = await imported(`domain: shop\ndescriptors:\n  ${descriptor}\n`)
+    expect({ code, out }).toEqual({ code: 1, out: "" })
+    expect(err).toMatch(/standard input:3:\d+: the alias \*(dayly|partner) has no anchor before it\n/)
+  })
+
+  it("reports a list that holds itself", async () => {
+    const { code, err } = await imported("domain: shop\ndescriptors: &all [{ key: a, descriptors: *all }]\n")
+    expect(code).toBe(1)
+    expect(err).toContain("is left out: it is nested deeper than 16 levels")
+  })
+
+  it("replaces a file only by a complete import, also by one without rules", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "sluice-import-"))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const file = join(folder, "rules.yaml")
+    const limit = "rate_limit: { unit: day, requests_per_unit: 1 }"
+    const first = await imported(`domain: shop\ndescriptors: [{ key: a, ${limit} }]\n`, "-o", file)
+    expect(first.code).toBe(0)
+    const before = await readFile(file, "utf8")
+    const partly = `domain: shop\ndescriptors: [{ key: b, metadata: { x: 1 }, ${limit} }]\n`
+    const { code, err } = await imported(partly, "-o", file)
+    expect(code).toBe(1)
+    expect(err).toContain(`${file} is there already and stays as it is; write to a new file with --output\n`)
+    expect(await readFile(file, "utf8")).toBe(before)
+    const none = await imported("domain: shop\ndescriptors: []\n", "-o", file)
+    expect({ code: none.code, out: none.out }).toEqual({ code: 0, out: `${file}: 0 rules\n` })
+    expect(parse(await readFile(file, "utf8"))).toEqual({ service_id: "shop", rules: [] })
   })
 
   it("gives every rule a valid name of its own", async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import { formatRuleDocument } from "@sluice/core"
 import { convert, type Imported } from "../envoy/convert.ts"
 import { type ImportProblem, readEnvoyFile } from "../envoy/read-descriptors.ts"
@@ -23,9 +24,12 @@ export async function importRules(given: string, options: ImportOptions, io: Io)
   const imported = convert(readEnvoyFile(text))
   const { rules, problems } = imported
   const output = options.output === "-" ? undefined : options.output
-  const written = rules.length === 0 ? "" : fileOf(imported, name, output !== undefined && isJsonName(output))
-  if (output !== undefined && written !== "") await replaceFile(output, written)
   const isWhole = problems.length === 0
+  // An old file must not stay in force when all limits are gone.
+  const isFile = rules.length > 0 || (isWhole && output !== undefined)
+  const written = isFile ? fileOf(imported, name, output !== undefined && isJsonName(output)) : ""
+  const isKept = !isWhole && output !== undefined && existsSync(output)
+  if (output !== undefined && written !== "" && !isKept) await replaceFile(output, written)
   return {
     exitCode: isWhole ? EXIT.ok : EXIT.problems,
     json: {
@@ -37,7 +41,7 @@ export async function importRules(given: string, options: ImportOptions, io: Io)
     text:
       output === undefined
         ? written
-        : rules.length === 0
+        : written === "" || isKept
           ? []
           : [`${output}: ${count(rules.length, "rule")}`],
     errors: isWhole
@@ -45,6 +49,9 @@ export async function importRules(given: string, options: ImportOptions, io: Io)
       : [
           ...problems.map((problem): OutputLine => problemLine(name, problem)),
           tinted("bad", `${count(problems.length, "part")} of ${name} cannot be expressed`),
+          ...(isKept
+            ? [`${output} is there already and stays as it is; write to a new file with --output`]
+            : []),
         ],
   }
 }

@@ -5,7 +5,7 @@ import type {
   EnvoyLimit,
   EnvoyUnit,
   ImportProblem,
-  Place,
+  PlaceInFile,
 } from "./read-descriptors.ts"
 import { ruleNames } from "./rule-names.ts"
 
@@ -18,7 +18,7 @@ export interface Imported {
 }
 
 /** A level of descriptors on the way to a limit. */
-interface Step {
+interface DescriptorStep {
   readonly key: string
   /** The value; "" if the descriptor is for every value except `others`. */
   readonly value: string
@@ -28,7 +28,7 @@ interface Step {
 
 /** A limit, and the levels on the way to it. */
 interface FoundLimit {
-  readonly steps: readonly Step[]
+  readonly steps: readonly DescriptorStep[]
   readonly limit: EnvoyLimit
   readonly isShadow: boolean
 }
@@ -40,7 +40,7 @@ interface FoundLimit {
  */
 export function convert({ domain, descriptors, problems: read }: EnvoyFile): Imported {
   const problems = [...read]
-  const report = (place: Place, message: string): void => void problems.push({ ...place, message })
+  const report = (place: PlaceInFile, message: string): void => void problems.push({ ...place, message })
   const nameOf = ruleNames()
   // Without a domain, no service has the rules.
   const limits = domain === "" ? [] : limitsOf(descriptors, [], report)
@@ -62,13 +62,13 @@ export function convert({ domain, descriptors, problems: read }: EnvoyFile): Imp
   return { domain, rules, problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) }
 }
 
-type Report = (place: Place, message: string) => void
+type ReportPart = (place: PlaceInFile, message: string) => void
 
 /** Returns all limits below these descriptors. Reports the limits that no rule can match. */
 function limitsOf(
   descriptors: readonly EnvoyDescriptor[],
-  above: readonly Step[],
-  report: Report,
+  above: readonly DescriptorStep[],
+  report: ReportPart,
 ): readonly FoundLimit[] {
   return descriptors.flatMap((descriptor) => {
     const { key, value, limit, isShadow, place } = descriptor
@@ -128,10 +128,14 @@ function storedRule({ steps, limit, isShadow }: FoundLimit, name: string): objec
   const refused = requestsPerUnit === 0 ? fixed.at(-1) : undefined
   const others = open.flatMap((step) => step.others)
   // A rule without a field would count the requests of the whole domain once, instead of each descriptor.
-  const counted = refused !== undefined ? [refused] : open.length > 0 ? open : [steps.at(-1) as Step]
+  const counted =
+    refused !== undefined ? [refused] : open.length > 0 ? open : [steps.at(-1) as DescriptorStep]
   return {
     name,
-    field: counted.length === 1 ? fieldOf((counted[0] as Step).key) : counted.map(({ key }) => fieldOf(key)),
+    field:
+      counted.length === 1
+        ? fieldOf((counted[0] as DescriptorStep).key)
+        : counted.map(({ key }) => fieldOf(key)),
     match: {
       fields: {
         descriptor_keys: [steps.map(({ key }) => fieldOf(key)).join(",")],

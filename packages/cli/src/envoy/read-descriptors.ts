@@ -6,11 +6,12 @@ import {
   LineCounter,
   type Node,
   parseAllDocuments,
+  visit,
   type YAMLMap,
 } from "yaml"
 
 /** A place in the file. */
-export interface Place {
+export interface PlaceInFile {
   /** Line and column, both from 1. */
   readonly line: number
   readonly column: number
@@ -19,14 +20,14 @@ export interface Place {
 }
 
 /** A part of the file that has no counterpart in Sluice, or that Envoy itself rejects. */
-export interface ImportProblem extends Place {
+export interface ImportProblem extends PlaceInFile {
   /** What is wrong, and what became of the part. */
   readonly message: string
 }
 
 /** The limit of a descriptor. */
 export interface EnvoyLimit {
-  readonly place: Place
+  readonly place: PlaceInFile
   readonly requestsPerUnit: number
   readonly unit: EnvoyUnit
   readonly isUnlimited: boolean
@@ -36,7 +37,7 @@ export interface EnvoyLimit {
 
 /** A descriptor of the file, with the descriptors below it. */
 export interface EnvoyDescriptor {
-  readonly place: Place
+  readonly place: PlaceInFile
   readonly key: string
   /** The value; "" if the descriptor is for every value. */
   readonly value: string
@@ -64,12 +65,12 @@ const MOST_UINT32 = 0xffff_ffff
  * that have no counterpart in Sluice. A limit that is not valid is left out.
  */
 export function readEnvoyFile(text: string): EnvoyFile {
-  return new Reader(text).read()
+  return new EnvoyReader(text).read()
 }
 
-type Members = ReadonlyMap<string, Node | null>
+type EnvoyMembers = ReadonlyMap<string, Node | null>
 
-class Reader {
+class EnvoyReader {
   readonly #problems: ImportProblem[] = []
   readonly #lines = new LineCounter()
   readonly #documents
@@ -80,9 +81,13 @@ class Reader {
 
   read(): EnvoyFile {
     const [document, second] = this.#documents
-    for (const { errors } of this.#documents) {
-      for (const { pos, message } of errors) this.#report(this.#placeAt(pos[0], ""), firstLine(message))
+    for (const { errors, warnings } of this.#documents) {
+      // A warning means an unknown tag: the value would be read as something else than it is.
+      for (const { pos, message } of [...errors, ...warnings]) {
+        this.#report(this.#placeAt(pos[0], ""), firstLine(message))
+      }
     }
+    this.#requireAnchors()
     if (this.#problems.length > 0) return this.#file("", [])
     if (second !== undefined) {
       this.#report(
@@ -97,11 +102,28 @@ class Reader {
     return this.#file(domain, this.#descriptors(root.get("descriptors"), "descriptors"))
   }
 
+  /** Reports each alias without an anchor. Its value is unknown, so a limit could be removed or become a default. */
+  #requireAnchors(): void {
+    const [document] = this.#documents
+    if (document === undefined) return
+    visit(document, {
+      Alias: (_key, alias) => {
+        if (alias.resolve(document as Parameters<typeof alias.resolve>[0]) !== undefined) return
+        this.#report(this.#place(alias, ""), `the alias *${alias.source} has no anchor before it`)
+      },
+    })
+  }
+
   #file(domain: string, descriptors: readonly EnvoyDescriptor[]): EnvoyFile {
     return { domain, descriptors, problems: this.#problems }
   }
 
   #descriptors(node: Node | null | undefined, path: string): readonly EnvoyDescriptor[] {
+    // An alias can name a list that holds it.
+    if (path.split(".").length > MOST_LEVELS) {
+      this.#report(this.#place(node, path), `is left out: it is nested deeper than ${MOST_LEVELS} levels`)
+      return []
+    }
     const keys = new Set<string>()
     return this.#items(node, path).flatMap((item, index) => {
       const descriptor = this.#descriptor(item, `${path}[${index}]`)
@@ -158,7 +180,7 @@ class Reader {
     const isBroken = this.#problems.length > before
     if (!isNothing(members.get("replaces"))) {
       const place = this.#place(members.get("replaces"), `${path}.replaces`)
-      this.#report(place, "is left out: in Sluice, a limit replaces no other, so both limits apply")
+      this.#report(place, "is ignored: in Sluice, a limit replaces no other, so both limits apply")
     }
     const name = this.#text(members.get("name"), `${path}.name`)
     if (isBroken) this.#report(this.#place(node, path), "is left out, because it is not valid")
@@ -213,7 +235,7 @@ class Reader {
   }
 
   /** Returns the members of a map, and reports the unknown ones. */
-  #members(node: Node | null, path: string, known: readonly string[]): Members {
+  #members(node: Node | null, path: string, known: readonly string[]): EnvoyMembers {
     const members = new Map<string, Node | null>()
     if (!isMap(node)) {
       if (!isNothing(node)) this.#report(this.#place(node, path), "is not a map, so it is left out")
@@ -235,19 +257,22 @@ class Reader {
     return node.resolve(this.#documents[0] as Parameters<typeof node.resolve>[0]) ?? null
   }
 
-  #report(place: Place, message: string): void {
+  #report(place: PlaceInFile, message: string): void {
     this.#problems.push({ ...place, message })
   }
 
-  #place(node: Node | null | undefined, path: string): Place {
+  #place(node: Node | null | undefined, path: string): PlaceInFile {
     return this.#placeAt(node?.range?.[0] ?? 0, path)
   }
 
-  #placeAt(offset: number, path: string): Place {
+  #placeAt(offset: number, path: string): PlaceInFile {
     const { line, col } = this.#lines.linePos(offset)
     return { line: Math.max(line, 1), column: Math.max(col, 1), path }
   }
 }
+
+/** Most levels of descriptors. Requests have few entries. */
+const MOST_LEVELS = 16
 
 const DESCRIPTOR = [
   ...["key", "value", "rate_limit", "descriptors", "shadow_mode", "quota_mode"],

@@ -1,5 +1,5 @@
 /** The parts of a limit that name its rule. */
-interface Named {
+interface NamedRule {
   readonly steps: readonly { readonly key: string; readonly value: string }[]
   readonly limit: { readonly name: string }
 }
@@ -11,7 +11,7 @@ const LONGEST = 64
  * "message_type=marketing+to_number". Characters that names cannot have become "_". A name that occurs again gets a
  * number.
  */
-export function ruleNames(): (named: Named) => string {
+export function ruleNames(): (named: NamedRule) => string {
   const given = new Set<string>()
   return ({ steps, limit }) => {
     const path = steps.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)).join("+")

@@ -59,7 +59,9 @@ export class LocalFallback {
       if (!isCounted(ruleCheck)) return explainSettled(ruleCheck)
       if (!isCountedHere(ruleCheck)) return explainUncounted(ruleCheck, undefined, 0)
       const i = counted++
-      const check = explainCounted(local[i] as RuleCheck, checks[i] as Counted, nowMs, isTaken)
+      const shared = explainCounted(local[i] as RuleCheck, checks[i] as Counted, nowMs, isTaken)
+      // Clients are told the rule's limit, not the share of this process, which also depends on the cost.
+      const check = { ...shared, limit: ruleCheck.policy.limit }
       return underPenalty(check, ruleCheck, penalties[i], nowMs)
     })
     const hasTaken = isTaken && local.length > 0

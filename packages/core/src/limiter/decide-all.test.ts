@@ -126,6 +126,27 @@ describe("decideAll", () => {
     expect(seen.takes).toBe(0)
   })
 
+  it("holds back a request that its limiter does not count, if another one refuses", async () => {
+    const { store } = countingStore()
+    const skipping = createLimiter({
+      store,
+      service: "a",
+      limit: 1,
+      window: 1_000,
+      skip: () => true,
+      logger: QUIET,
+    })
+    const { allowed, decisions } = await decideAll([
+      { limiter: skipping, request: ANN },
+      { limiter: limiterOf(store, "b", { deny: [ANN.remoteAddress] }), request: ANN },
+    ])
+    expect(allowed).toBe(false)
+    expect(decisions).toMatchObject([
+      { allowed: false, refusal: "group" },
+      { allowed: false, refusal: "denied" },
+    ])
+  })
+
   it("emits an event for each limiter", async () => {
     const { store } = countingStore()
     const [search, maps] = [limiterOf(store, "search", { limit: 1 }), limiterOf(store, "maps", {})]

@@ -1,6 +1,6 @@
 import type { Decision } from "../decision/decision.ts"
-import { UNLIMITED } from "../decision/decision-record.ts"
 import { takeAll } from "../decision/group.ts"
+import type { RuleCheck } from "../decision/rule-check.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
 import { show } from "../ground/show.ts"
@@ -72,24 +72,32 @@ export interface PreparedMember<Request> {
   readonly prepared: PreparedRequest<Request> | undefined
 }
 
+/** The rule checks of a request that its limiter does not count. */
+const NOT_COUNTED: readonly RuleCheck[] = []
+
 /** Decides prepared requests together, and tells the listeners of each limiter. The limiters have the same store. */
 export function takeGroup<Request>(
   members: readonly PreparedMember<Request>[],
 ): MaybePromise<readonly Decision[]> {
-  const counted = members.filter(({ prepared }) => prepared !== undefined)
   const made = takeAll(
-    counted.map(({ limiter, prepared }) => ({
+    members.map(({ limiter, prepared }) => ({
       decider: limiter.decider,
-      ruleChecks: (prepared as PreparedRequest<Request>).ruleChecks,
+      ruleChecks: prepared?.ruleChecks ?? NOT_COUNTED,
     })),
   )
   const tell = (decisions: readonly Decision[]): readonly Decision[] => {
-    for (const [i, decision] of decisions.entries()) {
-      const { limiter, prepared } = counted[i] as PreparedMember<Request>
-      const { request, startedMs, ruleChecks } = prepared as PreparedRequest<Request>
-      limiter.admission.decisionEvents.tell(decision, request, "decide", startedMs, ruleChecks)
+    for (const [i, { limiter, prepared }] of members.entries()) {
+      if (prepared === undefined) continue
+      const { request, startedMs } = prepared
+      limiter.admission.decisionEvents.tell(
+        decisions[i] as Decision,
+        request,
+        "decide",
+        startedMs,
+        prepared.ruleChecks,
+      )
     }
-    return members.map((member) => decisions[counted.indexOf(member)] ?? UNLIMITED)
+    return decisions
   }
   return isThenable(made) ? made.then(tell) : tell(made)
 }
@@ -114,7 +122,10 @@ export function requireGroup(group: unknown): void {
       })
       continue
     }
-    const earlier = group.findIndex((other: Partial<GroupRequest<unknown>>) => other?.limiter === limiter)
+    // The limiters of routes share the counters of their limiter.
+    const isSame = (other: Partial<GroupRequest<unknown>> | null): boolean =>
+      other?.limiter instanceof RequestLimiter && other.limiter.decider === limiter.decider
+    const earlier = group.findIndex(isSame)
     if (earlier < i) {
       const message = `is the limiter of requests[${earlier}] too, so both would count in the same counters`
       problems.push({ path, message, accepted: "one request for each limiter, with their sum as its cost" })

@@ -7,7 +7,7 @@ import type { Warner, WarningCode } from "../ground/warnings.ts"
 const LOG_EVERY_MS = 60_000
 
 /** A kind of loss: what is logged about it. */
-interface LossKind {
+export interface LossKind {
   readonly code: WarningCode
   /** What was lost, and the consequence: "3 refunds were lost, so their units may stay taken". */
   readonly textOf: (losses: number) => string
@@ -36,14 +36,6 @@ export const LOST_CHARGES: LossKind = {
     return `Admitted units were not charged to other counters${times}, so these may admit as many units again`
   },
   advice: CHECK_STORE,
-}
-
-/** Decisions that `recordDecisions` could not record. */
-export const LOST_RECORDS: LossKind = {
-  code: "SLUICE_RECORDS_LOST",
-  textOf: (losses) =>
-    losses === 1 ? "The record of a decision was lost" : `The records of ${losses} decisions were lost`,
-  advice: "Check the sink of recordDecisions().",
 }
 
 /**

@@ -393,7 +393,7 @@ describe("a decision while the store is gone", () => {
       remaining: 0,
     })
     expect(await limiter.decide(ALICE, { cost: 10 })).toMatchObject({ allowed: false, refusal: "quota" })
-    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, limit: 2 })
+    expect(await limiter.decide(ALICE)).toMatchObject({ allowed: false, limit: 10, remaining: 0 })
   })
 
   it("takes from all rules or from none", async () => {

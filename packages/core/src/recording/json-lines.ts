@@ -6,13 +6,16 @@ import { show } from "../ground/show.ts"
 import { ignore } from "../ground/time.ts"
 import type { DecisionSink } from "./recorded-decision.ts"
 
+/** Streams with a listener for errors. Several sinks may write to one stream. */
+const LISTENED = new WeakSet<Writable>()
+
 /** Only the user of the process may read the file, because records may be personal data. */
 const MODE = 0o600
 
 /**
  * Returns a sink that appends each record as a line of JSON to a file or a stream. A file is created if it does not
  * exist, readable only by the user of the process, and opened for each batch, so it may be renamed meanwhile. A stream
- * is not closed by the sink, and its errors count as lost records.
+ * is not closed by the sink. Its errors count as lost records, and no longer end the process.
  * @example
  * ```ts
  * import { createLimiter, jsonLinesSink, recordDecisions } from "@sluice/core"
@@ -48,7 +51,8 @@ function appenderOf(destination: unknown): (text: string) => Promise<void> {
     ])
   }
   // Without a listener, an error of the stream would end the process. Each write that fails reports it, too.
-  stream.on("error", ignore)
+  if (!LISTENED.has(stream)) stream.on("error", ignore)
+  LISTENED.add(stream)
   return (text) =>
     new Promise((resolve, reject) => {
       stream.write(text, (error) => (error ? reject(error) : resolve()))

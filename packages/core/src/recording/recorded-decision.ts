@@ -29,7 +29,7 @@ export interface RecordedCheck {
    * such as an API key. "" is the whole service. Long values are hashed.
    */
   readonly partition: string
-  /** Units that the request asked of this rule. If the request was admitted, it has used them. */
+  /** Units that the request asked of this rule. It has used them if this rule and the request were admitted. */
   readonly cost: number
   /** Whether this rule by itself admits the request. */
   readonly allowed: boolean

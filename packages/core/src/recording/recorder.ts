@@ -5,7 +5,7 @@ import { textOf } from "../ground/errors.ts"
 import { beforeDeadline, outsideRequests } from "../ground/time.ts"
 import { createWarner } from "../ground/warnings.ts"
 import type { DecisionCall, Limiter } from "../limiter/limiter.ts"
-import { LOST_RECORDS, LossLog } from "../limiter/loss-log.ts"
+import { type LossKind, LossLog } from "../limiter/loss-log.ts"
 import { type ParsedRecordOptions, parseCloseOptions, type RecorderCloseOptions } from "./options.ts"
 import { type DecisionSink, type RecordedDecision, recordOf } from "./recorded-decision.ts"
 
@@ -167,4 +167,12 @@ export class Recorder<Request> implements DecisionRecorder {
     this.#lost[reason] += records
     this.#losses.report(error, records)
   }
+}
+
+/** Decisions that `recordDecisions` could not record. */
+const LOST_RECORDS: LossKind = {
+  code: "SLUICE_RECORDS_LOST",
+  textOf: (losses) =>
+    losses === 1 ? "The record of a decision was lost" : `The records of ${losses} decisions were lost`,
+  advice: "Check the sink of recordDecisions().",
 }

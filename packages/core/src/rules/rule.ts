@@ -76,7 +76,8 @@ export interface RulePenalty {
   /**
    * How long the client is blocked, from the last counted refusal: milliseconds or a text. A list of up to 16 lengths,
    * from short to long, has steps. Each block moves the client one step up and lasts as long as that step. Each
-   * `within` without a refusal moves the client one step down. It starts when a block ends, and again with each refusal.
+   * `within` without a refusal moves the client one step down. The time without a refusal starts when a block ends, and
+   * again with each refusal that counts.
    */
   readonly for: number | string | readonly (number | string)[]
 }

@@ -54,8 +54,8 @@ export function forwardMany(
   }
 }
 
-/** Most requests that are decided together, because the store decides them in one go. */
-const MOST_TOGETHER = 100
+/** Most requests that are decided together, because one call of the store decides all their rules. */
+const MOST_TOGETHER = 20
 
 function requestsOf(format: BatchFormat): readonly ShouldForwardRequestRequest[] {
   const { count } = format

@@ -119,7 +119,10 @@ export class Forwarding {
     const outcomes = await checkAll(
       counted.map(({ found, asked }) => ({ guard: found.guard, facts: asked.facts, request: asked })),
     )
-    const answers = refusals.map((answer) => answer ?? emptyAnswer())
+    const refused = outcomes.find(({ decision }) => !decision.allowed)
+    // A service without rules is not counted. It is forwarded only if all others are.
+    const uncounted = refused === undefined ? emptyAnswer : () => heldBack(refused)
+    const answers = refusals.map((answer) => (refused === undefined ? answer : undefined) ?? uncounted())
     for (const [i, { question, found, index }] of counted.entries()) {
       answers[index] = answered(outcomes[i], found, question, context.asking)
     }
@@ -179,11 +182,16 @@ function askedOf({ known, cost }: Question, { readsNothing }: ServiceGuard): Ask
   return { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
 }
 
+/** Returns the answer to a request that another one of its group prevented. */
+function heldBack({ rejection }: Outcome): ForwardAnswer {
+  return { ...emptyAnswer(), statusCode: rejection?.status ?? 429 }
+}
+
 /** Returns the error with the place of its request in the list. */
 function ofRequest(index: number, { code, message, violations }: StatusError): StatusError {
-  const place = `requests[${index}].`
-  const placed = violations.map(({ field, description }) => ({ field: `${place}${field}`, description }))
-  const text = `${place}${message}`
+  const place = `requests[${index}]`
+  const placed = violations.map(({ field, description }) => ({ field: `${place}.${field}`, description }))
+  const text = violations.length > 0 ? `${place}.${message}` : `${place}: ${message}`
   return code === Code.UNAUTHENTICATED || code === Code.PERMISSION_DENIED
     ? new TokenError(code, text, placed)
     : new StatusError(code, text, placed)

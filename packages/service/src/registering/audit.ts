@@ -62,7 +62,7 @@ export interface AuditLog {
 
 /**
  * Creates an audit that logs a line for each change, with the rules before and after. Values that may identify clients
- * are not logged, only their number. These are the values of lists and of matched fields.
+ * are not logged, only their number. These are the values of lists, of overrides and of matched fields.
  */
 export function auditTo(log: AuditLog): Audit {
   return {
@@ -113,12 +113,13 @@ async function told(
   }
 }
 
-function toldRule({ allow, deny, match, ...rule }: StoredRule): object {
+function toldRule({ allow, deny, overrides, match, ...rule }: StoredRule): object {
   return {
     ...rule,
     ...(match !== undefined && { match: toldMatch(match as StoredMatch) }),
     ...(allow !== undefined && { allow: countOf(allow) }),
     ...(deny !== undefined && { deny: countOf(deny) }),
+    ...(overrides !== undefined && { overrides: Object.keys(overrides as object).length }),
   }
 }
 

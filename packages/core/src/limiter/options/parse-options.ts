@@ -113,7 +113,10 @@ export function parseInlineRule(
 function costProblems(cost: unknown, rules: readonly ParsedRule[]): Problem[] {
   if (typeof cost !== "number") return []
   return rules.flatMap((rule) => {
-    const most = typeof rule.limit === "number" ? mostAdmitted(rule, rule.limit) : Number.POSITIVE_INFINITY
+    // Clients with an override may have room for more or less. They are not everyone.
+    const { overrides: _clients, ...ofOthers } = rule
+    const most =
+      typeof rule.limit === "number" ? mostAdmitted(ofOthers, rule.limit) : Number.POSITIVE_INFINITY
     const units = cost * rule.cost
     if (units <= most) return []
     const message = `a request of cost ${cost} takes ${units} units of rule "${rule.name}", which never admits more than ${most}`

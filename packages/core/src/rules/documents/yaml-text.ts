@@ -101,7 +101,10 @@ function requireClearNames(document: Document.Parsed, lines: LineCounter): void 
 
 function nameOf({ value, source = "", range }: Scalar, lines: LineCounter): string {
   if (typeof value === "string") return value
+  // YAML 1.1 has names with a meaning of their own, such as "<<".
+  if (typeof value === "symbol") return source
   if (value !== null && String(value) === source) return source
+  if (source === "") throw mistakeAt(lines, range?.[0] ?? 0, "a member has no name")
   const is = value === null ? "no text" : `the ${typeof value} ${value}`
   throw mistakeAt(lines, range?.[0] ?? 0, `the name ${source} is read as ${is}; write it in quotes`)
 }

@@ -27,6 +27,7 @@ export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): M
     ...(knows("field") ? penaltyProblems(rule) : []),
     ...(knows("field") ? CLIENT_LISTS.flatMap((list) => listProblems(rule, list)) : []),
     ...(knows("algorithm") ? overrideUseProblems(rule) : []),
+    ...(knows("field", "allow", "deny", "overrides") ? deadOverrideProblems(rule) : []),
     ...matchFieldProblems(rule),
   ]
 }
@@ -168,6 +169,24 @@ function sameClientProblems(field: string, named: readonly string[]): MemberProb
     }
     const message = `is another spelling of ${show(earlier)}, which has an override too`
     return [{ path: ["overrides", value], message, accepted: "one override for each client" }]
+  })
+}
+
+/** Returns the overrides of clients that another list settles. They would have no effect. */
+function deadOverrideProblems({ field, overrides, allow = [], deny = [] }: Partial<Rule>): MemberProblem[] {
+  const [own] = fieldsOf(field)
+  if (overrides === undefined || own === undefined) return []
+  const listed = new Map<string, string>()
+  for (const value of allow)
+    listed.set(canonicalValue(own, value), "is in allow too, so this client is not counted")
+  for (const value of deny)
+    listed.set(canonicalValue(own, value), "is in deny too, so this client is always refused")
+  if (listed.size === 0) return []
+  return Object.keys(overrides).flatMap((value): MemberProblem[] => {
+    const message = listed.get(canonicalValue(own, value))
+    return message === undefined
+      ? []
+      : [{ path: ["overrides", value], message, accepted: "each client in one list" }]
   })
 }
 

@@ -94,6 +94,18 @@ describe("overrides", () => {
       "overrides.ann.burst: 2 is below the rule's cost of 3, so no request of this client would ever be admitted; 3 or more",
     ],
     [
+      { throttle: { kind: "elastic", ceiling: 200 }, overrides: { ann: 200 } },
+      "overrides.ann: the ceiling of 200 is not above 200, so it would have no effect for this client; at most 199",
+    ],
+    [
+      { deny: ["ann"], overrides: { ann: 2 } },
+      "overrides.ann: is in deny too, so this client is always refused; each client in one list",
+    ],
+    [
+      { field: "ip", allow: ["10.0.0.0/8"], overrides: { "10.1.0.0/8": 2, "10.1.0.0/16": 3 } },
+      'overrides["10.1.0.0/8"]: is in allow too, so this client is not counted; each client in one list',
+    ],
+    [
       { window: "1 week", overrides: { ann: 2 ** 52 } },
       /^overrides\.ann: 4503599627370496 in 604800 s cannot be counted exactly/,
     ],

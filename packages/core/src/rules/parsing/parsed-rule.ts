@@ -194,22 +194,19 @@ function fillMatch({ methods, path, fields }: RuleMatch): RuleMatch {
 export function mostAdmitted(rule: ParsedRule, limit: number): number {
   const { throttle } = rule
   if (limit === 0) return 0
-  const capacity = burstUnder(rule, limit) ?? limit
+  const capacity = capacityUnder(rule, limit)
   if (throttle.kind === "soft") return capacity + percentOf(limit, throttle.percent)
   if (throttle.kind === "elastic") return Math.max(capacity, throttle.ceiling ?? mostCounted(rule, capacity))
   return capacity
 }
 
-const NO_OVERRIDES: ReadonlyMap<string, Override> = new Map()
-
-/** Returns the burst of the rule, or the largest burst of an override with this limit. */
-function burstUnder({ overrides = NO_OVERRIDES, burst }: ParsedRule, limit: number): number | undefined {
-  let most: number | undefined
-  for (const override of overrides.values()) {
-    const own = burstOf(override)
-    if (limitOf(override) === limit && own !== undefined) most = Math.max(most ?? 0, own)
+/** Returns the units that fit into an unused counter under this limit. Of several clients with the limit, the least. */
+function capacityUnder({ overrides, burst, limit: own }: ParsedRule, limit: number): number {
+  let least = typeof own === "number" && own !== limit ? Number.POSITIVE_INFINITY : (burst ?? limit)
+  for (const override of overrides?.values() ?? []) {
+    if (limitOf(override) === limit) least = Math.min(least, burstOf(override) ?? burst ?? limit)
   }
-  return most ?? burst
+  return Number.isFinite(least) ? least : (burst ?? limit)
 }
 
 /**

@@ -38,8 +38,10 @@ function overrideProblems(rule: Partial<Rule>): MemberProblem[] {
     const burst = burstOf(override) ?? rule.burst
     const capacity = burst ?? limit
     const extra = percent === 0 ? 0 : percentOf(limit, percent)
+    const ceiling =
+      kind.kind === "elastic" ? (kind.ceiling ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY
     // The usual case: a rule may have thousands of overrides.
-    if (cost <= capacity && capacity + extra <= most && limit <= most) continue
+    if (cost <= capacity && capacity + extra <= most && limit <= most && capacity < ceiling) continue
     const ofClient: Partial<Rule> = { ...rule, limit, burst }
     const at = (member: PropertyKey) => [
       "overrides",
@@ -49,6 +51,14 @@ function overrideProblems(rule: Partial<Rule>): MemberProblem[] {
     const counted = countProblems(ofClient, true)
     for (const { path, ...problem } of counted) {
       problems.push({ ...problem, path: at(path[0] === "burst" ? "burst" : "limit") })
+    }
+    if (counted.length === 0 && capacity >= ceiling) {
+      const message = `the ceiling of ${ceiling} is not above ${capacity}, so it would have no effect for this client`
+      problems.push({
+        path: at(burst === undefined ? "limit" : "burst"),
+        message,
+        accepted: `at most ${ceiling - 1}`,
+      })
     }
     if (counted.length > 0 || costProblems(ofClient).length === 0) continue
     const message = `${capacity} is below the rule's cost of ${cost}, so no request of this client would ever be admitted`

@@ -92,7 +92,7 @@ export function readThrottle(value: unknown, written: "code" | "stored"): ReadTh
   return { throttle: inCode(good) as unknown as Throttle, problems: [] }
 }
 
-type Members = Readonly<Record<string, unknown>>
+type ThrottleMembers = Readonly<Record<string, unknown>>
 
 const IN_CODE: ReadonlyMap<string, string> = new Map([
   ["max_waiting", "maxWaiting"],
@@ -100,12 +100,12 @@ const IN_CODE: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Returns the members that are given, with the names used in code. */
-function inCode(members: Members): Members {
+function inCode(members: ThrottleMembers): ThrottleMembers {
   const given = Object.entries(members).filter(([, value]) => value !== undefined)
   return Object.fromEntries(
     given.map(([name, value]) => [
       IN_CODE.get(name) ?? name,
-      name === "queue" ? inCode(value as Members) : value,
+      name === "queue" ? inCode(value as ThrottleMembers) : value,
     ]),
   )
 }
@@ -118,10 +118,10 @@ export function storeThrottle(throttle: Throttle): unknown {
   if (typeof throttle === "string" || throttle.kind === "hard") return "hard"
   if (throttle.kind === "queue") return { kind: throttle.kind, ...storeQueue(throttle) }
   const { kind, queue, ...members } = throttle
-  const { percent, ceiling }: Members = members
+  const { percent, ceiling }: ThrottleMembers = members
   return { kind, percent, ceiling, queue: queue && storeQueue(queue) }
 }
 
-function storeQueue({ maxWaiting, maxWaitMs }: ThrottleQueue): Members {
+function storeQueue({ maxWaiting, maxWaitMs }: ThrottleQueue): ThrottleMembers {
   return { max_waiting: maxWaiting, max_wait_ms: maxWaitMs }
 }

@@ -200,7 +200,7 @@ export type ShouldForwardRequestsRequest = Message<"sluice.v1.ShouldForwardReque
 
   /**
    * If true, all requests are admitted, or none takes units and all are refused: for a request that needs several services.
-   * Then there are at most 100 requests, one for each service, and none has `peek`. Requests are not held. If one of them is
+   * Then there are at most 20 requests, one for each service, and none has `peek`. Requests are not held. If one of them is
    * invalid, the call fails with its error.
    *
    * @generated from field: bool all_or_nothing = 3;
@@ -1206,7 +1206,7 @@ export const RateLimiter: GenService<{
     output: typeof ShouldForwardRequestResponseSchema;
   },
   /**
-   * Decides many requests, one by one, in order, or all or nothing. A request that cannot be decided has an `error` in its own answer.
+   * Decides many requests: each by itself, in order, or, with `all_or_nothing`, all together. Then an error fails the call. A request that cannot be decided has an `error` in its own answer.
    *
    * @generated from rpc sluice.v1.RateLimiter.ShouldForwardRequests
    */
