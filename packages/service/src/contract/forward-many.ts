@@ -9,6 +9,7 @@ import { type LongWork, turns } from "../turns.ts"
 import { type BatchFormat, BinaryBatch, batchInBytes, batchInJson, JsonBatch } from "./batch-formats.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import type { ForwardAnswer, ForwardAttempt, Forwarding } from "./forward.ts"
+import { forwardGroup } from "./forward-group.ts"
 import { TakenUnits } from "./taken-units.ts"
 
 /** Requests to decide in one step. A turn of the event loop has 16 steps, so it decides at most 256 requests. */
@@ -36,7 +37,7 @@ export function forwardMany(
     // Here the token only has to belong to any service. Each request checks the token for its own service.
     requireKnownToken(tokens, token)
     if (format.isAllOrNothing) {
-      format.write(await forwarding.decideTogether(requestsOf(format), context, format.isBrief))
+      format.write(await forwardGroup(forwarding, requestsOf(format), context, format.isBrief))
       return format.written()
     }
     const batch = new ForwardBatch(format, forwarding, { asking, token, peer, places })

@@ -1,4 +1,4 @@
-import { checkAll, type Decision, type Outcome } from "@sluice/core"
+import type { Decision, Outcome } from "@sluice/core"
 import type { Asking, CallContext } from "../calls.ts"
 import { type AskedRequest, factsOf, type KnownFacts, NOTHING } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
@@ -12,7 +12,7 @@ import type {
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
 import type { CallPlaces } from "../in-flight.ts"
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
-import { Code, invalidArgument, StatusError, TokenError } from "../status-error.ts"
+import { invalidArgument } from "../status-error.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import { serviceName } from "./service-name.ts"
 import type { TakenUnits } from "./taken-units.ts"
@@ -35,6 +35,15 @@ interface Question {
   readonly places: CallPlaces
   /** Collects the units that a batch has taken. Undefined for a single request. */
   readonly taken: TakenUnits | undefined
+}
+
+/** A request of a group. */
+export interface ForwardMember {
+  readonly question: Question
+  /** The request for the guard of its service. Undefined if the service has no rules. */
+  readonly counted?: { readonly found: ServiceGuard; readonly asked: AskedRequest }
+  /** The answer of a service without rules, if nothing else decides. */
+  readonly uncounted?: ForwardAnswer
 }
 
 /** Decides whether requests may be forwarded, and answers with the messages of the contract. */
@@ -84,58 +93,19 @@ export class Forwarding {
     }
   }
 
-  /**
-   * Decides requests of several services, all or nothing. Rejects with StatusError if one is invalid, and names it. If
-   * the caller has gone, gives the units back.
-   */
-  async decideTogether(
-    requests: readonly ShouldForwardRequestRequest[],
+  /** Reads a request of a group, and finds the guard of its service. Rejects with StatusError if it is invalid. */
+  async member(
+    request: ShouldForwardRequestRequest,
     context: CallContext,
     isBrief: boolean,
-  ): Promise<ForwardAnswer[]> {
-    const members = await Promise.all(
-      requests.map(async (request, index) => {
-        try {
-          return await this.#member(request, context, isBrief)
-        } catch (error) {
-          throw error instanceof StatusError ? ofRequest(index, error) : error
-        }
-      }),
-    )
-    requireDifferentServices(members.map(({ question }) => question.service))
-    const refusals = members.map(({ question, found }) =>
-      found === undefined ? this.#answerUnknown(question.service) : undefined,
-    )
-    const refusal = refusals.find((answer) => answer?.shouldForward === false)
-    if (refusal !== undefined) {
-      const { statusCode } = refusal
-      return refusals.map((answer) =>
-        answer?.shouldForward === false ? answer : { ...emptyAnswer(), statusCode },
-      )
-    }
-    const counted = members.flatMap(({ question, found, asked }, index) =>
-      found === undefined ? [] : [{ question, found, asked, index }],
-    )
-    const outcomes = await checkAll(
-      counted.map(({ found, asked }) => ({ guard: found.guard, facts: asked.facts, request: asked })),
-    )
-    const refused = outcomes.find(({ decision }) => !decision.allowed)
-    // A service without rules is not counted. It is forwarded only if all others are.
-    const uncounted = refused === undefined ? emptyAnswer : () => heldBack(refused)
-    const answers = refusals.map((answer) => (refused === undefined ? answer : undefined) ?? uncounted())
-    for (const [i, { question, found, index }] of counted.entries()) {
-      answers[index] = answered(outcomes[i], found, question, context.asking)
-    }
-    return answers
-  }
-
-  async #member(request: ShouldForwardRequestRequest, context: CallContext, isBrief: boolean) {
+  ): Promise<ForwardMember> {
     const question = readQuestion(request, context, isBrief, undefined)
     if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
     if (question.isPeek)
       throw invalidArgument({ field: "peek", description: "cannot be combined with all_or_nothing" })
     const found = await this.#guards.of(question.service)
-    return { question, found, asked: found === undefined ? NOTHING_ASKED : askedOf(question, found) }
+    if (found !== undefined) return { question, counted: { found, asked: askedOf(question, found) } }
+    return { question, uncounted: this.#answerUnknown(question.service) }
   }
 
   #answer(question: Question, found: ServiceGuard | undefined): ForwardAnswer | Promise<ForwardAttempt> {
@@ -174,36 +144,10 @@ function readQuestion(
   }
 }
 
-const NOTHING_ASKED: AskedRequest = { known: NOTHING, facts: factsOf(NOTHING), cost: 0 }
-
 /** Returns the request for the guard. Throws StatusError if it is no object, but the rules read fields. */
 function askedOf({ known, cost }: Question, { readsNothing }: ServiceGuard): AskedRequest {
   if (known === undefined && !readsNothing) throw notAnObject()
   return { known: known ?? NOTHING, facts: factsOf(known ?? NOTHING), cost }
-}
-
-/** Returns the answer to a request that another one of its group prevented. */
-function heldBack({ rejection }: Outcome): ForwardAnswer {
-  return { ...emptyAnswer(), statusCode: rejection?.status ?? 429 }
-}
-
-/** Returns the error with the place of its request in the list. */
-function ofRequest(index: number, { code, message, violations }: StatusError): StatusError {
-  const place = `requests[${index}]`
-  const placed = violations.map(({ field, description }) => ({ field: `${place}.${field}`, description }))
-  const text = violations.length > 0 ? `${place}.${message}` : `${place}: ${message}`
-  return code === Code.UNAUTHENTICATED || code === Code.PERMISSION_DENIED
-    ? new TokenError(code, text, placed)
-    : new StatusError(code, text, placed)
-}
-
-function requireDifferentServices(services: readonly string[]): void {
-  for (const [index, service] of services.entries()) {
-    const earlier = services.indexOf(service)
-    if (earlier === index) continue
-    const description = `is the service of requests[${earlier}] too; with all_or_nothing, give one request for each service, with their sum as its cost`
-    throw invalidArgument({ field: `requests[${index}].service`, description })
-  }
 }
 
 async function peeked(asked: AskedRequest, { guard }: ServiceGuard): Promise<ForwardAnswer> {
@@ -228,7 +172,7 @@ function decided(
   }, errorOf)
 }
 
-function answered(
+export function answered(
   outcome: Outcome | undefined,
   found: ServiceGuard,
   { isBrief, taken }: Question,
