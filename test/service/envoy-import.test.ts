@@ -352,6 +352,8 @@ domain: other
     const { code, err } = await imported(partly, "-o", file)
     expect(code).toBe(1)
     expect(err).toContain(`${file} is there already and stays as it is; write to a new file with --output\n`)
+    const asJson = await imported(partly, "-o", file, "--json")
+    expect(JSON.parse(asJson.out)).not.toHaveProperty("output")
     expect(await readFile(file, "utf8")).toBe(before)
     const none = await imported("domain: shop\ndescriptors: []\n", "-o", file)
     expect({ code: none.code, out: none.out }).toEqual({ code: 0, out: `${file}: 0 rules\n` })

@@ -28,22 +28,21 @@ export async function importRules(given: string, options: ImportOptions, io: Io)
   // An old file must not stay in force when all limits are gone.
   const isFile = rules.length > 0 || (isWhole && output !== undefined)
   const written = isFile ? fileOf(imported, name, output !== undefined && isJsonName(output)) : ""
+  // An incomplete import must not replace limits that are in force.
   const isKept = !isWhole && output !== undefined && existsSync(output)
-  if (output !== undefined && written !== "" && !isKept) await replaceFile(output, written)
+  const isReplaced = written !== "" && !isKept
+  if (output !== undefined && isReplaced) await replaceFile(output, written)
   return {
     exitCode: isWhole ? EXIT.ok : EXIT.problems,
     json: {
       ok: isWhole,
-      ...(output !== undefined ? { output } : rules.length > 0 && { document: documentOf(imported) }),
+      ...(output !== undefined
+        ? isReplaced && { output }
+        : rules.length > 0 && { document: documentOf(imported) }),
       rules: rules.length,
       problems: problems.map((problem) => ({ file: name, ...problem })),
     },
-    text:
-      output === undefined
-        ? written
-        : written === "" || isKept
-          ? []
-          : [`${output}: ${count(rules.length, "rule")}`],
+    text: output === undefined ? written : isReplaced ? [`${output}: ${count(rules.length, "rule")}`] : [],
     errors: isWhole
       ? []
       : [

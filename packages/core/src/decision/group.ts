@@ -1,5 +1,5 @@
-import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
-import type { StoreResult } from "../stores/store.ts"
+import { isThenable } from "../ground/maybe-promise.ts"
+import type { Store, StoreResult } from "../stores/store.ts"
 import { withinDeadline } from "../stores/store-error.ts"
 import { type Decider, invalidAnswer, settledBy } from "./decider.ts"
 import type { Decision } from "./decision.ts"
@@ -26,7 +26,7 @@ interface CountedMember extends GroupMember {
  * with "group". Never throws and never rejects: if the store fails, each member is decided without it, and units are
  * given back if one refuses.
  */
-export function takeAll(members: readonly GroupMember[]): MaybePromise<readonly Decision[]> {
+export async function takeAll(members: readonly GroupMember[]): Promise<readonly Decision[]> {
   const decisions = members.map(({ ruleChecks }) => settledBy(ruleChecks))
   if (decisions.some((decision) => decision?.allowed === false)) {
     return together(decisions.map((decision) => decision ?? NOT_ASKED))
@@ -38,27 +38,24 @@ export function takeAll(members: readonly GroupMember[]): MaybePromise<readonly 
   )
   const [first] = counted
   if (first === undefined) return decisions as readonly Decision[]
-  const fill = (made: readonly Decision[]): readonly Decision[] => {
-    for (const [i, { index }] of counted.entries()) decisions[index] = made[i]
-    return together(decisions as readonly Decision[])
-  }
-  const { store } = first.decider
+  const made = await decided(first.decider.store, counted)
+  for (const [i, { index }] of counted.entries()) decisions[index] = made[i]
+  return together(decisions as readonly Decision[])
+}
+
+async function decided(store: Store, counted: readonly CountedMember[]): Promise<readonly Decision[]> {
+  const checks = counted.flatMap(({ storeChecks }) => storeChecks)
   const timeoutMs = Math.min(...counted.map(({ decider }) => decider.storeTimeoutMs))
-  const degraded = (error: unknown) => fill(withoutStore(counted, error))
-  let answers: MaybePromise<readonly StoreResult[]>
+  let answers: readonly StoreResult[] | undefined
   try {
-    answers = store.take([counted.flatMap(({ storeChecks }) => storeChecks)], timeoutMs)
+    const asked = store.take([checks], timeoutMs)
+    // A custom store may not keep the deadline.
+    const mayBeLate = isThenable(asked) && store.keepsDeadline !== true
+    answers = await (mayBeLate ? withinDeadline(asked, timeoutMs) : asked)
   } catch (error) {
-    return degraded(error)
+    return withoutStore(counted, error)
   }
-  const conclude = (given: readonly StoreResult[] | undefined) => {
-    const made = explained(given?.[0], counted)
-    return made === undefined ? degraded(invalidAnswer()) : fill(made)
-  }
-  if (!isThenable(answers)) return conclude(answers)
-  // A custom store may return a thenable, and its `then` may throw.
-  const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : withinDeadline(answers, timeoutMs)
-  return inTime.then(conclude, degraded)
+  return explained(answers?.[0], checks, counted) ?? withoutStore(counted, invalidAnswer())
 }
 
 /** A decision that waits for another one of its group, whose refusal makes asking the store unnecessary. */
@@ -67,10 +64,10 @@ const NOT_ASKED: Decision = new DecisionRecord([], false, undefined)
 /** Returns the decisions of the members, or undefined if the store's answer is invalid. */
 function explained(
   answer: StoreResult | undefined,
+  checks: readonly RuleCheck[],
   counted: readonly CountedMember[],
 ): readonly Decision[] | undefined {
-  const all = counted.flatMap(({ storeChecks }) => storeChecks)
-  if (!isSound(answer, all)) return undefined
+  if (!isSound(answer, checks)) return undefined
   const decisions: Decision[] = []
   let from = 0
   for (const { decider, ruleChecks, storeChecks } of counted) {

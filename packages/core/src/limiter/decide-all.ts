@@ -2,7 +2,6 @@ import type { Decision } from "../decision/decision.ts"
 import { takeAll } from "../decision/group.ts"
 import type { RuleCheck } from "../decision/rule-check.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
-import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
 import { show } from "../ground/show.ts"
 import type { Limiter } from "./limiter.ts"
 import type { PreparedRequest } from "./prepared-request.ts"
@@ -76,30 +75,22 @@ export interface PreparedMember<Request> {
 const NOT_COUNTED: readonly RuleCheck[] = []
 
 /** Decides prepared requests together, and tells the listeners of each limiter. The limiters have the same store. */
-export function takeGroup<Request>(
+export async function takeGroup<Request>(
   members: readonly PreparedMember<Request>[],
-): MaybePromise<readonly Decision[]> {
-  const made = takeAll(
+): Promise<readonly Decision[]> {
+  const decisions = await takeAll(
     members.map(({ limiter, prepared }) => ({
       decider: limiter.decider,
       ruleChecks: prepared?.ruleChecks ?? NOT_COUNTED,
     })),
   )
-  const tell = (decisions: readonly Decision[]): readonly Decision[] => {
-    for (const [i, { limiter, prepared }] of members.entries()) {
-      if (prepared === undefined) continue
-      const { request, startedMs } = prepared
-      limiter.admission.decisionEvents.tell(
-        decisions[i] as Decision,
-        request,
-        "decide",
-        startedMs,
-        prepared.ruleChecks,
-      )
-    }
-    return decisions
+  for (const [i, { limiter, prepared }] of members.entries()) {
+    if (prepared === undefined) continue
+    const { request, ruleChecks, startedMs } = prepared
+    const { decisionEvents } = limiter.admission
+    decisionEvents.tell(decisions[i] as Decision, request, "decide", startedMs, ruleChecks)
   }
-  return isThenable(made) ? made.then(tell) : tell(made)
+  return decisions
 }
 
 /** Throws {@link InvalidOptionError} for a group that cannot be decided in one call of one store. */

@@ -314,7 +314,7 @@ describe("a threshold is reported", () => {
 })
 
 describe("a limiter reads no clock for thresholds", () => {
-  it("if no rule has any, or if nothing listens", async () => {
+  it("if no rule has thresholds, or if nothing listens", async () => {
     const now = vi.spyOn(performance, "now")
     const { decide } = open([{ ...RULE, notify: undefined }])
     const silent = createLimiter({ rules: [RULE], clock: manualClock() })

@@ -42,7 +42,7 @@ export function matchMismatches(
   })
 }
 
-/** Returns a field with its text in the request, if it has any. */
+/** Returns a field, with its text if the request has the field. */
 export function textOfField(
   field: string,
   readerOf: (field: string) => FieldReader,
