@@ -1,0 +1,87 @@
+import type { RequestFacts } from "@sluice/core"
+
+/** What the app itself decided about a request, as `logFields` of @sluice/core has logged it. */
+export interface LiveVerdict {
+  readonly allowed: boolean
+  /** Name of the binding rule, "" if no rule applied. */
+  readonly policy: string
+}
+
+/** One request in a log. Members that the format does not have are absent. */
+export interface LogRecord extends RequestFacts {
+  /** When the request arrived, in epoch milliseconds. Never smaller than in the record before. */
+  readonly atMs: number
+  /** The status of the response. */
+  readonly status?: number | undefined
+  /** Values for bare fields such as `user_id`, by name. Filled by `--map`. */
+  readonly named?: Readonly<Record<string, string | undefined>> | undefined
+  readonly live?: LiveVerdict | undefined
+  /** Index of the file in `LogSummary.files`. */
+  readonly file: number
+  /** Number of the line in its file, from 1. */
+  readonly line: number
+}
+
+/** A file that is being read. */
+export interface LogFile {
+  /** The name as given; "standard input" for "-". */
+  readonly name: string
+  /** Name of its format, such as "combined". Undefined until the first lines have been read. */
+  readonly format: string | undefined
+  readonly lines: number
+}
+
+/** What has been read so far. All numbers only grow. */
+export interface LogSummary {
+  readonly files: readonly LogFile[]
+  readonly lines: number
+  /** Requests that were passed on. */
+  readonly requests: number
+  /** Lines that are not in the format of their file. */
+  readonly unparsed: number
+  /** The first few of these lines, shortened, for messages. */
+  readonly unparsedExamples: readonly {
+    readonly file: string
+    readonly line: number
+    readonly text: string
+  }[]
+  /** Lines that are not requests, such as other messages of an app, and lines that `withoutStatus` excludes. */
+  readonly skipped: number
+  /** Lines that came after lines of a later time, but within the reorder time. */
+  readonly reordered: number
+  /** Milliseconds by which the line that was most out of order had to be moved. */
+  readonly reorderedByMs: number
+  /** Lines that came too late to be sorted. They are judged at the time of the line before. */
+  readonly late: number
+  /** Requests that were answered with status 429, so another limiter refused them. */
+  readonly tooManyRequests: number
+  /** Coarsest resolution of the times of all formats, in milliseconds: 1,000 for common and combined logs. */
+  readonly resolutionMs: number
+  /** Times of the first and the last request in epoch milliseconds; undefined if there are none. */
+  readonly fromMs: number | undefined
+  readonly toMs: number | undefined
+  /** Bytes of the files that were read, and of all files together, before decompression; for the progress bar. */
+  readonly bytes: number
+  /** Undefined if standard input is read. */
+  readonly allBytes: number | undefined
+}
+
+/** Options of `readLogs`. */
+export interface ReadLogOptions {
+  /** A format line of nginx (`log_format`) or Apache (`LogFormat`), or the name of a format. Default: detected. */
+  readonly format?: string | undefined
+  /**
+   * Where to read more fields, by field name: `ip=client.addr`, `user_id=remote_user`, `time=ts`. In JSON lines, the
+   * source is a path; in other formats, it is the name of a variable of the format.
+   */
+  readonly map?: Readonly<Record<string, string>> | undefined
+  /** How much later than its time a line may come, in milliseconds. Default: 10 seconds. */
+  readonly reorderMs?: number | undefined
+  /** Lines with one of these statuses are skipped. */
+  readonly withoutStatus?: readonly number[] | undefined
+}
+
+/** Logs that are being read. Iterate them once. */
+export interface Logs extends AsyncIterable<readonly LogRecord[]> {
+  readonly summary: LogSummary
+}
