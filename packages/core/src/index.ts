@@ -16,6 +16,13 @@ export { type AlgorithmName, algorithmOf } from "./algorithms/kinds.ts"
 export type { Decision, PolicyCheck, Refusal } from "./decision/decision.ts"
 export { RateLimitExceededError } from "./decision/decision.ts"
 export { type Bindable, isStricter } from "./decision/decision-record.ts"
+export {
+  type DecisionLogFields,
+  type ExplainOptions,
+  type Explanation,
+  explainDecision,
+  logFields,
+} from "./decision/describe-decision.ts"
 export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
 export { withoutCredentials } from "./ground/credentials.ts"
 export {

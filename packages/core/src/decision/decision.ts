@@ -1,4 +1,5 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
+import type { AlgorithmName } from "../algorithms/kinds.ts"
 import { SluiceError } from "../ground/errors.ts"
 
 /** The reason for a refusal. */
@@ -27,6 +28,8 @@ export type Refusal =
 export interface PolicyCheck {
   /** Name of the rule. */
   readonly policy: string
+  /** How the rule counts. */
+  readonly algorithm: AlgorithmName
   /** Quota units per window, as shown to clients. Units that a throttle admits above the limit are not included. */
   readonly limit: number
   /** Length of the window in milliseconds. */

@@ -1,5 +1,5 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
-import { algorithmOf } from "../algorithms/kinds.ts"
+import { type AlgorithmName, algorithmOf } from "../algorithms/kinds.ts"
 import { capacityOf, type Policy } from "../ground/policy.ts"
 import type { Counted } from "../stores/store.ts"
 import type { PolicyCheck, Refusal } from "./decision.ts"
@@ -32,6 +32,7 @@ export function explainCounted(
   const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, state, nowMs), againAfterMs)
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
+    algorithm: policy.algorithm as AlgorithmName,
     limit: policy.limit,
     windowMs: policy.windowMs,
     remaining,
@@ -107,6 +108,7 @@ export function explainUncounted(
   const { policy, cost, shadow, rejectionMessage, field } = ruleCheck
   return {
     policy: policy.name,
+    algorithm: policy.algorithm as AlgorithmName,
     limit: policy.limit,
     windowMs: policy.windowMs,
     remaining: 0,

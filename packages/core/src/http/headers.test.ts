@@ -632,6 +632,7 @@ function refusing(retryAfterMs: number): Pick<PolicyCheck, "allowed" | "retryAft
 function check(members: Partial<PolicyCheck>): PolicyCheck {
   return {
     policy: "p",
+    algorithm: "sliding-window",
     limit: 100,
     windowMs: MINUTE,
     remaining: 1,

@@ -527,6 +527,7 @@ function rule(members: Partial<RejectionRule> = {}): RejectionRule {
 function admitted(policy: string): PolicyCheck {
   return {
     policy,
+    algorithm: "sliding-window",
     limit: 100,
     windowMs: MINUTE,
     remaining: 1,

@@ -1,9 +1,10 @@
 import type { Decider } from "../decision/decider.ts"
 import type { Decision } from "../decision/decision.ts"
 import { DecisionRecord } from "../decision/decision-record.ts"
+import { isDecision, throwNotADecision } from "../decision/is-decision.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { isUnits } from "../ground/policy.ts"
-import { classOf, show, suggestion } from "../ground/show.ts"
+import { show, suggestion } from "../ground/show.ts"
 import { isSignal } from "../rules/book/call-start.ts"
 import type { AcquireOptions, CostOption, ResetOptions } from "./limiter.ts"
 
@@ -86,22 +87,9 @@ export function requireKnown(options: object, names: readonly string[], call: st
  * whose units would never be refunded, and a decision of another limiter, whose clients it would affect.
  */
 export function requireDecision(decision: unknown, decider: Pick<Decider, "isOwn">): void {
-  if (typeof (decision as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean") {
-    const fault = faultOf(decision as Decision, decider)
-    if (fault !== undefined) throw new InvalidOptionError([{ path: "decision", ...fault }])
-    return
-  }
-  const isObject = typeof decision === "object" && decision !== null
-  // Do not show the value as JSON: it may be a request, whose headers must not be logged.
-  const given = isObject ? (classOf(decision) ?? "an object") : show(decision)
-  throw new InvalidOptionError([
-    {
-      path: "decision",
-      message: decision === undefined ? "is missing" : `${given} is not a decision`,
-      accepted:
-        "the awaited result of decide() or a similar call, or the decision that an adapter put on the request",
-    },
-  ])
+  if (!isDecision(decision)) throwNotADecision(decision)
+  const fault = faultOf(decision, decider)
+  if (fault !== undefined) throw new InvalidOptionError([{ path: "decision", ...fault }])
 }
 
 function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Problem, "path"> | undefined {

@@ -123,6 +123,7 @@ describe("one rule", () => {
       checks: [
         {
           policy: "all",
+          algorithm: "sliding-window",
           limit: 10,
           windowMs: MINUTE,
           remaining: 4,

@@ -1,0 +1,252 @@
+import { weighted } from "../algorithms/exact-counts.ts"
+import type { AlgorithmName } from "../algorithms/kinds.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
+import { show } from "../ground/show.ts"
+import type { Decision, PolicyCheck, Refusal } from "./decision.ts"
+import { isDecision, throwNotADecision } from "./is-decision.ts"
+
+/** Why one rule admitted or refused a request, in a sentence for people. */
+export interface Explanation {
+  /** Name of the rule; "" if no rule made the decision. */
+  readonly policy: string
+  /**
+   * What the rule did. A shadow rule "would-refuse". A rule was "not-read" if another rule had already refused, and its
+   * counter was on another server.
+   */
+  readonly verdict: "admitted" | "refused" | "would-refuse" | "not-read"
+  /** The sentence, without a full stop. It contains the rule's name and no key of the client. */
+  readonly text: string
+}
+
+/** The fields of a decision for a log line, as plain JSON values. They contain no key of the client. */
+export interface DecisionLogFields {
+  readonly ratelimit: {
+    /** Name of the binding rule, "" if no rule applies. */
+    readonly policy: string
+    /** Whether the request was admitted. */
+    readonly allowed: boolean
+    /** Units left under the binding rule; null if no rule applies. */
+    readonly remaining: number | null
+    /** Quota units per window under the binding rule; null if no rule applies. */
+    readonly limit: number | null
+    /** Why the request was refused. Absent if it was admitted. */
+    readonly refusal?: Refusal
+    /** Milliseconds to wait; null if the request can never succeed. Absent if it was admitted. */
+    readonly retryAfterMs?: number | null
+    /** Names of shadow rules that would have refused. Absent if there are none. */
+    readonly shadowed?: readonly string[]
+  }
+}
+
+/** Members of `explainDecision`. */
+export interface ExplainOptions {
+  /** When the decision was made, in epoch milliseconds. With it, texts contain the time of day at which a wait ends. */
+  readonly atMs?: number | undefined
+}
+
+/**
+ * Returns a sentence for each rule of a decision, in the order of the rules. Counts and waits are as of the decision.
+ * @example
+ * ```ts
+ * import { createLimiter, explainDecision } from "@sluice/core"
+ *
+ * const limiter = createLimiter({ name: "per-user", limit: 1, window: "1 minute", algorithm: "fixed-window" })
+ * await limiter.decide({ remoteAddress: "192.0.2.7" })
+ * const refused = await limiter.decide({ remoteAddress: "192.0.2.7" })
+ * const [{ text } = { text: "" }] = explainDecision(refused)
+ * // per-user refused the request: 1 of 1 units are used; the next unit is available in 24.6 s
+ * ```
+ * @throws {@link InvalidOptionError} if the value is not a decision.
+ */
+export function explainDecision(decision: Decision, options: ExplainOptions = {}): readonly Explanation[] {
+  requireChecks(decision)
+  const atMs = readTime(options)
+  const { allowed, checks, refusal } = decision
+  if (checks.length === 0) return [allowed ? NO_RULE : NO_RULES_YET]
+  const explanations = checks.map((check) => explanationOf(check, decision, atMs))
+  return refusal === "group" ? [...explanations, HELD_BACK] : explanations
+}
+
+/**
+ * Returns the fields of a decision for the log line of its request. Replay reads them, and compares its own verdict.
+ *
+ * For example, a refused request is `{"ratelimit":{"policy":"per-user","allowed":false,"remaining":0,"limit":10,
+ * "refusal":"quota","retryAfterMs":24583}}`.
+ * @throws {@link InvalidOptionError} if the value is not a decision.
+ */
+export function logFields(decision: Decision): DecisionLogFields {
+  requireChecks(decision)
+  const { policy, allowed, remaining, limit, refusal, retryAfterMs, shadowed } = decision
+  return {
+    ratelimit: {
+      policy,
+      allowed,
+      remaining: finite(remaining),
+      limit: finite(limit),
+      ...(refusal !== undefined && { refusal }),
+      ...(!allowed && { retryAfterMs: finite(retryAfterMs) }),
+      ...(shadowed.length > 0 && { shadowed }),
+    },
+  }
+}
+
+const NO_RULE: Explanation = { policy: "", verdict: "admitted", text: "No rule applies to the request" }
+const NO_RULES_YET: Explanation = {
+  policy: "",
+  verdict: "refused",
+  text: "The request was refused, because no rules have been loaded yet",
+}
+const HELD_BACK: Explanation = {
+  policy: "",
+  verdict: "refused",
+  text: "The request fits, but another request of its group was refused, so nothing was taken",
+}
+
+function explanationOf(check: PolicyCheck, { degraded }: Decision, atMs: number | undefined): Explanation {
+  const { policy, allowed, shadow, remaining, refusal } = check
+  if (allowed && remaining === undefined) {
+    const text = `${policy} was not read, because another rule had already refused the request`
+    return { policy, verdict: "not-read", text }
+  }
+  const verdict = allowed ? "admitted" : shadow ? "would-refuse" : "refused"
+  const did = verdict === "would-refuse" ? "would have refused" : verdict
+  const reason =
+    refusal === undefined || refusal === "quota" ? countText(check, atMs) : refusalText(check, refusal, atMs)
+  const notes =
+    degraded && check.counts !== undefined ? ["the store did not answer, so only this process counted"] : []
+  return { policy, verdict, text: [`${policy} ${did} the request: ${reason}`, ...notes].join("; ") }
+}
+
+function refusalText(check: PolicyCheck, refusal: Refusal, atMs: number | undefined): string {
+  switch (refusal) {
+    case "penalty":
+      return `the client was refused too often and is blocked for ${waitText(check.retryAfterMs, atMs)}`
+    case "blocked":
+      return `an operator has blocked the client for ${waitText(check.retryAfterMs, atMs)}`
+    case "cost":
+      return `it costs ${unitsText(check.cost)}, more than the limit of ${check.limit} can ever grant`
+    case "denied":
+      return "the rule's deny list has the client"
+    case "missing-field":
+      return `the field "${check.field}" is missing`
+    default:
+      return "the store did not answer, and the rule refuses requests without it"
+  }
+}
+
+function countText(check: PolicyCheck, atMs: number | undefined): string {
+  const { allowed, cost, retryAfterMs, delayMs, overLimit, ageMs } = check
+  const notes = [usedText(check, atMs)]
+  if (!allowed) {
+    const what = cost === 1 ? "the next unit is" : `the ${unitsText(cost)} that it needs are`
+    notes.push(
+      Number.isFinite(retryAfterMs)
+        ? `${what} available in ${waitText(retryAfterMs, atMs)}`
+        : "no unit ever comes back",
+    )
+  }
+  if (overLimit) notes.push("the request is above the limit and was let through")
+  if (delayMs > 0) notes.push(`the request waits ${lengthText(delayMs)} for its turn`)
+  if (ageMs > 0) notes.push(`the count is ${lengthText(ageMs)} old`)
+  return notes.join("; ")
+}
+
+/** A bucket may hold more than the limit, so that the units in use are not known. */
+const BUCKETS: ReadonlySet<AlgorithmName> = new Set(["token-bucket", "leaky-bucket"])
+
+function usedText(check: PolicyCheck, atMs: number | undefined): string {
+  const { algorithm, limit, remaining = 0, counts } = check
+  if (BUCKETS.has(algorithm)) return `${unitsText(remaining)} ${remaining === 1 ? "is" : "are"} left`
+  // Without `counts`, the store was not asked.
+  if (counts === undefined) return "it was not counted"
+  const { current } = counts
+  const carried = carriedOver(check, atMs) ?? Math.max(0, limit - remaining - current)
+  const isCarried = algorithm === "sliding-window" && counts.parts === undefined && carried > 0
+  const used = isCarried ? current + carried : Math.max(limit - remaining, usedAlone(check))
+  const ofThem = isCarried ? `, ${carried} of them carried over from the previous ${windowText(check)}` : ""
+  return `${used} of ${limit} units are used${ofThem}`
+}
+
+/** Returns the units of the current window. With parts, `current` is only the latest part. */
+function usedAlone({ counts, algorithm }: PolicyCheck): number {
+  return algorithm === "fixed-window" || algorithm === "sliding-window" ? (counts?.current ?? 0) : 0
+}
+
+/** Returns how many units of the previous window count at `atMs`. Undefined if the time is not known. */
+function carriedOver({ counts, limit, windowMs }: PolicyCheck, atMs: number | undefined): number | undefined {
+  if (counts === undefined || atMs === undefined) return undefined
+  const elapsedMs = Math.min(Math.max(0, Math.floor(atMs) - counts.startMs), windowMs)
+  return weighted(counts.previous, elapsedMs, windowMs, limit)
+}
+
+const WINDOWS: ReadonlyMap<number, string> = new Map([
+  [1_000, "second"],
+  [60_000, "minute"],
+  [3_600_000, "hour"],
+  [86_400_000, "day"],
+  [604_800_000, "week"],
+])
+
+function windowText({ windowMs }: PolicyCheck): string {
+  return WINDOWS.get(windowMs) ?? "window"
+}
+
+function unitsText(units: number): string {
+  return units === 1 ? "1 unit" : `${units} units`
+}
+
+function waitText(ms: number, atMs: number | undefined): string {
+  if (!Number.isFinite(ms)) return "ever"
+  return atMs === undefined ? lengthText(ms) : `${lengthText(ms)}, at ${timeText(atMs + ms)}`
+}
+
+/** Returns the time of day; only its milliseconds if it is beyond what a date can hold. */
+function timeText(ms: number): string {
+  const date = new Date(Math.ceil(ms))
+  return Number.isNaN(date.getTime()) ? `${ms} ms` : date.toISOString()
+}
+
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
+] as const
+
+/** Returns a length of time with its two largest units, rounded up so that nobody comes back too early. */
+function lengthText(ms: number): string {
+  const whole = Math.ceil(ms)
+  if (whole < 1_000) return `${whole} ms`
+  if (whole < 60_000) return `${Math.ceil(whole / 100) / 10} s`
+  const at = UNITS.findIndex(([, seconds]) => whole >= seconds * 1_000)
+  const [unit, seconds] = UNITS[at] as (typeof UNITS)[number]
+  const [smaller, fraction] = UNITS[at + 1] as (typeof UNITS)[number]
+  const rest = Math.ceil(whole / 1_000 / fraction)
+  const perUnit = seconds / fraction
+  const [large, small] = [Math.floor(rest / perUnit), rest % perUnit]
+  return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`
+}
+
+function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null
+}
+
+function requireChecks(decision: unknown): void {
+  if (!isDecision(decision)) throwNotADecision(decision)
+  const { checks, shadowed }: { readonly checks: unknown; readonly shadowed: unknown } = decision
+  const areChecks =
+    Array.isArray(checks) && checks.every((check) => typeof check === "object" && check !== null)
+  if (!areChecks || !Array.isArray(shadowed)) throwNotADecision(decision)
+}
+
+function readTime(options: ExplainOptions): number | undefined {
+  const atMs: unknown = (options as ExplainOptions | null)?.atMs
+  if (atMs === undefined || (typeof atMs === "number" && Number.isFinite(atMs))) return atMs
+  throw new InvalidOptionError([
+    {
+      path: "atMs",
+      message: `${show(atMs)} is not a time`,
+      accepted: "epoch milliseconds, such as Date.now()",
+    },
+  ])
+}

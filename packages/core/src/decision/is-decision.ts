@@ -1,0 +1,23 @@
+import { InvalidOptionError } from "../ground/errors.ts"
+import { classOf, show } from "../ground/show.ts"
+import type { Decision } from "./decision.ts"
+
+/** True if the value looks like a decision. An app without type checks may pass a promise or a request instead. */
+export function isDecision(value: unknown): value is Decision {
+  return typeof (value as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean"
+}
+
+/** Throws InvalidOptionError for a value that is not a decision. */
+export function throwNotADecision(value: unknown): never {
+  const isObject = typeof value === "object" && value !== null
+  // Do not show the value as JSON: it may be a request, whose headers must not be logged.
+  const given = isObject ? (classOf(value) ?? "an object") : show(value)
+  throw new InvalidOptionError([
+    {
+      path: "decision",
+      message: value === undefined ? "is missing" : `${given} is not a decision`,
+      accepted:
+        "the awaited result of decide() or a similar call, or the decision that an adapter put on the request",
+    },
+  ])
+}
