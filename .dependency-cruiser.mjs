@@ -1,7 +1,7 @@
 // The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
-const DOORS = `${CORE}(index|redis|dynamodb|otel)(\\.test)?\\.ts$`
+const DOORS = `${CORE}(index|redis|dynamodb|otel|replay)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
 const OTEL = `${CORE}otel/`
 /** Tests and the files that they share. */
@@ -19,6 +19,7 @@ const BELOW = {
   http: ["limiter", "decision", "request", "ground"],
   otel: ["limiter", "decision", "ground"],
   recording: ["limiter", "decision", "ground"],
+  replay: ["limiter", "decision", "rules", "request", "stores", "ground"],
 }
 
 /** Rooms that the tests of a room may also import. For example, a limiter is tested with rules and a store. */

@@ -7,7 +7,7 @@ const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 /** The core has a separate entry point for each back end that uses a client of the app. */
 const config: UserConfig = {
   ...base,
-  entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts"],
+  entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts", "src/replay.ts"],
   loader: { ".lua": "text" },
   // The packed core must stay small. Only local variables have short names, so that stack traces can be read.
   minify: {

@@ -20,7 +20,21 @@ export interface RuleContext
   readonly blocks: BlockWatch
 }
 
-export function createRuleContext(options: ParsedOptions, warner: Warner): RuleContext {
+/** The options that a rule context is made from. */
+type ContextOptions = Pick<
+  ParsedOptions,
+  | "service"
+  | "onStoreFailure"
+  | "extractorOf"
+  | "extractorNames"
+  | "cost"
+  | "skip"
+  | "store"
+  | "storeTimeoutMs"
+  | "clientAddress"
+>
+
+export function createRuleContext(options: ContextOptions, warner: Warner): RuleContext {
   const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
   const { store, storeTimeoutMs } = options
   const clientAddress = createAddressReader(options.clientAddress, warner)

@@ -15,12 +15,19 @@ export class Evictions {
   #collected: Collected[] = []
   #second = -1
   #leftOfSecond = 0
+  #total = 0
+
+  /** Number of evictions since this collector was created. */
+  get total(): number {
+    return this.#total
+  }
 
   get isEmpty(): boolean {
     return this.#collected.length === 0
   }
 
   add(emptyAfterMs: number, releaseAfterMs: number): void {
+    this.#total++
     if (this.#collected.length < EVENTS_PER_SECOND) {
       this.#collected.push({ type: "evicted", counters: 1, emptyAfterMs, releaseAfterMs })
       return

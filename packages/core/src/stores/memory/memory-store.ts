@@ -15,6 +15,8 @@ export type { MemoryStoreOptions } from "./options.ts"
 export interface MemoryStore extends Store {
   /** Number of counters in the store, including expired counters that have not been swept yet. */
   readonly size: number
+  /** Number of counters that were evicted while they still had an effect, since the store was created. */
+  readonly evictions: number
   take(requests: readonly (readonly Check[])[]): readonly StoreResult[]
   peek(requests: readonly (readonly Check[])[]): readonly StoreResult[]
   refund(refunds: readonly Refund[]): void
@@ -65,6 +67,10 @@ class InMemory implements MemoryStore {
 
   get size(): number {
     return this.#table?.size ?? 0
+  }
+
+  get evictions(): number {
+    return this.#evictions.total
   }
 
   take(requests: readonly (readonly Check[])[]): readonly StoreResult[] {

@@ -1,0 +1,78 @@
+import { isCountable, LATEST_MS } from "../ground/clock.ts"
+import { InvalidOptionError } from "../ground/errors.ts"
+import { isUnits } from "../ground/policy.ts"
+import { show } from "../ground/show.ts"
+import { atOnce } from "../ground/time.ts"
+import { createWarner } from "../ground/warnings.ts"
+import { createRuleContext } from "../limiter/rule-set/rule-context.ts"
+import { compileRuleSet } from "../limiter/rule-set/rule-set.ts"
+import { ALL_STEPS } from "../limiter/rule-set/steps.ts"
+import { memoryStore } from "../stores/memory/memory-store.ts"
+import { parseReplayOptions, type ReplayOptions } from "./options.ts"
+import type { Replay, ReplayRequest, ReplayVerdict, UnjudgedRule } from "./replay.ts"
+import { UnjudgedRules } from "./unjudged.ts"
+import { Verdict } from "./verdict.ts"
+
+/**
+ * Creates a replay of rules. Every verdict is the one that `Limiter.decide` makes with the memory store at that time.
+ * Elastic throttling is replayed as hard throttling, because there is no load, and nothing waits in line.
+ * @throws {@link InvalidOptionError} with everything that is wrong with the options or the rules.
+ */
+export function createReplay(options: ReplayOptions): Replay {
+  return new RuleReplay(options)
+}
+
+class RuleReplay implements Replay {
+  readonly #clock = { nowMs: 0, now: () => this.#clock.nowMs }
+  readonly #store
+  readonly #ruleSet
+  readonly #clientOf
+  readonly #unjudged: UnjudgedRules
+  readonly #verdict: Verdict
+
+  constructor(options: ReplayOptions) {
+    const { maxKeys, rules, ...parsed } = parseReplayOptions(options)
+    this.#store = memoryStore({ maxKeys, clock: this.#clock })
+    // Warnings are about the code of a live app. What a replay cannot judge is in `notJudged`.
+    const warner = createWarner({ warn() {}, error() {} }, () => {})
+    const context = createRuleContext({ ...parsed, store: this.#store }, warner)
+    this.#ruleSet = atOnce(compileRuleSet(rules, context))
+    this.#clientOf = context.clientGroup
+    this.#unjudged = new UnjudgedRules(rules)
+    this.#verdict = new Verdict(this.#store)
+  }
+
+  offer(request: ReplayRequest): ReplayVerdict {
+    if (typeof request !== "object" || request === null) refuse("request", request, "a request", REQUEST)
+    const { atMs, cost = 1 } = request
+    if (!(isCountable(atMs) && Math.floor(atMs) >= this.#clock.nowMs)) refuseTime(atMs, this.#clock.nowMs)
+    if (!isUnits(cost)) refuse("cost", cost, "a valid cost", "a whole number from 0 up")
+    this.#clock.nowMs = Math.floor(atMs)
+    this.#unjudged.see(request)
+    const ruleChecks = this.#ruleSet.ruleChecks(request, request, cost, ALL_STEPS)
+    return this.#verdict.on(ruleChecks, this.#clientOf(request))
+  }
+
+  get notJudged(): readonly UnjudgedRule[] {
+    return this.#unjudged.list
+  }
+
+  get evictions(): number {
+    return this.#store.evictions
+  }
+}
+
+const REQUEST = 'an object with its time, such as { atMs: 1750000000000, remoteAddress: "192.0.2.7" }'
+
+function refuse(path: string, value: unknown, noun: string, accepted: string): never {
+  throw new InvalidOptionError([{ path, message: `${show(value)} is not ${noun}`, accepted }])
+}
+
+function refuseTime(atMs: unknown, latestMs: number): never {
+  const accepted = `epoch milliseconds from ${latestMs} to ${LATEST_MS}`
+  if (!isCountable(atMs)) refuse("atMs", atMs, "a time", accepted)
+  const message = `${atMs} is earlier than the request before it`
+  throw new InvalidOptionError([
+    { path: "atMs", message, accepted: `${accepted}; sort the requests by time` },
+  ])
+}

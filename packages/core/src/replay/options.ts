@@ -1,0 +1,70 @@
+import * as v from "valibot"
+import { InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { integer, readShape, says, strict } from "../ground/shape.ts"
+import { locate } from "../ground/show.ts"
+import type { LimiterOptions } from "../limiter/options/options.ts"
+import { type ParsedOptions, parseOptions } from "../limiter/options/parse-options.ts"
+import type { ClientAddressOptions } from "../request/client-address-options.ts"
+import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
+import type { Rule } from "../rules/rule.ts"
+import type { ReplayRequest } from "./replay.ts"
+
+/** Options of `createReplay`. */
+export interface ReplayOptions extends ClientAddressOptions {
+  /** The rules: as in code, or the parsed rules of an edition of a rule book. */
+  readonly rules: readonly Rule<ReplayRequest>[] | readonly ParsedRule[]
+  /** The service that the requests belong to. Default: "default". */
+  readonly service?: string | number | undefined
+  /** Functions that read fields of the app's own from a request, as in a limiter. */
+  readonly fields?: LimiterOptions<ReplayRequest>["fields"]
+  /** Maximum number of counters, at about 60 bytes each: 1 to 100 million. Default: 4 million. */
+  readonly maxKeys?: number | undefined
+}
+
+const DEFAULT_MAX_KEYS = 4_000_000
+const MOST_KEYS = 100_000_000
+const ANYTHING = v.optional(v.unknown())
+
+const shape = strict("the options", {
+  rules: v.custom(
+    (value) => Array.isArray(value),
+    says("a list of rules", "a list of rules, as in a limiter's options"),
+  ),
+  service: ANYTHING,
+  fields: ANYTHING,
+  maxKeys: v.optional(
+    integer(says("a valid number of keys", `a whole number from 1 to ${MOST_KEYS}`), 1, MOST_KEYS),
+  ),
+  trustedProxies: ANYTHING,
+  clientIpHeader: ANYTHING,
+  ipv6Prefix: ANYTHING,
+})
+
+/** The options of a replay with their defaults, and its rules as they are replayed. */
+export interface ParsedReplayOptions extends ParsedOptions {
+  readonly maxKeys: number
+  readonly rules: readonly ParsedRule[]
+}
+
+/** Returns the options with their defaults. Throws {@link InvalidOptionError} that lists every problem. */
+export function parseReplayOptions(value: unknown): ParsedReplayOptions {
+  const { good, problems } = readShape(shape, value)
+  if (problems.length > 0)
+    throw new InvalidOptionError(problems.map((problem): Problem => locate("", problem)))
+  const { maxKeys = DEFAULT_MAX_KEYS, rules, ...others } = good as unknown as ReplayOptions
+  const areParsed = rules.length > 0 && rules.every(isParsed)
+  const parsed = parseOptions({ ...others, rules: areParsed ? [] : rules })
+  const own = areParsed ? (rules as readonly ParsedRule[]) : (parsed.rules as readonly ParsedRule[])
+  return { ...parsed, maxKeys, rules: own.map(asHard) }
+}
+
+/** True for a rule that a rule book has parsed. */
+function isParsed(rule: unknown): rule is ParsedRule {
+  const { windowMs, fields }: Partial<ParsedRule> = (rule as ParsedRule | null) ?? {}
+  return typeof windowMs === "number" && Array.isArray(fields)
+}
+
+/** Returns the rule without elastic throttling, which depends on the load of a process. */
+function asHard(rule: ParsedRule): ParsedRule {
+  return rule.throttle.kind === "elastic" ? { ...rule, throttle: { kind: "hard" } } : rule
+}

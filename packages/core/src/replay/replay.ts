@@ -1,0 +1,57 @@
+import type { Decision } from "../decision/decision.ts"
+import type { RequestFacts } from "../request/request.ts"
+import type { Check } from "../stores/store.ts"
+
+/** A request with the time of its arrival. */
+export interface ReplayRequest extends RequestFacts {
+  /** Epoch milliseconds. Fractions are dropped. */
+  readonly atMs: number
+  /** Units that the request costs. Default: 1. */
+  readonly cost?: number | undefined
+}
+
+/**
+ * What the rules decide about a request. Reused: every call of `offer` returns the same object with new values. Read it
+ * before the next call.
+ */
+export interface ReplayVerdict {
+  /** Whether the request is admitted. */
+  readonly allowed: boolean
+  /** Names of the enforced rules that refuse the request by themselves. */
+  readonly refusedBy: readonly string[]
+  /** Names of the shadow rules that would have refused the request. */
+  readonly shadowedBy: readonly string[]
+  /** Milliseconds for which a leaky bucket delays the request. 0 for other rules. */
+  readonly delayMs: number
+  /** The rules that apply to the request, in their order, with the counter and the cost of each. */
+  readonly checks: readonly Check[]
+  /** The client's address, or its network for IPv6. Undefined if the request has no address. */
+  readonly client: string | undefined
+  /** Returns the decision, as `Limiter.decide` returns it. It is built on demand, and the same for each call. */
+  decision(): Decision
+}
+
+/** A replay of requests. It counts from the first request that is offered. */
+export interface Replay {
+  /**
+   * Decides a request at its time, and counts it.
+   * @throws {@link InvalidOptionError} if `atMs` is invalid or earlier than in the call before, or `cost` is invalid.
+   */
+  offer(request: ReplayRequest): ReplayVerdict
+  /**
+   * The rules that could not be applied to some requests, because these lack a field that `onlyFields` does not list,
+   * or because no request has a method or a target that `match` could read. Such a rule refused nothing, which does not
+   * mean that it would not have.
+   */
+  readonly notJudged: readonly UnjudgedRule[]
+  /** Number of counters that were evicted while they had an effect. If it is not 0, raise `maxKeys`. */
+  readonly evictions: number
+}
+
+/** A rule that could not be applied to some requests. */
+export interface UnjudgedRule {
+  /** Name of the rule. */
+  readonly rule: string
+  /** The field that the requests lack, as written in rules. "method" and "path" stand for what `match` reads. */
+  readonly field: string
+}

@@ -1,0 +1,71 @@
+import { settledBy } from "../decision/decider.ts"
+import type { Decision } from "../decision/decision.ts"
+import { explainAnswer, storeChecksOf } from "../decision/explain-answer.ts"
+import type { RuleCheck } from "../decision/rule-check.ts"
+import type { MemoryStore } from "../stores/memory/memory-store.ts"
+import type { StoreResult } from "../stores/store.ts"
+import type { ReplayVerdict } from "./replay.ts"
+
+const NONE: readonly string[] = []
+
+/** The verdict on the latest request. The full decision is built only if somebody reads it. */
+export class Verdict implements ReplayVerdict {
+  allowed = true
+  refusedBy: readonly string[] = NONE
+  shadowedBy: readonly string[] = NONE
+  delayMs = 0
+  checks: readonly RuleCheck[] = []
+  client: string | undefined
+  readonly #maker: { readonly store: MemoryStore }
+  #storeChecks: readonly RuleCheck[] = []
+  #answer: StoreResult | undefined
+  #decision: Decision | undefined
+
+  constructor(store: MemoryStore) {
+    this.#maker = { store }
+  }
+
+  /** Decides a request by its checks, and counts it. */
+  on(checks: readonly RuleCheck[], client: string | undefined): this {
+    this.checks = checks
+    this.client = client
+    this.#decision = settledBy(checks)
+    if (this.#decision !== undefined) return this.#read(this.#decision)
+    this.#storeChecks = storeChecksOf(checks)
+    this.#answer = this.#maker.store.take([this.#storeChecks])[0] as StoreResult
+    if (!this.#answer.granted || checks.some(hasMoreToSay)) return this.#read(this.decision())
+    this.allowed = true
+    this.refusedBy = NONE
+    this.shadowedBy = NONE
+    this.delayMs = 0
+    return this
+  }
+
+  decision(): Decision {
+    // The memory store's answers never contradict its checks.
+    this.#decision ??= explainAnswer(
+      this.#answer as StoreResult,
+      this.checks,
+      this.#storeChecks,
+      false,
+      this.#maker,
+      undefined,
+    ) as Decision
+    return this.#decision
+  }
+
+  #read({ allowed, checks, shadowed, delayMs }: Decision): this {
+    this.allowed = allowed
+    this.refusedBy = allowed
+      ? NONE
+      : checks.flatMap((check) => (check.allowed || check.shadow ? [] : check.policy))
+    this.shadowedBy = shadowed
+    this.delayMs = delayMs
+    return this
+  }
+}
+
+/** True if a granted check may be above its limit (a shadow rule) or may be delayed. */
+function hasMoreToSay({ shadow, policy }: RuleCheck): boolean {
+  return shadow || policy.algorithm === "leaky-bucket"
+}
