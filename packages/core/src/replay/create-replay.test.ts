@@ -129,6 +129,7 @@ describe("createReplay", () => {
       service: 7,
       fields: { user_id: (request) => request.headers?.["x-user"] as string },
     })
+    expect(replay.rules).toEqual(parsed)
     const by = (user: string) => replay.offer({ headers: { "x-user": user }, atMs: 5 }).allowed
     expect([by("ann"), by("ben"), by("ann")]).toEqual([true, true, false])
   })

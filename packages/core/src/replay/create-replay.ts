@@ -7,6 +7,7 @@ import { createWarner } from "../ground/warnings.ts"
 import { createRuleContext } from "../limiter/rule-set/rule-context.ts"
 import { compileRuleSet } from "../limiter/rule-set/rule-set.ts"
 import { ALL_STEPS } from "../limiter/rule-set/steps.ts"
+import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { parseReplayOptions, type ReplayOptions } from "./options.ts"
 import type { Replay, ReplayRequest, ReplayVerdict, UnjudgedRule } from "./replay.ts"
@@ -23,6 +24,7 @@ export function createReplay(options: ReplayOptions): Replay {
 }
 
 class RuleReplay implements Replay {
+  readonly rules: readonly ParsedRule[]
   readonly #clock = { nowMs: 0, now: () => this.#clock.nowMs }
   readonly #store
   readonly #ruleSet
@@ -32,6 +34,7 @@ class RuleReplay implements Replay {
 
   constructor(options: ReplayOptions) {
     const { maxKeys, rules, ...parsed } = parseReplayOptions(options)
+    this.rules = rules
     this.#store = memoryStore({ maxKeys, clock: this.#clock })
     // Warnings are about the code of a live app. What a replay cannot judge is in `notJudged`.
     const warner = createWarner({ warn() {}, error() {} }, () => {})

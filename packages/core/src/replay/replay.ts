@@ -1,5 +1,6 @@
 import type { Decision } from "../decision/decision.ts"
 import type { RequestFacts } from "../request/request.ts"
+import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
 import type { Check } from "../stores/store.ts"
 
 /** A request with the time of its arrival. */
@@ -33,6 +34,8 @@ export interface ReplayVerdict {
 
 /** A replay of requests. It counts from the first request that is offered. */
 export interface Replay {
+  /** The rules as they are replayed, with every default. */
+  readonly rules: readonly ParsedRule[]
   /**
    * Decides a request at its time, and counts it.
    * @throws {@link InvalidOptionError} if `atMs` is invalid or earlier than in the call before, or `cost` is invalid.

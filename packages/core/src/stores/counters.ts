@@ -1,7 +1,7 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf, countsRefusals, type Policy } from "../ground/policy.ts"
-import type { Check, CounterKey, Refund, StoreResult } from "./store.ts"
+import type { Check, Counted, CounterKey, Refund, StoreResult } from "./store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
 
 /** The states of counters, each under a key. */
@@ -111,19 +111,31 @@ export class Counters<Key> {
   }
 
   #takeAll(checks: readonly Check[], nowMs: number): StoreResult {
-    const pending = checks.map((check) => this.#look(check, nowMs))
-    const before = pending.map(({ state }) => state)
-    if (takeTogether(pending, nowMs)) {
-      for (let i = 0; i < pending.length; i++) {
-        const { key, algorithm, state, check, taken } = pending[i] as Located<Key>
-        // A penalty that admits does not change its state, so it need not be written.
-        if (taken > 0 && state !== before[i])
-          this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
-        else this.#keep(key, algorithm, state, check.policy)
-      }
-      return { nowMs, granted: true, checks: pending.map(({ state, taken }) => ({ state, taken })) }
+    const { length } = checks
+    // Lists of the right size and loops: most requests with several rules pay for every closure and every reallocation.
+    const pending = new Array<Located<Key>>(length)
+    const before = new Array<CounterState>(length)
+    for (let i = 0; i < length; i++) {
+      const one = this.#look(checks[i] as Check, nowMs)
+      pending[i] = one
+      before[i] = one.state
     }
-    const states = checks.some(countsRefusals) ? statesAfterRefusal(pending, before, nowMs) : before
+    if (!takeTogether(pending, nowMs)) return this.#refuseAll(pending, before, nowMs)
+    const counted = new Array<Counted>(length)
+    for (let i = 0; i < length; i++) {
+      const { key, algorithm, state, check, taken } = pending[i] as Located<Key>
+      // A penalty that admits does not change its state, so it need not be written.
+      if (taken > 0 && state !== before[i])
+        this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
+      else this.#keep(key, algorithm, state, check.policy)
+      counted[i] = { state, taken }
+    }
+    return { nowMs, granted: true, checks: counted }
+  }
+
+  #refuseAll(pending: readonly Located<Key>[], before: readonly CounterState[], nowMs: number): StoreResult {
+    const isCounted = pending.some(({ check }) => countsRefusals(check))
+    const states = isCounted ? statesAfterRefusal(pending, before, nowMs) : before
     pending.forEach(({ key, algorithm, check }, i) => {
       const state = states[i] as CounterState
       if (state !== before[i]) this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)

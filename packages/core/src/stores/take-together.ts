@@ -56,10 +56,16 @@ function isSameCounter({ check: one }: Pending, { check: other }: Pending): bool
  * shadow checks. Checks of the same counter see each other's units. If the result is false, do not use the states.
  */
 export function takeTogether(pending: readonly Pending[], nowMs: number): boolean {
-  for (const one of pending) {
+  for (let i = 0; i < pending.length; i++) {
+    const one = pending[i] as Pending
     const { policy, cost, shadow } = one.check
-    const sibling = pending.findLast((other) => other.taken > 0 && isSameCounter(other, one))
-    if (sibling !== undefined) one.state = sibling.state
+    // No closure here: every request with several rules would pay for it.
+    for (let j = i - 1; j >= 0; j--) {
+      const other = pending[j] as Pending
+      if (other.taken === 0 || !isSameCounter(other, one)) continue
+      one.state = other.state
+      break
+    }
     if (one.algorithm.admits(one.state, policy, cost, nowMs)) {
       one.state = one.algorithm.withUnits(one.state, policy, cost, nowMs)
       one.taken = cost
