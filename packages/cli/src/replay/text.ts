@@ -1,0 +1,196 @@
+import { type OutputLine, tinted } from "../line.ts"
+import { percentText } from "./bounds.ts"
+import type { AlgorithmResult, Comparison, LiveComparison, ReplayResult, RuleResult } from "./result.ts"
+
+/** How much a log was out of order, in milliseconds. */
+export interface TextOptions {
+  readonly reorderedByMs: number
+}
+
+const MOST_SHOWN = 20
+
+/** Returns a result as lines for people. */
+export function resultLines(result: ReplayResult, options: TextOptions): OutputLine[] {
+  const { rules, total, against, algorithms, live, bounds, notes, clients } = result
+  const [limits, ...others] = notes
+  return [
+    tinted("quiet", limits ?? ""),
+    tinted("strong", logLine(result, options)),
+    ...table([HEADINGS, ...rules.map(ruleRow), totalRow(total)]),
+    ...others.map((note) => tinted(note.includes(": not judged: ") ? "bad" : "quiet", note)),
+    ...clientLines(clients),
+    ...(algorithms === undefined ? [] : algorithmLines(algorithms)),
+    ...(against === undefined ? [] : againstLines(against)),
+    ...(live === undefined ? [] : liveLines(live)),
+    ...bounds.map(({ bound, value, holds }) =>
+      tinted(holds ? "good" : "bad", `${holds ? "ok" : "exceeded"}: ${bound}: ${value}`),
+    ),
+  ]
+}
+
+function logLine({ log }: ReplayResult, { reorderedByMs }: TextOptions): string {
+  const [first] = log.files
+  const name = log.files.length === 1 ? first?.name : `${log.files.length} files`
+  const formats = [...new Set(log.files.map(({ format }) => format))].join(" and ")
+  const spanMs = (log.to ?? 0) - (log.from ?? 0)
+  const moved = log.reordered === 0 ? "" : ` by up to ${Math.ceil(reorderedByMs / 1_000)} s`
+  return (
+    `${name}: ${formats}, ${numberText(log.lines)} lines, ${spanText(spanMs)}, ${numberText(log.clients)} clients; ` +
+    `${numberText(log.reordered)} lines reordered${moved}, ${numberText(log.late)} late, ${numberText(log.unparsed)} unparsed` +
+    (log.skipped === 0 ? "" : `, ${numberText(log.skipped)} skipped`)
+  )
+}
+
+const HEADINGS = [
+  "rule",
+  "requests",
+  "refused",
+  "",
+  "clients",
+  "",
+  "peak of the refused clients, relative to the limit",
+]
+
+function ruleRow({ name, judged, seen, refused, clients, ratios, shadow }: RuleResult): string[] {
+  if (!judged && seen === 0) return [name, "not judged"]
+  return [
+    shadow ? `${name} (shadow)` : name,
+    ...countCells(seen, refused, clients),
+    clients.refused === 0 ? "" : ratioText(ratios),
+  ]
+}
+
+function totalRow({ seen, refused, clients }: ReplayResult["total"]): string[] {
+  return ["all rules", ...countCells(seen, refused, clients)]
+}
+
+function countCells(
+  seen: number,
+  refused: number,
+  clients: RuleResult["clients"] | ReplayResult["total"]["clients"],
+): string[] {
+  return [
+    numberText(seen),
+    numberText(refused),
+    percentText(refused, seen),
+    numberText(clients.refused),
+    percentText(clients.refused, clients.seen),
+  ]
+}
+
+function ratioText(ratios: RuleResult["ratios"]): string {
+  const before = (at: number): number => ratios[at - 1]?.upTo ?? 0
+  return ratios
+    .map(({ upTo, clients }, at) => `${clients} ${upTo === null ? `above ${before(at)}x` : `up to ${upTo}x`}`)
+    .join(", ")
+}
+
+function clientLines(clients: ReplayResult["clients"]): OutputLine[] {
+  if (clients.length === 0) return []
+  const shown = clients.slice(0, MOST_SHOWN)
+  return [
+    "",
+    ...table([
+      ["client", "rule", "requests", "refused", "peak"],
+      ...shown.map(({ client, rule, requests, refused, peak }) => [
+        client === "" ? "(no address)" : client,
+        rule,
+        numberText(requests),
+        numberText(refused),
+        `${peak.toFixed(1)}x`,
+      ]),
+    ]),
+    ...(clients.length > shown.length ? [tinted("quiet", "--report and --json show more clients.")] : []),
+  ]
+}
+
+function algorithmLines(results: readonly AlgorithmResult[]): OutputLine[] {
+  const algorithms = [...new Set(results.map(({ algorithm }) => algorithm))]
+  const rules = [...new Set(results.map(({ rule }) => rule))]
+  const cell = (rule: string, algorithm: string): string => {
+    const found = results.find((each) => each.rule === rule && each.algorithm === algorithm)
+    if (found?.refused === undefined || found.clients === undefined) return "-"
+    return `${numberText(found.refused)} of ${numberText(found.clients)} clients`
+  }
+  return [
+    "",
+    ...table([
+      ["refused with", ...algorithms],
+      ...rules.map((rule) => [rule, ...algorithms.map((algorithm) => cell(rule, algorithm))]),
+    ]),
+    ...results.flatMap(({ rule, algorithm, problem }) =>
+      problem === undefined ? [] : [tinted("quiet", `${rule} cannot use ${algorithm}: ${problem}`)],
+    ),
+  ]
+}
+
+function againstLines({ file, newlyRefused, noLongerRefused, rules, clients }: Comparison): OutputLine[] {
+  const changed = rules.filter((rule) => rule.newlyRefused + rule.noLongerRefused > 0)
+  return [
+    "",
+    tinted("strong", `compared with ${file}:`),
+    `  newly refused:     ${numberText(newlyRefused.requests)} requests; ${numberText(newlyRefused.clients)} clients that were not refused before`,
+    `  no longer refused: ${numberText(noLongerRefused.requests)} requests; ${numberText(noLongerRefused.clients)} clients that are not refused at all any longer`,
+    ...(changed.length === 0
+      ? []
+      : table([
+          ["rule", "newly refused", "no longer refused"],
+          ...changed.map((rule) => [
+            rule.name,
+            numberText(rule.newlyRefused),
+            numberText(rule.noLongerRefused),
+          ]),
+        ])),
+    ...(clients.length === 0
+      ? []
+      : table([
+          ["client", "refused before", "refused now"],
+          ...clients.map((each) => [each.client, numberText(each.before), numberText(each.after)]),
+        ])),
+  ]
+}
+
+function liveLines({ compared, differences }: LiveComparison): OutputLine[] {
+  const shown = differences.slice(0, MOST_SHOWN)
+  const verdict = `${numberText(differences.length)} of ${numberText(compared)} verdicts in the log differ from the replay`
+  return [
+    "",
+    tinted(differences.length === 0 ? "good" : "changed", verdict),
+    ...shown.map(({ file, line, live, replayed }) => `  ${file}:${line}: live ${live}, replay ${replayed}`),
+    ...(differences.length > shown.length
+      ? [tinted("quiet", `  ${numberText(differences.length - shown.length)} more; --json has all of them`)]
+      : []),
+  ]
+}
+
+/** Returns rows as columns; those after the first are numbers, which are aligned to the right, if all of them are. */
+function table(rows: readonly (readonly string[])[]): string[] {
+  const width = Math.max(...rows.map((row) => row.length))
+  const columns = Array.from({ length: width }, (_, at) => rows.map((row) => row[at] ?? ""))
+  const padded = columns.map((cells) => {
+    const longest = Math.max(...cells.map((cell) => cell.length))
+    const isNumeric = cells.slice(1).every((cell) => /^[<\d.,%x]*$|^not judged$/.test(cell))
+    return cells.map((cell) => (isNumeric ? cell.padStart(longest) : cell.padEnd(longest)))
+  })
+  return rows.map((_row, at) =>
+    padded
+      .map((cells) => cells[at])
+      .join("  ")
+      .trimEnd(),
+  )
+}
+
+function numberText(value: number): string {
+  return value.toLocaleString("en-US")
+}
+
+function spanText(ms: number): string {
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 60) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
+  const days = Math.floor(hours / 24)
+  return hours % 24 === 0 ? `${days} days` : `${days} days ${hours % 24} h`
+}
