@@ -32,7 +32,11 @@ const CORE: readonly Chapter[] = [
     ],
     first: ["createLimiter", "Limiter", "LimiterOptions", "InlineRule", "ClientAddressOptions"],
   },
-  { title: "Decisions", files: ["decision/decision"], first: ["Decision"] },
+  {
+    title: "Decisions",
+    files: ["decision/"],
+    first: ["Decision", "PolicyCheck", "Refusal", "explainDecision"],
+  },
   {
     title: "Records of decisions",
     files: ["recording/"],

@@ -14,6 +14,7 @@ const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
   "@sluice/core/redis": ["redisStore"],
+  "@sluice/core/replay": ["createReplay"],
   ...Object.fromEntries(FRAMEWORKS.map((name) => [`@sluice/${name}`, [`rateLimit as ${name}`]])),
 }
 /** Entry points that import an optional package of the app: the entry point, that package, and an export. */

@@ -5,6 +5,7 @@ import * as core from "@sluice/core"
 import * as dynamodb from "@sluice/core/dynamodb"
 import * as otel from "@sluice/core/otel"
 import * as redis from "@sluice/core/redis"
+import * as replay from "@sluice/core/replay"
 import * as express from "@sluice/express"
 import * as fastifyAdapter from "@sluice/fastify"
 import * as koa from "@sluice/koa"
@@ -191,6 +192,8 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         manualClock: [anyOdd],
         exposedHeaders: [anyOdd],
         decisionOn: [anyOdd],
+        explainDecision: [oddFor(["allowed", "checks", "shadowed", "refusal"]), oddFor(["atMs"])],
+        logFields: [oddFor(["allowed", "checks", "shadowed", "refusal"])],
         algorithmOf: BY_TYPES,
         addressGroup: [anyOdd],
         isStricter: BY_TYPES,
@@ -215,6 +218,16 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             exactly("a limiter", () => core.createLimiter(GOOD)),
           ),
           oddFor(["meterProvider", "name"]),
+        ],
+      },
+    ],
+    "@sluice/core/replay": [
+      replay,
+      {
+        createReplay: [
+          oddFor(["rules", "service", "fields", "maxKeys", "trustedProxies", "ipv6Prefix"], {
+            rules: [RULE],
+          }),
         ],
       },
     ],

@@ -13,7 +13,7 @@ export interface Bound {
 }
 
 /** The bounds of a replay. A bound that is exceeded makes the command exit with 1. */
-export interface Bounds {
+export interface ReplayBounds {
   readonly maxRefused?: Bound | undefined
   readonly maxRefusedClients?: Bound | undefined
   readonly maxNewlyRefused?: Bound | undefined
@@ -32,7 +32,7 @@ export function parseBound(text: string): Bound | undefined {
 
 /** Returns which bounds hold. Rules in shadow mode refuse nothing, so they break no bound. */
 export function checkBounds(
-  { maxRefused, maxRefusedClients, maxNewlyRefused, never }: Bounds,
+  { maxRefused, maxRefusedClients, maxNewlyRefused, never }: ReplayBounds,
   { total, against }: Pick<ReplayResult, "total" | "against">,
 ): readonly BoundResult[] {
   const results: BoundResult[] = []

@@ -5,7 +5,7 @@ const EVERY_MS = 100
 const WIDTH = 24
 
 /** Shows on a terminal how much of the logs has been read. Writes nothing anywhere else. */
-export class Progress {
+export class ReadingProgress {
   readonly #stderr: Io["stderr"]
   readonly #summary: LogSummary
   readonly #startedMs = performance.now()

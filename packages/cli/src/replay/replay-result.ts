@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { LogSummary } from "../logs/log.ts"
-import { type Bounds, checkBounds } from "./bounds.ts"
+import { checkBounds, type ReplayBounds } from "./bounds.ts"
 import type { ClientTable } from "./client-table.ts"
 import { isPessimistic, type LogsReplay } from "./logs-replay.ts"
 import { notesOn } from "./notes.ts"
@@ -8,7 +8,7 @@ import type { ReplayRun } from "./replay-run.ts"
 import type { LogResult, RefusedClient, ReplayResult, RuleResult } from "./result.ts"
 
 export interface ResultOptions {
-  readonly bounds: Bounds
+  readonly bounds: ReplayBounds
   readonly clients: ClientTable
   readonly hashKeys: boolean
   /** True if rules that the log cannot judge are accepted. */

@@ -65,7 +65,7 @@ export interface RuleResult {
   /** Refused clients by their own peak, relative to the limit: up to 1.5 times, up to 5 times, and above. */
   readonly ratios: readonly { readonly upTo: number | null; readonly clients: number }[]
   /** All clients of the rule by their own peak, relative to the limit. */
-  readonly peaks: Histogram
+  readonly peaks: PeakHistogram
   /** The result with the lines of each second spread evenly, if the log's times are too coarse for the window. */
   readonly spread?: { readonly refused: number; readonly clients: number }
   /** True if the window is longer than a third of the log. */
@@ -73,7 +73,7 @@ export interface RuleResult {
 }
 
 /** `counts[i]` is the number of values above `edges[i - 1]` and up to `edges[i]`; the last one has no upper edge. */
-export interface Histogram {
+export interface PeakHistogram {
   readonly edges: readonly number[]
   readonly counts: readonly number[]
 }

@@ -1,4 +1,4 @@
-import type { Histogram, RuleResult } from "./result.ts"
+import type { PeakHistogram, RuleResult } from "./result.ts"
 import { type ClientOfRule, RuleClients } from "./rule-clients.ts"
 
 /** A rule that is replayed. */
@@ -92,7 +92,7 @@ function isBystander({ peak }: ClientOfRule): boolean {
   return peak <= 1
 }
 
-function histogramOf(clients: RuleClients): Histogram {
+function histogramOf(clients: RuleClients): PeakHistogram {
   const counts = Array<number>(PEAK_EDGES.length + 1).fill(0)
   clients.forEachPeak((peak) => {
     const found = PEAK_EDGES.findIndex((edge) => peak <= edge)

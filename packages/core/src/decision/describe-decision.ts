@@ -20,6 +20,7 @@ export interface Explanation {
 
 /** The fields of a decision for a log line, as plain JSON values. They contain no key of the client. */
 export interface DecisionLogFields {
+  /** The verdict of the binding rule. */
   readonly ratelimit: {
     /** Name of the binding rule, "" if no rule applies. */
     readonly policy: string
