@@ -1,0 +1,24 @@
+import { isoTime } from "../times.ts"
+import type { LogFormat } from "./format.ts"
+import { nginxFormat } from "./nginx.ts"
+import type { Meaning } from "./segment.ts"
+
+const LINE =
+  "$type $time $elb $client $target $request_processing_time $target_processing_time $response_processing_time " +
+  '$elb_status_code $target_status_code $received_bytes $sent_bytes "$request" "$user_agent" $ssl_cipher ' +
+  '$ssl_protocol $target_group_arn "$trace_id" "$domain_name" "$chosen_cert_arn" $matched_rule_priority ' +
+  '$request_creation_time "$actions_executed"'
+
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  client: { kind: "address" },
+  elb_status_code: { kind: "status" },
+  user_agent: { kind: "header", name: "user-agent" },
+  // `time` is when the response was sent.
+  request_creation_time: { kind: "time", read: isoTime, resolutionMs: 1, isEnd: false },
+}
+
+/**
+ * Access logs of the Application Load Balancer of AWS, in the format since 2018, which has `request_creation_time`. The
+ * members after `actions_executed` are not read.
+ */
+export const alb: LogFormat = nginxFormat(LINE, { name: "alb", allowsMore: true, meanings: MEANINGS })

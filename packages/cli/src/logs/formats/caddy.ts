@@ -1,0 +1,27 @@
+import { valueTime } from "../times.ts"
+import type { LogFormat } from "./format.ts"
+import { jsonFormat } from "./json-lines.ts"
+import { numberOf, objectOf } from "./json-value.ts"
+
+/**
+ * Access logs of Caddy. `ts` is when the response ended, and `duration` is in seconds. Caddy hides the headers Cookie
+ * and Authorization, unless `log_credentials` is set.
+ */
+export const caddy: LogFormat = jsonFormat({
+  name: "caddy",
+  names: ["ip", "method"],
+  hasQuery: true,
+  request(line) {
+    const request = objectOf(line.request)
+    if (request?.uri === undefined || request.method === undefined) return undefined
+    return {
+      atMs: valueTime(line.ts) - Math.round((numberOf(line.duration) ?? 0) * 1_000),
+      method: request.method,
+      url: request.uri,
+      status: line.status,
+      // Until version 2.7, there was only the address of the connection.
+      address: request.client_ip ?? request.remote_ip,
+      headers: objectOf(request.headers),
+    }
+  },
+})

@@ -1,0 +1,163 @@
+import { isAddress, isNoAddress } from "../addresses.ts"
+import { quoteFrom, unescaped } from "../escapes.ts"
+import { fieldSet } from "../logged-fields.ts"
+import { isToken, relativeTarget } from "../targets.ts"
+import { CLF_LENGTH, clfTimeReader } from "../times.ts"
+import { type LineReader, type LineResult, type LogFormat, SKIPPED } from "./format.ts"
+import { nginxFormat } from "./nginx.ts"
+
+const COMMON_LINE = '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent'
+const COMBINED_LINE = `${COMMON_LINE} "$http_referer" "$http_user_agent"`
+
+/** The common log format of nginx and Apache. Servers may append members to it, which are not read. */
+export const common: LogFormat = standardFormat("common", COMMON_LINE)
+
+/** The combined log format of nginx and Apache. Servers may append members to it, which are not read. */
+export const combined: LogFormat = standardFormat("combined", COMBINED_LINE)
+
+function standardFormat(name: string, line: string): LogFormat {
+  const mapped = nginxFormat(line, { name, allowsMore: true })
+  const hasHeaders = line === COMBINED_LINE
+  return {
+    name,
+    encoding: "latin1",
+    resolutionMs: 1_000,
+    open(file, map) {
+      if (Object.keys(map).length > 0) return mapped.open(file, map)
+      return standardReader(file, hasHeaders)
+    },
+  }
+}
+
+/**
+ * Returns a reader without regular expressions and without a list per line, because these lines are read by the
+ * million.
+ *
+ * The client chooses the remote user, which may contain a space and "[10/Oct/2025:13:55:36 +0000]". It cannot contain a
+ * quote, which servers escape. So the time is read backwards from the first quote.
+ */
+function standardReader(file: number, hasHeaders: boolean): LineReader {
+  const timeAt = clfTimeReader()
+  const headerNames = hasHeaders ? ["header:referer", "header:user-agent"] : []
+  const onlyFields = fieldSet({ names: ["ip", "method", ...headerNames], hasQuery: true })
+
+  return {
+    read(line, number): LineResult {
+      const start = requestQuote(line)
+      if (start < 33 || line.charCodeAt(start - 2) !== RIGHT || line.charCodeAt(start - 29) !== LEFT) {
+        return undefined
+      }
+      const atMs = timeAt(line, start - 2 - CLF_LENGTH)
+      const addressEnd = line.indexOf(" ")
+      const identEnd = line.indexOf(" ", addressEnd + 1)
+      const hasAddress = isAddress(line, 0, addressEnd)
+      const isParsed = atMs === atMs && identEnd < start - 30 && line.charCodeAt(start - 30) === SPACE
+      if (!isParsed || !(hasAddress || isNoAddress(line.slice(0, addressEnd)))) return undefined
+
+      const isEscaped = line.includes("\\")
+      const end = isEscaped ? quoteFrom(line, start + 1) : line.indexOf('"', start + 1)
+      const bytesEnd = end === -1 ? -1 : afterBytes(line, end)
+      if (bytesEnd === -1) return undefined
+      const headers = hasHeaders ? headersAt(line, bytesEnd, isEscaped) : NO_HEADERS
+      if (headers === undefined) return undefined
+
+      const space = line.indexOf(" ", start + 1)
+      const targetEnd = beforeProtocol(line, end)
+      if (space === -1 || space + 1 >= targetEnd || !isToken(line, start + 1, space)) return SKIPPED
+      const target = line.slice(space + 1, targetEnd)
+      return {
+        atMs,
+        method: methodAt(line, start + 1, space),
+        url: relativeTarget(isEscaped ? unescaped(target) : target),
+        status: statusAt(line, end + 2),
+        remoteAddress: hasAddress ? line.slice(0, addressEnd) : undefined,
+        headers: hasHeaders ? headers : undefined,
+        cookies: undefined,
+        named: undefined,
+        live: undefined,
+        onlyFields,
+        file,
+        line: number,
+      }
+    },
+  }
+}
+
+const SPACE = 32
+const LEFT = 91
+const RIGHT = 93
+const DASH = 45
+
+interface StandardHeaders {
+  readonly [name: string]: string | undefined
+  readonly referer?: string | undefined
+  readonly "user-agent"?: string | undefined
+}
+
+const NO_HEADERS: StandardHeaders = {}
+
+/** Returns the position of the quote before the request; -1 if there is none. */
+function requestQuote(line: string): number {
+  const quote = line.indexOf('"')
+  // Apache writes "" for an empty user name.
+  return quote !== -1 && line.startsWith('" [', quote + 1) ? line.indexOf('"', quote + 2) : quote
+}
+
+/** Returns the position after the status and the number of bytes that follow the request; -1 if they are invalid. */
+function afterBytes(line: string, end: number): number {
+  if (line.charCodeAt(end + 1) !== SPACE) return -1
+  let at = end + 2
+  if (line.charCodeAt(at) === DASH) at++
+  else if (isDigit(line, at) && isDigit(line, at + 1) && isDigit(line, at + 2)) at += 3
+  else return -1
+  if (line.charCodeAt(at) !== SPACE) return -1
+  const bytesAt = ++at
+  if (line.charCodeAt(at) === DASH) at++
+  else while (isDigit(line, at)) at++
+  return at > bytesAt && (at === line.length || line.charCodeAt(at) === SPACE) ? at : -1
+}
+
+/** Reads ` "referer" "user agent"` at a position. Returns undefined if the text is different. */
+function headersAt(line: string, at: number, isEscaped: boolean): StandardHeaders | undefined {
+  if (!line.startsWith(' "', at)) return undefined
+  const refererEnd = isEscaped ? quoteFrom(line, at + 2) : line.indexOf('"', at + 2)
+  if (refererEnd === -1 || !line.startsWith(' "', refererEnd + 1)) return undefined
+  const agentEnd = isEscaped ? quoteFrom(line, refererEnd + 3) : line.indexOf('"', refererEnd + 3)
+  if (agentEnd === -1 || (agentEnd + 1 < line.length && line.charCodeAt(agentEnd + 1) !== SPACE)) {
+    return undefined
+  }
+  return {
+    referer: valueAt(line, at + 2, refererEnd, isEscaped),
+    "user-agent": valueAt(line, refererEnd + 3, agentEnd, isEscaped),
+  }
+}
+
+function valueAt(line: string, from: number, to: number, isEscaped: boolean): string | undefined {
+  if (to === from || (to === from + 1 && line.charCodeAt(from) === DASH)) return undefined
+  const text = line.slice(from, to)
+  return isEscaped ? unescaped(text) : text
+}
+
+/** Returns the end of the target, which is before " HTTP/1.1"; -1 if there is no protocol. */
+function beforeProtocol(line: string, end: number): number {
+  if (line.startsWith(" HTTP/", end - 9)) return end - 9
+  const space = line.lastIndexOf(" ", end - 1)
+  return line.startsWith("HTTP/", space + 1) ? space : -1
+}
+
+/** Returns the method. The frequent ones are constants, which need no memory. */
+function methodAt(line: string, from: number, to: number): string {
+  if (line.startsWith("GET ", from)) return "GET"
+  if (line.startsWith("POST ", from)) return "POST"
+  return line.slice(from, to)
+}
+
+function statusAt(line: string, at: number): number | undefined {
+  if (line.charCodeAt(at) === DASH) return undefined
+  return (line.charCodeAt(at) - 48) * 100 + (line.charCodeAt(at + 1) - 48) * 10 + line.charCodeAt(at + 2) - 48
+}
+
+function isDigit(line: string, at: number): boolean {
+  const code = line.charCodeAt(at)
+  return code >= 48 && code <= 57
+}

@@ -1,0 +1,136 @@
+import { isAddress, isNoAddress, withoutPort } from "../addresses.ts"
+import { quoteFrom, unescaped } from "../escapes.ts"
+import { type FieldSources, fieldSources } from "../field-sources.ts"
+import { fieldSet } from "../logged-fields.ts"
+import { type OpenRecord, recordOf, statusOf, valueOf } from "../record.ts"
+import { relativeTarget, requestLine } from "../targets.ts"
+import { type FieldMap, type LineReader, type LineResult, SKIPPED } from "./format.ts"
+import { type Part, type SegmentReader, segmentReader, type Variable } from "./segment.ts"
+
+/** A format line of a server, taken apart. */
+export interface FormatLine {
+  /** Name of the format, for messages. */
+  readonly name: string
+  readonly parts: readonly Part[]
+  /** True if more may follow at the end of a line. */
+  readonly allowsMore?: boolean | undefined
+}
+
+/**
+ * Returns a reader of lines in a format. Throws UsageError if the format has no time, or if `map` names a variable that
+ * the format does not have.
+ *
+ * Values are escaped by the servers, so a client cannot write a quote. The line is therefore split at its quotes first,
+ * and a client can only change the segment that contains its value.
+ */
+export function formatLineReader(format: FormatLine, file: number, map: FieldMap): LineReader {
+  const { variables, segments } = segmentsOf(format)
+  const sources = fieldSources(variables, map, format.name)
+  const onlyFields = fieldSet(sources.logged)
+  const values: string[] = variables.map(() => "")
+  return {
+    read(line, number): LineResult {
+      if (!readSegments(line, segments, values, format.allowsMore === true)) return undefined
+      return recordFrom(values, sources, onlyFields, file, number)
+    },
+  }
+}
+
+/** True if a format line can be read. Otherwise, throws UsageError. */
+export function segmentsOf({ name, parts }: FormatLine): {
+  readonly variables: readonly Variable[]
+  readonly segments: readonly SegmentReader[]
+} {
+  const variables: Variable[] = []
+  const lists: Part[][] = [[]]
+  for (const part of parts) {
+    const list = lists.at(-1) as Part[]
+    if (typeof part !== "string") {
+      variables.push(part)
+      list.push(part)
+      continue
+    }
+    const [first = "", ...rest] = part.split('"')
+    if (first !== "") list.push(first)
+    for (const literal of rest) lists.push(literal === "" ? [] : [literal])
+  }
+  return { variables, segments: lists.map((list) => segmentReader(list, variables, name)) }
+}
+
+/** Reads the values of a line into `values`. Returns false if the line does not have the segments of the format. */
+function readSegments(
+  line: string,
+  segments: readonly SegmentReader[],
+  values: string[],
+  allowsMore: boolean,
+): boolean {
+  let from = 0
+  for (let index = 0; index < segments.length; index++) {
+    const segment = segments[index] as SegmentReader
+    const isLast = index === segments.length - 1
+    const end = isLast && !allowsMore ? line.length : segmentEnd(line, from, segment)
+    if (end === -1 && !isLast) return false
+    const to = end === -1 ? line.length : end
+    if (isLast && !allowsMore && quoteFrom(line, from) !== -1) return false
+    if (!segment.read(isLast && allowsMore ? firstWords(line, from, to, segment) : line.slice(from, to), values))
+      return false
+    from = to + 1
+  }
+  return true
+}
+
+/** Returns the part of the last segment that the format covers: up to the space after which more follows. */
+function firstWords(line: string, from: number, to: number, { spaces }: SegmentReader): string {
+  let end = from - 1
+  for (let count = 0; count <= spaces; count++) {
+    end = line.indexOf(" ", end + 1)
+    if (end === -1 || end > to) return line.slice(from, to)
+  }
+  return line.slice(from, end)
+}
+
+/** Returns the position of the quote that ends a segment; -1 if there is none. */
+function segmentEnd(line: string, from: number, { hasUser }: SegmentReader): number {
+  const quote = quoteFrom(line, from)
+  // Apache writes "" for an empty user name.
+  const isEmptyUser = hasUser && quote !== -1 && line.startsWith('" ', quote + 1)
+  return isEmptyUser ? quoteFrom(line, quote + 2) : quote
+}
+
+function recordFrom(
+  values: readonly string[],
+  sources: FieldSources,
+  onlyFields: ReadonlySet<string>,
+  file: number,
+  line: number,
+): OpenRecord | typeof SKIPPED | undefined {
+  const atMs = sources.timeMs(values)
+  if (Number.isNaN(atMs)) return undefined
+  const addressText = sources.address === undefined ? "-" : (values[sources.address] as string)
+  const address = isNoAddress(addressText) ? undefined : withoutPort(addressText)
+  if (address !== undefined && !isAddress(address, 0, address.length)) return undefined
+  const value = (index: number | undefined): string | undefined => {
+    const text = index === undefined ? undefined : valueOf(values[index])
+    return text === undefined || text === '""' ? undefined : unescaped(text)
+  }
+  const first = sources.request === undefined ? undefined : requestLine(value(sources.request) ?? "")
+  const target = value(sources.target)
+  if (sources.request !== undefined && first === undefined) return SKIPPED
+  const pick = (list: readonly (readonly [string, number])[]): Record<string, string | undefined> =>
+    Object.fromEntries(list.map(([name, index]) => [name, value(index)]))
+  return recordOf(
+    {
+      atMs,
+      method: first?.method ?? value(sources.method),
+      url: first?.url ?? (target === undefined ? undefined : relativeTarget(target)),
+      status: statusOf(value(sources.status)),
+      address,
+      headers: sources.headers.length === 0 ? undefined : pick(sources.headers),
+      cookies: sources.cookies.length === 0 ? undefined : pick(sources.cookies),
+      named: sources.named.length === 0 ? undefined : pick(sources.named),
+    },
+    onlyFields,
+    file,
+    line,
+  )
+}

@@ -1,0 +1,160 @@
+import { isAddress, withoutPort } from "../addresses.ts"
+import { mapTarget, mappedNames } from "../field-map.ts"
+import { fieldSet } from "../logged-fields.ts"
+import { type OpenRecord, recordOf } from "../record.ts"
+import { relativeTarget } from "../targets.ts"
+import { valueTime } from "../times.ts"
+import { type FieldMap, type LineReader, type LogFormat, SKIPPED } from "./format.ts"
+import {
+  headersOf,
+  type JsonObject,
+  liveVerdict,
+  parseObject,
+  scalarOf,
+  statusIn,
+  textOf,
+  valueAt,
+} from "./json-value.ts"
+
+/** What a known kind of JSON line says about a request. Values are not checked yet. */
+export interface JsonRequest {
+  /** When the request arrived, in epoch milliseconds. NaN if it is invalid. */
+  readonly atMs: number
+  readonly method?: unknown
+  readonly url?: unknown
+  readonly status?: unknown
+  /** The client's address, with or without a port. */
+  readonly address?: unknown
+  /** The object with all headers, if the line has it. */
+  readonly headers?: JsonObject | undefined
+  /** Single headers, if the line has no object with all of them. Names are in lower case. */
+  readonly someHeaders?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** A known kind of JSON line. */
+export interface JsonLines {
+  readonly name: string
+  /** Fields that every request has. */
+  readonly names: readonly string[]
+  readonly hasQuery: boolean
+  /** Returns the request of a line; undefined if the line is not a request. */
+  request(line: JsonObject): JsonRequest | undefined
+}
+
+/** Returns the format of JSON lines of a known kind. */
+export function jsonFormat(lines: JsonLines): LogFormat {
+  return {
+    name: lines.name,
+    encoding: "utf8",
+    open(file, map) {
+      const toRecord = jsonRecords(lines, file, map)
+      return objectReader((object, number) => {
+        const request = lines.request(object)
+        return request === undefined ? SKIPPED : toRecord(object, request, number)
+      })
+    },
+  }
+}
+
+/** Returns a reader that parses each line as JSON. */
+export function objectReader(
+  read: (object: JsonObject, number: number) => ReturnType<LineReader["read"]>,
+): LineReader {
+  return {
+    read(line, number) {
+      const object = parseObject(line)
+      return object === undefined ? undefined : read(object, number)
+    },
+  }
+}
+
+/** A function that returns the record of a request in a JSON line; undefined if a value is invalid. */
+export type ToRecord = (object: JsonObject, request: JsonRequest, number: number) => OpenRecord | undefined
+
+/** Returns a function that turns requests into records, with the fields of `map`. */
+export function jsonRecords(
+  { names, hasQuery }: Pick<JsonLines, "names" | "hasQuery">,
+  file: number,
+  map: FieldMap,
+): ToRecord {
+  const entries = Object.entries(map).map(([field, source]) => ({ target: mapTarget(field), source }))
+  const sourceOf = (kind: string): string | undefined =>
+    entries.find(({ target }) => target.kind === kind)?.source
+  const [time, ip, method, url, status] = ["time", "ip", "method", "url", "status"].map(sourceOf)
+  const own = (kind: string, object: JsonObject): Record<string, string | undefined> | undefined => {
+    const found = entries.flatMap(({ target, source }) =>
+      target.kind === kind && "name" in target
+        ? [[target.name, scalarOf(valueAt(object, source))] as const]
+        : [],
+    )
+    return found.length === 0 ? undefined : Object.fromEntries(found)
+  }
+  const fieldsOf = rememberedFields(
+    [...names, ...mappedNames(map)],
+    hasQuery || url !== undefined,
+  )
+
+  return (object, request, number) => {
+    const atMs = time === undefined ? request.atMs : valueTime(valueAt(object, time))
+    const addressText = ip === undefined ? textOf(request.address) : scalarOf(valueAt(object, ip))
+    const address = addressText === undefined || addressText === "-" ? undefined : withoutPort(addressText)
+    const target = textOf(url === undefined ? request.url : valueAt(object, url))
+    const isValid = address === undefined || isAddress(address, 0, address.length)
+    if (Number.isNaN(atMs) || !isValid) return undefined
+    const all = request.headers === undefined ? undefined : headersOf(request.headers)
+    const some = request.someHeaders === undefined ? undefined : headersOf(request.someHeaders).headers
+    const mapped = own("header", object)
+    const headers = all?.headers ?? some
+    return recordOf(
+      {
+        atMs,
+        method: textOf(method === undefined ? request.method : valueAt(object, method)),
+        url: target === undefined ? undefined : relativeTarget(target),
+        status: statusIn(status === undefined ? request.status : valueAt(object, status)),
+        address,
+        headers: mapped === undefined ? headers : { ...headers, ...mapped },
+        cookies: own("cookie", object),
+        named: own("named", object),
+        live: liveVerdict(object),
+      },
+      fieldsOf(all?.hidden, some),
+      file,
+      number,
+    )
+  }
+}
+
+/** Largest number of sets of fields per file. Clients may send values that look hidden. */
+const MOST_SETS = 64
+
+/**
+ * Returns a function that returns the set of fields for a line. The set is the same object for all lines with the same
+ * fields, since consumers remember results per set. A header that was logged once is a known field from then on.
+ */
+function rememberedFields(
+  names: readonly string[],
+  hasQuery: boolean,
+): (hidden: readonly string[] | undefined, some: object | undefined) => ReadonlySet<string> {
+  const known = new Map<string, ReadonlySet<string>>()
+  const seen = new Set<string>()
+  const plain = fieldSet({ names, hasQuery })
+  let latest = plain
+  return (hidden, some) => {
+    if (hidden !== undefined) {
+      const key = hidden.join()
+      const found = known.get(key)
+      if (found !== undefined) return found
+      const made = fieldSet({ names, hasQuery, hiddenHeaders: hidden })
+      if (known.size < MOST_SETS) known.set(key, made)
+      return made
+    }
+    if (some === undefined) return plain
+    const added = Object.keys(some).filter((name) => !seen.has(name))
+    if (added.length > 0 && seen.size < MOST_SETS) {
+      for (const name of added) seen.add(name)
+      const headers = [...seen].map((name) => `header:${name}`)
+      latest = fieldSet({ names: [...names, ...headers], hasQuery, hasCookies: seen.has("cookie") })
+    }
+    return latest
+  }
+}

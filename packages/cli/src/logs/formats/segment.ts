@@ -1,0 +1,157 @@
+import { UsageError } from "../../usage-error.ts"
+
+/** What a variable of a format contains. */
+export type Meaning =
+  | { readonly kind: "address" | "request" | "method" | "target" | "path" | "status" | "user" | "other" }
+  | { readonly kind: "header" | "cookie"; readonly name: string }
+  | {
+      readonly kind: "time"
+      /** Returns epoch milliseconds, or NaN. */
+      readonly read: (text: string) => number
+      readonly resolutionMs: number
+      /** True if the time is the end of the request, so the duration must be subtracted. */
+      readonly isEnd: boolean
+    }
+  | { readonly kind: "duration"; readonly unitMs: number }
+
+/** A variable in a format line. */
+export interface Variable {
+  /** As written in the format, such as "$remote_user" or "%{X-Api-Key}i". */
+  readonly text: string
+  /** The names by which `--map` may refer to it. */
+  readonly names: readonly string[]
+  readonly meaning: Meaning
+  /** True if the value cannot contain a space, because the client does not choose it freely. */
+  readonly isWord: boolean
+  /** Length of the value, if all values have the same length. */
+  readonly length?: number | undefined
+}
+
+/** A part of a format line: a literal text or a variable. */
+export type Part = string | Variable
+
+/** Reads the part of a line between two quotes. */
+export interface SegmentReader {
+  /** True if it contains the name of the user, without quotes around it. */
+  readonly hasUser: boolean
+  /** Number of spaces in its literals. */
+  readonly spaces: number
+  /** Writes the values of the variables to `values`. Returns false if the text is not in the format. */
+  read(text: string, values: string[]): boolean
+}
+
+/**
+ * Returns the reader of a segment. Throws UsageError if two variables touch, because nobody could tell where the first
+ * one ends.
+ *
+ * A client may write spaces into its values, so the segment is read from both ends up to the first variable that a
+ * client can choose freely. If there are several such variables, both directions must agree. Otherwise, the line could
+ * be read in two ways, and it does not count as parsed.
+ */
+export function segmentReader(
+  parts: readonly Part[],
+  variables: readonly Variable[],
+  name: string,
+): SegmentReader {
+  const { literals, chosen } = alternating(parts, name)
+  const indexes = chosen.map((variable) => variables.indexOf(variable))
+  const free = chosen.flatMap(({ isWord, length }, at) => (isWord || length !== undefined ? [] : [at]))
+  const firstFree = free[0] ?? chosen.length
+  const lastFree = free.at(-1) ?? -1
+  const starts: number[] = []
+  const ends: number[] = []
+
+  function readForward(text: string, count: number): number {
+    let at = (literals[0] as string).length
+    for (let index = 0; index < count; index++) {
+      const next = literals[index + 1] as string
+      const { length } = chosen[index] as Variable
+      const isLast = index === chosen.length - 1
+      const end =
+        length !== undefined ? at + length : isLast ? text.length - next.length : text.indexOf(next, at)
+      if (end < at || !text.startsWith(next, end)) return -1
+      starts[index] = at
+      ends[index] = end
+      at = end + next.length
+    }
+    return at
+  }
+
+  function readBackward(text: string, from: number): number {
+    let end = text.length - (literals.at(-1) as string).length
+    for (let index = chosen.length - 1; index > from; index--) {
+      const before = literals[index] as string
+      const { length } = chosen[index] as Variable
+      const latest = end - before.length - (length ?? 0)
+      if (latest < 0) return -1
+      const start = length === undefined ? text.lastIndexOf(before, latest) : latest
+      if (start === -1 || !text.startsWith(before, start)) return -1
+      starts[index] = start + before.length
+      ends[index] = end
+      end = start
+    }
+    return end
+  }
+
+  function readsBothWays(text: string): boolean {
+    if (readForward(text, chosen.length) !== text.length) return false
+    if (free.length > 1) {
+      const forward = starts.join()
+      return readBackward(text, 0) !== -1 && starts.join() === forward
+    }
+    return true
+  }
+
+  function readsAround(text: string): boolean {
+    const start = readForward(text, firstFree)
+    const end = start === -1 ? -1 : readBackward(text, firstFree)
+    starts[firstFree] = start
+    ends[firstFree] = end
+    return end >= start && start !== -1
+  }
+
+  return {
+    hasUser: chosen.some(({ meaning }) => meaning.kind === "user"),
+    spaces: literals.join("").split(" ").length - 1,
+    read(text, values) {
+      const first = literals[0] as string
+      const last = literals.at(-1) as string
+      if (!text.startsWith(first) || !text.endsWith(last)) return false
+      if (chosen.length === 0) return text === first
+      if (text.length < first.length + last.length) return false
+      const isRead = firstFree === lastFree ? readsAround(text) : readsBothWays(text)
+      if (!isRead) return false
+      for (let index = 0; index < chosen.length; index++) {
+        const value = text.slice(starts[index], ends[index])
+        if ((chosen[index] as Variable).isWord && value.includes(" ")) return false
+        values[indexes[index] as number] = value
+      }
+      return true
+    },
+  }
+}
+
+/** Splits parts into variables and the literals around them, of which there is one more. */
+function alternating(
+  parts: readonly Part[],
+  name: string,
+): { readonly literals: readonly string[]; readonly chosen: readonly Variable[] } {
+  const literals = [""]
+  const chosen: Variable[] = []
+  for (const part of parts) {
+    if (typeof part === "string") {
+      literals[literals.length - 1] += part
+      continue
+    }
+    const before = chosen.at(-1)
+    if (before !== undefined && literals.at(-1) === "") {
+      throw new UsageError(
+        `The format ${JSON.stringify(name)} cannot be read: nothing separates ${before.text} and ${part.text}; ` +
+          "log them with a space or quotes between them",
+      )
+    }
+    chosen.push(part)
+    literals.push("")
+  }
+  return { literals, chosen }
+}

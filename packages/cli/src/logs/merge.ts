@@ -1,0 +1,101 @@
+import type { FileReader, StartedFile } from "./log-file.ts"
+import type { OpenRecord } from "./record.ts"
+import type { OrderCounts } from "./reorder.ts"
+
+const SECOND_MS = 1_000
+
+interface Open {
+  readonly reader: FileReader
+  /** Records that were read and not passed on yet. Empty at the end of the file. */
+  pending: OpenRecord[]
+}
+
+/**
+ * Merges the records of several files by time, in lists of whole seconds. Opens a file when the others reach its
+ * first request, so files that follow each other are open one after the other. Closes all files when the caller stops.
+ */
+export async function* mergeFiles(
+  files: readonly StartedFile[],
+  reorderMs: number,
+  open: (file: StartedFile) => FileReader,
+  counts: OrderCounts,
+): AsyncGenerator<OpenRecord[]> {
+  const waiting = [...files].sort((a, b) => a.fromMs - b.fromMs || a.index - b.index)
+  let active: Open[] = []
+  let lastMs = Number.NEGATIVE_INFINITY
+  try {
+    for (;;) {
+      if (active.length === 0 && waiting[0] !== undefined) {
+        active.push({ reader: open(waiting.shift() as StartedFile), pending: [] })
+      }
+      active = await filled(active)
+      if (active.length === 0) {
+        if (waiting.length === 0) return
+        continue
+      }
+      let wholeMs = wholeUntil(active)
+      // The first lines of a file may be out of order, so an earlier request may follow.
+      while (waiting[0] !== undefined && waiting[0].fromMs - reorderMs <= wholeMs) {
+        active.push({ reader: open(waiting.shift() as StartedFile), pending: [] })
+        active.sort((a, b) => a.reader.file.index - b.reader.file.index)
+        active = await filled(active)
+        wholeMs = wholeUntil(active)
+      }
+      const records = takeUntil(active, wholeMs)
+      for (const record of records) {
+        if (record.atMs >= lastMs) break
+        record.atMs = lastMs
+        counts.late++
+      }
+      lastMs = records.at(-1)?.atMs ?? lastMs
+      yield records
+    }
+  } finally {
+    for (const { reader } of active) await reader.close()
+  }
+}
+
+/** Reads more records of files whose records have all been passed on. Leaves out files that have ended. */
+async function filled(active: readonly Open[]): Promise<Open[]> {
+  const kept: Open[] = []
+  for (const each of active) {
+    if (each.pending.length === 0) each.pending = (await each.reader.next()) ?? []
+    if (each.pending.length > 0) kept.push(each)
+  }
+  return kept
+}
+
+/** Returns the end of the last second of which every open file has all records that come before the next ones. */
+function wholeUntil(active: readonly Open[]): number {
+  return active.reduce((lowest, { pending }) => {
+    const lastMs = (pending.at(-1) as OpenRecord).atMs
+    return Math.min(lowest, (Math.floor(lastMs / SECOND_MS) + 1) * SECOND_MS)
+  }, Number.POSITIVE_INFINITY)
+}
+
+/** Takes the records before a time from all files, sorted. Files with equal times keep their order. */
+function takeUntil(active: readonly Open[], untilMs: number): OpenRecord[] {
+  const lists = active.map((each) => {
+    const { pending } = each
+    if ((pending.at(-1) as OpenRecord).atMs < untilMs) {
+      each.pending = []
+      return pending
+    }
+    const count = countBefore(pending, untilMs)
+    each.pending = pending.slice(count)
+    return pending.slice(0, count)
+  })
+  const [only = []] = lists
+  return lists.length === 1 ? only : lists.flat().sort((a, b) => a.atMs - b.atMs)
+}
+
+function countBefore(records: readonly OpenRecord[], untilMs: number): number {
+  let low = 0
+  let high = records.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((records[middle] as OpenRecord).atMs < untilMs) low = middle + 1
+    else high = middle
+  }
+  return low
+}

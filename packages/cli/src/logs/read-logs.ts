@@ -1,0 +1,80 @@
+import type { Io } from "../io.ts"
+import { UsageError } from "../usage-error.ts"
+import { checkFieldMap } from "./field-map.ts"
+import type { LogFormat } from "./formats/format.ts"
+import { formatOf } from "./formats/formats.ts"
+import type { LogRecord, Logs, ReadLogOptions } from "./log.ts"
+import { findSource, type LogSource } from "./log-bytes.ts"
+import { openFile, type StartedFile, startFile } from "./log-file.ts"
+import { mergeFiles } from "./merge.ts"
+import { countRequests, emptySummary, type OpenSummary } from "./summary.ts"
+
+const REORDER_MS = 10_000
+
+/**
+ * Reads logs, or standard input for "-", and returns their requests in order of time. A list has the requests of one
+ * second or more. No second is in two lists, unless it has more requests than fit into memory, or lines came too late.
+ *
+ * Throws UsageError if an option is invalid. The iteration rejects with UsageError if a file cannot be read, or if its
+ * format is not known.
+ */
+export function readLogs(
+  paths: readonly string[],
+  { format, map = {}, reorderMs = REORDER_MS, withoutStatus = [] }: ReadLogOptions,
+  io: Pick<Io, "stdin">,
+): Logs {
+  const repeated = paths.find((path, at) => paths.indexOf(path) !== at)
+  if (repeated !== undefined) {
+    throw new UsageError(`${nameOf(repeated)} is given twice: leave out one of them, or its requests count twice`)
+  }
+  checkFieldMap(map)
+  const given = format === undefined ? undefined : formatOf(format)
+  // Throws if a source of `map` is not in the format.
+  given?.open(0, map)
+  const summary = emptySummary(paths.map(nameOf))
+  const without = new Set(withoutStatus)
+  const onBytes = (count: number): void => {
+    summary.bytes += count
+  }
+
+  async function* records(): AsyncGenerator<readonly LogRecord[]> {
+    const files = await startFiles(paths, given, map, summary, onBytes, io)
+    const open = (file: StartedFile) => openFile(file, map, reorderMs, summary, onBytes)
+    for await (const list of mergeFiles(files, reorderMs, open, summary)) {
+      const kept = countRequests(summary, list, without)
+      if (kept.length > 0) yield kept
+    }
+  }
+
+  return { summary, [Symbol.asyncIterator]: () => records() }
+}
+
+async function startFiles(
+  paths: readonly string[],
+  given: LogFormat | undefined,
+  map: Readonly<Record<string, string>>,
+  summary: OpenSummary,
+  onBytes: (count: number) => void,
+  io: Pick<Io, "stdin">,
+): Promise<readonly StartedFile[]> {
+  const sources: LogSource[] = []
+  for (const path of paths) sources.push(await findSource(path, io))
+  summary.allBytes = sources.reduce<number | undefined>(
+    (sum, { size }) => (sum === undefined || size === undefined ? undefined : sum + size),
+    0,
+  )
+  const files: StartedFile[] = []
+  for (const [index, source] of sources.entries()) {
+    const file = await startFile(source, index, given, map, onBytes)
+    if (file === undefined) continue
+    files.push(file)
+    const counts = summary.files[index]
+    if (counts !== undefined) counts.format = file.format.name
+    summary.resolutionMs = Math.max(summary.resolutionMs, file.resolutionMs)
+  }
+  return files
+}
+
+function nameOf(path: string): string {
+  return path === "-" ? "standard input" : path
+}
