@@ -1,9 +1,8 @@
 import { execFile } from "node:child_process"
-import { accessSync, constants, existsSync, readFileSync, rmSync, statSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { librariesIn, unpackRedis } from "./redis-unpack.ts"
+import { isProgram, oneLine, unpackedProgram } from "./debian-packages.ts"
 
 const run = promisify(execFile)
 
@@ -55,25 +54,14 @@ export async function findRedis(places: Places = {}): Promise<RedisBinary> {
     }
   }
   try {
-    return await unpacked(join(places.cacheFolder ?? CACHE_FOLDER, platform()))
+    return await unpackedProgram({
+      packages: ["redis-server", "redis-tools"],
+      cacheFolder: places.cacheFolder ?? CACHE_FOLDER,
+      inspect: (root, env) => inspect(join(root, "usr/bin/redis-server"), env),
+    })
   } catch {
     throw oneLine(HOW_TO_GET_IT)
   }
-}
-
-async function unpacked(folder: string): Promise<RedisBinary> {
-  const inFolder = (): Promise<RedisBinary | undefined> =>
-    inspect(join(folder, "usr/bin/redis-server"), { LD_LIBRARY_PATH: librariesIn(folder).join(":") })
-  const isThere = existsSync(folder)
-  const kept = await inFolder()
-  if (kept !== undefined) return kept
-  // The unpacked Redis worked before, so the machine's own libraries have changed since.
-  if (isThere) rmSync(folder, { recursive: true, force: true })
-  if (process.platform !== "linux") throw new Error(`there are no Debian packages for ${process.platform}`)
-  await unpackRedis(folder)
-  const fresh = await inFolder()
-  if (fresh === undefined) throw new Error(`the Redis unpacked in ${folder} does not run`)
-  return fresh
 }
 
 /** Returns the binary at a path, with its version. Returns undefined if it does not exist or does not run. */
@@ -91,32 +79,4 @@ async function inspect(
   } catch {
     return undefined
   }
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return statSync(path).isFile()
-  } catch {
-    return false
-  }
-}
-
-/** Returns the platform of a package. A checkout may be shared with a container of another distribution. */
-function platform(): string {
-  let release = ""
-  try {
-    release = readFileSync("/etc/os-release", "utf8")
-  } catch {
-    // The distribution is unknown. The architecture alone is enough.
-  }
-  const field = (name: string): string => new RegExp(`^${name}="?([\\w.-]+)`, "m").exec(release)?.[1] ?? "any"
-  return `${field("ID")}-${field("VERSION_ID")}-${process.arch}`
-}
-
-/** Creates an error without a stack and a cause. Pages of output from apt would hide the line with the advice. */
-function oneLine(message: string): Error {
-  const error = new Error(message)
-  error.stack = `Error: ${message}`
-  return error
 }

@@ -1,0 +1,167 @@
+import { execFile } from "node:child_process"
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs"
+import { dirname, join } from "node:path"
+import { promisify } from "node:util"
+
+const run = promisify(execFile)
+
+/** A program that is taken from the packages of Debian or Ubuntu. */
+export interface UnpackedProgram<T> {
+  /** The packages that contain the program. The packages that they depend on are added if the machine lacks them. */
+  readonly packages: readonly string[]
+  /** Folder that keeps the unpacked program. It gets one subfolder for each distribution and architecture. */
+  readonly cacheFolder: string
+  /** Resolves with the program below `root`, to be run with `env` added. Resolves with undefined if it does not run. */
+  readonly inspect: (root: string, env: Readonly<Record<string, string>>) => Promise<T | undefined>
+}
+
+/**
+ * Returns a program that was unpacked earlier, or unpacks it, as any user and without changing the machine. Rejects if
+ * there is no apt, no network or no such package.
+ */
+export async function unpackedProgram<T>(program: UnpackedProgram<T>): Promise<T> {
+  const root = join(program.cacheFolder, platform())
+  const inspect = (): Promise<T | undefined> =>
+    program.inspect(root, { LD_LIBRARY_PATH: librariesIn(root).join(":") })
+  const isThere = existsSync(root)
+  const kept = await inspect()
+  if (kept !== undefined) return kept
+  // The unpacked program ran before, so the machine's own libraries have changed since.
+  if (isThere) rmSync(root, { recursive: true, force: true })
+  if (process.platform !== "linux") throw new Error(`there are no Debian packages for ${process.platform}`)
+  await unpackPackages(program.packages, root)
+  const fresh = await inspect()
+  if (fresh === undefined) throw new Error(`the program unpacked in ${root} does not run`)
+  return fresh
+}
+
+/** True if the path is a file that may be executed. */
+export function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** Creates an error without a stack and a cause. Pages of output from apt would hide the line with the advice. */
+export function oneLine(message: string): Error {
+  const error = new Error(message)
+  error.stack = `Error: ${message}`
+  return error
+}
+
+/**
+ * Unpacks packages into `folder`, together with the packages that they need and that the machine does not have. Two
+ * processes may do this at once. The result of the first one stays, and the folder is never incomplete.
+ */
+async function unpackPackages(packages: readonly string[], folder: string): Promise<void> {
+  mkdirSync(dirname(folder), { recursive: true })
+  // Use a folder next to the target, so that the rename stays within one file system and is atomic.
+  const work = mkdtempSync(join(dirname(folder), ".unpacking-"))
+  try {
+    const root = join(work, "root")
+    for (const archive of await new Apt(work).download(packages)) await run("dpkg", ["-x", archive, root])
+    try {
+      renameSync(root, folder)
+    } catch (error) {
+      if (!existsSync(folder)) throw error
+    }
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** Returns the folders below an unpacked root that contain shared libraries, such as usr/lib/x86_64-linux-gnu. */
+function librariesIn(root: string): string[] {
+  return ["usr/lib", "lib"]
+    .flatMap((lib) => foldersIn(join(root, lib)).filter((folder) => /-linux-[^/]+$/.test(folder)))
+    .flatMap((folder) => [folder, ...foldersIn(folder).filter(hasLibraries)])
+}
+
+function foldersIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name))
+  } catch {
+    return []
+  }
+}
+
+/** Some libraries are one folder deeper. libpulse finds its own only where it is installed. */
+function hasLibraries(folder: string): boolean {
+  return readdirSync(folder).some((name) => /^lib.*\.so(\.|$)/.test(name))
+}
+
+/** An apt-get that only writes into `work`. */
+class Apt {
+  readonly #work: string
+  #options: readonly string[]
+
+  constructor(work: string) {
+    this.#work = work
+    for (const folder of ["lists", "cache/archives"]) {
+      mkdirSync(join(work, folder, "partial"), { recursive: true })
+    }
+    this.#options = [
+      `Dir::Cache=${join(work, "cache")}`,
+      // Otherwise apt, run as root, switches to a user that may not write into this folder.
+      "APT::Sandbox::User=root",
+      "Acquire::http::Timeout=20",
+      "Acquire::https::Timeout=20",
+      "Acquire::Retries=1",
+    ]
+  }
+
+  /**
+   * Downloads packages, and what they need, with the machine's package lists. If these are missing or out of date,
+   * downloads its own lists and uses them.
+   */
+  async download(packages: readonly string[]): Promise<string[]> {
+    try {
+      return await this.#download(packages)
+    } catch {
+      this.#options = [...this.#options, `Dir::State::lists=${join(this.#work, "lists")}`]
+      await this.#run(this.#work, "update")
+      return await this.#download(packages)
+    }
+  }
+
+  async #download(packages: readonly string[]): Promise<string[]> {
+    const folder = mkdtempSync(join(this.#work, "archives-"))
+    const simulated = await this.#run(folder, "install", "--simulate", "--no-install-recommends", ...packages)
+    const missing = [...simulated.matchAll(/^Inst (\S+) /gm)].map(([, name]) => name ?? "")
+    await this.#run(folder, "download", ...new Set([...packages, ...missing]))
+    return readdirSync(folder).map((name) => join(folder, name))
+  }
+
+  async #run(folder: string, ...args: readonly string[]): Promise<string> {
+    const options = this.#options.flatMap((option) => ["-o", option])
+    const { stdout } = await run("apt-get", [...options, ...args], { cwd: folder, timeout: 300_000 })
+    return stdout
+  }
+}
+
+/** Returns the platform of a package. A checkout may be shared with a container of another distribution. */
+function platform(): string {
+  let release = ""
+  try {
+    release = readFileSync("/etc/os-release", "utf8")
+  } catch {
+    // The distribution is unknown. The architecture alone is enough.
+  }
+  const field = (name: string): string => new RegExp(`^${name}="?([\\w.-]+)`, "m").exec(release)?.[1] ?? "any"
+  return `${field("ID")}-${field("VERSION_ID")}-${process.arch}`
+}
