@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig, type Plugin, type ViteUserConfig } from "vitest/config"
 import type { Reporter } from "vitest/node"
+import { reportTexts } from "./packages/cli/report-texts.ts"
 
 const packages = fileURLToPath(new URL("./packages", import.meta.url))
 
@@ -34,7 +35,7 @@ const luaAsText: Plugin = {
 }
 
 const config: ViteUserConfig = defineConfig({
-  plugins: [luaAsText],
+  plugins: [luaAsText, reportTexts()],
   resolve: {
     // Tests run on the sources, so that coverage counts them and no build is needed; `pnpm packages` runs what is
     // published.

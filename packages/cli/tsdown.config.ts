@@ -1,6 +1,22 @@
 import type { UserConfig } from "tsdown"
 import base from "../../tsdown.config.ts"
+import { reportTexts } from "./report-texts.ts"
+
+/** Packages that the report of a replay contains. The program itself does not load them. */
+const BUILT_IN = ["uplot"]
 
 /** A program without a library: it has no entry point, so there are no declarations and no types to check. */
-const config: UserConfig = { ...base, entry: ["src/main.ts"], dts: false, attw: false }
+const config: UserConfig = {
+  ...base,
+  entry: ["src/main.ts"],
+  dts: false,
+  attw: false,
+  plugins: [reportTexts()],
+  // Do not name the file "license". pnpm would mistake it for the package's own license, and leave that out.
+  copy: BUILT_IN.map((name) => ({
+    from: `node_modules/${name}/LICENSE`,
+    to: "dist",
+    rename: `${name}-MIT.txt`,
+  })),
+}
 export default config

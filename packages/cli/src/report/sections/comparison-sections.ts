@@ -1,0 +1,108 @@
+import type { AlgorithmResult, BoundResult, Comparison, LiveComparison } from "../../replay/result.ts"
+import { count, counted, shownName, visible } from "../format.ts"
+import { type Content, type Html, html } from "../html.ts"
+import { type Cell, countCell, table, textCell } from "../table.ts"
+
+/** Returns the section about what the rules change in comparison with other rules. */
+export function againstSection({ file, newlyRefused, noLongerRefused, rules, clients }: Comparison): Html {
+  return html`<section aria-labelledby="against"><h2 id="against">Compared with <bdi>${shownName(file)}</bdi></h2>
+<p>Newly refused: ${counted(newlyRefused.requests, "request")} of ${counted(newlyRefused.clients, "client")}.
+No longer refused: ${counted(noLongerRefused.requests, "request")} of ${counted(noLongerRefused.clients, "client")}.</p>
+${
+  rules.length > 0 &&
+  table({
+    caption: "Requests by rule",
+    columns: [{ title: "Rule" }, ...numbers("Newly refused", "No longer refused")],
+    rows: rules.map((rule) => ({
+      cells: [name(rule.name), countCell(rule.newlyRefused), countCell(rule.noLongerRefused)],
+    })),
+  })
+}${
+  clients.length > 0 &&
+  table({
+    caption: "Clients that change most: refused requests",
+    columns: [{ title: "Client" }, ...numbers("Before", "After", "Change")],
+    rows: clients.map(({ client, before, after }) => ({
+      cells: [
+        { ...name(client), className: "name" },
+        countCell(before),
+        countCell(after),
+        { shown: signed(after - before), value: after - before },
+      ],
+    })),
+  })
+}</section>`
+}
+
+/** Returns the section with the result of each rule under each algorithm, side by side. */
+export function algorithmsSection(results: readonly AlgorithmResult[]): Html {
+  const algorithms = [...new Set(results.map(({ algorithm }) => algorithm))]
+  const rules = [...new Set(results.map(({ rule }) => rule))]
+  const cellsOf = (rule: string, algorithm: string): Cell[] => {
+    const result = results.find((each) => each.rule === rule && each.algorithm === algorithm)
+    if (result?.refused === undefined)
+      return [{ shown: visible(result?.problem ?? "not replayed"), span: 2, className: "remark" }]
+    return [
+      countCell(result.refused),
+      result.clients === undefined ? textCell("–") : countCell(result.clients),
+    ]
+  }
+  return html`<section aria-labelledby="algorithms"><h2 id="algorithms">Algorithms compared</h2>
+${table({
+  caption: "Requests and clients that each rule refuses under each algorithm",
+  columns: [
+    { title: "Rule" },
+    ...algorithms.flatMap((algorithm) => numbers(`${algorithm}: refused`, `${algorithm}: clients`)),
+  ],
+  rows: rules.map((rule) => ({
+    cells: [name(rule), ...algorithms.flatMap((algorithm) => cellsOf(rule, algorithm))],
+  })),
+})}</section>`
+}
+
+/** Returns the section about how the replay compares with the verdicts in the log. */
+export function liveSection({ compared, differences }: LiveComparison): Html {
+  return html`<section aria-labelledby="live"><h2 id="live">Compared with the verdicts in the log</h2>
+<p>${counted(compared, "request")} in the log ${compared === 1 ? "has" : "have"} a verdict.
+${differences.length === 0 ? "The replay agrees with all of them." : "The replay differs in these lines:"}</p>
+${
+  differences.length > 0 &&
+  table({
+    caption: "Differences",
+    columns: [{ title: "File" }, ...numbers("Line"), { title: "In the log" }, { title: "Replayed" }],
+    rows: differences.map(({ file, line, live, replayed }) => ({
+      cells: [name(file), countCell(line), textCell(visible(live)), textCell(visible(replayed))],
+    })),
+  })
+}</section>`
+}
+
+/** Returns the section with the bounds that were given, and whether they hold. */
+export function boundsSection(bounds: readonly BoundResult[]): Html {
+  return html`<section aria-labelledby="bounds"><h2 id="bounds">Bounds</h2>
+${table({
+  caption: "Bounds and their values",
+  columns: [{ title: "Bound" }, { title: "Value", isNumber: true }, { title: "Result" }],
+  rows: bounds.map(({ bound, value, holds }) => ({
+    cells: [
+      textCell(html`<code>${visible(bound)}</code>`),
+      textCell(visible(value)),
+      textCell(
+        holds ? html`<span class="good">✓ holds</span>` : html`<strong class="bad">✗ exceeded</strong>`,
+      ),
+    ],
+  })),
+})}</section>`
+}
+
+function name(text: string): Cell {
+  return { shown: html`<bdi>${shownName(text)}</bdi>` }
+}
+
+function numbers(...titles: readonly Content[]): { title: Content; isNumber: true }[] {
+  return titles.map((title) => ({ title, isNumber: true }))
+}
+
+function signed(value: number): string {
+  return value > 0 ? `+${count(value)}` : count(value).replace("-", "−")
+}
