@@ -25,12 +25,12 @@ export function ratio(value: number): string {
 /** Returns a share as a percentage, such as "15.4%" or "0.02%". A share of nothing is "–". */
 export function percent(part: number, whole: number): string {
   if (whole === 0) return "–"
+  if (part === 0 || part === whole) return part === 0 ? "0%" : "100%"
   const value = (100 * part) / whole
-  if (value === 0) return "0%"
+  // Rounding must not hide the last request, so 99.96% does not become 100%.
   if (value < 0.01) return "<0.01%"
-  // Rounding must not hide a difference, so 99.96% does not become 100%.
-  const digits = value < 1 || (value > 99.9 && value < 100) ? 2 : 1
-  return `${(Math.floor(value * 10 ** digits + 0.5) / 10 ** digits).toFixed(digits)}%`
+  if (value > 99.99) return ">99.99%"
+  return `${value.toFixed(value < 1 || value > 99.9 ? 2 : 1)}%`
 }
 
 /** Returns a time in UTC to the second, such as "2026-01-31 14:05:09". */

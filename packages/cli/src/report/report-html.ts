@@ -114,6 +114,10 @@ function pageData({ timeline, rules }: ReplayResult): PageData {
   const { from, stepMs, admitted, refused } = timeline
   return {
     timeline: { from, stepMs, admitted, refused },
-    rules: rules.map(({ name, peaks }) => ({ name, refused: refusedOf(timeline, name), peaks })),
+    rules: rules.map(({ name, peaks }) => ({
+      name: shownName(name),
+      refused: refusedOf(timeline, name),
+      peaks,
+    })),
   }
 }

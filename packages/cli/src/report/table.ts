@@ -39,7 +39,7 @@ export function table({ caption, columns, rows, isData, sortedBy }: TableOptions
   const isSorted = sortedBy !== undefined
   const frame = isSorted ? "scroll tall" : isData === true ? "scroll data" : "scroll"
   const kind = columns.length > WIDE && html` class="wide"`
-  return html`<div class="${frame}" role="region" aria-label="${caption}" tabindex="0">
+  return html`<div class="${frame}" role="group" aria-label="${caption}" tabindex="0">
 <table${kind}${isSorted && html` data-sortable`}>
 <caption${isData === true && html` class="hidden"`}>${caption}</caption>
 <thead><tr>${columns.map(

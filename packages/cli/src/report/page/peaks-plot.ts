@@ -1,5 +1,5 @@
 import uPlot from "uplot"
-import { count, ratio } from "../format.ts"
+import { count, counted, ratio } from "../format.ts"
 import type { PageData } from "../page-data.ts"
 import { binLabel, limitPosition, type PeakBin, peakBins } from "../peak-bins.ts"
 import { addReadout, axis, color, compact, countAxis, draw, FONT, hatched } from "./plot.ts"
@@ -9,7 +9,7 @@ export function drawPeaks(target: HTMLElement, { name, peaks }: PageData["rules"
   const bins = peakBins(peaks)
   const over = bins.reduce((sum, { clients, isOver }) => sum + (isOver ? clients : 0), 0)
   const readout = addReadout(target)
-  const summary = `${count(over)} above the limit`
+  const summary = `${counted(over, "client")} above the limit`
   readout.data = summary
   const bars = (colorName: string, fill: uPlot.Series.Fill): uPlot.Series => {
     const paths = uPlot.paths.bars?.({ size: [1, Number.POSITIVE_INFINITY], gap: 2, align: 1 })
@@ -45,7 +45,7 @@ export function drawPeaks(target: HTMLElement, { name, peaks }: PageData["rules"
           (plot) => {
             const { left = -1 } = plot.cursor
             const bin = left < 0 ? undefined : bins[Math.floor(plot.posToVal(left, "x"))]
-            readout.data = bin === undefined ? summary : `${binLabel(bin)}: ${count(bin.clients)}`
+            readout.data = bin === undefined ? summary : `${binLabel(bin)}: ${counted(bin.clients, "client")}`
           },
         ],
       },

@@ -1,0 +1,120 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
+import { findChromium } from "../servers/chromium.ts"
+
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js")
+
+/** A report that is open in Chromium. */
+export interface OpenReport {
+  readonly page: Page
+  /** URLs of everything that the page requested, its own file included. */
+  readonly requests: readonly string[]
+  /** Messages in the console, uncaught errors, and reports of the Content-Security-Policy. */
+  readonly complaints: readonly string[]
+}
+
+/** Starts Chromium. Rejects with one line if there is none. */
+export async function startBrowser() {
+  const { path, env } = await findChromium()
+  const folder = mkdtempSync(join(tmpdir(), "sluice-report-"))
+  const browser: Browser = await chromium.launch({
+    executablePath: path,
+    // Chromium's sandbox does not run as root, nor in most containers. The pages are our own.
+    args: ["--no-sandbox"],
+    env: { ...(process.env as Record<string, string>), ...env },
+  })
+  return {
+    /** Opens a report from a file. */
+    async open(text: string, options: BrowserContextOptions = {}): Promise<OpenReport> {
+      const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ...options })
+      const page = await context.newPage()
+      const requests: string[] = []
+      const complaints: string[] = []
+      page.on("request", (request) => requests.push(request.url()))
+      page.on("console", (message) => complaints.push(message.text()))
+      page.on("pageerror", (error) => complaints.push(String(error)))
+      await page.exposeFunction("reportViolation", (directive: string) =>
+        complaints.push(`CSP: ${directive}`),
+      )
+      await page.addInitScript(
+        'addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))',
+      )
+      const file = join(folder, "report.html")
+      writeFileSync(file, text)
+      await page.goto(pathToFileURL(file).href)
+      if (options.javaScriptEnabled !== false) await nextFrame(page)
+      return { page, requests, complaints }
+    },
+    async stop(): Promise<void> {
+      await browser.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Waits until the page has been drawn again. Plots are drawn in the frame after their data or size has changed. */
+export async function nextFrame(page: Page): Promise<void> {
+  await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+}
+
+/** Opens all tables that are closed at first. */
+export async function openTables(page: Page): Promise<void> {
+  await page.evaluate('for (const each of document.querySelectorAll("details")) each.open = true')
+}
+
+/** Returns what axe-core finds in a page in light, and in the colors of the page in dark. Needs `bypassCSP`. */
+export async function accessibilityFindings(page: Page): Promise<string[]> {
+  await openTables(page)
+  await page.addScriptTag({ content: readFileSync(AXE, "utf8") })
+  const find = async (rules: string): Promise<string[]> =>
+    await page.evaluate<string[]>(`axe.run({ resultTypes: ["violations"], ${rules} }).then(({ violations }) =>
+      violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html.slice(0, 200))))`)
+  await page.emulateMedia({ colorScheme: "light" })
+  const inLight = await find("")
+  await page.emulateMedia({ colorScheme: "dark" })
+  return [...inLight, ...(await find('runOnly: ["color-contrast"]'))]
+}
+
+/** What the pixels of a canvas show. */
+export interface Drawn {
+  readonly plot: string
+  /** Number of different colors. */
+  readonly colors: number
+  /** Number of pixels in the color of the limit line. */
+  readonly limitPixels: number
+  /** Where most of these pixels are, as a fraction of the plot's width. */
+  readonly limitAt: number
+}
+
+/** Reads the pixels of every plot of a page. */
+export async function drawnPlots(page: Page): Promise<Drawn[]> {
+  return await page.evaluate<Drawn[]>(`(() => {
+    const limit = getComputedStyle(document.documentElement).getPropertyValue("--limit").trim()
+    const wanted = [1, 3, 5].map((i) => parseInt(limit.slice(i, i + 2), 16))
+    return [...document.querySelectorAll("[data-plot]")].map((plot) => {
+      const canvas = plot.querySelector("canvas")
+      const { width, height } = canvas
+      const { data } = canvas.getContext("2d").getImageData(0, 0, width, height)
+      const colors = new Set()
+      const columns = new Array(width).fill(0)
+      for (let i = 0; i < data.length; i += 4) {
+        colors.add(data.slice(i, i + 4).join())
+        if (wanted.every((value, channel) => data[i + channel] === value) && data[i + 3] === 255)
+          columns[(i / 4) % width]++
+      }
+      const over = plot.querySelector(".u-over").getBoundingClientRect()
+      const left = canvas.getBoundingClientRect().left
+      const at = (columns.indexOf(Math.max(...columns)) + 1) / devicePixelRatio + left
+      return {
+        plot: plot.dataset.plot,
+        colors: colors.size,
+        limitPixels: columns.reduce((sum, count) => sum + count, 0),
+        limitAt: (at - over.left) / over.width,
+      }
+    })
+  })()`)
+}
