@@ -1,5 +1,5 @@
 import type {
-  Histogram,
+  PeakHistogram,
   RefusedClient,
   ReplayResult,
   RuleResult,
@@ -8,7 +8,7 @@ import type {
 const MINUTE_MS = 60_000
 const FROM = Date.UTC(2026, 0, 31, 22, 13, 0)
 const EDGES = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]
-const NO_PEAKS: Histogram = { edges: EDGES, counts: EDGES.map(() => 0).concat(0) }
+const NO_PEAKS: PeakHistogram = { edges: EDGES, counts: EDGES.map(() => 0).concat(0) }
 const MAIN_LIMIT =
   "The log shows what clients did without these rules. Refused clients would have retried, paused or left."
 

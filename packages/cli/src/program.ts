@@ -12,6 +12,7 @@ import { help } from "./help.ts"
 import type { Io } from "./io.ts"
 import { ifVersionOption, jsonOption, maxBytesOption, serviceArgument, serviceOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
+import { addReplayCommand } from "./replay-program.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
 
@@ -46,6 +47,7 @@ export function createProgram(
     .addHelpText("after", RULES_HELP)
 
   addFileCommands(rules, io, done)
+  addReplayCommand(rules, io, done)
 
   tableCommand(
     rules,

@@ -1,9 +1,10 @@
 import type { ClientAddressOptions, StorableRule } from "@sluice/core"
 import { createReplay, type Replay, type ReplayVerdict } from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
-import { type ClientTable, roomFor } from "./client-table.ts"
+import type { ClientTable } from "./client-table.ts"
 import { RuleStatistics, type Thresholds } from "./rule-statistics.ts"
 import { TimelineCounts } from "./timeline.ts"
+import { roomFor } from "./typed-arrays.ts"
 
 /** What the replays of one command have in common. */
 export interface RunContext {
@@ -98,7 +99,7 @@ export class ReplayRun {
   }
 
   #countAddress(client: number): void {
-    this.#isAddress = roomFor(this.#isAddress, client)
+    if (client >= this.#isAddress.length) this.#isAddress = roomFor(this.#isAddress, client)
     if (this.#isAddress[client] === 1) return
     this.#isAddress[client] = 1
     this.#addresses++

@@ -1,7 +1,6 @@
 import { createReplay, type ReplayRequest } from "@sluice/core/replay"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { ClientTable } from "./client-table.ts"
 import { RuleClients } from "./rule-clients.ts"
 
 const START_MS = 1_750_000_000_000
@@ -74,16 +73,5 @@ describe("RuleClients", () => {
         lastRefused: START_MS + 3,
       },
     ])
-  })
-})
-
-describe("ClientTable", () => {
-  it("numbers clients from 0 in the order of their first use", () => {
-    const table = new ClientTable()
-    expect(["b", "a", "b", "\u00e4\ud83d\ude00"].map((client) => table.numberOf(client))).toEqual([
-      0, 1, 0, 2,
-    ])
-    expect([0, 1, 2].map((number) => table.nameOf(number))).toEqual(["b", "a", "\u00e4\ud83d\ude00"])
-    expect(table.size).toBe(3)
   })
 })

@@ -1,4 +1,4 @@
-import { roomFor } from "./client-table.ts"
+import { roomFor } from "./typed-arrays.ts"
 
 /** What one client did under one rule. */
 export interface ClientOfRule {

@@ -1,4 +1,4 @@
-import type { Histogram, Timeline } from "../replay/result.ts"
+import type { PeakHistogram, Timeline } from "../replay/result.ts"
 
 /** What the script of the page draws. It is in the page as JSON. */
 export interface PageData {
@@ -7,7 +7,7 @@ export interface PageData {
   readonly rules: readonly {
     readonly name: string
     readonly refused: readonly number[]
-    readonly peaks: Histogram
+    readonly peaks: PeakHistogram
   }[]
 }
 

@@ -1,4 +1,4 @@
-import type { Histogram } from "../replay/result.ts"
+import type { PeakHistogram } from "../replay/result.ts"
 import { ratio } from "./format.ts"
 
 /** A bar of the histogram of peaks. Edges are multiples of the limit. */
@@ -12,7 +12,7 @@ export interface PeakBin {
 }
 
 /** Returns the bars of a histogram. */
-export function peakBins({ edges, counts }: Histogram): PeakBin[] {
+export function peakBins({ edges, counts }: PeakHistogram): PeakBin[] {
   return counts.map((clients, i) => {
     const above = edges[i - 1] ?? 0
     return { above, upTo: edges[i], clients, isOver: above >= 1 }

@@ -1,0 +1,85 @@
+import { type Command, InvalidArgumentError, Option } from "commander"
+import { help } from "./help.ts"
+import type { Io } from "./io.ts"
+import { addLogOptions } from "./log-options.ts"
+import { jsonOption, maxBytesOption, serviceOption } from "./options.ts"
+import type { CommandOutcome } from "./outcome.ts"
+import { type Bound, parseBound } from "./replay/bounds.ts"
+
+/** Adds `sluice rules replay`. */
+export function addReplayCommand(rules: Command, io: Io, done: (outcome: CommandOutcome) => void): void {
+  const replaying = rules
+    .command("replay")
+    .description("Shows which requests and clients in access logs the rules would have refused.")
+    .argument("<rules>", "the file of rules; - is standard input")
+    .argument("<logs...>", "access logs, compressed or not; - is standard input")
+    .addOption(serviceOption("the service of the log, if the file has rules of several"))
+  addLogOptions(replaying)
+    .option("--against <file>", "compare with these rules: what is newly refused, and what no longer")
+    .addOption(
+      new Option("--algorithm <names>", "compare algorithms, with commas between their names").argParser(
+        parseNames,
+      ),
+    )
+    .addOption(boundOption("--max-refused", "requests"))
+    .addOption(boundOption("--max-refused-clients", "clients"))
+    .addOption(boundOption("--max-newly-refused", "requests newly refused, with --against"))
+    .option(
+      "--never <file>",
+      "fail if a client in this file is refused: addresses, networks, values of fields",
+    )
+    .option("--report <file>", "write a report with plots, as one HTML file that works offline")
+    .option("--hash-keys", "show hashes instead of clients")
+    .option("--skip-unjudged", "accept rules that the log cannot judge")
+    .addOption(
+      thresholdOption("--slightly", 1.5, "up to which multiple of the limit a client is slightly over it"),
+    )
+    .addOption(thresholdOption("--far", 5, "above which multiple of the limit a client is far over it"))
+    .addOption(maxBytesOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      help(
+        "sluice rules replay rules.yaml access.log.*.gz --report replay.html",
+        "every bound holds, or none was given",
+        "a bound is exceeded, or problems",
+        REPLAY_HELP,
+      ),
+    )
+    .action(async (file: string, logs: string[], options) => {
+      // Loaded on demand, because other commands need neither log formats nor statistics.
+      const { replay } = await import("./commands/replay.ts")
+      done(await replay(file, logs, options, io))
+    })
+}
+
+const REPLAY_HELP = `
+Formats: common and combined logs of nginx and Apache, logs with --format, AWS ALB,
+CloudFront, JSON lines of Caddy, Traefik, GCP, pino-http and Fastify, and other JSON
+lines with --map, such as --map ip=client.addr --map time=ts --map user_id=user.id.
+
+A rule whose field is not in the log is not judged, and the command exits with 2. The
+log shows what clients did without these rules: refused clients retry, wait or leave.`
+
+function boundOption(flag: string, what: string): Option {
+  return new Option(`${flag} <bound>`, `fail if more are refused: ${what}, as a number or as 0.5%`).argParser(
+    (text): Bound => {
+      const bound = parseBound(text)
+      if (bound === undefined)
+        throw new InvalidArgumentError("Expected a number, such as 100, or a percentage, such as 0.5%.")
+      return bound
+    },
+  )
+}
+
+function thresholdOption(flag: string, byDefault: number, description: string): Option {
+  return new Option(`${flag} <multiple>`, `${description} (default: ${byDefault})`).argParser((text) => {
+    const multiple = /^\d{1,4}(?:\.\d{1,3})?$/.test(text) ? Number(text) : 0
+    if (multiple >= 1) return multiple
+    throw new InvalidArgumentError("Expected a number of at least 1, such as 1.5.")
+  })
+}
+
+function parseNames(text: string): string[] {
+  return [...new Set(text.split(",").map((each) => each.trim()))]
+}
