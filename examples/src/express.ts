@@ -1,10 +1,20 @@
 import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
+import { logRequest, type WriteLine } from "./log-request.ts"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
-/** Creates an app with a limit for all routes, and a stricter limit for an expensive route. */
-export function createApp(surroundings: Surroundings = {}): Express {
+/**
+ * Creates an app with a limit for all routes, and a stricter limit for an expensive route. With `log`, it writes a line
+ * for each request.
+ */
+export function createApp(surroundings: Surroundings = {}, log?: WriteLine): Express {
   const app = express()
+  if (log !== undefined) {
+    app.use((req, res, next) => {
+      logRequest(log, req, res, () => req.rateLimit)
+      next()
+    })
+  }
   app.use(rateLimit({ ...surroundings, limit: 100, window: "1 minute" }))
 
   app.get("/", (req, res) => {
@@ -21,7 +31,7 @@ export function createApp(surroundings: Surroundings = {}): Express {
 
 if (process.argv[1] === import.meta.filename) {
   const port = Number(process.env.PORT || 3000)
-  createApp(fromEnvironment())
+  createApp(fromEnvironment(), console.log)
     .listen(port)
     .once("listening", () => console.log(`Express listens on http://localhost:${port}`))
 }

@@ -1,11 +1,21 @@
 import Router from "@koa/router"
 import { rateLimit } from "@sluice/koa"
 import Koa from "koa"
+import { logRequest, type WriteLine } from "./log-request.ts"
 import { fromEnvironment, type Surroundings } from "./surroundings.ts"
 
-/** Creates an app with a limit for all routes, and a stricter limit for an expensive route. */
-export function createApp(surroundings: Surroundings = {}): Koa {
+/**
+ * Creates an app with a limit for all routes, and a stricter limit for an expensive route. With `log`, it writes a line
+ * for each request.
+ */
+export function createApp(surroundings: Surroundings = {}, log?: WriteLine): Koa {
   const app = new Koa()
+  if (log !== undefined) {
+    app.use((ctx, next) => {
+      logRequest(log, ctx.req, ctx.res, () => ctx.state.rateLimit)
+      return next()
+    })
+  }
   app.use(rateLimit({ ...surroundings, limit: 100, window: "1 minute" }))
 
   const router = new Router()
@@ -24,7 +34,7 @@ export function createApp(surroundings: Surroundings = {}): Koa {
 
 if (process.argv[1] === import.meta.filename) {
   const port = Number(process.env.PORT || 3000)
-  createApp(fromEnvironment())
+  createApp(fromEnvironment(), console.log)
     .listen(port)
     .once("listening", () => console.log(`Koa listens on http://localhost:${port}`))
 }

@@ -1,6 +1,7 @@
 import { createApp as createExpressApp } from "../express.ts"
 import { createApp as createFastifyApp } from "../fastify.ts"
 import { createApp as createKoaApp } from "../koa.ts"
+import type { WriteLine } from "../log-request.ts"
 import { type Served, serve } from "./serve.ts"
 
 /** A running example app. */
@@ -8,13 +9,18 @@ export interface ExampleServer extends Served {
   readonly framework: "Express" | "Fastify" | "Koa"
 }
 
-/** Starts the three example apps. Each has a free port, and its own counters in memory. */
-export async function startServers(): Promise<readonly ExampleServer[]> {
+/**
+ * Starts the three example apps. Each has a free port, and its own counters in memory. `logOf` returns where an app
+ * writes a line for each request.
+ */
+export async function startServers(
+  logOf: (framework: ExampleServer["framework"]) => WriteLine | undefined = () => undefined,
+): Promise<readonly ExampleServer[]> {
   // The demo itself plays a proxy on this machine for its clients.
   const options = { trustedProxies: ["loopback"] }
   return [
-    { framework: "Express", ...(await serve(createExpressApp(options))) },
-    { framework: "Fastify", ...(await serve(await createFastifyApp(options))) },
-    { framework: "Koa", ...(await serve(createKoaApp(options).callback())) },
+    { framework: "Express", ...(await serve(createExpressApp(options, logOf("Express")))) },
+    { framework: "Fastify", ...(await serve(await createFastifyApp(options, logOf("Fastify")))) },
+    { framework: "Koa", ...(await serve(createKoaApp(options, logOf("Koa")).callback())) },
   ]
 }

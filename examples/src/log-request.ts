@@ -1,0 +1,37 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { type Decision, explainDecision, logFields } from "@sluice/core"
+
+/** Writes a line of a log. */
+export type WriteLine = (line: string) => void
+
+/**
+ * Writes a JSON line for a request when it has been answered, as pino-http does, with the verdict of its limits. Call it
+ * before the limits decide. `sluice rules replay` reads such lines, and compares the verdicts with its own.
+ */
+export function logRequest(
+  write: WriteLine,
+  { method, url, headers, socket }: IncomingMessage,
+  response: ServerResponse,
+  decisionOn: () => Decision | undefined,
+): void {
+  const { remoteAddress } = socket
+  // The time of arrival, with fractions: requests of one millisecond keep their order.
+  const time = performance.timeOrigin + performance.now()
+  const startedMs = performance.now()
+  response.once("close", () => {
+    const decision = decisionOn()
+    const refusals = decision === undefined ? [] : explainDecision(decision, { atMs: time })
+    const refusal = refusals.find(({ verdict }) => verdict === "refused")
+    write(
+      JSON.stringify({
+        level: 30,
+        time,
+        req: { method, url, headers: { "x-forwarded-for": headers["x-forwarded-for"] }, remoteAddress },
+        res: { statusCode: response.statusCode },
+        responseTime: Math.round(performance.now() - startedMs),
+        ...(decision !== undefined && logFields(decision)),
+        msg: refusal?.text ?? "request completed",
+      }),
+    )
+  })
+}
