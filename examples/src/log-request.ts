@@ -15,20 +15,20 @@ export function logRequest(
   decisionOn: () => Decision | undefined,
 ): void {
   const { remoteAddress } = socket
-  // The time of arrival, with fractions: requests of one millisecond keep their order.
-  const time = performance.timeOrigin + performance.now()
   const startedMs = performance.now()
   response.once("close", () => {
     const decision = decisionOn()
-    const refusals = decision === undefined ? [] : explainDecision(decision, { atMs: time })
+    const refusals = decision === undefined ? [] : explainDecision(decision)
+    // Fractions of a millisecond keep the order of requests that arrive in the same one.
+    const endedMs = performance.now()
     const refusal = refusals.find(({ verdict }) => verdict === "refused")
     write(
       JSON.stringify({
         level: 30,
-        time,
+        time: performance.timeOrigin + endedMs,
         req: { method, url, headers: { "x-forwarded-for": headers["x-forwarded-for"] }, remoteAddress },
         res: { statusCode: response.statusCode },
-        responseTime: Math.round(performance.now() - startedMs),
+        responseTime: endedMs - startedMs,
         ...(decision !== undefined && logFields(decision)),
         msg: refusal?.text ?? "request completed",
       }),

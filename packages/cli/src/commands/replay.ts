@@ -1,4 +1,6 @@
 import { writeFile } from "node:fs/promises"
+import { type AlgorithmName, InvalidOptionError } from "@sluice/core"
+import { createReplay } from "@sluice/core/replay"
 import type { Io } from "../io.ts"
 import { tinted } from "../line.ts"
 import { type LogOptions, readLogOptionsOf } from "../log-options.ts"
@@ -54,6 +56,8 @@ export async function replay(
   if (slightly > far)
     throw new UsageError(`--slightly ${slightly} is more than --far ${far}: give a smaller number`)
 
+  for (const algorithm of options.algorithm ?? []) requireAlgorithm(algorithm)
+
   const files = [await readRulesFile(rulesName, options, io)]
   if (against !== undefined) files.push(await readRulesFile(against, options, io))
   const wrong = files.find(({ problems }) => problems.length > 0)
@@ -82,6 +86,17 @@ export async function replay(
   })
   if (options.report !== undefined) await writeReport(options.report, result)
   return outcomeOf(result, logs, options)
+}
+
+function requireAlgorithm(algorithm: string): void {
+  try {
+    createReplay({
+      rules: [{ field: "ip", limit: 1, window: "1 minute", algorithm: algorithm as AlgorithmName }],
+    })
+  } catch (error) {
+    const [problem] = error instanceof InvalidOptionError ? error.problems : []
+    throw new UsageError(`--algorithm: ${problem?.message}; expected ${problem?.accepted}`, { cause: error })
+  }
 }
 
 async function readAll(logs: Logs, replayed: LogsReplay, io: Io): Promise<void> {

@@ -163,13 +163,13 @@ function liveLines({ compared, differences }: LiveComparison): OutputLine[] {
   ]
 }
 
-/** Returns rows as columns; those after the first are numbers, which are aligned to the right, if all of them are. */
+/** Returns rows as columns. Columns of numbers are aligned to the right, except the first one. */
 function table(rows: readonly (readonly string[])[]): string[] {
   const width = Math.max(...rows.map((row) => row.length))
   const columns = Array.from({ length: width }, (_, at) => rows.map((row) => row[at] ?? ""))
-  const padded = columns.map((cells) => {
+  const padded = columns.map((cells, column) => {
     const longest = Math.max(...cells.map((cell) => cell.length))
-    const isNumeric = cells.slice(1).every((cell) => /^[<\d.,%x]*$|^not judged$/.test(cell))
+    const isNumeric = column > 0 && cells.slice(1).every((cell) => /^[<\d.,%x]*$|^not judged$/.test(cell))
     return cells.map((cell) => (isNumeric ? cell.padStart(longest) : cell.padEnd(longest)))
   })
   return rows.map((_row, at) =>

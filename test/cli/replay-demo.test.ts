@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type ExampleServer, startServers } from "../../examples/src/demo/servers.ts"
+import { startTraffic, untilMinuteHasRoom } from "../../examples/src/demo/traffic.ts"
+import { sluice } from "./in-process.ts"
+
+/** The rules of the example apps. In Fastify, the rule of the route replaces the rule of the app. */
+const RULES = {
+  Express: "rules:\n  - { field: ip, limit: 100, window: 1 minute }\n",
+  Koa: "rules:\n  - { field: ip, limit: 100, window: 1 minute }\n",
+  Fastify: "rules:\n  - { field: ip, limit: 100, window: 1 minute, match: { path: / } }\n",
+}
+const SEARCH = "  - { name: search, field: ip, limit: 3, window: 1 second, match: { path: /search } }\n"
+
+describe("the live traffic of the demo, logged with logFields", () => {
+  const lines: Record<ExampleServer["framework"], string[]> = { Express: [], Fastify: [], Koa: [] }
+  let folder: string
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "sluice-demo-"))
+    const servers = await startServers((framework) => (line) => lines[framework].push(line))
+    try {
+      await untilMinuteHasRoom(Date.now())
+      await startTraffic(servers).done
+    } finally {
+      await Promise.all(servers.map((server) => server.close()))
+    }
+  }, 60_000)
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  it.each(["Express", "Fastify", "Koa"] as const)("replays without a difference: %s", async (framework) => {
+    const [rules, log] = [join(folder, "rules.yaml"), join(folder, "app.log")]
+    writeFileSync(rules, RULES[framework] + SEARCH)
+    writeFileSync(log, `${lines[framework].join("\n")}\n`)
+    const { out, err, code } = await sluice([
+      "rules",
+      "replay",
+      rules,
+      log,
+      "--trusted-proxies",
+      "loopback",
+      "--json",
+    ])
+    expect(err).toBe("")
+    expect(code).toBe(0)
+    const { live, total } = JSON.parse(out)
+    expect(live).toEqual({ compared: 179, differences: [] })
+    expect(total).toMatchObject({ seen: 179, refused: 35, clients: { seen: 3, refused: 2 } })
+  })
+
+  it("has a sentence for each refusal", () => {
+    const messages = lines.Express.map((line) => JSON.parse(line).msg as string)
+    expect(
+      messages.filter((message) => message.startsWith("search refused the request: 3 of 3 units")),
+    ).toHaveLength(5)
+    expect(
+      messages.filter((message) => message.startsWith("ip-1m refused the request: 100 of 100")),
+    ).toHaveLength(30)
+  })
+})
