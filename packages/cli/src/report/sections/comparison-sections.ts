@@ -52,7 +52,9 @@ ${table({
   caption: "Requests and clients that each rule refuses under each algorithm",
   columns: [
     { title: "Rule" },
-    ...algorithms.flatMap((algorithm) => numbers(`${algorithm}: refused`, `${algorithm}: clients`)),
+    ...algorithms.flatMap((algorithm) =>
+      numbers(`${shownName(algorithm)}: refused`, `${shownName(algorithm)}: clients`),
+    ),
   ],
   rows: rules.map((rule) => ({
     cells: [name(rule), ...algorithms.flatMap((algorithm) => cellsOf(rule, algorithm))],
