@@ -220,7 +220,19 @@ export default {
       comment: "The sources of a package must not import devDependencies, because users do not get them.",
       severity: "error",
       from: { path: "^packages/(?!core/)[^/]+/src/", pathNot: TEST_FILES },
-      to: { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["npm", "npm-peer", "npm-optional"] },
+      to: {
+        dependencyTypes: ["npm-dev"],
+        dependencyTypesNot: ["npm", "npm-peer", "npm-optional"],
+        // Bundled into the command line: packages/cli/tsdown.config.ts.
+        pathNot: "/node_modules/uplot/",
+      },
+    },
+    {
+      name: "plots-only-in-the-report",
+      comment: "Only the report of a replay contains uPlot. The command line itself must not load it.",
+      severity: "error",
+      from: { path: "^packages/", pathNot: "^packages/cli/src/report/(report-html\\.ts|page/)" },
+      to: { path: "/node_modules/uplot/" },
     },
     {
       name: "no-dev-dependency-in-core",
@@ -341,6 +353,7 @@ export default {
           "^packages/cli/src/",
           `${CORE}(index|dynamodb|redis)\\.ts$`,
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
+          "/node_modules/uplot/",
         ],
         dependencyTypesNot: ["core"],
       },

@@ -78,6 +78,8 @@ const config: ViteUserConfig = defineConfig({
       // The main files of the programs only run in child processes: test/cli/process.test.ts, test/service/program-*.test.ts.
       exclude: [
         ...["**/*.test.ts", "**/*.test-d.ts", "**/testing/**"],
+        // Runs in the browser: test/cli/report-browser.test.ts.
+        "packages/cli/src/report/page/**",
         ...[
           "packages/cli/src/main.ts",
           "packages/service/src/main.ts",

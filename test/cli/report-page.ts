@@ -1,12 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
+import axe from "axe-core"
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import { findChromium } from "../servers/chromium.ts"
-
-const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js")
 
 /** A report that is open in Chromium. */
 export interface OpenReport {
@@ -69,7 +67,7 @@ export async function openTables(page: Page): Promise<void> {
 /** Returns what axe-core finds in a page in light, and in the colors of the page in dark. Needs `bypassCSP`. */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
   await openTables(page)
-  await page.addScriptTag({ content: readFileSync(AXE, "utf8") })
+  await page.addScriptTag({ content: axe.source })
   const find = async (rules: string): Promise<string[]> =>
     await page.evaluate<string[]>(`axe.run({ resultTypes: ["violations"], ${rules} }).then(({ violations }) =>
       violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html.slice(0, 200))))`)

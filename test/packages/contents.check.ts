@@ -3,11 +3,16 @@ import { describe, expect, inject, it } from "vitest"
 
 const PACKAGES = ["cli", "contracts", "core", "express", "fastify", "koa", "service"]
 /** Packages whose code is bundled into a published package. docs/decisions gives the reasons. */
-const BUILT_IN = { core: ["content-type", "negotiator", "structured-headers", "valibot"] }
+const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
+  cli: ["uplot"],
+  core: ["content-type", "negotiator", "structured-headers", "valibot"],
+}
+/** The licenses of the packages that are bundled into a package. */
+const licensesIn = (name: string): string[] => (BUILT_IN[name] ?? []).map((other) => `dist/${other}-MIT.txt`)
 /** The contents of a tarball beside code, declarations, its manifest, README and license. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
-  cli: ["bin/sluice.js"],
-  core: [...BUILT_IN.core.map((other) => `dist/${other}-MIT.txt`), "errors.md", "rules.schema.json"],
+  cli: ["bin/sluice.js", ...licensesIn("cli")],
+  core: [...licensesIn("core"), "errors.md", "rules.schema.json"],
   service: ["bin/sluice-service.js"],
 }
 /** The packages that are libraries. The entry points of programs are not checked. */
@@ -55,9 +60,11 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
       ...text.matchAll(/^\/\/(?:#region .*\/node_modules\/| Bundled package: )(@[^/]+\/[^/\n]+|[^/\n]+)/gm),
     ])
     const others = [...new Set(modules.map(([, other]) => other))].sort()
-    expect(others).toEqual(name === "core" ? BUILT_IN.core : [])
+    expect(others).toEqual(BUILT_IN[name] ?? [])
     for (const other of others)
-      expect(textOf(name, `dist/${other}-MIT.txt`)).toMatch(/^\(?(The )?MIT License\)?\n\nCopyright/)
+      expect(textOf(name, `dist/${other}-MIT.txt`)).toMatch(
+        /^\(?(The )?MIT License\)?( \(MIT\))?\n\nCopyright/,
+      )
     expect(contents.filter((path) => path.endsWith("-MIT.txt"))).toHaveLength(others.length)
   })
 
