@@ -2,7 +2,8 @@ import { UsageError } from "../usage-error.ts"
 
 /** Names on the left side of `--map` that are no bare fields, each with the member of a record that it fills. */
 const MEMBERS = new Set(["ip", "time", "method", "url", "status"])
-const EXPECTED = "expected ip, time, method, url, status, header:NAME, cookie:NAME or the name of a bare field"
+const EXPECTED =
+  "expected ip, time, method, url, status, header:NAME, cookie:NAME or the name of a bare field"
 
 /** The target of an entry of `--map`. */
 export type MapTarget =

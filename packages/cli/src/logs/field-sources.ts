@@ -122,16 +122,26 @@ function timeSource(variables: readonly Variable[], time: number): FieldSources[
   const duration = meaning.isEnd ? variables.findIndex((each) => each.meaning.kind === "duration") : -1
   if (duration === -1) return (values) => meaning.read(values[time] as string)
   const { unitMs } = variables[duration]?.meaning as Extract<Meaning, { kind: "duration" }>
-  return (values) => meaning.read(values[time] as string) - durationMs(values[duration] as string, unitMs, meaning)
+  return (values) =>
+    meaning.read(values[time] as string) - durationMs(values[duration] as string, unitMs, meaning)
 }
 
-function durationMs(text: string, unitMs: number, { resolutionMs }: { readonly resolutionMs: number }): number {
+function durationMs(
+  text: string,
+  unitMs: number,
+  { resolutionMs }: { readonly resolutionMs: number },
+): number {
   if (text === "-" || text === "") return 0
   const ms = /^\d{1,12}(?:\.\d{1,9})?$/.test(text) ? Number(text) * unitMs : Number.NaN
   return Math.round(ms / resolutionMs) * resolutionMs
 }
 
-function noVariable(field: string, source: string, variables: readonly Variable[], format: string): UsageError {
+function noVariable(
+  field: string,
+  source: string,
+  variables: readonly Variable[],
+  format: string,
+): UsageError {
   const names = variables.map(({ names, text }) => names[0] ?? text)
   return new UsageError(
     `--map ${field}=${source}: the format ${JSON.stringify(format)} has no ${JSON.stringify(source)}; it has ${names.join(", ")}`,

@@ -25,7 +25,8 @@ export async function findSource(given: string, io: Pick<Io, "stdin">): Promise<
     return { name, size: undefined, read: (onBytes) => decompressed(name, io.stdin, onBytes) }
   }
   const stats = await stat(given).catch((error: unknown) => fail(given, error))
-  if (stats.isDirectory()) throw new UsageError(`${given} is a folder: give its files, such as ${given}/*.log`)
+  if (stats.isDirectory())
+    throw new UsageError(`${given} is a folder: give its files, such as ${given}/*.log`)
   return {
     name: given,
     size: stats.isFile() ? stats.size : undefined,
@@ -105,7 +106,9 @@ async function* gunzip(name: string, compressed: AsyncGenerator<Buffer>): AsyncG
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === "Z_BUF_ERROR") {
-      throw new UsageError(`${name} is a truncated gzip file: copy it again, or leave it out`, { cause: error })
+      throw new UsageError(`${name} is a truncated gzip file: copy it again, or leave it out`, {
+        cause: error,
+      })
     }
     if (code?.startsWith("Z_") === true) {
       throw new UsageError(`${name} is a damaged gzip file: copy it again, or leave it out`, { cause: error })

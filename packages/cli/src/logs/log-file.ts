@@ -1,5 +1,5 @@
 import { UsageError } from "../usage-error.ts"
-import { SKIPPED, type FieldMap, type LogFormat } from "./formats/format.ts"
+import { type FieldMap, type LogFormat, SKIPPED } from "./formats/format.ts"
 import { detectFormat } from "./formats/formats.ts"
 import { lineSplitter } from "./lines.ts"
 import type { LogSource } from "./log-bytes.ts"
@@ -26,8 +26,8 @@ export interface StartedFile {
 }
 
 /**
- * Reads the first lines of a file and detects its format, unless it is given. Resolves with undefined if the file is
- * empty. A file is closed again, so that any number of files can be given. Rejects with UsageError if the format is not
+ * Reads the first lines of a file and detects its format, unless it is given. Resolves with undefined if the file has
+ * only empty lines. A file is closed again, so that any number of files can be given. Rejects with UsageError if the format is not
  * known.
  */
 export async function startFile(
@@ -78,7 +78,8 @@ export async function startFile(
     index,
     format,
     fromMs: times.reduce((lowest, each) => Math.min(lowest, each), Number.POSITIVE_INFINITY),
-    resolutionMs: format.resolutionMs ?? (times.length > 0 && times.every((each) => each % 1_000 === 0) ? 1_000 : 1),
+    resolutionMs:
+      format.resolutionMs ?? (times.length > 0 && times.every((each) => each % 1_000 === 0) ? 1_000 : 1),
     opened: isPipe ? { chunks, rest } : undefined,
   }
 }

@@ -25,7 +25,9 @@ export function readLogs(
 ): Logs {
   const repeated = paths.find((path, at) => paths.indexOf(path) !== at)
   if (repeated !== undefined) {
-    throw new UsageError(`${nameOf(repeated)} is given twice: leave out one of them, or its requests count twice`)
+    throw new UsageError(
+      `${nameOf(repeated)} is given twice: leave out one of them, or its requests count twice`,
+    )
   }
   checkFieldMap(map)
   const given = format === undefined ? undefined : formatOf(format)
@@ -66,7 +68,10 @@ async function startFiles(
   const files: StartedFile[] = []
   for (const [index, source] of sources.entries()) {
     const file = await startFile(source, index, given, map, onBytes)
-    if (file === undefined) continue
+    if (file === undefined) {
+      summary.bytes += source.size ?? 0
+      continue
+    }
     files.push(file)
     const counts = summary.files[index]
     if (counts !== undefined) counts.format = file.format.name

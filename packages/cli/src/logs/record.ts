@@ -45,6 +45,6 @@ export function statusOf(text: string | undefined): number | undefined {
 }
 
 /** Returns the value of a text; undefined for "-" and "", which mean that there is no value. */
-export function valueOf(text: string | undefined): string | undefined {
+export function presentValue(text: string | undefined): string | undefined {
   return text === "-" || text === "" ? undefined : text
 }

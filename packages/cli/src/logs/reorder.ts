@@ -15,7 +15,7 @@ export interface OrderCounts {
 export interface Reorder {
   /** Adds the record of the next line. */
   add(record: OpenRecord): void
-  /** Returns all seconds that no later line may still belong to, sorted. */
+  /** Returns the records of all seconds that no later line may still belong to, sorted. */
   release(): OpenRecord[]
   /** Returns all remaining records, sorted. */
   end(): OpenRecord[]
@@ -29,17 +29,19 @@ interface Second {
 
 /**
  * Keeps records in buckets of one second until a line is `reorderMs` later than the end of the bucket. Records with
- * equal times keep the order of their lines. A record that comes later than that gets the time of the last released
- * record, and counts as late.
+ * equal times keep the order of their lines. A record that comes after that gets the time of the last record before it,
+ * and counts as late. The result depends only on the lines, not on when `release` is called.
  */
 export function reorder(reorderMs: number, counts: OrderCounts): Reorder {
-  /** Ordered by time. There are only as many as seconds in the reorder time. */
+  /** Ordered by time. There are at most as many as seconds in the reorder time. */
   const buckets: Second[] = []
   let newest: Second | undefined
   let held = 0
   let latestMs = Number.NEGATIVE_INFINITY
-  let releasedMs = Number.NEGATIVE_INFINITY
-  let late: OpenRecord[] = []
+  /** The next time that completes a bucket. */
+  let dueMs = Number.POSITIVE_INFINITY
+  let readyMs = Number.NEGATIVE_INFINITY
+  let ready: OpenRecord[] = []
 
   function bucketOf(second: number): Second {
     if (newest !== undefined && newest.second === second) return newest
@@ -50,62 +52,55 @@ export function reorder(reorderMs: number, counts: OrderCounts): Reorder {
     const made: Second = { second, records: [], isSorted: true }
     buckets.splice(at, 0, made)
     newest = buckets.at(-1)
+    dueMs = endOf(buckets[0] as Second) + reorderMs
     return made
   }
 
-  function take(count: number): OpenRecord[] {
-    const taken = buckets.splice(0, count)
-    if (buckets.length === 0) newest = undefined
-    for (const { records, isSorted } of taken) {
-      if (!isSorted) records.sort((a, b) => a.atMs - b.atMs)
-      held -= records.length
-    }
-    const lists = taken.map(({ records }) => records)
-    if (late.length > 0) {
-      // These have the time of the last record, so they come first.
-      lists.unshift(late)
-      held -= late.length
-      late = []
-    }
-    const released = lists.length === 1 ? (lists[0] as OpenRecord[]) : lists.flat()
-    releasedMs = released.at(-1)?.atMs ?? releasedMs
-    return released
+  function completeFirst(): void {
+    const { records, isSorted } = buckets.shift() as Second
+    if (!isSorted) records.sort((a, b) => a.atMs - b.atMs)
+    held -= records.length
+    readyMs = (records.at(-1) as OpenRecord).atMs
+    if (ready.length === 0) ready = records
+    else for (const record of records) ready.push(record)
+    const [next] = buckets
+    if (next === undefined) newest = undefined
+    dueMs = next === undefined ? Number.POSITIVE_INFINITY : endOf(next) + reorderMs
   }
 
   return {
     add(record) {
-      held++
-      if (record.atMs < releasedMs) {
+      if (record.atMs < readyMs) {
         counts.late++
-        record.atMs = releasedMs
-        late.push(record)
+        record.atMs = readyMs
+        ready.push(record)
         return
       }
-      addTo(bucketOf(Math.floor(record.atMs / SECOND_MS)), record)
-      if (record.atMs >= latestMs) {
-        latestMs = record.atMs
-      } else {
+      const bucket = bucketOf(Math.floor(record.atMs / SECOND_MS))
+      const last = bucket.records.at(-1)
+      if (last !== undefined && last.atMs > record.atMs) bucket.isSorted = false
+      bucket.records.push(record)
+      held++
+      if (record.atMs >= latestMs) latestMs = record.atMs
+      else {
         counts.reordered++
         counts.reorderedByMs = Math.max(counts.reorderedByMs, latestMs - record.atMs)
       }
+      while (latestMs >= dueMs) completeFirst()
+      if (held > MOST_HELD) completeFirst()
     },
     release() {
-      let count = 0
-      while (
-        count < buckets.length &&
-        ((buckets[count] as Second).second + 1) * SECOND_MS <= latestMs - reorderMs
-      ) {
-        count++
-      }
-      if (count === 0 && held > MOST_HELD) count = 1
-      return count === 0 && late.length === 0 ? [] : take(count)
+      const released = ready
+      ready = []
+      return released
     },
-    end: () => take(buckets.length),
+    end() {
+      while (buckets.length > 0) completeFirst()
+      return this.release()
+    },
   }
 }
 
-function addTo(bucket: Second, record: OpenRecord): void {
-  const last = bucket.records.at(-1)
-  if (last !== undefined && last.atMs > record.atMs) bucket.isSorted = false
-  bucket.records.push(record)
+function endOf({ second }: Second): number {
+  return (second + 1) * SECOND_MS
 }

@@ -15,13 +15,16 @@ export type TimeReader = (text: string, at: number) => number
 
 /**
  * Returns a reader of times such as "10/Oct/2025:13:55:36 +0000" (`$time_local` of nginx, `%t` of Apache). It remembers
- * the last minute, because neighboring lines nearly always share it.
+ * the last time and the last minute, because neighboring lines often share them.
  */
 export function clfTimeReader(): TimeReader {
+  let last = "none"
+  let lastMs = 0
   let minute = "none"
   let zone = ""
   let minuteMs = 0
   return (text, at) => {
+    if (text.startsWith(last, at)) return lastMs
     if (!text.startsWith(minute, at) || !text.startsWith(zone, at + 20)) {
       const ms = clfMinute(text, at)
       if (Number.isNaN(ms)) return ms
@@ -32,7 +35,10 @@ export function clfTimeReader(): TimeReader {
     }
     const seconds = twoDigits(text, at + 18)
     // 60 is a leap second. It is counted as the first second of the next minute, as in Unix time.
-    return text.charCodeAt(at + 17) === 58 && seconds <= 60 ? minuteMs + seconds * 1_000 : Number.NaN
+    if (text.charCodeAt(at + 17) !== 58 || !(seconds <= 60)) return Number.NaN
+    last = copyOf(text.slice(at, at + CLF_LENGTH))
+    lastMs = minuteMs + seconds * 1_000
+    return lastMs
   }
 }
 

@@ -20,12 +20,6 @@ export function apacheFormat(given: string, name: string = given): LogFormat {
   }
 }
 
-/** Apache's format with the virtual host in front, as Debian configures it. */
-export const vhostCombined: LogFormat = apacheFormat(
-  '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"',
-  "vhost_combined",
-)
-
 const DIRECTIVE = /%(?:!?\d+(?:,\d+)*)?([<>]?)(?:\{([^}]*)\})?([<>]?)(\^(?:FU|FB|ti|to)|[a-z%])/gi
 
 /** True if the text contains a directive of Apache. */
@@ -105,10 +99,7 @@ const clfTime = clfTimeReader()
 
 /** Formats of `%{FORMAT}t` that can be read, after `%F` and `%T` have been written out. */
 const TIMES: Readonly<Record<string, readonly [resolutionMs: number, read: (text: string) => number]>> = {
-  "%d/%b/%Y:%H:%M:%S %z": [
-    1_000,
-    (text) => (text.length === CLF_LENGTH ? clfTime(text, 0) : Number.NaN),
-  ],
+  "%d/%b/%Y:%H:%M:%S %z": [1_000, (text) => (text.length === CLF_LENGTH ? clfTime(text, 0) : Number.NaN)],
   "%Y-%m-%dT%H:%M:%S%z": [1_000, isoTime],
   "%s": [1_000, (text) => epochDigits(text, 1_000)],
   sec: [1_000, (text) => epochDigits(text, 1_000)],

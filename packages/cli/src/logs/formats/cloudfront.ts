@@ -1,8 +1,8 @@
 import { UsageError } from "../../usage-error.ts"
 import { isAddress } from "../addresses.ts"
-import { mapTarget, mappedNames } from "../field-map.ts"
+import { mappedNames, mapTarget } from "../field-map.ts"
 import { fieldSet } from "../logged-fields.ts"
-import { recordOf, statusOf, valueOf } from "../record.ts"
+import { presentValue, recordOf, statusOf } from "../record.ts"
 import { epochTime, isoTime } from "../times.ts"
 import { type FieldMap, type LineReader, type LineResult, type LogFormat, SKIPPED } from "./format.ts"
 
@@ -36,7 +36,13 @@ function cloudfrontReader(file: number, map: FieldMap): LineReader {
   let onlyFields = fieldSet({ names: [], hasQuery: false })
 
   function readColumns(line: string): void {
-    columns = new Map(line.slice("#Fields:".length).trim().split(/\s+/).map((name, index) => [name, index]))
+    columns = new Map(
+      line
+        .slice("#Fields:".length)
+        .trim()
+        .split(/\s+/)
+        .map((name, index) => [name, index]),
+    )
     const headers = Object.keys(HEADERS).filter((name) => columns.has(HEADERS[name] as string))
     const names = ["ip", "method", ...headers.map((name) => `header:${name}`), ...mappedNames(map)]
     onlyFields = fieldSet({ names, hasQuery: columns.has("cs-uri-query") })
@@ -52,7 +58,7 @@ function cloudfrontReader(file: number, map: FieldMap): LineReader {
       if (values.length !== columns.size) return undefined
       const column = (name: string): string | undefined => {
         const index = columns.get(name)
-        return index === undefined ? undefined : valueOf(values[index])
+        return index === undefined ? undefined : presentValue(values[index])
       }
       const atMs = arrivalMs(column)
       const address = column("c-ip")

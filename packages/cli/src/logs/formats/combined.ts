@@ -51,7 +51,7 @@ function standardReader(file: number, hasHeaders: boolean): LineReader {
       const addressEnd = line.indexOf(" ")
       const identEnd = line.indexOf(" ", addressEnd + 1)
       const hasAddress = isAddress(line, 0, addressEnd)
-      const isParsed = atMs === atMs && identEnd < start - 30 && line.charCodeAt(start - 30) === SPACE
+      const isParsed = !Number.isNaN(atMs) && identEnd < start - 30 && line.charCodeAt(start - 30) === SPACE
       if (!isParsed || !(hasAddress || isNoAddress(line.slice(0, addressEnd)))) return undefined
 
       const isEscaped = line.includes("\\")
@@ -87,6 +87,7 @@ const SPACE = 32
 const LEFT = 91
 const RIGHT = 93
 const DASH = 45
+const BACKSLASH = 92
 
 interface StandardHeaders {
   readonly [name: string]: string | undefined
@@ -98,8 +99,9 @@ const NO_HEADERS: StandardHeaders = {}
 
 /** Returns the position of the quote before the request; -1 if there is none. */
 function requestQuote(line: string): number {
-  const quote = line.indexOf('"')
-  // Apache writes "" for an empty user name.
+  let quote = line.indexOf('"')
+  // Apache writes \" for a quote in the name of the user, and "" for an empty name.
+  if (line.charCodeAt(quote - 1) === BACKSLASH) quote = quoteFrom(line, 0)
   return quote !== -1 && line.startsWith('" [', quote + 1) ? line.indexOf('"', quote + 2) : quote
 }
 

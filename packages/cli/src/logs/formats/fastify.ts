@@ -1,8 +1,7 @@
 import type { OpenRecord } from "../record.ts"
 import { type LogFormat, SKIPPED } from "./format.ts"
-import { jsonRecords } from "./json-lines.ts"
-import { objectOf } from "./json-value.ts"
 import { type PinoLine, pinoLine, readPinoLine } from "./pino-line.ts"
+import { pinoRecords } from "./pino-records.ts"
 
 /** Most requests whose response is awaited. The oldest is forgotten first, and then has no status. */
 const MOST_OPEN = 100_000
@@ -17,7 +16,7 @@ export const fastify: LogFormat = {
   name: "fastify",
   encoding: "utf8",
   open(file, map) {
-    const toRecord = jsonRecords({ names: ["ip", "method"], hasQuery: true }, file, map)
+    const toRecord = pinoRecords(file, map)
     const mustParse = Object.keys(map).length > 0
     const open = new Map<string, OpenRecord>()
     const line = pinoLine()
@@ -36,11 +35,8 @@ export const fastify: LogFormat = {
         if (!readPinoLine(text, line, mustParse)) return undefined
         if (line.message === "request completed") complete()
         if (line.message !== "incoming request" || !line.hasRequest) return SKIPPED
-        const headers = objectOf(objectOf(line.object?.req)?.headers)
-        const record = toRecord(line.object ?? {}, { ...line, atMs: line.timeMs, headers }, number)
-        if (record === undefined) return undefined
-        record.live = line.live
-        if (line.reqId !== undefined) remember(open, requestId(line), record)
+        const record = toRecord(line, line.timeMs, number)
+        if (record !== undefined && line.reqId !== undefined) remember(open, requestId(line), record)
         return record
       },
     }

@@ -2,8 +2,8 @@ import { isAddress, isNoAddress, withoutPort } from "../addresses.ts"
 import { quoteFrom, unescaped } from "../escapes.ts"
 import { type FieldSources, fieldSources } from "../field-sources.ts"
 import { fieldSet } from "../logged-fields.ts"
-import { type OpenRecord, recordOf, statusOf, valueOf } from "../record.ts"
-import { relativeTarget, requestLine } from "../targets.ts"
+import { type OpenRecord, presentValue, recordOf, statusOf } from "../record.ts"
+import { isToken, relativeTarget, requestLine } from "../targets.ts"
 import { type FieldMap, type LineReader, type LineResult, SKIPPED } from "./format.ts"
 import { type Part, type SegmentReader, segmentReader, type Variable } from "./segment.ts"
 
@@ -72,7 +72,9 @@ function readSegments(
     if (end === -1 && !isLast) return false
     const to = end === -1 ? line.length : end
     if (isLast && !allowsMore && quoteFrom(line, from) !== -1) return false
-    if (!segment.read(isLast && allowsMore ? firstWords(line, from, to, segment) : line.slice(from, to), values))
+    if (
+      !segment.read(isLast && allowsMore ? firstWords(line, from, to, segment) : line.slice(from, to), values)
+    )
       return false
     from = to + 1
   }
@@ -90,11 +92,11 @@ function firstWords(line: string, from: number, to: number, { spaces }: SegmentR
 }
 
 /** Returns the position of the quote that ends a segment; -1 if there is none. */
-function segmentEnd(line: string, from: number, { hasUser }: SegmentReader): number {
+function segmentEnd(line: string, from: number, { afterUser }: SegmentReader): number {
   const quote = quoteFrom(line, from)
+  if (quote === -1 || afterUser === undefined) return quote
   // Apache writes "" for an empty user name.
-  const isEmptyUser = hasUser && quote !== -1 && line.startsWith('" ', quote + 1)
-  return isEmptyUser ? quoteFrom(line, quote + 2) : quote
+  return line.startsWith(`"${afterUser}`, quote + 1) ? quoteFrom(line, quote + 2) : quote
 }
 
 function recordFrom(
@@ -110,18 +112,22 @@ function recordFrom(
   const address = isNoAddress(addressText) ? undefined : withoutPort(addressText)
   if (address !== undefined && !isAddress(address, 0, address.length)) return undefined
   const value = (index: number | undefined): string | undefined => {
-    const text = index === undefined ? undefined : valueOf(values[index])
+    const text = index === undefined ? undefined : presentValue(values[index])
     return text === undefined || text === '""' ? undefined : unescaped(text)
   }
   const first = sources.request === undefined ? undefined : requestLine(value(sources.request) ?? "")
+  const method = first?.method ?? value(sources.method)
   const target = value(sources.target)
+  // The server did not understand the request, so the app has not seen it.
   if (sources.request !== undefined && first === undefined) return SKIPPED
+  if (sources.method !== undefined && !isToken(method ?? "", 0, method?.length ?? 0)) return SKIPPED
+  if (sources.target !== undefined && target === undefined) return SKIPPED
   const pick = (list: readonly (readonly [string, number])[]): Record<string, string | undefined> =>
     Object.fromEntries(list.map(([name, index]) => [name, value(index)]))
   return recordOf(
     {
       atMs,
-      method: first?.method ?? value(sources.method),
+      method,
       url: first?.url ?? (target === undefined ? undefined : relativeTarget(target)),
       status: statusOf(value(sources.status)),
       address,

@@ -1,6 +1,6 @@
 import { UsageError } from "../../usage-error.ts"
 import { alb } from "./alb.ts"
-import { apacheFormat, isApacheLine, vhostCombined } from "./apache.ts"
+import { apacheFormat, isApacheLine } from "./apache.ts"
 import { caddy } from "./caddy.ts"
 import { cloudfront } from "./cloudfront.ts"
 import { combined, common } from "./combined.ts"
@@ -11,6 +11,7 @@ import { mappedJson } from "./mapped-json.ts"
 import { isNginxLine, nginxFormat } from "./nginx.ts"
 import { pinoHttp } from "./pino-http.ts"
 import { traefik } from "./traefik.ts"
+import { vhostCombined } from "./vhost-combined.ts"
 
 /** Formats by name. Combined comes before common, which also reads combined lines. */
 const FORMATS: readonly LogFormat[] = [

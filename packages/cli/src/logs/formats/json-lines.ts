@@ -1,5 +1,5 @@
 import { isAddress, withoutPort } from "../addresses.ts"
-import { mapTarget, mappedNames } from "../field-map.ts"
+import { mappedNames, mapTarget } from "../field-map.ts"
 import { fieldSet } from "../logged-fields.ts"
 import { type OpenRecord, recordOf } from "../record.ts"
 import { relativeTarget } from "../targets.ts"
@@ -89,10 +89,7 @@ export function jsonRecords(
     )
     return found.length === 0 ? undefined : Object.fromEntries(found)
   }
-  const fieldsOf = rememberedFields(
-    [...names, ...mappedNames(map)],
-    hasQuery || url !== undefined,
-  )
+  const fieldsOf = rememberedFields([...names, ...mappedNames(map)], hasQuery || url !== undefined)
 
   return (object, request, number) => {
     const atMs = time === undefined ? request.atMs : valueTime(valueAt(object, time))

@@ -18,7 +18,10 @@ export interface NginxOptions {
  * Returns the format of nginx's `log_format`, given as the text alone, in quotes, or as the whole directive. Throws
  * UsageError if lines of the format cannot be read.
  */
-export function nginxFormat(given: string, { name = given, allowsMore, meanings = {} }: NginxOptions = {}): LogFormat {
+export function nginxFormat(
+  given: string,
+  { name = given, allowsMore, meanings = {} }: NginxOptions = {},
+): LogFormat {
   const format = { name, parts: partsOf(formatText(given), meanings), allowsMore }
   const { variables } = segmentsOf(format)
   return {
@@ -40,8 +43,9 @@ const QUOTED = /'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/gs
 /** Returns the text of the format, without the directive around it. */
 function formatText(given: string): string {
   const hasDirective = DIRECTIVE.test(given)
-  const [, escape, rest = ""] = /^(?:escape=(\w+)\s+)?(.*)$/s.exec(given.replace(DIRECTIVE, "").trim()) ?? []
-  if (escape === "none") {
+  const [, escaping, rest = ""] =
+    /^(?:escape=(\w+)\s+)?(.*)$/s.exec(given.replace(DIRECTIVE, "").trim()) ?? []
+  if (escaping === "none") {
     throw new UsageError(
       "A format with escape=none cannot be read: clients can write whole lines into it; use escape=default or escape=json",
     )
@@ -113,6 +117,7 @@ function variableOf(name: string, meanings: Readonly<Record<string, Meaning>>): 
 }
 
 function prefixMeaning(name: string): Meaning {
-  if (name.startsWith("http_")) return { kind: "header", name: name.slice(5).toLowerCase().replaceAll("_", "-") }
+  if (name.startsWith("http_"))
+    return { kind: "header", name: name.slice(5).toLowerCase().replaceAll("_", "-") }
   return name.startsWith("cookie_") ? { kind: "cookie", name: name.slice(7) } : { kind: "other" }
 }

@@ -1,6 +1,14 @@
 import type { LiveVerdict } from "../log.ts"
 import { valueTime } from "../times.ts"
-import { type JsonObject, liveVerdict, numberOf, objectOf, parseObject, statusIn, textOf } from "./json-value.ts"
+import {
+  type JsonObject,
+  liveVerdict,
+  numberOf,
+  objectOf,
+  parseObject,
+  statusIn,
+  textOf,
+} from "./json-value.ts"
 import { scanPinoLine } from "./pino-scan.ts"
 
 /** The members of a line of pino that replay needs. One object is reused for all lines of a file. */

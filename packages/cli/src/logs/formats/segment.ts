@@ -32,8 +32,8 @@ export type Part = string | Variable
 
 /** Reads the part of a line between two quotes. */
 export interface SegmentReader {
-  /** True if it contains the name of the user, without quotes around it. */
-  readonly hasUser: boolean
+  /** The literal after the name of the user, if the segment contains one. */
+  readonly afterUser: string | undefined
   /** Number of spaces in its literals. */
   readonly spaces: number
   /** Writes the values of the variables to `values`. Returns false if the text is not in the format. */
@@ -111,7 +111,7 @@ export function segmentReader(
   }
 
   return {
-    hasUser: chosen.some(({ meaning }) => meaning.kind === "user"),
+    afterUser: literals[chosen.findIndex(({ meaning }) => meaning.kind === "user") + 1 || literals.length],
     spaces: literals.join("").split(" ").length - 1,
     read(text, values) {
       const first = literals[0] as string

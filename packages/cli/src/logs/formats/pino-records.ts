@@ -1,0 +1,44 @@
+import { isAddress } from "../addresses.ts"
+import { fieldSet } from "../logged-fields.ts"
+import type { OpenRecord } from "../record.ts"
+import { relativeTarget } from "../targets.ts"
+import type { FieldMap } from "./format.ts"
+import { jsonRecords } from "./json-lines.ts"
+import { objectOf } from "./json-value.ts"
+import type { PinoLine } from "./pino-line.ts"
+
+const LOGGED = { names: ["ip", "method"], hasQuery: true }
+
+/** Returns a function that returns the record of a line with a request; undefined if a value is invalid. */
+export function pinoRecords(
+  file: number,
+  map: FieldMap,
+): (line: PinoLine, atMs: number, number: number) => OpenRecord | undefined {
+  const toRecord = jsonRecords(LOGGED, file, map)
+  const onlyFields = fieldSet(LOGGED)
+  return (line, atMs, number) => {
+    const { address, url, object } = line
+    if (object !== undefined) {
+      const headers = objectOf(objectOf(object.req)?.headers)
+      const { method, status } = line
+      return toRecord(object, { atMs, method, url, status, address, headers }, number)
+    }
+    // The line was scanned, so it has no headers, and nothing is mapped.
+    const isValid = address === undefined || isAddress(address, 0, address.length)
+    if (Number.isNaN(atMs) || !isValid) return undefined
+    return {
+      atMs,
+      method: line.method,
+      url: url === undefined ? undefined : relativeTarget(url),
+      status: line.status,
+      remoteAddress: address,
+      headers: undefined,
+      cookies: undefined,
+      named: undefined,
+      live: line.live,
+      onlyFields,
+      file,
+      line: number,
+    }
+  }
+}
