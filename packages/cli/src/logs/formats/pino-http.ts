@@ -17,7 +17,7 @@ export const pinoHttp: LogFormat = {
       read(text, number) {
         if (!readPinoLine(text, line, mustParse)) return undefined
         if (!line.hasRequest || line.durationMs === undefined) return SKIPPED
-        return toRecord(line, line.timeMs - Math.round(line.durationMs), number)
+        return toRecord(line, line.timeMs - line.durationMs, number)
       },
     }
   },
