@@ -15,8 +15,8 @@ export function logSection(log: LogResult): Html {
     ["Lines not in the format", count(log.unparsed)],
     ["Lines skipped", count(log.skipped)],
     ["Lines reordered", count(log.reordered)],
-    ["Lines too late to be sorted", count(log.late)],
-    ["Requests answered with 429", count(log.tooManyRequests)],
+    ["Lines too late to sort", count(log.late)],
+    ["Answered with 429", count(log.tooManyRequests)],
   ]
   return html`<section aria-labelledby="log"><h2 id="log">The log</h2>
 <dl class="facts">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>

@@ -59,7 +59,7 @@ function countCells(
 
 function rowsOf(rule: RuleResult, width: number): TableRow[] {
   const name = textCell(html`${ruleName(rule)}${remarks(rule)}`)
-  const limit = textCell(limitOf(rule))
+  const limit = { shown: limitOf(rule), className: "limits" }
   if (!rule.judged) {
     const reason = html`<strong>Not judged.</strong> The log does not contain ${missingFields(rule)}, which the rule needs.`
     return [{ cells: [name, limit, { shown: reason, span: width - 2, className: "remark" }] }]
