@@ -257,13 +257,13 @@ export default {
     {
       name: "core-shape-for-rules-and-options",
       comment:
-        "shape.ts loads the schema library. Only rules and the options of limiters and recorders may import it, so that Redis and OpenTelemetry do not load it.",
+        "shape.ts loads the schema library. Only rules and the options of limiters, recorders and replays may import it, so that Redis and OpenTelemetry do not load it.",
       severity: "error",
       from: {
         path: CORE,
         pathNot: [
           `${CORE}rules/`,
-          `${CORE}(limiter/options/|recording/options\\.ts$)`,
+          `${CORE}(limiter/options/|(recording|replay)/options\\.ts$)`,
           `${CORE}ground/shape\\.(test\\.)?ts$`,
         ],
       },
@@ -351,7 +351,7 @@ export default {
       to: {
         pathNot: [
           "^packages/cli/src/",
-          `${CORE}(index|dynamodb|redis)\\.ts$`,
+          `${CORE}(index|dynamodb|redis|replay)\\.ts$`,
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
           "/node_modules/uplot/",
         ],

@@ -9,12 +9,15 @@ const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts", "src/replay.ts"],
   loader: { ".lua": "text" },
-  // The packed core must stay small. Only local variables have short names, so that stack traces can be read.
+  // The packed core must stay small. Only local variables have short names, and statements are not joined, so that stack
+  // traces can be read.
   minify: {
-    compress: false,
+    compress: { sequences: false, keepNames: { function: true, class: true } },
     mangle: { toplevel: false, keepNames: { function: true, class: true } },
     codegen: { removeWhitespace: true },
   },
+  // Names of functions stay, so an alias for each of them would only take room.
+  outputOptions: { ...base.outputOptions, minifyInternalExports: false },
   plugins: [
     {
       // Otherwise, private members would get short names, too.

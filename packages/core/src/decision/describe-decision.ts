@@ -47,16 +47,8 @@ export interface ExplainOptions {
 
 /**
  * Returns a sentence for each rule of a decision, in the order of the rules. Counts and waits are as of the decision.
- * @example
- * ```ts
- * import { createLimiter, explainDecision } from "@sluice/core"
- *
- * const limiter = createLimiter({ name: "per-user", limit: 1, window: "1 minute", algorithm: "fixed-window" })
- * await limiter.decide({ remoteAddress: "192.0.2.7" })
- * const refused = await limiter.decide({ remoteAddress: "192.0.2.7" })
- * const [{ text } = { text: "" }] = explainDecision(refused)
- * // per-user refused the request: 1 of 1 units are used; the next unit is available in 24.6 s
- * ```
+ * For example: "per-user refused the request: 10 of 10 units are used, 3 of them carried over from the previous minute; the
+ * next unit is available in 24.6 s".
  * @throws {@link InvalidOptionError} if the value is not a decision.
  */
 export function explainDecision(decision: Decision, options: ExplainOptions = {}): readonly Explanation[] {
