@@ -25,7 +25,8 @@ export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOp
     const name = clients.nameOf(client)
     return options.hashKeys ? hash("sha256", name, "hex").slice(0, 16) : name
   }
-  const logMs = (logs.toMs ?? 0) - (logs.fromMs ?? 0)
+  // Without requests, there is no log to be too short.
+  const logMs = logs.fromMs === undefined ? Number.POSITIVE_INFINITY : (logs.toMs as number) - logs.fromMs
   const rules = main.rules.map((statistics): RuleResult => {
     const missing = main.replay.notJudged.flatMap(({ rule, field }) =>
       rule === statistics.rule.name ? field : [],

@@ -35,8 +35,8 @@ function logLine({ log }: ReplayResult, { reorderedByMs }: TextOptions): string 
   const spanMs = (log.to ?? 0) - (log.from ?? 0)
   const moved = log.reordered === 0 ? "" : ` by up to ${Math.ceil(reorderedByMs / 1_000)} s`
   return (
-    `${name}: ${formats}, ${numberText(log.lines)} lines, ${spanText(spanMs)}, ${numberText(log.clients)} clients; ` +
-    `${numberText(log.reordered)} lines reordered${moved}, ${numberText(log.late)} late, ${numberText(log.unparsed)} unparsed` +
+    `${name}: ${formats}, ${counted(log.lines, "line")}, ${spanText(spanMs)}, ${counted(log.clients, "client")}; ` +
+    `${counted(log.reordered, "line")} reordered${moved}, ${numberText(log.late)} late, ${numberText(log.unparsed)} unparsed` +
     (log.skipped === 0 ? "" : `, ${numberText(log.skipped)} skipped`)
   )
 }
@@ -178,6 +178,11 @@ function table(rows: readonly (readonly string[])[]): string[] {
       .join("  ")
       .trimEnd(),
   )
+}
+
+/** Returns a number with its noun: "1 line", "2,000 lines". */
+function counted(number: number, noun: string): string {
+  return `${numberText(number)} ${noun}${number === 1 ? "" : "s"}`
 }
 
 function numberText(value: number): string {
