@@ -18,9 +18,9 @@ const ESCAPE = /\\(?:x([\da-f]{2})|u([\da-f]{4})|([nrtbfv"\\/]))/gi
  */
 export function unescaped(text: string): string {
   if (!text.includes("\\")) return text
-  return text.replace(ESCAPE, (escape, byte: string | undefined, unit: string | undefined, short: string) => {
+  return text.replace(ESCAPE, (whole, byte: string | undefined, unit: string | undefined, short: string) => {
     const code = byte ?? unit
-    return code === undefined ? (SHORT[short] ?? escape) : String.fromCharCode(Number.parseInt(code, 16))
+    return code === undefined ? (SHORT[short] ?? whole) : String.fromCharCode(Number.parseInt(code, 16))
   })
 }
 

@@ -120,8 +120,9 @@ function timeSource(variables: readonly Variable[], time: number): FieldSources[
   const meaning = variables[time]?.meaning as Meaning
   if (meaning.kind !== "time") return (values) => textTime(values[time] as string)
   const duration = meaning.isEnd ? variables.findIndex((each) => each.meaning.kind === "duration") : -1
-  if (duration === -1) return (values) => meaning.read(values[time] as string)
-  const { unitMs } = variables[duration]?.meaning as Extract<Meaning, { kind: "duration" }>
+  const taken = variables[duration]?.meaning
+  if (taken?.kind !== "duration") return (values) => meaning.read(values[time] as string)
+  const { unitMs } = taken
   return (values) =>
     meaning.read(values[time] as string) - durationMs(values[duration] as string, unitMs, meaning)
 }

@@ -88,7 +88,7 @@ export function valueTime(value: unknown): number {
 }
 
 /** Returns a copy that does not keep the text in memory of which `text` is a part. */
-export function copyOf(text: string): string {
+function copyOf(text: string): string {
   return Buffer.from(text, "utf8").toString("utf8")
 }
 

@@ -1,7 +1,8 @@
 import type { OpenRecord } from "../record.ts"
 import { type LogFormat, SKIPPED } from "./format.ts"
-import { type PinoLine, pinoLine, readPinoLine } from "./pino-line.ts"
+import { type PinoLine, pinoLine } from "./pino-line.ts"
 import { pinoRecords } from "./pino-records.ts"
+import { readPinoLine } from "./read-pino-line.ts"
 
 /** Most requests whose response is awaited. The oldest is forgotten first, and then has no status. */
 const MOST_OPEN = 100_000

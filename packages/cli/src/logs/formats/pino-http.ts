@@ -1,6 +1,7 @@
 import { type LogFormat, SKIPPED } from "./format.ts"
-import { pinoLine, readPinoLine } from "./pino-line.ts"
+import { pinoLine } from "./pino-line.ts"
 import { pinoRecords } from "./pino-records.ts"
+import { readPinoLine } from "./read-pino-line.ts"
 
 /**
  * Lines of pino-http and of loggers that write the same members. A request is a line with `req` and `responseTime`,

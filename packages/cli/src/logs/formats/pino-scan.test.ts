@@ -1,7 +1,8 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { pinoLine, readPinoLine } from "./pino-line.ts"
+import { pinoLine } from "./pino-line.ts"
 import { scanPinoLine } from "./pino-scan.ts"
+import { readPinoLine } from "./read-pino-line.ts"
 
 const scalar = fc.oneof(
   fc.integer(),

@@ -7,12 +7,34 @@ const COMMA = 44
 const DASH = 45
 const DOT = 46
 const ZERO = 48
+const NINE = 57
 const COLON = 58
 const OPEN = 123
 const CLOSE = 125
 
 /** The object whose members are being read. */
 type Parent = "line" | "req" | "res" | "ratelimit"
+
+/** The members that are needed. */
+const MEMBERS = {
+  line: ["time", "msg", "reqId", "hostname", "pid", "responseTime", "req", "res", "ratelimit"],
+  req: ["url", "method", "remoteAddress"],
+  res: ["statusCode"],
+  ratelimit: ["policy", "allowed"],
+} as const satisfies Record<Parent, readonly string[]>
+type Member = (typeof MEMBERS)[Parent][number]
+
+/** The needed members of each object by the length of their names, which excludes most others at once. */
+const BY_LENGTH: Readonly<Record<Parent, readonly (readonly Member[])[]>> = {
+  line: byLength(MEMBERS.line),
+  req: byLength(MEMBERS.req),
+  res: byLength(MEMBERS.res),
+  ratelimit: byLength(MEMBERS.ratelimit),
+}
+
+function byLength(names: readonly Member[]): readonly (readonly Member[])[] {
+  return Array.from({ length: 16 }, (_, length) => names.filter((name) => name.length === length))
+}
 
 /**
  * Scans a line of pino. Returns false if anything is unusual: an escape, a list, a deeper object, a member of another
@@ -29,23 +51,22 @@ export function scanPinoLine(line: string, out: PinoLine): boolean {
     const key = at + 1
     const keyEnd = line.indexOf('"', key)
     if (line.charCodeAt(at) !== QUOTE || keyEnd === -1 || line.charCodeAt(keyEnd + 1) !== COLON) return false
+    const member = memberAt(parent, line, key, keyEnd - key)
     const value = keyEnd + 2
     const first = line.charCodeAt(value)
     if (first === OPEN) {
-      const inner: Parent | undefined = parent === "line" ? innerOf(line, key, keyEnd - key) : undefined
-      if (inner === undefined) return false
-      parent = inner
-      enter(inner, out)
+      if (member !== "req" && member !== "res" && member !== "ratelimit") return false
+      parent = member
+      enter(member, out)
       at = value + 1
       continue
     }
     if (first === QUOTE) {
-      const end = line.indexOf('"', value + 1)
-      if (end === -1 || !takeText(parent, line, key, keyEnd - key, value + 1, end, out)) return false
-      at = end + 1
+      at = line.indexOf('"', value + 1) + 1
+      if (at === 0 || (member !== undefined && !takeText(member, line, value + 1, at - 1, out))) return false
     } else {
       at = scalarEnd(line, value, first)
-      if (at === -1 || !takeScalar(parent, line, key, keyEnd - key, value, at, out)) return false
+      if (at === -1 || (member !== undefined && !takeScalar(member, line, value, at, out))) return false
     }
     let next = line.charCodeAt(at)
     if (next === CLOSE && parent !== "line") {
@@ -56,6 +77,16 @@ export function scanPinoLine(line: string, out: PinoLine): boolean {
     if (next !== COMMA) return next === CLOSE && parent === "line" && at === line.length - 1
     at++
   }
+}
+
+function memberAt(parent: Parent, line: string, key: number, length: number): Member | undefined {
+  const names = BY_LENGTH[parent][length]
+  if (names === undefined) return undefined
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at] as Member
+    if (line.startsWith(name, key)) return name
+  }
+  return undefined
 }
 
 // These two are only complete at the end of `ratelimit`.
@@ -78,24 +109,17 @@ function reset(out: PinoLine): void {
   out.object = undefined
 }
 
-function innerOf(line: string, key: number, length: number): Parent | undefined {
-  if (length === 3 && line.startsWith("req", key)) return "req"
-  if (length === 3 && line.startsWith("res", key)) return "res"
-  return length === 9 && line.startsWith("ratelimit", key) ? "ratelimit" : undefined
-}
-
 /** Forgets the members of an earlier object with the same name. `JSON.parse` uses the last one, too. */
-function enter(inner: Parent, out: PinoLine): void {
-  if (inner === "req") {
+function enter(member: "req" | "res" | "ratelimit", out: PinoLine): void {
+  if (member === "req") {
     out.hasRequest = true
     out.method = undefined
     out.url = undefined
     out.address = undefined
-  } else if (inner === "res") out.status = undefined
+  } else if (member === "res") out.status = undefined
   else {
     policy = undefined
     allowed = undefined
-    out.live = undefined
   }
 }
 
@@ -105,113 +129,70 @@ function leaveRatelimit(out: PinoLine): boolean {
   return true
 }
 
-/** Keeps a text if it is needed. Returns false if it should have another type. */
-function takeText(
-  parent: Parent,
-  line: string,
-  key: number,
-  length: number,
-  from: number,
-  to: number,
-  out: PinoLine,
-): boolean {
-  if (parent === "req") {
-    if (length === 3 && line.startsWith("url", key)) out.url = textAt(line, from, to)
-    else if (length === 6 && line.startsWith("method", key)) out.method = textAt(line, from, to)
-    else if (length === 13 && line.startsWith("remoteAddress", key)) out.address = textAt(line, from, to)
-    return true
-  }
-  if (parent === "ratelimit") {
-    if (length === 6 && line.startsWith("policy", key)) policy = line.slice(from, to)
-    return !(length === 7 && line.startsWith("allowed", key))
-  }
-  if (parent === "res") return !(length === 10 && line.startsWith("statusCode", key))
-  switch (length) {
-    case 3:
-      if (line.startsWith("msg", key)) out.message = textAt(line, from, to)
-      else return innerOf(line, key, length) === undefined && !line.startsWith("pid", key)
+/** Keeps a text. Returns false if the member should have another type. */
+function takeText(member: Member, line: string, from: number, to: number, out: PinoLine): boolean {
+  const text = from === to ? undefined : line.slice(from, to)
+  switch (member) {
+    case "url":
+      out.url = text
       return true
-    case 4:
-      if (line.startsWith("time", key)) out.timeMs = isoTime(line.slice(from, to))
-      return !Number.isNaN(out.timeMs) || !line.startsWith("time", key)
-    case 5:
-      if (line.startsWith("reqId", key)) out.reqId = textAt(line, from, to)
+    case "method":
+      out.method = text
       return true
-    case 8:
-      if (line.startsWith("hostname", key)) out.hostname = textAt(line, from, to)
+    case "remoteAddress":
+      out.address = text
       return true
-    case 9:
-      return !line.startsWith("ratelimit", key)
-    case 12:
-      return !line.startsWith("responseTime", key)
-  }
-  return true
-}
-
-/** Keeps a number or a boolean if it is needed. Returns false if it should have another type. */
-function takeScalar(
-  parent: Parent,
-  line: string,
-  key: number,
-  length: number,
-  from: number,
-  to: number,
-  out: PinoLine,
-): boolean {
-  const isNumber = line.charCodeAt(from) <= 57
-  if (parent === "req") return length !== 3 && length !== 6 && length !== 13
-  if (parent === "res") {
-    if (length !== 10 || !line.startsWith("statusCode", key)) return true
-    out.status = isNumber ? statusIn(Number(line.slice(from, to))) : undefined
-    return isNumber
-  }
-  if (parent === "ratelimit") {
-    if (length === 7 && line.startsWith("allowed", key)) {
-      allowed = isNumber || line.startsWith("null", from) ? undefined : line.startsWith("true", from)
-      return allowed !== undefined
-    }
-    return !(length === 6 && line.startsWith("policy", key))
-  }
-  if (length === 4 && line.startsWith("time", key)) {
-    out.timeMs = isNumber ? epochTime(numberAt(line, from, to)) : Number.NaN
-    return isNumber
-  }
-  if (length === 12 && line.startsWith("responseTime", key)) {
-    out.durationMs = isNumber ? numberAt(line, from, to) : undefined
-    return isNumber
-  }
-  if (length === 3 && line.startsWith("pid", key)) {
-    out.pid = isNumber ? numberAt(line, from, to) : undefined
-    return isNumber
-  }
-  return !isNeededText(line, key, length)
-}
-
-function isNeededText(line: string, key: number, length: number): boolean {
-  switch (length) {
-    case 3:
-      return line.startsWith("msg", key) || innerOf(line, key, length) !== undefined
-    case 5:
-      return line.startsWith("reqId", key)
-    case 8:
-      return line.startsWith("hostname", key)
-    case 9:
-      return line.startsWith("ratelimit", key)
+    case "msg":
+      out.message = text
+      return true
+    case "reqId":
+      out.reqId = text
+      return true
+    case "hostname":
+      out.hostname = text
+      return true
+    case "policy":
+      policy = text ?? ""
+      return true
+    case "time":
+      out.timeMs = isoTime(text ?? "")
+      return !Number.isNaN(out.timeMs)
   }
   return false
 }
 
-function textAt(line: string, from: number, to: number): string | undefined {
-  return from === to ? undefined : line.slice(from, to)
+/** Keeps a number or a boolean. Returns false if the member should have another type. */
+function takeScalar(member: Member, line: string, from: number, to: number, out: PinoLine): boolean {
+  const first = line.charCodeAt(from)
+  if (member === "allowed") {
+    allowed = line.startsWith("true", from)
+    return allowed || line.startsWith("false", from)
+  }
+  if (first > NINE) return false
+  const value = numberAt(line, from, to)
+  switch (member) {
+    case "time":
+      out.timeMs = epochTime(value)
+      return true
+    case "pid":
+      out.pid = value
+      return true
+    case "responseTime":
+      out.durationMs = value
+      return true
+    case "statusCode":
+      out.status = statusIn(value)
+      return true
+  }
+  return false
 }
 
 /** Returns the number at a position. Integers of up to 15 digits are read without a substring. */
 function numberAt(line: string, from: number, to: number): number {
-  if (to - from > 15) return Number(line.slice(from, to))
   let value = 0
   for (let at = from; at < to; at++) {
     const digit = line.charCodeAt(at) - ZERO
-    if (digit < 0 || digit > 9) return Number(line.slice(from, to))
+    if (digit < 0 || digit > 9 || at - from > 14) return Number(line.slice(from, to))
     value = value * 10 + digit
   }
   return value
@@ -233,6 +214,6 @@ function scalarEnd(line: string, from: number, first: number): number {
 
 function digitsEnd(line: string, from: number): number {
   let at = from
-  for (let code = line.charCodeAt(at); code >= 48 && code <= 57; code = line.charCodeAt(at)) at++
+  for (let code = line.charCodeAt(at); code >= ZERO && code <= NINE; code = line.charCodeAt(at)) at++
   return at
 }
