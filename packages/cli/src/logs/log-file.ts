@@ -70,7 +70,10 @@ export async function startFile(
   }
   if (!isPipe) await rest.return?.(undefined)
   if (lines.length === 0 && isEnd) return undefined
-  if (format === undefined) throw unknownFormat(source.name, lines)
+  if (format === undefined) {
+    await rest.return?.(undefined)
+    throw unknownFormat(source.name, lines)
+  }
   // Throws if a source of `map` is not in the format.
   format.open(index, map)
   return {
@@ -98,6 +101,11 @@ function unknownFormat(name: string, lines: readonly string[]): UsageError {
     ? "say where the fields of these JSON lines are, such as --map time=ts --map ip=client.addr"
     : "give the log_format line of nginx or the LogFormat line of Apache with --format"
   return new UsageError(`${name}: the format of its lines is not known: ${advice}\n${shortened(first)}`)
+}
+
+/** Closes the pipes of files that are not read. An open pipe would keep the process alive. */
+export async function closeFiles(files: readonly StartedFile[]): Promise<void> {
+  for (const { opened } of files) await opened?.rest.return?.(undefined)
 }
 
 /** Reads the records of a file, sorted. */

@@ -1,4 +1,4 @@
-import type { FileReader, StartedFile } from "./log-file.ts"
+import { closeFiles, type FileReader, type StartedFile } from "./log-file.ts"
 import type { OpenRecord } from "./record.ts"
 import type { OrderCounts } from "./reorder.ts"
 
@@ -52,6 +52,7 @@ export async function* mergeFiles(
     }
   } finally {
     for (const { reader } of active) await reader.close()
+    await closeFiles(waiting)
   }
 }
 

@@ -236,6 +236,21 @@ describe("several files", () => {
   })
 })
 
+describe("a file that begins out of order", () => {
+  it("has late lines, if the other files are already past them", async () => {
+    const one = fileOf(text(...Array.from({ length: 200 }, (_, at) => line(at, at))))
+    // More lines than are read to find out when a file begins.
+    const later = Array.from({ length: 1_500 }, (_, at) => line(100 + Math.floor(at / 100), "x"))
+    const two = fileOf(text(...later, line(5, "early")))
+    const { records, summary } = await readAll([one, two], { reorderMs: 30_000 })
+    const early = records.find(({ url }) => url === "/early")
+    expect(summary.late).toBe(1)
+    expect(early?.atMs).toBeGreaterThan(START + 5_000)
+    const times = records.map(({ atMs }) => atMs)
+    expect(times).toEqual([...times].sort((a, b) => a - b))
+  })
+})
+
 describe("compressed files", () => {
   const lines = Array.from({ length: 5_000 }, (_, at) => line(at, at))
 

@@ -5,7 +5,7 @@ import type { LogFormat } from "./formats/format.ts"
 import { formatOf } from "./formats/formats.ts"
 import type { LogRecord, Logs, ReadLogOptions } from "./log.ts"
 import { findSource, type LogSource } from "./log-bytes.ts"
-import { openFile, type StartedFile, startFile } from "./log-file.ts"
+import { closeFiles, openFile, type StartedFile, startFile } from "./log-file.ts"
 import { mergeFiles } from "./merge.ts"
 import { countRequests, emptySummary, type OpenSummary } from "./summary.ts"
 
@@ -66,16 +66,20 @@ async function startFiles(
     0,
   )
   const files: StartedFile[] = []
-  for (const [index, source] of sources.entries()) {
-    const file = await startFile(source, index, given, map, onBytes)
-    if (file === undefined) {
-      summary.bytes += source.size ?? 0
-      continue
+  try {
+    for (const [index, source] of sources.entries()) {
+      const file = await startFile(source, index, given, map, onBytes)
+      if (file === undefined) summary.bytes += source.size ?? 0
+      else files.push(file)
     }
-    files.push(file)
+  } catch (error) {
+    await closeFiles(files)
+    throw error
+  }
+  for (const { index, format, resolutionMs } of files) {
     const counts = summary.files[index]
-    if (counts !== undefined) counts.format = file.format.name
-    summary.resolutionMs = Math.max(summary.resolutionMs, file.resolutionMs)
+    if (counts !== undefined) counts.format = format.name
+    summary.resolutionMs = Math.max(summary.resolutionMs, resolutionMs)
   }
   return files
 }

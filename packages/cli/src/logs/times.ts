@@ -99,7 +99,8 @@ function utcMinute(year: number, month: number, day: number, text: string, at: n
   // `Date.UTC` accepts February 30.
   const exists = new Date(ms).getUTCDate() === day && new Date(ms).getUTCMonth() === month
   const isTime = hours <= 23 && minutes <= 59
-  return exists && isTime && ms >= LOWEST_MS ? ms + (hours * 60 + minutes) * MINUTE_MS : Number.NaN
+  const isValid = exists && isTime && ms >= LOWEST_MS && ms < HIGHEST_MS
+  return isValid ? ms + (hours * 60 + minutes) * MINUTE_MS : Number.NaN
 }
 
 /** Returns the offset in "+0530", or in "+05:30" if `mark` is ":", in milliseconds. Returns NaN if it is invalid. */

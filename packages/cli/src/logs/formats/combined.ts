@@ -87,6 +87,7 @@ const SPACE = 32
 const LEFT = 91
 const RIGHT = 93
 const DASH = 45
+const ZERO = 48
 const BACKSLASH = 92
 
 interface StandardHeaders {
@@ -154,9 +155,12 @@ function methodAt(line: string, from: number, to: number): string {
   return line.slice(from, to)
 }
 
+/** Returns the status; undefined for "-", and for the 000 of a request that got no response. */
 function statusAt(line: string, at: number): number | undefined {
   if (line.charCodeAt(at) === DASH) return undefined
-  return (line.charCodeAt(at) - 48) * 100 + (line.charCodeAt(at + 1) - 48) * 10 + line.charCodeAt(at + 2) - 48
+  const hundreds = line.charCodeAt(at) - ZERO
+  const status = hundreds * 100 + (line.charCodeAt(at + 1) - ZERO) * 10 + line.charCodeAt(at + 2) - ZERO
+  return hundreds === 0 ? undefined : status
 }
 
 function isDigit(line: string, at: number): boolean {
