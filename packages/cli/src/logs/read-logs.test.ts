@@ -238,7 +238,7 @@ describe("several files", () => {
 
 describe("a file that begins out of order", () => {
   it("has late lines, if the other files are already past them", async () => {
-    const one = fileOf(text(...Array.from({ length: 200 }, (_, at) => line(at, at))))
+    const one = fileOf(text(...Array.from({ length: 3_000 }, (_, at) => line(Math.floor(at / 10), at))))
     // More lines than are read to find out when a file begins.
     const later = Array.from({ length: 1_500 }, (_, at) => line(100 + Math.floor(at / 100), "x"))
     const two = fileOf(text(...later, line(5, "early")))

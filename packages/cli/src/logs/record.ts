@@ -41,7 +41,9 @@ export function recordOf(
 
 /** Returns the status in a text of three digits; undefined for any other text. */
 export function statusOf(text: string | undefined): number | undefined {
-  return text !== undefined && /^[1-9]\d\d$/.test(text) ? Number(text) : undefined
+  if (text?.length !== 3) return undefined
+  const status = Number(text)
+  return Number.isInteger(status) && status >= 100 ? status : undefined
 }
 
 /** Returns the value of a text; undefined for "-" and "", which mean that there is no value. */

@@ -1,6 +1,8 @@
 import { isAddress, isNoAddress } from "../addresses.ts"
 import { quoteFrom, unescaped } from "../escapes.ts"
+import { mapTarget } from "../field-map.ts"
 import { fieldSet } from "../logged-fields.ts"
+import type { OpenRecord } from "../record.ts"
 import { isToken, relativeTarget } from "../targets.ts"
 import { CLF_LENGTH, clfTimeReader } from "../times.ts"
 import { type LineReader, type LineResult, type LogFormat, SKIPPED } from "./format.ts"
@@ -23,10 +25,15 @@ function standardFormat(name: string, line: string): LogFormat {
     encoding: "latin1",
     resolutionMs: 1_000,
     open(file, map) {
-      if (Object.keys(map).length > 0) return mapped.open(file, map)
-      return standardReader(file, hasHeaders)
+      const isFast = Object.entries(map).every(([field, source]) => isUserField(field, source))
+      return isFast ? standardReader(file, hasHeaders, Object.keys(map)) : mapped.open(file, map)
     },
   }
+}
+
+/** True if an entry of `--map` reads a bare field from the remote user, as most do. */
+function isUserField(field: string, source: string): boolean {
+  return mapTarget(field).kind === "named" && (source === "remote_user" || source === "$remote_user")
 }
 
 /**
@@ -36,10 +43,18 @@ function standardFormat(name: string, line: string): LogFormat {
  * The client chooses the remote user, which may contain a space and "[10/Oct/2025:13:55:36 +0000]". It cannot contain a
  * quote, which servers escape. So the time is read backwards from the first quote.
  */
-function standardReader(file: number, hasHeaders: boolean): LineReader {
+function standardReader(file: number, hasHeaders: boolean, userFields: readonly string[]): LineReader {
   const timeAt = clfTimeReader()
   const headerNames = hasHeaders ? ["header:referer", "header:user-agent"] : []
-  const onlyFields = fieldSet({ names: ["ip", "method", ...headerNames], hasQuery: true })
+  const onlyFields = fieldSet({ names: ["ip", "method", ...headerNames, ...userFields], hasQuery: true })
+
+  function namedAt(line: string, from: number, to: number, isEscaped: boolean): OpenRecord["named"] {
+    const text = valueAt(line, from, to, isEscaped)
+    const user = text === '""' ? undefined : text
+    const named: Record<string, string | undefined> = {}
+    for (const field of userFields) named[field] = user
+    return named
+  }
 
   return {
     read(line, number): LineResult {
@@ -73,7 +88,7 @@ function standardReader(file: number, hasHeaders: boolean): LineReader {
         remoteAddress: hasAddress ? line.slice(0, addressEnd) : undefined,
         headers: hasHeaders ? headers : undefined,
         cookies: undefined,
-        named: undefined,
+        named: userFields.length === 0 ? undefined : namedAt(line, identEnd + 1, start - 30, isEscaped),
         live: undefined,
         onlyFields,
         file,

@@ -2,7 +2,7 @@ import { isAddress, isNoAddress, withoutPort } from "../addresses.ts"
 import { quoteFrom, unescaped } from "../escapes.ts"
 import { type FieldSources, fieldSources } from "../field-sources.ts"
 import { fieldSet } from "../logged-fields.ts"
-import { type OpenRecord, presentValue, recordOf, statusOf } from "../record.ts"
+import { type OpenRecord, presentValue, statusOf } from "../record.ts"
 import { isToken, relativeTarget, requestLine } from "../targets.ts"
 import { type FieldMap, type LineReader, type LineResult, SKIPPED } from "./format.ts"
 import { type Part, type SegmentReader, segmentReader, type Variable } from "./segment.ts"
@@ -92,11 +92,11 @@ function firstWords(line: string, from: number, to: number, { spaces }: SegmentR
 }
 
 /** Returns the position of the quote that ends a segment; -1 if there is none. */
-function segmentEnd(line: string, from: number, { afterUser }: SegmentReader): number {
+function segmentEnd(line: string, from: number, { afterEmptyUser }: SegmentReader): number {
   const quote = quoteFrom(line, from)
-  if (quote === -1 || afterUser === undefined) return quote
+  if (quote === -1 || afterEmptyUser === undefined) return quote
   // Apache writes "" for an empty user name.
-  return line.startsWith(`"${afterUser}`, quote + 1) ? quoteFrom(line, quote + 2) : quote
+  return line.startsWith(afterEmptyUser, quote + 1) ? quoteFrom(line, quote + 2) : quote
 }
 
 function recordFrom(
@@ -111,32 +111,42 @@ function recordFrom(
   const addressText = sources.address === undefined ? "-" : (values[sources.address] as string)
   const address = isNoAddress(addressText) ? undefined : withoutPort(addressText)
   if (address !== undefined && !isAddress(address, 0, address.length)) return undefined
-  const value = (index: number | undefined): string | undefined => {
-    const text = index === undefined ? undefined : presentValue(values[index])
-    return text === undefined || text === '""' ? undefined : unescaped(text)
-  }
-  const first = sources.request === undefined ? undefined : requestLine(value(sources.request) ?? "")
-  const method = first?.method ?? value(sources.method)
-  const target = value(sources.target)
+  const first =
+    sources.request === undefined ? undefined : requestLine(valueAt(values, sources.request) ?? "")
+  const method = first?.method ?? valueAt(values, sources.method)
+  const target = valueAt(values, sources.target)
   // The server did not understand the request, so the app has not seen it.
   if (sources.request !== undefined && first === undefined) return SKIPPED
   if (sources.method !== undefined && !isToken(method ?? "", 0, method?.length ?? 0)) return SKIPPED
   if (sources.target !== undefined && target === undefined) return SKIPPED
-  const pick = (list: readonly (readonly [string, number])[]): Record<string, string | undefined> =>
-    Object.fromEntries(list.map(([name, index]) => [name, value(index)]))
-  return recordOf(
-    {
-      atMs,
-      method,
-      url: first?.url ?? (target === undefined ? undefined : relativeTarget(target)),
-      status: statusOf(value(sources.status)),
-      address,
-      headers: sources.headers.length === 0 ? undefined : pick(sources.headers),
-      cookies: sources.cookies.length === 0 ? undefined : pick(sources.cookies),
-      named: sources.named.length === 0 ? undefined : pick(sources.named),
-    },
+  return {
+    atMs,
+    method,
+    url: first?.url ?? (target === undefined ? undefined : relativeTarget(target)),
+    status: statusOf(valueAt(values, sources.status)),
+    remoteAddress: address,
+    headers: pick(sources.headers, values),
+    cookies: pick(sources.cookies, values),
+    named: pick(sources.named, values),
+    live: undefined,
     onlyFields,
     file,
     line,
-  )
+  }
+}
+
+function valueAt(values: readonly string[], index: number | undefined): string | undefined {
+  const text = index === undefined ? undefined : presentValue(values[index])
+  return text === undefined || text === '""' ? undefined : unescaped(text)
+}
+
+/** Returns an object with these values; undefined if there are none. */
+function pick(
+  list: readonly (readonly [name: string, index: number])[],
+  values: readonly string[],
+): Record<string, string | undefined> | undefined {
+  if (list.length === 0) return undefined
+  const picked: Record<string, string | undefined> = {}
+  for (const [name, index] of list) picked[name] = valueAt(values, index)
+  return picked
 }

@@ -84,6 +84,12 @@ const cases: readonly Case[] = [
     }),
   },
   {
+    format: "combined",
+    options: { map: { user_id: "remote_user", name: "$remote_user" } },
+    line: (each) => standardLine(each, apacheEscaped, true),
+    expected: (each) => ({ ...withHeaders(each), named: { user_id: each.user, name: each.user } }),
+  },
+  {
     format: "vhost_combined",
     line: (each) => `www.example.com:80 ${standardLine(each, apacheEscaped, true)}`,
     expected: withHeaders,

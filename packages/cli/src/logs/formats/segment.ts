@@ -32,8 +32,8 @@ export type Part = string | Variable
 
 /** Reads the part of a line between two quotes. */
 export interface SegmentReader {
-  /** The literal after the name of the user, if the segment contains one. */
-  readonly afterUser: string | undefined
+  /** What follows the first quote of an empty user name, "", if the segment contains the name of the user. */
+  readonly afterEmptyUser: string | undefined
   /** Number of spaces in its literals. */
   readonly spaces: number
   /** Writes the values of the variables to `values`. Returns false if the text is not in the format. */
@@ -58,6 +58,8 @@ export function segmentReader(
   const free = chosen.flatMap(({ isWord, length }, at) => (isWord || length !== undefined ? [] : [at]))
   const firstFree = free[0] ?? chosen.length
   const lastFree = free.at(-1) ?? -1
+  const user = chosen.findIndex(({ meaning }) => meaning.kind === "user")
+  const isOnlyVariable = chosen.length === 1 && literals.every((literal) => literal === "")
   const starts: number[] = []
   const ends: number[] = []
 
@@ -111,9 +113,13 @@ export function segmentReader(
   }
 
   return {
-    afterUser: literals[chosen.findIndex(({ meaning }) => meaning.kind === "user") + 1 || literals.length],
+    afterEmptyUser: user === -1 ? undefined : `"${literals[user + 1]}`,
     spaces: literals.join("").split(" ").length - 1,
     read(text, values) {
+      if (isOnlyVariable && !chosen[0]?.isWord) {
+        values[indexes[0] as number] = text
+        return true
+      }
       const first = literals[0] as string
       const last = literals.at(-1) as string
       if (!text.startsWith(first) || !text.endsWith(last)) return false
