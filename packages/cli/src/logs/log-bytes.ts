@@ -34,6 +34,12 @@ export async function findSource(given: string, io: Pick<Io, "stdin">): Promise<
   }
 }
 
+/** Resolves with the next chunk; undefined at the end. */
+export async function nextChunk(chunks: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
+  const { value, done } = await chunks.next()
+  return done === true ? undefined : value
+}
+
 /** First bytes of files that have to be converted first. */
 const UNREADABLE: readonly (readonly [bytes: readonly number[], advice: string])[] = [
   [[0x28, 0xb5, 0x2f, 0xfd], "is compressed with zstd: pass it through zstdcat to standard input (-)"],

@@ -45,7 +45,10 @@ export interface LogSummary {
     readonly line: number
     readonly text: string
   }[]
-  /** Lines that are not requests, such as other messages of an app, and lines that `withoutStatus` excludes. */
+  /**
+   * Lines that are not requests: empty lines, other messages of an app, and requests that the server did not understand.
+   * Also lines that `withoutStatus` excludes. `lines` is the sum of `requests`, `unparsed` and `skipped` at the end.
+   */
   readonly skipped: number
   /** Lines that came after lines of a later time, but within the reorder time. */
   readonly reordered: number

@@ -1,6 +1,7 @@
-import { closeFiles, type FileReader, type StartedFile } from "./log-file.ts"
+import type { FileReader } from "./file-reader.ts"
 import type { OpenRecord } from "./record.ts"
 import type { OrderCounts } from "./reorder.ts"
+import { closeFiles, type StartedFile } from "./start-file.ts"
 
 const SECOND_MS = 1_000
 

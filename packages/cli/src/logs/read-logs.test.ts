@@ -1,4 +1,5 @@
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
+import { once } from "node:events"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -221,6 +222,17 @@ describe("several files", () => {
     const { records, summary } = await readAll([fileOf(""), fileOf(text(line(0, "a"))), fileOf("\n")])
     expect(targets(records)).toEqual(["a"])
     expect(summary.files.map(({ format }) => format)).toEqual([undefined, "combined", undefined])
+  })
+
+  it("may be pipes, which are read only once", async () => {
+    const pipe = join(folder, "pipe")
+    execFileSync("mkfifo", [pipe])
+    const piped = fileOf(text(...Array.from({ length: 3_000 }, (_, at) => line(at, at))))
+    const writer = spawn("sh", ["-c", 'cat "$1" > "$2"', "sh", piped, pipe])
+    const { records, summary } = await readAll([fileOf(text(line(9_000, "last"))), pipe])
+    await once(writer, "close")
+    expect(targets(records)).toEqual([...Array.from({ length: 3_000 }, (_, at) => `${at}`), "last"])
+    expect(summary.allBytes).toBe(undefined)
   })
 
   it("are not all open at once", async () => {

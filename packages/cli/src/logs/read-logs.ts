@@ -1,19 +1,21 @@
 import type { Io } from "../io.ts"
 import { UsageError } from "../usage-error.ts"
 import { checkFieldMap } from "./field-map.ts"
+import { openFile } from "./file-reader.ts"
 import type { LogFormat } from "./formats/format.ts"
 import { formatOf } from "./formats/formats.ts"
 import type { LogRecord, Logs, ReadLogOptions } from "./log.ts"
 import { findSource, type LogSource } from "./log-bytes.ts"
-import { closeFiles, openFile, type StartedFile, startFile } from "./log-file.ts"
 import { mergeFiles } from "./merge.ts"
+import { closeFiles, type StartedFile, startFile } from "./start-file.ts"
 import { countRequests, emptySummary, type OpenSummary } from "./summary.ts"
 
 const REORDER_MS = 10_000
 
 /**
- * Reads logs, or standard input for "-", and returns their requests in order of time. A list has the requests of one
- * second or more. No second is in two lists, unless it has more requests than fit into memory, or lines came too late.
+ * Reads logs, or standard input for "-", and returns their requests in order of time. A list has all requests of one or
+ * more seconds, so no second is split between two lists. There are two exceptions: a second with more than a million
+ * requests, and late lines.
  *
  * Throws UsageError if an option is invalid. The iteration rejects with UsageError if a file cannot be read, or if its
  * format is not known.

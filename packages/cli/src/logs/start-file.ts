@@ -1,11 +1,9 @@
 import { UsageError } from "../usage-error.ts"
-import { type FieldMap, type LogFormat, SKIPPED } from "./formats/format.ts"
+import type { FieldMap, LogFormat } from "./formats/format.ts"
 import { detectFormat } from "./formats/formats.ts"
 import { lineSplitter } from "./lines.ts"
-import type { LogSource } from "./log-bytes.ts"
-import type { OpenRecord } from "./record.ts"
-import { reorder } from "./reorder.ts"
-import { countUnparsed, type OpenSummary, shortened } from "./summary.ts"
+import { type LogSource, nextChunk } from "./log-bytes.ts"
+import { shortened } from "./summary.ts"
 
 /** Lines by which the format is detected. */
 const FIRST_LINES = 20
@@ -27,8 +25,8 @@ export interface StartedFile {
 
 /**
  * Reads the first lines of a file and detects its format, unless it is given. Resolves with undefined if the file has
- * only empty lines. A file is closed again, so that any number of files can be given. Rejects with UsageError if the format is not
- * known.
+ * only empty lines. A file is closed again, so that any number of files can be given. Rejects with UsageError if the
+ * format is not known.
  */
 export async function startFile(
   source: LogSource,
@@ -49,7 +47,7 @@ export async function startFile(
   let isEnd = false
   const readMore = async (isEnough: () => boolean): Promise<void> => {
     while (!isEnd && size < MOST_FIRST_BYTES && !isEnough()) {
-      const chunk = await nextOf(rest)
+      const chunk = await nextChunk(rest)
       if (chunk === undefined) {
         isEnd = true
         splitter.end(onLine)
@@ -106,67 +104,4 @@ function unknownFormat(name: string, lines: readonly string[]): UsageError {
 /** Closes the pipes of files that are not read. An open pipe would keep the process alive. */
 export async function closeFiles(files: readonly StartedFile[]): Promise<void> {
   for (const { opened } of files) await opened?.rest.return?.(undefined)
-}
-
-/** Reads the records of a file, sorted. */
-export interface FileReader {
-  readonly file: StartedFile
-  /** Resolves with the records of the next seconds, at least one. Resolves with undefined at the end of the file. */
-  next(): Promise<OpenRecord[] | undefined>
-  /** Closes the file. */
-  close(): Promise<void>
-}
-
-/** Opens a file for reading, and counts its lines in `summary`. */
-export function openFile(
-  file: StartedFile,
-  map: FieldMap,
-  reorderMs: number,
-  summary: OpenSummary,
-  onBytes: (count: number) => void,
-): FileReader {
-  const { source, index, format, opened } = file
-  const counts = summary.files[index] as OpenSummary["files"][number]
-  const reader = format.open(index, map)
-  const splitter = lineSplitter(format.encoding)
-  const order = reorder(reorderMs, summary)
-  const first = [...(opened?.chunks ?? [])]
-  const rest = opened?.rest ?? source.read(onBytes)[Symbol.asyncIterator]()
-  let isEnd = false
-
-  function onLine(text: string, isTooLong: boolean): void {
-    const number = ++counts.lines
-    summary.lines++
-    const result = isTooLong ? undefined : text === "" ? SKIPPED : reader.read(text, number)
-    if (result === undefined) countUnparsed(summary, source.name, number, text)
-    else if (result === SKIPPED) summary.skipped++
-    else order.add(result)
-  }
-
-  return {
-    file,
-    async next() {
-      while (!isEnd) {
-        const chunk = first.shift() ?? (await nextOf(rest))
-        if (chunk === undefined) {
-          isEnd = true
-          splitter.end(onLine)
-          const last = order.end()
-          return last.length === 0 ? undefined : last
-        }
-        splitter.push(chunk, onLine)
-        const records = order.release()
-        if (records.length > 0) return records
-      }
-      return undefined
-    },
-    async close() {
-      await rest.return?.(undefined)
-    },
-  }
-}
-
-async function nextOf(chunks: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
-  const { value, done } = await chunks.next()
-  return done === true ? undefined : value
 }
