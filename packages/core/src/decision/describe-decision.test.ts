@@ -115,11 +115,7 @@ describe("explainDecision", () => {
   it.each([
     ["penalty", {}, "the client was refused too often and is blocked for 24.6 s"],
     ["blocked", {}, "an operator has blocked the client for 24.6 s"],
-    [
-      "cost",
-      { cost: 12, retryAfterMs: Infinity },
-      "it costs 12 units, more than the limit of 10 can ever grant",
-    ],
+    ["cost", { cost: 12, retryAfterMs: Infinity }, "it costs 12 units, more than the rule can ever grant"],
     ["denied", { retryAfterMs: Infinity }, "the rule's deny list has the client"],
     ["missing-field", { field: "user_id", retryAfterMs: Infinity }, 'the field "user_id" is missing'],
     ["store-failure", {}, "the store did not answer, and the rule refuses requests without it"],
@@ -134,6 +130,8 @@ describe("explainDecision", () => {
     [59_901, "60 s"],
     [60_000, "1 min"],
     [61_001, "1 min 2 s"],
+    [3_540_001, "1 h"],
+    [3_599_999, "1 h"],
     [3_600_000, "1 h"],
     [5_000_000, "1 h 24 min"],
     [90_000_000, "1 d 1 h"],
@@ -190,8 +188,19 @@ describe("explainDecision", () => {
     expect(explainDecision(held).at(-1)).toEqual({
       policy: "",
       verdict: "refused",
-      text: "The request fits, but another request of its group was refused, so nothing was taken",
+      text: "The request was refused, because another request of its group was refused",
     })
+  })
+
+  it("does not claim that rules are missing if the request of a group was not decided at all", () => {
+    const notAsked = { ...UNLIMITED, allowed: false, refusal: "group" } as const
+    expect(explainDecision(notAsked)[0]?.text).toContain("another request of its group")
+  })
+
+  it("says until when a client is blocked, and when a unit comes back", () => {
+    const at = { atMs: START_MS }
+    expect(textOf({ refusal: "blocked" }, at)).toMatch(/ for 24.6 s, until 2025-06-15T15:07:24.583Z$/)
+    expect(textOf({}, at)).toMatch(/ in 24.6 s, at 2025-06-15T15:07:24.583Z$/)
   })
 
   it("rejects anything but a decision", () => {

@@ -39,7 +39,7 @@ export interface DecisionLogFields {
   }
 }
 
-/** Members of `explainDecision`. */
+/** Options of `explainDecision`. */
 export interface ExplainOptions {
   /** When the decision was made, in epoch milliseconds. With it, texts contain the time of day at which a wait ends. */
   readonly atMs?: number | undefined
@@ -55,7 +55,7 @@ export function explainDecision(decision: Decision, options: ExplainOptions = {}
   requireChecks(decision)
   const atMs = readTime(options)
   const { allowed, checks, refusal } = decision
-  if (checks.length === 0) return [allowed ? NO_RULE : NO_RULES_YET]
+  if (checks.length === 0) return [allowed ? NO_RULE : refusal === "group" ? HELD_BACK : NO_RULES_YET]
   const explanations = checks.map((check) => explanationOf(check, decision, atMs))
   return refusal === "group" ? [...explanations, HELD_BACK] : explanations
 }
@@ -92,7 +92,7 @@ const NO_RULES_YET: Explanation = {
 const HELD_BACK: Explanation = {
   policy: "",
   verdict: "refused",
-  text: "The request fits, but another request of its group was refused, so nothing was taken",
+  text: "The request was refused, because another request of its group was refused",
 }
 
 function explanationOf(check: PolicyCheck, { degraded }: Decision, atMs: number | undefined): Explanation {
@@ -113,11 +113,11 @@ function explanationOf(check: PolicyCheck, { degraded }: Decision, atMs: number 
 function refusalText(check: PolicyCheck, refusal: Refusal, atMs: number | undefined): string {
   switch (refusal) {
     case "penalty":
-      return `the client was refused too often and is blocked for ${waitText(check.retryAfterMs, atMs)}`
+      return `the client was refused too often and is blocked for ${waitText(check.retryAfterMs, atMs, "until")}`
     case "blocked":
-      return `an operator has blocked the client for ${waitText(check.retryAfterMs, atMs)}`
+      return `an operator has blocked the client for ${waitText(check.retryAfterMs, atMs, "until")}`
     case "cost":
-      return `it costs ${unitsText(check.cost)}, more than the limit of ${check.limit} can ever grant`
+      return `it costs ${unitsText(check.cost)}, more than the rule can ever grant`
     case "denied":
       return "the rule's deny list has the client"
     case "missing-field":
@@ -188,9 +188,9 @@ function unitsText(units: number): string {
   return units === 1 ? "1 unit" : `${units} units`
 }
 
-function waitText(ms: number, atMs: number | undefined): string {
+function waitText(ms: number, atMs: number | undefined, preposition: "at" | "until" = "at"): string {
   if (!Number.isFinite(ms)) return "ever"
-  return atMs === undefined ? lengthText(ms) : `${lengthText(ms)}, at ${timeText(atMs + ms)}`
+  return atMs === undefined ? lengthText(ms) : `${lengthText(ms)}, ${preposition} ${timeText(atMs + ms)}`
 }
 
 /** Returns the time of day; only its milliseconds if it is beyond what a date can hold. */
@@ -211,11 +211,14 @@ function lengthText(ms: number): string {
   const whole = Math.ceil(ms)
   if (whole < 1_000) return `${whole} ms`
   if (whole < 60_000) return `${Math.ceil(whole / 100) / 10} s`
-  const at = UNITS.findIndex(([, seconds]) => whole >= seconds * 1_000)
-  const [unit, seconds] = UNITS[at] as (typeof UNITS)[number]
+  const seconds = Math.ceil(whole / 1_000)
+  // Round up to whole minutes before the units are chosen, so that almost an hour is "1 h".
+  const rounded = seconds > 3_540 ? Math.ceil(seconds / 60) * 60 : seconds
+  const at = UNITS.findIndex(([, each]) => rounded >= each)
+  const [unit, size] = UNITS[at] as (typeof UNITS)[number]
   const [smaller, fraction] = UNITS[at + 1] as (typeof UNITS)[number]
-  const rest = Math.ceil(whole / 1_000 / fraction)
-  const perUnit = seconds / fraction
+  const rest = Math.ceil(rounded / fraction)
+  const perUnit = size / fraction
   const [large, small] = [Math.floor(rest / perUnit), rest % perUnit]
   return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`
 }

@@ -113,6 +113,7 @@ describe("createReplay", () => {
     const replay = createReplay({ rules: [{ name: "per-ip", field: "ip", limit: 1, window: "1 minute" }] })
     const first = replay.offer({ remoteAddress: "2001:db8:1:2:3::4", atMs: 5 })
     expect(first).toMatchObject({ allowed: true, client: "2001:db8:1:2::/64" })
+    expect(first.address()).toBe("2001:db8:1:2:3::4")
     expect(first.checks).toMatchObject([
       { policy: { name: "per-ip", limit: 1 }, partition: "2001:db8:1:2::/64", cost: 1 },
     ])
@@ -138,6 +139,7 @@ describe("createReplay", () => {
     const throttle = { kind: "elastic", signal: () => true } as const
     const replay = createReplay({ rules: [{ limit: 1, window: "1 minute", field: "service", throttle }] })
     expect([5, 6].map((atMs) => replay.offer({ atMs }).allowed)).toEqual([true, false])
+    expect(replay.rules).toMatchObject([{ throttle: { kind: "elastic" } }])
   })
 
   it("reads the client's address from trusted proxies", () => {

@@ -29,6 +29,7 @@ class RuleReplay implements Replay {
   readonly #store
   readonly #ruleSet
   readonly #clientOf
+  readonly #addressOf
   readonly #unjudged: UnjudgedRules
   readonly #verdict: Verdict
 
@@ -39,10 +40,11 @@ class RuleReplay implements Replay {
     // Warnings are about the code of a live app. What a replay cannot judge is in `notJudged`.
     const warner = createWarner({ warn() {}, error() {} }, () => {})
     const context = createRuleContext({ ...parsed, store: this.#store }, warner)
-    this.#ruleSet = atOnce(compileRuleSet(rules, context))
+    this.#ruleSet = atOnce(compileRuleSet(rules.map(asHard), context))
     this.#clientOf = context.clientGroup
+    this.#addressOf = context.clientAddress
     this.#unjudged = new UnjudgedRules(rules)
-    this.#verdict = new Verdict(this.#store)
+    this.#verdict = new Verdict(this.#store, this.#addressOf)
   }
 
   offer(request: ReplayRequest): ReplayVerdict {
@@ -53,7 +55,7 @@ class RuleReplay implements Replay {
     this.#clock.nowMs = Math.floor(atMs)
     this.#unjudged.see(request)
     const ruleChecks = this.#ruleSet.ruleChecks(request, request, cost, ALL_STEPS)
-    return this.#verdict.on(ruleChecks, this.#clientOf(request))
+    return this.#verdict.on(request, ruleChecks, this.#clientOf(request))
   }
 
   get notJudged(): readonly UnjudgedRule[] {
@@ -63,6 +65,11 @@ class RuleReplay implements Replay {
   get evictions(): number {
     return this.#store.evictions
   }
+}
+
+/** Returns the rule without elastic throttling, which depends on the load of a process. */
+function asHard(rule: ParsedRule): ParsedRule {
+  return rule.throttle.kind === "elastic" ? { ...rule, throttle: { kind: "hard" } } : rule
 }
 
 const REQUEST = 'an object with its time, such as { atMs: 1750000000000, remoteAddress: "192.0.2.7" }'

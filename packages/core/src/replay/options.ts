@@ -40,7 +40,7 @@ const shape = strict("the options", {
   ipv6Prefix: ANYTHING,
 })
 
-/** The options of a replay with their defaults, and its rules as they are replayed. */
+/** The options of a replay with their defaults. */
 export interface ParsedReplayOptions extends ParsedOptions {
   readonly maxKeys: number
   readonly rules: readonly ParsedRule[]
@@ -55,16 +55,11 @@ export function parseReplayOptions(value: unknown): ParsedReplayOptions {
   const areParsed = rules.length > 0 && rules.every(isParsed)
   const parsed = parseOptions({ ...others, rules: areParsed ? [] : rules })
   const own = areParsed ? (rules as readonly ParsedRule[]) : (parsed.rules as readonly ParsedRule[])
-  return { ...parsed, maxKeys, rules: own.map(asHard) }
+  return { ...parsed, maxKeys, rules: own }
 }
 
 /** True for a rule that a rule book has parsed. */
 function isParsed(rule: unknown): rule is ParsedRule {
   const { windowMs, fields }: Partial<ParsedRule> = (rule as ParsedRule | null) ?? {}
   return typeof windowMs === "number" && Array.isArray(fields)
-}
-
-/** Returns the rule without elastic throttling, which depends on the load of a process. */
-function asHard(rule: ParsedRule): ParsedRule {
-  return rule.throttle.kind === "elastic" ? { ...rule, throttle: { kind: "hard" } } : rule
 }

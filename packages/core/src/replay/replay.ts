@@ -28,13 +28,15 @@ export interface ReplayVerdict {
   readonly checks: readonly Check[]
   /** The client's address, or its network for IPv6. Undefined if the request has no address. */
   readonly client: string | undefined
+  /** Returns the client's address: one address, where `client` may be a network. Undefined if the request has none. */
+  address(): string | undefined
   /** Returns the decision, as `Limiter.decide` returns it. It is built on demand, and the same for each call. */
   decision(): Decision
 }
 
 /** A replay of requests. It counts from the first request that is offered. */
 export interface Replay {
-  /** The rules as they are replayed, with every default. */
+  /** The rules, with every default. Elastic throttling is replayed as hard throttling. */
   readonly rules: readonly ParsedRule[]
   /**
    * Decides a request at its time, and counts it.

@@ -7,6 +7,7 @@ export class UnjudgedRules {
   readonly #rules: readonly ParsedRule[]
   readonly #found = new Map<string, UnjudgedRule>()
   #latest: ReadonlySet<string> | undefined
+  readonly #known = new WeakSet<ReadonlySet<string>>()
   #sawRequest = false
   #sawMethod = false
   #sawTarget = false
@@ -22,6 +23,8 @@ export class UnjudgedRules {
     if (!this.#sawTarget && (url ?? routedUrl ?? route) !== undefined) this.#sawTarget = true
     if (onlyFields === this.#latest || onlyFields === undefined) return
     this.#latest = onlyFields
+    if (this.#known.has(onlyFields)) return
+    this.#known.add(onlyFields)
     for (const rule of this.#rules) {
       for (const field of fieldsOf(rule)) if (!onlyFields.has(field)) this.#add(rule.name, field)
     }

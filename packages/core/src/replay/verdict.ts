@@ -2,13 +2,14 @@ import { settledBy } from "../decision/decider.ts"
 import type { Decision } from "../decision/decision.ts"
 import { explainAnswer, storeChecksOf } from "../decision/explain-answer.ts"
 import type { RuleCheck } from "../decision/rule-check.ts"
+import type { ClientAddressReader, RequestFacts } from "../request/request.ts"
 import type { MemoryStore } from "../stores/memory/memory-store.ts"
 import type { StoreResult } from "../stores/store.ts"
 import type { ReplayVerdict } from "./replay.ts"
 
 const NONE: readonly string[] = []
 
-/** The verdict on the latest request. The full decision is built only if somebody reads it. */
+/** The verdict on the latest request. The full decision is built only if it is read. */
 export class Verdict implements ReplayVerdict {
   allowed = true
   refusedBy: readonly string[] = NONE
@@ -17,28 +18,36 @@ export class Verdict implements ReplayVerdict {
   checks: readonly RuleCheck[] = []
   client: string | undefined
   readonly #maker: { readonly store: MemoryStore }
+  readonly #addressOf: ClientAddressReader
+  #request: RequestFacts = {}
   #storeChecks: readonly RuleCheck[] = []
   #answer: StoreResult | undefined
   #decision: Decision | undefined
 
-  constructor(store: MemoryStore) {
+  constructor(store: MemoryStore, addressOf: ClientAddressReader) {
     this.#maker = { store }
+    this.#addressOf = addressOf
   }
 
   /** Decides a request by its checks, and counts it. */
-  on(checks: readonly RuleCheck[], client: string | undefined): this {
+  on(request: RequestFacts, checks: readonly RuleCheck[], client: string | undefined): this {
+    this.#request = request
     this.checks = checks
     this.client = client
     this.#decision = settledBy(checks)
     if (this.#decision !== undefined) return this.#read(this.#decision)
     this.#storeChecks = storeChecksOf(checks)
     this.#answer = this.#maker.store.take([this.#storeChecks])[0] as StoreResult
-    if (!this.#answer.granted || checks.some(hasMoreToSay)) return this.#read(this.decision())
+    if (!this.#answer.granted || checks.some(needsDecision)) return this.#read(this.decision())
     this.allowed = true
     this.refusedBy = NONE
     this.shadowedBy = NONE
     this.delayMs = 0
     return this
+  }
+
+  address(): string | undefined {
+    return this.#addressOf(this.#request)
   }
 
   decision(): Decision {
@@ -65,7 +74,7 @@ export class Verdict implements ReplayVerdict {
   }
 }
 
-/** True if a granted check may be above its limit (a shadow rule) or may be delayed. */
-function hasMoreToSay({ shadow, policy }: RuleCheck): boolean {
+/** True if only the decision shows what the check did: a shadow rule may have refused, a leaky bucket may delay. */
+function needsDecision({ shadow, policy }: RuleCheck): boolean {
   return shadow || policy.algorithm === "leaky-bucket"
 }
