@@ -46,7 +46,7 @@ describe("the live traffic of the demo, logged with logFields", () => {
     expect(err).toBe("")
     expect(code).toBe(0)
     const { live, total } = JSON.parse(out)
-    expect(live).toEqual({ compared: 179, differences: [] })
+    expect(live).toEqual({ compared: 179, different: 0, differences: [] })
     expect(total).toMatchObject({ seen: 179, refused: 35, clients: { seen: 3, refused: 2 } })
   })
 

@@ -27,6 +27,7 @@ export function largeResult(): ReplayResult {
   return {
     schema: 1,
     ok: false,
+    problems: [],
     log: {
       files: [
         { name: "access.log", format: "combined", lines: 812_006 },
@@ -115,6 +116,7 @@ export function largeResult(): ReplayResult {
     ],
     live: {
       compared: 41_230,
+      different: 2,
       differences: [
         { file: "access.log", line: 812, live: "refused by per-ip", replayed: "admitted" },
         { file: "access.log", line: 9_120, live: "admitted", replayed: "refused by login" },
@@ -137,6 +139,7 @@ export function emptyResult(): ReplayResult {
   return {
     schema: 1,
     ok: true,
+    problems: [],
     log: {
       files: [],
       ...{
@@ -213,6 +216,7 @@ export function hostileResult(): ReplayResult {
     algorithms: HOSTILE.map((text) => ({ rule: text, algorithm: text, problem: text })),
     live: {
       compared: 1,
+      different: HOSTILE.length,
       differences: HOSTILE.map((text) => ({ file: text, line: 1, live: text, replayed: text })),
     },
     bounds: HOSTILE.map((text) => ({ bound: text, value: text, holds: false })),
@@ -232,6 +236,7 @@ function ruleResult(name: string, members: Partial<RuleResult>): RuleResult {
     missing: [],
     seen: 1_999_871,
     refused: 12,
+    reasons: { quota: 12 },
     clients: { seen: 100, refused: 3, bystanders: 0 },
     ratios: ratios(1, 1, 1),
     peaks: { edges: EDGES, counts: [40, 30, 10, 5, 5, 4, 3, 1, 0, 1, 0, 1, 0] },

@@ -35,6 +35,11 @@ export function addReplayCommand(rules: Command, io: Io, done: (outcome: Command
       thresholdOption("--slightly", 1.5, "up to which multiple of the limit a client is slightly over it"),
     )
     .addOption(thresholdOption("--far", 5, "above which multiple of the limit a client is far over it"))
+    .addOption(
+      new Option("--max-keys <n>", "maximum number of counters in memory (default: 20000000)").argParser(
+        parseKeys,
+      ),
+    )
     .addOption(maxBytesOption())
     .addOption(jsonOption())
     .addHelpText(
@@ -78,6 +83,13 @@ function thresholdOption(flag: string, byDefault: number, description: string): 
     if (multiple >= 1) return multiple
     throw new InvalidArgumentError("Expected a number of at least 1, such as 1.5.")
   })
+}
+
+const MOST_KEYS = 100_000_000
+
+function parseKeys(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text) && Number(text) <= MOST_KEYS) return Number(text)
+  throw new InvalidArgumentError(`Expected a whole number from 1 to ${MOST_KEYS}.`)
 }
 
 function parseNames(text: string): string[] {

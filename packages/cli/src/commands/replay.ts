@@ -1,4 +1,5 @@
-import { writeFile } from "node:fs/promises"
+import { existsSync, readFileSync, statSync } from "node:fs"
+import { resolve } from "node:path"
 import { type AlgorithmName, InvalidOptionError } from "@sluice/core"
 import { createReplay } from "@sluice/core/replay"
 import type { Io } from "../io.ts"
@@ -7,9 +8,11 @@ import { type LogOptions, readLogOptionsOf } from "../log-options.ts"
 import type { Logs } from "../logs/log.ts"
 import { readLogs } from "../logs/read-logs.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
-import { type Bound, NeverList } from "../replay/bounds.ts"
+import { replaceFile } from "../replace-file.ts"
+import type { Bound } from "../replay/bounds.ts"
 import { ClientTable } from "../replay/client-table.ts"
 import { LogsReplay } from "../replay/logs-replay.ts"
+import { NeverList } from "../replay/never-list.ts"
 import { ReadingProgress } from "../replay/progress.ts"
 import { resultOf } from "../replay/replay-result.ts"
 import type { ReplayResult } from "../replay/result.ts"
@@ -22,7 +25,7 @@ import {
   readRulesFile,
 } from "../rules-file.ts"
 import { UsageError } from "../usage-error.ts"
-import { refusal } from "./check.ts"
+import { count, refusal } from "./check.ts"
 
 /** Options of `sluice rules replay`. */
 export interface ReplayCommandOptions extends ReadOptions, LogOptions {
@@ -36,9 +39,13 @@ export interface ReplayCommandOptions extends ReadOptions, LogOptions {
   readonly report?: string
   readonly hashKeys?: boolean
   readonly skipUnjudged?: boolean
+  readonly maxKeys?: number
   readonly slightly?: number
   readonly far?: number
 }
+
+/** More than enough for 5 million clients under three rules. The store takes memory only for counters in use. */
+const DEFAULT_MAX_KEYS = 20_000_000
 
 /** Runs `sluice rules replay RULES LOG...`: shows what the rules would have refused. */
 export async function replay(
@@ -47,8 +54,7 @@ export async function replay(
   options: ReplayCommandOptions,
   io: Io,
 ): Promise<CommandOutcome> {
-  if (rulesName === "-" && logNames.includes("-"))
-    throw new UsageError("both the rules and a log are standard input: give the name of one of them")
+  requireOneInput(rulesName, logNames, options.against)
   const { against, maxNewlyRefused, never, trustedProxies, clientIpHeader, ipv6Prefix } = options
   if (maxNewlyRefused !== undefined && against === undefined)
     throw new UsageError("--max-newly-refused needs --against: give the rules to compare with")
@@ -58,6 +64,8 @@ export async function replay(
 
   for (const algorithm of options.algorithm ?? []) requireAlgorithm(algorithm)
 
+  if (options.report !== undefined)
+    requireReportPath(options.report, [rulesName, against, never, ...logNames])
   const files = [await readRulesFile(rulesName, options, io)]
   if (against !== undefined) files.push(await readRulesFile(against, options, io))
   const wrong = files.find(({ problems }) => problems.length > 0)
@@ -65,7 +73,7 @@ export async function replay(
   const [document, before] = files.map((file) => onlyDocument(file, options.service))
 
   const clients = new ClientTable()
-  const neverList = never === undefined ? undefined : NeverList.ofFile(never, ipv6Prefix)
+  const neverList = never === undefined ? undefined : NeverList.ofFile(never)
   const replayed = new LogsReplay({
     service: (document as OwnedDocument).service,
     rules: (document as OwnedDocument).rules,
@@ -73,6 +81,7 @@ export async function replay(
     algorithms: options.algorithm,
     address: { trustedProxies, clientIpHeader, ipv6Prefix },
     thresholds: { slightly, far },
+    maxKeys: options.maxKeys ?? DEFAULT_MAX_KEYS,
     never: neverList,
     clients,
   })
@@ -83,6 +92,7 @@ export async function replay(
     clients,
     hashKeys: options.hashKeys === true,
     skipUnjudged: options.skipUnjudged === true,
+    rules: (document as OwnedDocument).rules,
   })
   if (options.report !== undefined) await writeReport(options.report, result)
   return outcomeOf(result, logs, options)
@@ -103,7 +113,7 @@ async function readAll(logs: Logs, replayed: LogsReplay, io: Io): Promise<void> 
   const progress = new ReadingProgress(io, logs.summary)
   try {
     for await (const records of logs) {
-      replayed.offer(records)
+      replayed.offer(records, logs.summary.resolutionMs)
       progress.update()
     }
   } finally {
@@ -125,27 +135,40 @@ function onlyDocument(file: ReadFile, services: readonly string[] | undefined): 
   return document
 }
 
+function requireOneInput(rules: string, logs: readonly string[], against: string | undefined): void {
+  const inputs = [rules, against, ...logs].filter((name) => name === "-")
+  if (inputs.length > 1)
+    throw new UsageError("standard input is given twice: give the name of a file instead of one of the -")
+}
+
+/** Rejects a report that would replace an input, or a file that is not a report: a shell may have put a log there. */
+function requireReportPath(path: string, inputs: readonly (string | undefined)[]): void {
+  const isInput = inputs.some((name) => name !== undefined && name !== "-" && resolve(name) === resolve(path))
+  if (isInput)
+    throw new UsageError(`--report: ${path} is read by this command: give the name of another file`)
+  if (!existsSync(path) || !statSync(path).isFile() || statSync(path).size === 0) return
+  const start = readFileSync(path).subarray(0, 15).toString("latin1").toLowerCase()
+  if (start !== "<!doctype html>")
+    throw new UsageError(
+      `--report: ${path} exists and is not a report: remove it, or give the name of another file`,
+    )
+}
+
 async function writeReport(path: string, result: ReplayResult): Promise<void> {
   // Loaded on demand, because the report contains a library for plots.
   const { reportHtml } = await import("../report/report-html.ts")
-  try {
-    await writeFile(path, reportHtml(result))
-  } catch (error) {
-    throw new UsageError(`--report: ${path} cannot be written: ${(error as Error).message}`, { cause: error })
-  }
+  await replaceFile(path, reportHtml(result))
 }
 
 function outcomeOf(
   result: ReplayResult,
   logs: Logs,
-  { skipUnjudged, report }: ReplayCommandOptions,
+  { hashKeys, report }: ReplayCommandOptions,
 ): CommandOutcome {
-  const unjudged = skipUnjudged === true ? [] : result.rules.filter(({ judged }) => !judged)
-  const exceeded = result.bounds.filter(({ holds }) => !holds)
-  const { unparsed, unparsedExamples, requests } = logs.summary
+  const { unparsed, unparsedExamples } = logs.summary
+  const { problems, ok } = result
   return {
-    exitCode:
-      unjudged.length > 0 || requests === 0 ? EXIT.usage : exceeded.length > 0 ? EXIT.problems : EXIT.ok,
+    exitCode: problems.length > 0 ? EXIT.usage : ok ? EXIT.ok : EXIT.problems,
     json: result,
     text: [
       ...resultLines(result, logs.summary),
@@ -155,19 +178,12 @@ function outcomeOf(
       unparsed === 0
         ? []
         : [
-            tinted("changed", `warning: ${unparsed} lines are not in the format of their file, such as:`),
-            ...unparsedExamples.map(({ file, line, text }) => `  ${file}:${line}: ${text}`),
+            tinted("changed", `warning: ${count(unparsed, "line")} not in the format of its file`),
+            // A line contains the client.
+            ...(hashKeys === true ? [] : unparsedExamples).map(
+              ({ file, line, text }) => `  ${file}:${line}: ${text}`,
+            ),
           ],
-    errors: [
-      ...(requests === 0
-        ? [tinted("bad", "error: the logs contain no request: check the files, or give their --format")]
-        : []),
-      ...unjudged.map(({ name, missing }) =>
-        tinted(
-          "bad",
-          `error: rule ${name} could not be judged, because the log lacks ${missing.join(" and ")}: log it, read it with --map, or give --skip-unjudged`,
-        ),
-      ),
-    ],
+    errors: problems.map((problem) => tinted("bad", `error: ${problem}`)),
   }
 }

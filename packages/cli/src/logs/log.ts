@@ -5,6 +5,8 @@ export interface LiveVerdict {
   readonly allowed: boolean
   /** Name of the binding rule, "" if no rule applied. */
   readonly policy: string
+  /** Names of shadow rules that would have refused. Absent if there are none. */
+  readonly shadowed?: readonly string[] | undefined
 }
 
 /** One request in a log. Members that the format does not have are absent. */

@@ -1,37 +1,36 @@
 import type { ParsedRule } from "@sluice/core/replay"
 import { count } from "../commands/check.ts"
 import type { LogSummary } from "../logs/log.ts"
-import type { ReplayResult, RuleResult } from "./result.ts"
-
-/** What the notes are about, in addition to the result. */
-export interface NoteContext {
-  readonly logs: LogSummary
-  readonly evictions: number
-  readonly rules: readonly ParsedRule[]
-}
+import type { LogsReplay } from "./logs-replay.ts"
+import type { LiveComparison, RuleResult } from "./result.ts"
 
 /** Returns remarks on what a result means and does not mean, the most important first. */
 export function notesOn(
-  { rules, live }: Pick<ReplayResult, "rules" | "live">,
-  { logs, evictions, rules: parsed }: NoteContext,
+  results: readonly RuleResult[],
+  live: LiveComparison | undefined,
+  logs: LogSummary,
+  { main, forwarded }: LogsReplay,
 ): readonly string[] {
+  const { rules } = main.replay
+  const lines = logs.tooManyRequests
   return [
     "The log shows what clients did without these rules. A refused client may retry, slow down or leave.",
-    ...(evictions > 0
+    ...(live !== undefined && live.different > 0
       ? [
-          `The result is wrong: ${count(evictions, "counter")} had no room in memory. Replay a part of the logs.`,
+          "The log begins with clients that had used units before. Until a window has passed, verdicts may differ.",
         ]
       : []),
-    ...(live !== undefined && live.differences.length > 0
+    ...results.flatMap((result, at) => ruleNotes(result, rules[at] as ParsedRule, logs.resolutionMs)),
+    ...onlyRuleNotes(results, rules),
+    ...rules.flatMap(throttleNote),
+    ...(forwarded.isIgnored
       ? [
-          "The log begins with clients that had used units before; until a window has passed, verdicts may differ.",
+          `The log has the header ${forwarded.names}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
         ]
       : []),
-    ...rules.flatMap((rule) => ruleNotes(rule, logs.resolutionMs)),
-    ...parsed.flatMap(throttleNote),
-    ...(logs.tooManyRequests > 0
+    ...(lines > 0
       ? [
-          `${count(logs.tooManyRequests, "request")} had status 429: another limiter refused them. They count as demand; --without-status 429 skips them.`,
+          `${count(lines, "request")} had status 429: another limiter refused them. They count as demand; --without-status 429 skips them.`,
         ]
       : []),
     ...(logs.late > 0
@@ -42,8 +41,9 @@ export function notesOn(
   ]
 }
 
-function ruleNotes(rule: RuleResult, resolutionMs: number): string[] {
-  const { name, judged, missing, tooShort, window, spread, clients, shadow } = rule
+function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): string[] {
+  const { name, judged, missing, tooShort, window, spread, clients, shadow, reasons } = result
+  const others = Object.entries(reasons).filter(([reason]) => reason !== "quota")
   return [
     ...(judged
       ? []
@@ -57,28 +57,46 @@ function ruleNotes(rule: RuleResult, resolutionMs: number): string[] {
       ? []
       : [
           `${name}: pessimistic: the log's times have a resolution of ${resolutionMs / 1_000} s, which makes bursts look worse. ` +
-            `With the lines of each second spread evenly, it refuses ${spread.refused} requests of ${count(spread.clients, "client")}.`,
+            `With the lines of each second spread evenly, it refuses ${count(spread.refused, "request")} of ${count(spread.clients, "client")}.`,
         ]),
     ...(clients.bystanders > 0
       ? [
           `${name}: ${count(clients.bystanders, "client")} of ${clients.refused} would not exceed the limit alone.`,
         ]
       : []),
+    ...(others.length > 0
+      ? [
+          `${name}: not refused for its quota: ${others.map(([reason, number]) => `${number} (${reason})`).join(", ")}.`,
+        ]
+      : []),
     ...(shadow
       ? [`${name}: shadow rule: it refuses nothing; the numbers are what it would have refused.`]
       : []),
-    ...slightlyOver(rule),
+    ...(rule.cost > 1 ? [`${name}: a request takes ${rule.cost} units.`] : []),
   ]
 }
 
-/** Returns a hint at a higher limit if some clients are only slightly over it. */
-function slightlyOver({ name, algorithm, ratios, limit, clients }: RuleResult): string[] {
-  const [slightly] = ratios
-  if (slightly === undefined || slightly.clients === 0 || slightly.upTo === null) return []
-  // The peaks of an unshared counter do not depend on the limit, so the number of refused clients is known.
-  if (clients.bystanders > 0 || algorithm !== "sliding-window") return []
-  const higher = Math.ceil(limit * slightly.upTo)
-  if (higher <= limit) return []
+/**
+ * Returns a hint at a higher limit if some clients are only slightly over it. The peaks of a single rule with the default
+ * algorithm do not depend on its limit, so the number of refused clients under another limit is known. With other rules,
+ * it is not.
+ */
+function onlyRuleNotes(results: readonly RuleResult[], rules: readonly ParsedRule[]): string[] {
+  const [result] = results
+  const [rule] = rules
+  const [slightly] = result?.ratios ?? []
+  if (result === undefined || rule === undefined || slightly === undefined || results.length > 1) return []
+  const { name, limit, clients, reasons } = result
+  const isQuota = Object.keys(reasons).every((reason) => reason === "quota")
+  const isPlain =
+    rule.algorithm === "sliding-window" &&
+    rule.buckets === undefined &&
+    rule.overrides === undefined &&
+    rule.penalty === undefined &&
+    !rule.countRejected &&
+    rule.throttle.kind !== "soft"
+  const higher = Math.ceil(limit * (slightly.upTo ?? 1))
+  if (!isQuota || !isPlain || clients.bystanders > 0 || slightly.clients === 0 || higher <= limit) return []
   return [
     `${name}: ${count(slightly.clients, "client")} ${slightly.clients === 1 ? "is" : "are"} only slightly over the limit; ` +
       `a limit of ${higher} would refuse ${count(clients.refused - slightly.clients, "client")} instead of ${clients.refused} (see "sluice rules suggest").`,
@@ -88,8 +106,10 @@ function slightlyOver({ name, algorithm, ratios, limit, clients }: RuleResult): 
 function throttleNote({ name, throttle }: ParsedRule): string[] {
   const queue = throttle.kind === "queue" ? throttle : throttle.kind === "hard" ? undefined : throttle.queue
   // A leaky bucket itself delays requests, and its line has no room by default.
-  if (throttle.kind === "hard" || (queue !== undefined && queue.maxWaiting === 0)) return []
-  if (throttle.kind === "elastic" || queue !== undefined)
-    return [`${name}: replayed as hard throttling, because a log shows neither load nor patience.`]
-  return []
+  const isHeld = queue !== undefined && queue.maxWaiting > 0
+  if (throttle.kind === "elastic")
+    return [`${name}: replayed as hard throttling, because a log does not show the load.`]
+  return isHeld
+    ? [`${name}: nothing waits in a replay, because a log does not show how long clients wait.`]
+    : []
 }

@@ -1,4 +1,5 @@
-import { hash } from "node:crypto"
+import { createHmac, randomBytes } from "node:crypto"
+import type { StorableRule } from "@sluice/core"
 import type { LogSummary } from "../logs/log.ts"
 import { checkBounds, type ReplayBounds } from "./bounds.ts"
 import type { ClientTable } from "./client-table.ts"
@@ -13,62 +14,106 @@ export interface ResultOptions {
   readonly hashKeys: boolean
   /** True if rules that the log cannot judge are accepted. */
   readonly skipUnjudged: boolean
+  /** The rules as written, in the order of the replayed ones. */
+  readonly rules: readonly StorableRule[]
 }
 
 const MOST_CLIENTS = 1_000
 
 /** Returns the result of a replay whose logs have been read. */
 export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOptions): ReplayResult {
-  const { main } = replay
-  const { clients } = options
-  const nameOf = (client: number): string => {
-    const name = clients.nameOf(client)
-    return options.hashKeys ? hash("sha256", name, "hex").slice(0, 16) : name
-  }
+  const { main, algorithms, comparison } = replay
+  const hide = options.hashKeys ? hidden() : (name: string) => name
+  const nameOf = (client: number): string => hide(options.clients.nameOf(client))
   // Without requests, there is no log to be too short.
   const logMs = logs.fromMs === undefined ? Number.POSITIVE_INFINITY : (logs.toMs as number) - logs.fromMs
-  const rules = main.rules.map((statistics): RuleResult => {
-    const missing = main.replay.notJudged.flatMap(({ rule, field }) =>
-      rule === statistics.rule.name ? field : [],
-    )
-    const result = statistics.result(missing, logMs)
+  const rules = main.rules.map((statistics, at): RuleResult => {
+    const { window } = options.rules[at] as StorableRule
+    const { name } = statistics.rule
+    const written = typeof window === "number" ? `${window} ms` : window
+    const result = statistics.result(main.missingOf(name), written, logMs)
     const isShort = isPessimistic(result.windowMs, logs.resolutionMs)
-    const spread = isShort ? replay.spread?.rules.find(({ rule }) => rule.name === result.name) : undefined
+    const spread = isShort ? replay.spread?.rules[at] : undefined
     return {
       ...result,
-      ...(spread && { spread: { refused: spread.refused, clients: spread.clients.refused.length } }),
+      ...(spread && { spread: { refused: spread.refused, clients: spread.refusedClients } }),
     }
   })
-  const against = replay.comparison
-  const live = replay.live(logs.files)
-  const { algorithms } = replay
-  const partial = {
+  const live = replay.live.result(logs.files)
+  const total = {
+    seen: main.seen,
+    refused: main.refused,
+    clients: { seen: main.clientsSeen, refused: main.refusedClients },
+  }
+  const against = comparison && {
+    ...comparison,
+    clients: comparison.clients.map((each) => ({ ...each, client: nameOf(each.client) })),
+  }
+  const problems = problemsOf(logs, replay, rules, options)
+  const bounds = checkBounds(options.bounds, { total, ...(against && { against }) }, hide)
+  return {
     schema: 1,
+    ok: problems.length === 0 && bounds.every(({ holds }) => holds),
+    problems,
     log: logOf(logs, main),
     rules,
-    total: {
-      seen: main.seen,
-      refused: main.refused,
-      clients: { seen: main.addresses, refused: main.refusedClients },
-    },
+    total,
     clients: refusedClients(main, nameOf),
     timeline: main.timeline.result(main.rules.map(({ rule }) => rule.name)),
-    ...(against && {
-      against: {
-        ...against,
-        clients: against.clients.map(({ client, ...each }) => ({ ...each, client: nameOf(client) })),
-      },
-    }),
+    ...(against && { against }),
     ...(algorithms && { algorithms }),
     ...(live && { live }),
-  } as const
-  const bounds = checkBounds(options.bounds, partial)
-  return {
-    ...partial,
-    ok: bounds.every(({ holds }) => holds) && (options.skipUnjudged || rules.every(({ judged }) => judged)),
     bounds,
-    notes: notesOn(partial, { logs, evictions: main.replay.evictions, rules: main.replay.rules }),
+    notes: notesOn(rules, live, logs, replay),
   }
+}
+
+/** Returns why the result cannot be relied on. */
+function problemsOf(
+  logs: LogSummary,
+  replay: LogsReplay,
+  rules: readonly RuleResult[],
+  { skipUnjudged }: ResultOptions,
+): readonly string[] {
+  const { evictions, forwarded, compared } = replay
+  if (logs.requests === 0) return ["the logs contain no request: check the files, or give their --format"]
+  const unjudged = rules.flatMap(({ name, missing }) =>
+    missing.length === 0
+      ? []
+      : `rule ${name} could not be judged, because the log lacks ${missing.join(" and ")}`,
+  )
+  const before = (compared?.run.rules ?? []).flatMap(({ rule: { name } }) => {
+    const missing = compared?.run.missingOf(name) ?? []
+    return missing.length === 0
+      ? []
+      : `rule ${name} of ${compared?.name} could not be judged, because the log lacks ${missing.join(" and ")}`
+  })
+  const proxies = forwarded.isMissing
+    ? [
+        `proxies are trusted, but the log lacks the header ${forwarded.names}, so clients behind a proxy count as one`,
+      ]
+    : []
+  return [
+    ...(logs.unparsed > logs.requests
+      ? [`most lines are not in the format of their file: give its --format (${logs.unparsed} unparsed)`]
+      : []),
+    ...(evictions > 0
+      ? [
+          `the result is wrong, because ${evictions} counters had no room: raise --max-keys, or replay a part of the logs`,
+        ]
+      : []),
+    ...(skipUnjudged
+      ? []
+      : [...unjudged, ...before, ...proxies].map(
+          (each) => `${each}: log it, read it with --map, or give --skip-unjudged`,
+        )),
+  ]
+}
+
+/** Returns a function that hashes names. Its key is new in each run, because hashes of all addresses could be tried. */
+function hidden(): (name: string) => string {
+  const key = randomBytes(32)
+  return (name) => createHmac("sha256", key).update(name).digest("hex").slice(0, 16)
 }
 
 function logOf(logs: LogSummary, main: ReplayRun): LogResult {
@@ -76,7 +121,7 @@ function logOf(logs: LogSummary, main: ReplayRun): LogResult {
   return {
     files: logs.files.map(({ name, format, lines }) => ({ name, format: format ?? "unknown", lines })),
     ...{ lines, requests, unparsed, skipped, reordered, late, tooManyRequests },
-    clients: main.addresses,
+    clients: main.clientsSeen,
     from: logs.fromMs ?? null,
     to: logs.toMs ?? null,
     resolutionMs,
@@ -85,7 +130,7 @@ function logOf(logs: LogSummary, main: ReplayRun): LogResult {
 
 function refusedClients(main: ReplayRun, nameOf: (client: number) => string): readonly RefusedClient[] {
   return main.rules
-    .flatMap(({ rule, clients }) => clients.refused.map((each) => ({ ...each, rule })))
+    .flatMap(({ rule, clients }) => clients.mostRefused(MOST_CLIENTS).map((each) => ({ ...each, rule })))
     .sort((one, other) => other.refused - one.refused)
     .slice(0, MOST_CLIENTS)
     .map(({ rule, client, ...counts }) => ({

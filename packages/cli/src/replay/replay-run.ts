@@ -1,4 +1,4 @@
-import type { ClientAddressOptions, StorableRule } from "@sluice/core"
+import type { ClientAddressOptions, Refusal, StorableRule } from "@sluice/core"
 import { createReplay, type Replay, type ReplayVerdict } from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
 import type { ClientTable } from "./client-table.ts"
@@ -11,6 +11,8 @@ export interface RunContext {
   readonly service: string
   readonly address: ClientAddressOptions
   readonly thresholds: Thresholds
+  /** Maximum number of counters of each replay. */
+  readonly maxKeys: number
   /** All replays of a command number their clients in the same way. */
   readonly clients: ClientTable
 }
@@ -22,37 +24,28 @@ export class ReplayRun {
   readonly timeline: TimelineCounts
   seen = 0
   refused = 0
-  /** Number of refused requests by client, where clients are addresses. */
+  /** Number of refused requests by client. Clients are addresses; without one, what the first rule counts. */
   refusedOf: Uint32Array = new Uint32Array(0)
   readonly #byName: ReadonlyMap<string, number>
   readonly #clients: ClientTable
-  #isAddress: Uint8Array = new Uint8Array(0)
-  #addresses = 0
+  #isClient: Uint8Array = new Uint8Array(0)
+  #clientsSeen = 0
   #latestKey = ""
   #latestNumber: number
 
-  constructor(rules: readonly StorableRule[], { service, address, thresholds, clients }: RunContext) {
+  constructor(
+    rules: readonly StorableRule[],
+    { service, address, thresholds, maxKeys, clients }: RunContext,
+  ) {
     const readOf = (name: string) => (request: unknown) => (request as LogRecord).named?.[name]
     this.replay = createReplay({
       service,
       ...address,
       rules: rules.map((rule) => ({ field: "service", ...rule })),
       fields: readOf,
+      maxKeys,
     })
-    const windows = new Map(rules.map((rule, at) => [this.replay.rules[at]?.name, rule.window]))
-    this.rules = this.replay.rules.map((rule) => {
-      const { name, algorithm, windowMs, shadow } = rule
-      const window = windows.get(name)
-      const text = typeof window === "number" ? `${window} ms` : (window ?? "")
-      return new RuleStatistics(
-        {
-          ...{ name, algorithm, windowMs, shadow, window: text },
-          limit: rule.limit as number,
-          countsService: rule.fields.length === 0,
-        },
-        thresholds,
-      )
-    })
+    this.rules = this.replay.rules.map((rule) => new RuleStatistics(rule, thresholds))
     this.#byName = new Map(this.rules.map(({ rule }, at) => [rule.name, at]))
     this.timeline = new TimelineCounts(2 + this.rules.length)
     this.#clients = clients
@@ -66,48 +59,50 @@ export class ReplayRun {
     const { allowed, checks, refusedBy, shadowedBy, client } = verdict
     const step = this.timeline.stepOf(atMs)
     this.seen++
-    if (client !== undefined) this.#countAddress(this.#numberOf(client))
+    if (!allowed) this.refused++
     this.timeline.add(allowed ? 0 : 1, step)
-    if (!allowed) {
-      this.refused++
-      if (client !== undefined) this.#countRefused(this.#numberOf(client))
-    }
+    this.#countClient(this.#numberOf(client ?? checks[0]?.partition ?? ""), !allowed)
+    const hasRefusals = refusedBy.length > 0 || shadowedBy.length > 0
     for (let i = 0; i < checks.length; i++) {
-      const { policy, partition, cost } = checks[i] as (typeof checks)[number]
+      const check = checks[i] as (typeof checks)[number]
+      const { policy, partition } = check
       const at = this.#byName.get(policy.name) as number
-      const rule = this.rules[at] as RuleStatistics
+      const statistics = this.rules[at] as RuleStatistics
+      const isShared = partition === "@shared" || statistics.rule.fields.length === 0
       // A rule also has an empty partition when it refuses a request because a field is missing.
-      const isShared = partition === "@shared" || rule.rule.countsService
       const number = this.#numberOf(isShared || partition === "" ? (client ?? partition) : partition)
-      const isRefused =
-        (refusedBy.length > 0 && refusedBy.includes(policy.name)) ||
-        (shadowedBy.length > 0 && shadowedBy.includes(policy.name))
-      if (isRefused) this.timeline.add(2 + at, step)
-      rule.add(number, atMs, cost, policy.limit, isRefused, isShared)
+      const refusal = hasRefusals ? refusalOf(verdict, policy.name) : undefined
+      if (refusal !== undefined) this.timeline.add(2 + at, step)
+      statistics.add(number, atMs, check, refusal, isShared)
     }
     return verdict
   }
 
-  /** Number of addresses that sent a request. */
-  get addresses(): number {
-    return this.#addresses
+  /** Number of clients that sent a request. */
+  get clientsSeen(): number {
+    return this.#clientsSeen
   }
 
-  /** Number of addresses that were refused at least once. */
+  /** Number of clients that were refused at least once. */
   get refusedClients(): number {
     return this.refusedOf.reduce((sum, refused) => sum + (refused > 0 ? 1 : 0), 0)
   }
 
-  #countAddress(client: number): void {
-    if (client >= this.#isAddress.length) this.#isAddress = roomFor(this.#isAddress, client)
-    if (this.#isAddress[client] === 1) return
-    this.#isAddress[client] = 1
-    this.#addresses++
+  /** Returns the fields that a rule reads and the log lacks. */
+  missingOf(name: string): readonly string[] {
+    return this.replay.notJudged.flatMap(({ rule, field }) => (rule === name ? field : []))
   }
 
-  #countRefused(client: number): void {
-    this.refusedOf = roomFor(this.refusedOf, client)
-    this.refusedOf[client] = (this.refusedOf[client] as number) + 1
+  #countClient(client: number, isRefused: boolean): void {
+    if (client >= this.#isClient.length) {
+      this.#isClient = roomFor(this.#isClient, client)
+      this.refusedOf = roomFor(this.refusedOf, client)
+    }
+    if (this.#isClient[client] === 0) {
+      this.#isClient[client] = 1
+      this.#clientsSeen++
+    }
+    if (isRefused) this.refusedOf[client] = (this.refusedOf[client] as number) + 1
   }
 
   /** Returns the number of a client. Nearly always, all rules of a request count the same client. */
@@ -117,4 +112,10 @@ export class ReplayRun {
     this.#latestNumber = this.#clients.numberOf(client)
     return this.#latestNumber
   }
+}
+
+/** Returns why a rule refused or would have refused a request, undefined if it did not. */
+function refusalOf(verdict: ReplayVerdict, name: string): Refusal | undefined {
+  if (!verdict.refusedBy.includes(name) && !verdict.shadowedBy.includes(name)) return undefined
+  return verdict.decision().checks.find(({ policy }) => policy === name)?.refusal
 }

@@ -1,11 +1,13 @@
 /** The result of replaying rules on logs: what `--json` prints and what the report shows. Times are epoch milliseconds. */
 export interface ReplayResult {
   readonly schema: 1
-  /** True if every bound holds and every rule was judged. */
+  /** True if every bound holds and there are no problems. The exit code is then 0. */
   readonly ok: boolean
+  /** Why the result cannot be relied on, such as a rule that the log cannot judge. The exit code is then 2. */
+  readonly problems: readonly string[]
   readonly log: LogResult
   readonly rules: readonly RuleResult[]
-  /** All enforced rules together. Clients are counted by address. */
+  /** All enforced rules together. Clients are counted by address, or without one by what the first rule counts. */
   readonly total: { readonly seen: number; readonly refused: number; readonly clients: ClientCounts }
   /** The clients that the rules refused most often, worst first. At most 1,000. */
   readonly clients: readonly RefusedClient[]
@@ -58,11 +60,16 @@ export interface RuleResult {
   readonly missing: readonly string[]
   readonly seen: number
   readonly refused: number
+  /** Refused requests by reason, such as "quota", "denied" or "penalty". */
+  readonly reasons: Readonly<Record<string, number>>
   readonly clients: ClientCounts & {
     /** Refused clients whose own peak does not exceed the limit, as happens in a counter that several clients share. */
     readonly bystanders: number
   }
-  /** Refused clients by their own peak, relative to the limit: up to 1.5 times, up to 5 times, and above. */
+  /**
+   * Clients that were refused for their demand, by their own peak relative to the limit: up to 1.5 times, up to 5 times,
+   * and above. Without bystanders.
+   */
   readonly ratios: readonly { readonly upTo: number | null; readonly clients: number }[]
   /** All clients of the rule by their own peak, relative to the limit. */
   readonly peaks: PeakHistogram
@@ -129,6 +136,9 @@ export interface AlgorithmResult {
 export interface LiveComparison {
   /** Requests that have a live verdict. */
   readonly compared: number
+  /** Requests whose verdicts differ. */
+  readonly different: number
+  /** The first 10,000 of them. */
   readonly differences: readonly {
     readonly file: string
     readonly line: number

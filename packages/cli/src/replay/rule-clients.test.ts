@@ -5,6 +5,18 @@ import { RuleClients } from "./rule-clients.ts"
 
 const START_MS = 1_750_000_000_000
 
+function demandOf(cost: number, limit: number) {
+  const policy = {
+    name: "a",
+    counter: "a",
+    algorithm: "sliding-window",
+    limit,
+    windowMs: 60_000,
+    align: "epoch",
+  } as const
+  return { policy, cost }
+}
+
 /** Requests of three clients, with steps of up to two windows. */
 const traces = fc
   .array(fc.tuple(fc.oneof(fc.constantFrom(0, 1, 999, 1_000, 60_000), fc.nat(70_000)), fc.nat(2)), {
@@ -23,17 +35,17 @@ describe("RuleClients", () => {
   it("has peaks above a limit exactly for the clients that a replay with this limit refuses", () => {
     fc.assert(
       fc.property(traces, fc.integer({ min: 1, max: 12 }), (trace, limit) => {
-        const clients = new RuleClients(60_000)
+        const clients = new RuleClients(60_000, false)
         const replay = createReplay({ rules: [{ field: "ip", limit, window: "1 minute" }] })
         const refused = new Set<number>()
         for (const { client, ...request } of trace) {
           // The peak is relative to a limit of 1, so it is the number of units.
-          clients.add(client, request.atMs, 1, 1)
+          clients.add(client, request.atMs, demandOf(1, 1))
           if (!replay.offer(request satisfies ReplayRequest).allowed) refused.add(client)
         }
         const above: number[] = []
         let client = 0
-        clients.forEachPeak((peak) => {
+        clients.visitAll((peak) => {
           if (peak > limit) above.push(client)
           client++
         })
@@ -45,17 +57,18 @@ describe("RuleClients", () => {
   })
 
   it("returns what each refused client did", () => {
-    const clients = new RuleClients(1_000)
+    const clients = new RuleClients(1_000, false)
     for (const [client, atMs] of [
       [5, START_MS],
       [5, START_MS + 1],
       [5, START_MS + 2],
       [3_000, START_MS + 3],
     ] as const) {
-      clients.add(client, atMs, 2, 4)
-      if (atMs !== START_MS) clients.refuse(client, atMs)
+      clients.add(client, atMs, demandOf(2, 4))
+      if (atMs !== START_MS) clients.refuse(client, atMs, client === 5)
     }
-    expect(clients.refused).toEqual([
+    expect(clients.seen).toBe(2)
+    expect(clients.mostRefused(5)).toEqual([
       {
         client: 5,
         requests: 3,
@@ -73,5 +86,55 @@ describe("RuleClients", () => {
         lastRefused: START_MS + 3,
       },
     ])
+  })
+
+  it("returns the clients that were refused most often", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.nat(50), { maxLength: 300 }),
+        fc.integer({ min: 1, max: 5 }),
+        (refusals, most) => {
+          const clients = new RuleClients(1_000, false)
+          const counts = new Map<number, number>()
+          for (const client of refusals) {
+            clients.add(client, START_MS, demandOf(1, 1))
+            clients.refuse(client, START_MS, true)
+            counts.set(client, (counts.get(client) ?? 0) + 1)
+          }
+          const sorted = [...counts.values()].sort((one, other) => other - one).slice(0, most)
+          expect(clients.mostRefused(most).map(({ refused }) => refused)).toEqual(sorted)
+        },
+      ),
+    )
+  })
+
+  it("tells whether a client was refused for its demand", () => {
+    const clients = new RuleClients(1_000, false)
+    for (const client of [0, 1, 2]) clients.add(client, START_MS, demandOf(1, 4))
+    clients.refuse(1, START_MS, false)
+    clients.refuse(2, START_MS, true)
+    const seen: unknown[] = []
+    clients.visitAll((...each) => seen.push(each))
+    expect(seen).toEqual([
+      [0.25, false, false],
+      [0.25, true, false],
+      [0.25, true, true],
+    ])
+  })
+
+  it("has the level of a bucket as the peak, relative to what the bucket holds", () => {
+    const clients = new RuleClients(60_000, true)
+    const bucket = { policy: { ...demandOf(1, 60).policy, burst: 2 }, cost: 1 }
+    // One unit comes back each second: 1, 2, 1.5 and 2.5 units in use.
+    for (const afterMs of [0, 0, 1_500, 1_500]) clients.add(0, START_MS + afterMs, bucket)
+    clients.visitAll((peak) => expect(peak).toBe(1.25))
+  })
+
+  it.each([10, 20, 100, 3])("has exact peaks under a limit of %d", (limit) => {
+    const clients = new RuleClients(60_000, false)
+    for (let units = 1; units <= limit + 1; units++) {
+      clients.add(0, START_MS, demandOf(1, limit))
+      clients.visitAll((peak) => expect(peak).toBe(units / limit))
+    }
   })
 })

@@ -1,17 +1,7 @@
+import type { Refusal } from "@sluice/core"
+import type { ParsedRule } from "@sluice/core/replay"
 import type { PeakHistogram, RuleResult } from "./result.ts"
-import { type ClientOfRule, RuleClients } from "./rule-clients.ts"
-
-/** A rule that is replayed. */
-export interface ReplayedRule {
-  readonly name: string
-  readonly algorithm: string
-  readonly limit: number
-  readonly windowMs: number
-  readonly window: string
-  readonly shadow: boolean
-  /** True if all clients share one counter. */
-  readonly countsService: boolean
-}
+import { type Demand, RuleClients } from "./rule-clients.ts"
 
 /** Up to which multiple of the limit a client is slightly over it, and above which it is far over it. */
 export interface Thresholds {
@@ -19,67 +9,89 @@ export interface Thresholds {
   readonly far: number
 }
 
+/** Reasons of refusals that depend on what clients asked for. A client on a deny list is refused under any limit. */
+const BY_DEMAND: ReadonlySet<Refusal | undefined> = new Set(["quota", "penalty"])
+
 const PEAK_EDGES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100] as const
 
 /** Counts what one rule did in a replay. */
 export class RuleStatistics {
-  readonly rule: ReplayedRule
+  readonly rule: ParsedRule
   readonly clients: RuleClients
+  /** Numbers of refused requests by reason. */
+  readonly reasons: Map<Refusal, number> = new Map()
   readonly #thresholds: Thresholds
   #seen = 0
   #refused = 0
   #isShared = false
 
-  constructor(rule: ReplayedRule, thresholds: Thresholds) {
+  constructor(rule: ParsedRule, thresholds: Thresholds) {
     this.rule = rule
-    this.clients = new RuleClients(rule.windowMs)
+    this.clients = new RuleClients(rule.windowMs, isBucket(rule))
     this.#thresholds = thresholds
   }
 
-  /** Counts a request of a client. `isShared` is true if other clients use the same counter. */
-  add(
-    client: number,
-    atMs: number,
-    units: number,
-    limit: number,
-    isRefused: boolean,
-    isShared: boolean,
-  ): void {
+  /**
+   * Counts a request of a client. `refusal` is why the rule refused it, undefined if it did not. `isShared` is true if
+   * other clients use the same counter.
+   */
+  add(client: number, atMs: number, demand: Demand, refusal: Refusal | undefined, isShared: boolean): void {
     this.#seen++
     if (isShared) this.#isShared = true
-    this.clients.add(client, atMs, units, limit)
-    if (!isRefused) return
+    this.clients.add(client, atMs, demand)
+    if (refusal === undefined) return
     this.#refused++
-    this.clients.refuse(client, atMs)
+    this.reasons.set(refusal, (this.reasons.get(refusal) ?? 0) + 1)
+    this.clients.refuse(client, atMs, BY_DEMAND.has(refusal))
   }
 
   get refused(): number {
     return this.#refused
   }
 
-  /** `missing` are the fields that the log lacks, `logMs` is the length of the log. */
-  result(missing: readonly string[], logMs: number): Omit<RuleResult, "spread"> {
-    const { name, algorithm, limit, windowMs, window, shadow } = this.rule
-    const refused = this.clients.refused
+  /** Number of clients that the rule refused at least once. */
+  get refusedClients(): number {
+    let refused = 0
+    this.clients.visitAll((_peak, isRefused) => {
+      if (isRefused) refused++
+    })
+    return refused
+  }
+
+  /** `missing` are the fields that the log lacks, `window` is the window as written, `logMs` is the length of the log. */
+  result(missing: readonly string[], window: string, logMs: number): Omit<RuleResult, "spread"> {
+    const { name, algorithm, limit, windowMs, shadow } = this.rule
     const { slightly, far } = this.#thresholds
-    const between = (above: number, upTo: number): number =>
-      refused.filter(({ peak }) => peak > above && peak <= upTo).length
-    const peaks = histogramOf(this.clients)
+    const counts = Array<number>(PEAK_EDGES.length + 1).fill(0)
+    const classes = [0, 0, 0]
+    let refused = 0
+    let bystanders = 0
+    this.clients.visitAll((peak, isRefused, isOver) => {
+      const edge = PEAK_EDGES.findIndex((each) => peak <= each)
+      const bin = edge === -1 ? PEAK_EDGES.length : edge
+      counts[bin] = (counts[bin] as number) + 1
+      if (isRefused) refused++
+      if (!isOver) return
+      if (this.#isShared && peak <= 1) bystanders++
+      else {
+        const at = peak <= slightly ? 0 : peak <= far ? 1 : 2
+        classes[at] = (classes[at] as number) + 1
+      }
+    })
+    const [few = 0, some = 0, many = 0] = classes
+    const peaks: PeakHistogram = { edges: PEAK_EDGES, counts }
     return {
-      ...{ name, algorithm, limit, windowMs, window, shadow },
+      ...{ name, algorithm, limit: limit as number, windowMs, window, shadow },
       judged: missing.length === 0,
       missing,
       seen: this.#seen,
       refused: this.#refused,
-      clients: {
-        seen: peaks.counts.reduce((sum, each) => sum + each, 0),
-        refused: refused.length,
-        bystanders: this.#isShared ? refused.filter(isBystander).length : 0,
-      },
+      reasons: Object.fromEntries(this.reasons),
+      clients: { seen: this.clients.seen, refused, bystanders },
       ratios: [
-        { upTo: slightly, clients: between(Number.NEGATIVE_INFINITY, slightly) },
-        { upTo: far, clients: between(slightly, far) },
-        { upTo: null, clients: between(far, Number.POSITIVE_INFINITY) },
+        { upTo: slightly, clients: few },
+        { upTo: far, clients: some },
+        { upTo: null, clients: many },
       ],
       peaks,
       tooShort: windowMs > logMs / 3,
@@ -87,17 +99,6 @@ export class RuleStatistics {
   }
 }
 
-/** True for a client that would not have been refused alone. */
-function isBystander({ peak }: ClientOfRule): boolean {
-  return peak <= 1
-}
-
-function histogramOf(clients: RuleClients): PeakHistogram {
-  const counts = Array<number>(PEAK_EDGES.length + 1).fill(0)
-  clients.forEachPeak((peak) => {
-    const found = PEAK_EDGES.findIndex((edge) => peak <= edge)
-    const at = found === -1 ? PEAK_EDGES.length : found
-    counts[at] = (counts[at] as number) + 1
-  })
-  return { edges: PEAK_EDGES, counts }
+function isBucket({ algorithm }: ParsedRule): boolean {
+  return algorithm === "token-bucket" || algorithm === "leaky-bucket"
 }

@@ -52,7 +52,7 @@ const HEADINGS = [
 ]
 
 function ruleRow({ name, judged, seen, refused, clients, ratios, shadow }: RuleResult): string[] {
-  if (!judged && seen === 0) return [name, "not judged"]
+  if (!judged) return [name, seen === 0 ? "not judged" : "partly judged"]
   return [
     shadow ? `${name} (shadow)` : name,
     ...countCells(seen, refused, clients),
@@ -110,7 +110,7 @@ function algorithmLines(results: readonly AlgorithmResult[]): OutputLine[] {
   const cell = (rule: string, algorithm: string): string => {
     const found = results.find((each) => each.rule === rule && each.algorithm === algorithm)
     if (found?.refused === undefined || found.clients === undefined) return "-"
-    return `${numberText(found.refused)} of ${numberText(found.clients)} clients`
+    return `${counted(found.refused, "request")}, ${counted(found.clients, "client")}`
   }
   return [
     "",
@@ -130,7 +130,7 @@ function againstLines({ file, newlyRefused, noLongerRefused, rules, clients }: C
     "",
     tinted("strong", `compared with ${file}:`),
     `  newly refused:     ${numberText(newlyRefused.requests)} requests; ${numberText(newlyRefused.clients)} clients that were not refused before`,
-    `  no longer refused: ${numberText(noLongerRefused.requests)} requests; ${numberText(noLongerRefused.clients)} clients that are not refused at all any longer`,
+    `  no longer refused: ${numberText(noLongerRefused.requests)} requests; ${numberText(noLongerRefused.clients)} clients that are never refused now`,
     ...(changed.length === 0
       ? []
       : table([
@@ -150,15 +150,15 @@ function againstLines({ file, newlyRefused, noLongerRefused, rules, clients }: C
   ]
 }
 
-function liveLines({ compared, differences }: LiveComparison): OutputLine[] {
+function liveLines({ compared, different, differences }: LiveComparison): OutputLine[] {
   const shown = differences.slice(0, MOST_SHOWN)
-  const verdict = `${numberText(differences.length)} of ${numberText(compared)} verdicts in the log differ from the replay`
+  const verdict = `${numberText(different)} of ${numberText(compared)} verdicts in the log differ from the replay`
   return [
     "",
-    tinted(differences.length === 0 ? "good" : "changed", verdict),
+    tinted(different === 0 ? "good" : "changed", verdict),
     ...shown.map(({ file, line, live, replayed }) => `  ${file}:${line}: live ${live}, replay ${replayed}`),
-    ...(differences.length > shown.length
-      ? [tinted("quiet", `  ${numberText(differences.length - shown.length)} more; --json has all of them`)]
+    ...(different > shown.length
+      ? [tinted("quiet", `  ${numberText(different - shown.length)} more; --json has the first 10,000`)]
       : []),
   ]
 }
@@ -169,7 +169,8 @@ function table(rows: readonly (readonly string[])[]): string[] {
   const columns = Array.from({ length: width }, (_, at) => rows.map((row) => row[at] ?? ""))
   const padded = columns.map((cells, column) => {
     const longest = Math.max(...cells.map((cell) => cell.length))
-    const isNumeric = column > 0 && cells.slice(1).every((cell) => /^[<\d.,%x]*$|^not judged$/.test(cell))
+    const isNumeric =
+      column > 0 && cells.slice(1).every((cell) => /^[<\d.,%x]*$|^(not|partly) judged$/.test(cell))
     return cells.map((cell) => (isNumeric ? cell.padStart(longest) : cell.padEnd(longest)))
   })
   return rows.map((_row, at) =>

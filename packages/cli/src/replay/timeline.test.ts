@@ -29,15 +29,18 @@ describe("TimelineCounts", () => {
   })
 
   it("has at most 600 steps for a log of any length, and loses no request", () => {
-    const gaps = fc.array(fc.oneof(fc.nat(5_000), fc.nat(10_000_000), fc.nat(3_000_000_000)), {
-      minLength: 1,
-      maxLength: 50,
-    })
+    const gaps = fc.array(
+      fc.oneof(fc.nat(5_000), fc.nat(10_000_000), fc.nat(3_000_000_000), fc.constantFrom(3e11, 15e11)),
+      {
+        minLength: 1,
+        maxLength: 50,
+      },
+    )
     fc.assert(
       fc.property(gaps, (list) => {
         const timeline = new TimelineCounts(2)
         const times: number[] = []
-        let atMs = 1_750_000_000_123
+        let atMs = 123
         for (const gap of list) {
           atMs += gap
           times.push(atMs)

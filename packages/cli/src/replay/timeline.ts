@@ -52,7 +52,9 @@ export class TimelineCounts {
 
   #coarsen(): void {
     const before = this.#stepMs
-    const after = STEPS_MS[STEPS_MS.indexOf(before) + 1] ?? 2 * before
+    const at = STEPS_MS.indexOf(before)
+    // Beyond the list, each step is twice as long as the one before.
+    const after = (at === -1 ? undefined : STEPS_MS[at + 1]) ?? 2 * before
     const first = Math.floor(((this.#first as number) * before) / after)
     for (const counts of this.#series) {
       const summed: number[] = []

@@ -24,7 +24,7 @@ import style from "./style.css?text"
  */
 export function reportHtml(result: ReplayResult): string {
   const styles = `${plotStyle}\n${style}`
-  const { against, algorithms, live, bounds } = result
+  const { against, algorithms, live, bounds, problems } = result
   const [mainLimit, ...notes] = result.notes
   return markupOf(html`<!doctype html>
 <html lang="en">
@@ -41,6 +41,10 @@ export function reportHtml(result: ReplayResult): string {
 <h1>Replay of ${counted(result.rules.length, "rule")}</h1>
 <p class="subtitle">${subtitle(result)}</p>
 ${mainLimit !== undefined && html`<p class="main-limit">${visible(mainLimit)}</p>`}
+${
+  problems.length > 0 &&
+  html`<ul class="problems">${problems.map((problem) => html`<li><strong class="bad">✗ ${visible(problem)}</strong></li>`)}</ul>`
+}
 ${keyFigures(result)}
 </header>
 <main>

@@ -61,8 +61,10 @@ export function statusIn(value: unknown): number | undefined {
 
 /** Returns what `logFields` of @sluice/core has added to the line. */
 export function liveVerdict(line: JsonObject): LiveVerdict | undefined {
-  const { policy, allowed } = objectOf(line.ratelimit) ?? {}
-  return typeof policy === "string" && typeof allowed === "boolean" ? { allowed, policy } : undefined
+  const { policy, allowed, shadowed } = objectOf(line.ratelimit) ?? {}
+  if (typeof policy !== "string" || typeof allowed !== "boolean") return undefined
+  const names = Array.isArray(shadowed) ? shadowed.filter((name) => typeof name === "string") : []
+  return names.length === 0 ? { allowed, policy } : { allowed, policy, shadowed: names }
 }
 
 /** Headers of a request in a JSON line. */

@@ -63,10 +63,10 @@ ${table({
 }
 
 /** Returns the section about how the replay compares with the verdicts in the log. */
-export function liveSection({ compared, differences }: LiveComparison): Html {
+export function liveSection({ compared, different, differences }: LiveComparison): Html {
   return html`<section aria-labelledby="live"><h2 id="live">Compared with the verdicts in the log</h2>
 <p>${counted(compared, "request")} in the log ${compared === 1 ? "has" : "have"} a verdict.
-${differences.length === 0 ? "The replay agrees with all of them." : "The replay differs in these lines:"}</p>
+${different === 0 ? "The replay agrees with all of them." : differenceText(different, differences.length)}</p>
 ${
   differences.length > 0 &&
   table({
@@ -77,6 +77,11 @@ ${
     })),
   })
 }</section>`
+}
+
+function differenceText(different: number, shown: number): string {
+  const lines = different > shown ? `, of which the first ${count(shown)} are here` : ""
+  return `The replay differs in ${counted(different, "line")}${lines}:`
 }
 
 /** Returns the section with the bounds that were given, and whether they hold. */
