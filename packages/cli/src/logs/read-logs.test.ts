@@ -229,8 +229,9 @@ describe("several files", () => {
     execFileSync("mkfifo", [pipe])
     const piped = fileOf(text(...Array.from({ length: 3_000 }, (_, at) => line(at, at))))
     const writer = spawn("sh", ["-c", 'cat "$1" > "$2"', "sh", piped, pipe])
+    const written = once(writer, "close")
     const { records, summary } = await readAll([fileOf(text(line(9_000, "last"))), pipe])
-    await once(writer, "close")
+    await written
     expect(targets(records)).toEqual([...Array.from({ length: 3_000 }, (_, at) => `${at}`), "last"])
     expect(summary.allBytes).toBe(undefined)
   })
