@@ -543,7 +543,7 @@ client     rule    requests  refused  peak
 
     it("says what it replays differently: elastic throttling and waiting", async () => {
       const list = rules(
-        "{ name: stretchy, field: ip, limit: 2, window: 1 minute, throttle: elastic }\n{ name: line, field: ip, limit: 2, window: 1 minute, throttle: queue }",
+        "{ name: stretchy, field: ip, limit: 2, window: 1 minute, throttle: { kind: elastic } }\n{ name: line, field: ip, limit: 2, window: 1 minute, throttle: { kind: queue } }",
       )
       const { result } = await replay(line(ANN, 0), list)
       const notes = result.notes.join("\n")
