@@ -1,0 +1,70 @@
+import { roomFor } from "../replay/client-table.ts"
+import { PeakCurve } from "./peak-curve.ts"
+import type { RequestGroup } from "./request-groups.ts"
+import type { SampledClients } from "./sampled-clients.ts"
+import { createWindowPeaks, type WindowAlgorithm, type WindowPeaks } from "./window-peaks.ts"
+
+/** Counts the requests of one group, for each window and client. Its memory depends only on its own clients. */
+export class GroupDemand {
+  readonly group: RequestGroup
+  requests = 0
+  /** Requests that failed as logins do. Counted only for logins. */
+  failed = 0
+  readonly #peaks: readonly WindowPeaks[]
+  /** The place of each client in `#peaks`, plus 1; 0 if the group has no request of the client. */
+  #places = new Uint32Array(0)
+  readonly #free: number[] = []
+  #end = 0
+
+  constructor(group: RequestGroup, algorithm: WindowAlgorithm, windowsMs: readonly number[]) {
+    this.group = group
+    this.#peaks = windowsMs.map((windowMs) => createWindowPeaks(algorithm, windowMs))
+  }
+
+  /** Counts a request. Times must not decrease. */
+  add(client: number, atMs: number): void {
+    this.requests++
+    const place = this.#placeOf(client)
+    for (let i = 0; i < this.#peaks.length; i++) (this.#peaks[i] as WindowPeaks).add(place, atMs)
+  }
+
+  /** Removes a client, whose number may be given to another one. */
+  forget(client: number): void {
+    const place = (this.#places[client] ?? 0) - 1
+    if (place < 0) return
+    this.#places[client] = 0
+    this.#free.push(place)
+    for (const peaks of this.#peaks) peaks.forget(place)
+  }
+
+  /** Returns the peak of a client in a window, by the window's index; 0 if the group has no request of the client. */
+  peakOf(client: number, window: number): number {
+    const place = (this.#places[client] ?? 0) - 1
+    return place < 0 ? 0 : (this.#peaks[window] as WindowPeaks).peakOf(place)
+  }
+
+  /** Returns the peaks of all clients in a window, except some clients. */
+  curve(window: number, clients: SampledClients, except: ReadonlySet<number> = new Set()): PeakCurve {
+    const exact = new Map<number, number>()
+    const sampled = new Map<number, number>()
+    const { factor } = clients
+    for (let client = 0; client < clients.end; client++) {
+      const peak = this.peakOf(client, window)
+      if (peak === 0 || except.has(client)) continue
+      const weight = clients.weightOf(client)
+      if (weight === 0) continue
+      const counts = weight === 1 ? exact : sampled
+      counts.set(peak, (counts.get(peak) ?? 0) + 1)
+    }
+    return new PeakCurve(exact, sampled, factor)
+  }
+
+  #placeOf(client: number): number {
+    this.#places = roomFor(this.#places, client)
+    const known = this.#places[client] as number
+    if (known !== 0) return known - 1
+    const place = this.#free.pop() ?? this.#end++
+    this.#places[client] = place + 1
+    return place
+  }
+}

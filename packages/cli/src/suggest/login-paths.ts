@@ -1,0 +1,85 @@
+/** Requests to a path before it was known to be a login, in the order of their times. */
+export interface EarlierRequests {
+  /** The path as it is matched by rules. */
+  readonly path: string
+  readonly clients: readonly number[]
+  readonly timesMs: readonly number[]
+  readonly failed: number
+}
+
+/** Statuses of failed logins. */
+const FAILED: ReadonlySet<number | undefined> = new Set([401, 403, 422])
+
+/** True for the status of a failed login. */
+export function isFailedLogin(status: number | undefined): boolean {
+  return FAILED.has(status)
+}
+
+/** Number of failed requests after which a path may be a login. */
+const FEWEST_FAILED = 20
+/** A path with more requests and fewer failures is not a login. */
+const MOST_EARLIER = 10_000
+/** Bounds for logs in which every target is different. About 16 bytes for each request. */
+const MOST_PATHS = 10_000
+const MOST_REQUESTS = 2_000_000
+const MOST_LOGINS = 20
+
+interface PathRequests {
+  readonly clients: number[]
+  readonly timesMs: number[]
+  failed: number
+}
+
+/**
+ * Finds paths that look like logins, because many POST requests fail. Keeps the requests to each path until the path is
+ * known to be a login or not, so that a login can be counted from its first request.
+ */
+export class LoginPaths {
+  readonly #paths = new Map<string, PathRequests | "settled">()
+  #requests = 0
+  #logins = 0
+
+  /** `settled` are paths that are not of interest. */
+  constructor(settled: readonly string[]) {
+    for (const path of settled) this.#paths.set(path, "settled")
+  }
+
+  /** Notes a POST request. Returns all requests to its path so far if the path now looks like a login. */
+  add(url: string, client: number, atMs: number, status: number | undefined): EarlierRequests | undefined {
+    const path = plainPath(url)
+    if (path === undefined) return undefined
+    const requests = this.#paths.get(path) ?? this.#start(path)
+    if (requests === undefined || requests === "settled") return undefined
+    requests.clients.push(client)
+    requests.timesMs.push(atMs)
+    this.#requests++
+    if (isFailedLogin(status)) requests.failed++
+    const isLogin = requests.failed >= FEWEST_FAILED && this.#logins < MOST_LOGINS
+    const isFull = requests.clients.length >= MOST_EARLIER || this.#requests >= MOST_REQUESTS
+    if (!isLogin && !isFull) return undefined
+    this.#paths.set(path, "settled")
+    this.#requests -= requests.clients.length
+    if (!isLogin) return undefined
+    this.#logins++
+    return { path, ...requests }
+  }
+
+  #start(path: string): PathRequests | undefined {
+    if (this.#paths.size >= MOST_PATHS) return undefined
+    const requests: PathRequests = { clients: [], timesMs: [], failed: 0 }
+    // The path may be a part of a chunk of the log.
+    this.#paths.set(Buffer.from(path, "latin1").toString("latin1"), requests)
+    return requests
+  }
+}
+
+/**
+ * Returns the path of a target as rules compare it: in lower case, and without a slash at the end. Returns undefined if
+ * the path has characters that mean something in patterns, or that rules decode.
+ */
+export function plainPath(url: string): string | undefined {
+  const query = url.indexOf("?")
+  const path = query === -1 ? url : url.slice(0, query)
+  if (path.length > 200 || !/^(?:\/[\w.~-]+)+\/?$/.test(path)) return undefined
+  return (path.endsWith("/") ? path.slice(0, -1) : path).toLowerCase()
+}

@@ -1,0 +1,194 @@
+import { roomFor } from "../replay/client-table.ts"
+
+/** Counts the requests of numbered clients as an algorithm does under an infinite limit. Times must not decrease. */
+export interface WindowPeaks {
+  /** Counts a request. */
+  add(client: number, atMs: number): void
+  /** Returns the most units that the client has used at a time: it is refused by exactly the limits below that. */
+  peakOf(client: number): number
+  /** Removes what was counted for a client, so that its number can be given to another one. */
+  forget(client: number): void
+}
+
+/** The algorithms whose peaks do not depend on the limit. */
+export const WINDOW_ALGORITHMS = [
+  "sliding-window",
+  "fixed-window",
+  "sliding-window-strict",
+  "sliding-log",
+] as const
+export type WindowAlgorithm = (typeof WINDOW_ALGORITHMS)[number]
+
+/** The default number of sub-windows of "sliding-window-strict". */
+const SUB_WINDOWS = 60
+
+/** Creates empty counts for an algorithm with its default settings. */
+export function createWindowPeaks(algorithm: WindowAlgorithm, windowMs: number): WindowPeaks {
+  if (algorithm === "sliding-window") return new TwoWindowPeaks(windowMs, true)
+  if (algorithm === "fixed-window") return new TwoWindowPeaks(windowMs, false)
+  // A log counts the time of each request, and both ends of its window.
+  if (algorithm === "sliding-log") return new StepPeaks(1, windowMs)
+  const stepMs = Math.ceil(windowMs / SUB_WINDOWS)
+  return new StepPeaks(stepMs, Math.ceil(windowMs / stepMs))
+}
+
+/** Peaks of counters that have a current and a previous window. 16 bytes for each client. */
+class TwoWindowPeaks implements WindowPeaks {
+  readonly #windowMs: number
+  readonly #slides: boolean
+  /** The current window, numbered from 1 at the first request. A client with window 0 has not been counted. */
+  #window = 0
+  #startMs = Number.NEGATIVE_INFINITY
+  #windows = new Uint32Array(0)
+  #current = new Uint32Array(0)
+  #previous = new Uint32Array(0)
+  #peaks = new Uint32Array(0)
+
+  constructor(windowMs: number, slides: boolean) {
+    this.#windowMs = windowMs
+    this.#slides = slides
+  }
+
+  add(client: number, atMs: number): void {
+    if (client >= this.#peaks.length) this.#grow(client)
+    const windowMs = this.#windowMs
+    if (atMs - this.#startMs >= windowMs) this.#startWindow(atMs)
+    const last = this.#windows[client] as number
+    let current = 1
+    let previous = 0
+    if (last === this.#window) {
+      current += this.#current[client] as number
+      previous = this.#previous[client] as number
+    } else {
+      if (this.#slides && last !== 0 && last === this.#window - 1) previous = this.#current[client] as number
+      this.#windows[client] = this.#window
+      this.#previous[client] = previous
+    }
+    this.#current[client] = current
+    const left = previous === 0 ? 0 : Math.floor((previous * (windowMs - (atMs - this.#startMs))) / windowMs)
+    const used = left + current
+    if (used > (this.#peaks[client] as number)) this.#peaks[client] = used
+  }
+
+  peakOf(client: number): number {
+    return this.#peaks[client] ?? 0
+  }
+
+  forget(client: number): void {
+    if (client >= this.#peaks.length) return
+    this.#windows[client] = 0
+    this.#peaks[client] = 0
+  }
+
+  #startWindow(atMs: number): void {
+    const startMs = atMs - (atMs % this.#windowMs)
+    this.#window += this.#window === 0 ? 1 : (startMs - this.#startMs) / this.#windowMs
+    this.#startMs = startMs
+  }
+
+  #grow(client: number): void {
+    this.#windows = roomFor(this.#windows, client)
+    this.#current = roomFor(this.#current, client)
+    this.#previous = roomFor(this.#previous, client)
+    this.#peaks = roomFor(this.#peaks, client)
+  }
+}
+
+/**
+ * Peaks of counters that count the current step of time and the `span` steps before it. A queue has one entry for each
+ * client and step. So memory depends on what happens in one window, and each entry is added and removed once.
+ */
+class StepPeaks implements WindowPeaks {
+  readonly #stepMs: number
+  readonly #span: number
+  /** The entries, as a ring: entry number n is at index n modulo the size, which is a power of two. */
+  #clients = new Uint32Array(1024)
+  #units = new Uint32Array(1024)
+  /** Number of the first entry, and of the next one. */
+  #first = 0
+  #next = 0
+  /** The steps that have entries, with the number of the first entry of each. */
+  readonly #steps: { readonly step: number; readonly from: number }[] = []
+  #firstStep = 0
+  #used = new Uint32Array(0)
+  #peaks = new Uint32Array(0)
+  /** The number of the latest entry of each client, plus 1. */
+  #latest = new Float64Array(0)
+  /** Entries before this number belong to an earlier client with the same number. */
+  #since = new Float64Array(0)
+
+  constructor(stepMs: number, span: number) {
+    this.#stepMs = stepMs
+    this.#span = span
+  }
+
+  add(client: number, atMs: number): void {
+    if (client >= this.#peaks.length) this.#grow(client)
+    const from = this.#startOf(Math.floor(atMs / this.#stepMs))
+    const latest = (this.#latest[client] as number) - 1
+    const isNew = latest < from
+    if (isNew && this.#next - this.#first === this.#clients.length) this.#enlarge()
+    const number = isNew ? this.#next++ : latest
+    const index = number & (this.#clients.length - 1)
+    this.#clients[index] = client
+    this.#units[index] = isNew ? 1 : (this.#units[index] as number) + 1
+    this.#latest[client] = number + 1
+    const used = (this.#used[client] as number) + 1
+    this.#used[client] = used
+    if (used > (this.#peaks[client] as number)) this.#peaks[client] = used
+  }
+
+  peakOf(client: number): number {
+    return this.#peaks[client] ?? 0
+  }
+
+  forget(client: number): void {
+    if (client >= this.#peaks.length) return
+    this.#used[client] = 0
+    this.#peaks[client] = 0
+    this.#latest[client] = 0
+    this.#since[client] = this.#next
+  }
+
+  /** Starts a step if it is new, and returns the number of its first entry. */
+  #startOf(step: number): number {
+    const latest = this.#steps.at(-1)
+    if (latest?.step === step) return latest.from
+    this.#steps.push({ step, from: this.#next })
+    while ((this.#steps[this.#firstStep] as { step: number }).step < step - this.#span) {
+      this.#firstStep++
+      const end = (this.#steps[this.#firstStep] as { from: number }).from
+      while (this.#first < end) this.#remove(this.#first++)
+    }
+    if (this.#firstStep > 1024 && this.#firstStep * 2 > this.#steps.length) {
+      this.#steps.splice(0, this.#firstStep)
+      this.#firstStep = 0
+    }
+    return this.#next
+  }
+
+  #remove(number: number): void {
+    const index = number & (this.#clients.length - 1)
+    const client = this.#clients[index] as number
+    if (number < (this.#since[client] as number)) return
+    this.#used[client] = (this.#used[client] as number) - (this.#units[index] as number)
+  }
+
+  #enlarge(): void {
+    const size = this.#clients.length
+    const [clients, units] = [new Uint32Array(2 * size), new Uint32Array(2 * size)]
+    for (let number = this.#first; number < this.#next; number++) {
+      clients[number & (2 * size - 1)] = this.#clients[number & (size - 1)] as number
+      units[number & (2 * size - 1)] = this.#units[number & (size - 1)] as number
+    }
+    this.#clients = clients
+    this.#units = units
+  }
+
+  #grow(client: number): void {
+    this.#used = roomFor(this.#used, client)
+    this.#peaks = roomFor(this.#peaks, client)
+    this.#latest = roomFor(this.#latest, client)
+    this.#since = roomFor(this.#since, client)
+  }
+}
