@@ -87,7 +87,7 @@ describe("candidatesOf", () => {
     const curve = curveOf([...Array<number>(5_000).fill(3), 1_001])
     const found = candidatesOf(curve, { ...OPTIONS, mostUnits: 1_000 })
     expect(found.map(({ name }) => name)).toEqual(["tight"])
-    expect(activeOf(found, curve, OPTIONS)?.name).toBe("tight")
+    expect(activeOf(found, curve, OPTIONS, false)?.name).toBe("tight")
   })
 
   it.each([
@@ -99,6 +99,14 @@ describe("candidatesOf", () => {
       ...[90, 100, 110, 150, 200, 250, 300, 400, 500, 721],
     ])
     const options = { ...OPTIONS, refuseAtMost }
-    expect(activeOf(candidatesOf(curve, options), curve, options)?.name).toBe(name)
+    expect(activeOf(candidatesOf(curve, options), curve, options, false)?.name).toBe(name)
+  })
+
+  it("makes the tight candidate the rule of a login without a knee", () => {
+    const curve = curveOf([...Array<number>(5_000).fill(3), 60])
+    expect(activeOf(candidatesOf(curve, OPTIONS), curve, OPTIONS, true)).toMatchObject({
+      name: "tight",
+      limit: 3,
+    })
   })
 })

@@ -51,14 +51,18 @@ export function candidatesOf(
 /**
  * Returns the candidate that becomes the rule. This is the balanced one, because the log itself shows where ordinary
  * clients end. If there is no knee, or if its limit refuses more than `refuseAtMost`, it is the careful one, because it
- * refuses hardly anybody. If that one is too large for the algorithm, it is the first one left.
+ * refuses hardly anybody. For a login it is then the tight one, because clients far above the others guess passwords. If
+ * that one is too large for the algorithm, it is the largest one left.
  */
 export function activeOf(
   candidates: readonly Candidate[],
   curve: PeakCurve,
   { refuseAtMost }: CandidateOptions,
+  isLogin: boolean,
 ): Candidate | undefined {
-  const balanced = candidates.find(({ name }) => name === "balanced")
+  const named = (name: CandidateName): Candidate | undefined => candidates.find((each) => each.name === name)
+  const balanced = named("balanced")
   if (balanced !== undefined && balanced.clients <= refuseAtMost * curve.all.clients) return balanced
-  return candidates.find(({ name }) => name === "careful") ?? candidates[0]
+  const largest = [...candidates].sort((one, other) => other.limit - one.limit)[0]
+  return named(isLogin ? "tight" : "careful") ?? largest
 }

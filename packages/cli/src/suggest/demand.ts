@@ -1,4 +1,5 @@
 import type { LogRecord } from "../logs/log.ts"
+import { ClientReader } from "./client-reader.ts"
 import { GroupDemand } from "./group-demand.ts"
 import { type EarlierRequests, isFailedLogin, LoginPaths, plainPath } from "./login-paths.ts"
 import { type ClientReading, GroupReader, type RequestGroup } from "./request-groups.ts"
@@ -24,7 +25,8 @@ export class Demand {
   readonly clients: SampledClients
   readonly #options: DemandOptions
   readonly #groups: GroupDemand[]
-  readonly #reader: GroupReader
+  readonly #reader: ClientReader
+  readonly #groupReader: GroupReader | undefined
   readonly #loginPaths: LoginPaths
   readonly #logins: RequestGroup[] = []
   #loginReader: GroupReader | undefined
@@ -36,9 +38,9 @@ export class Demand {
   constructor(options: DemandOptions) {
     const { groups, maxClients, capacity, algorithm } = options
     this.#options = options
-    const all = [{ name: "all" }, ...groups]
-    this.#groups = all.map((group) => this.#newGroup(group))
-    this.#reader = new GroupReader(all, 0, options)
+    this.#groups = [{ name: "all" }, ...groups].map((group) => this.#newGroup(group))
+    this.#reader = new ClientReader(options)
+    this.#groupReader = groups.length === 0 ? undefined : new GroupReader(groups, 1, options)
     this.#loginPaths = new LoginPaths(groups.flatMap(({ match }) => plainPath(match?.path ?? "") ?? []))
     this.clients = new SampledClients(maxClients, (client) => {
       for (const group of this.#groups) group.forget(client)
@@ -50,8 +52,12 @@ export class Demand {
   offer(record: LogRecord): void {
     this.#atMs = Math.floor(record.atMs)
     this.#status = record.status
-    this.#reader.read(record, this.#visit)
     this.#service?.add(0, this.#atMs)
+    const client = this.#reader.count(record, this.clients)
+    if (client === undefined) return
+    this.#client = client
+    ;(this.#groups[0] as GroupDemand).add(client, this.#atMs)
+    this.#groupReader?.read(record, this.#visit)
     if (record.method?.toUpperCase() !== "POST") return
     // A request is counted by the reader that exists when it arrives, because a new login counts the earlier requests.
     const reader = this.#loginReader
@@ -77,15 +83,15 @@ export class Demand {
 
   /** Fields that the log lacks, with the name of the group that needs them. */
   get missing(): readonly { readonly group: string; readonly field: string }[] {
-    return this.#reader.missing.map(({ group, field }) => ({
-      group: this.#groups[group]?.group.name ?? "",
-      field,
-    }))
+    const ofGroups = this.#groupReader?.missing ?? []
+    return [
+      ...this.#reader.missing.map((field) => ({ group: "all", field })),
+      ...ofGroups.map(({ group, field }) => ({ group: this.#groups[group]?.group.name ?? "", field })),
+    ]
   }
 
-  readonly #visit = (index: number, name: string): void => {
-    // All groups count by the same fields, and the group of all requests is the first one.
-    if (index === 0) this.#client = this.clients.count(name)
+  /** All groups count by the same fields, so the client of a request is the same in all of them. */
+  readonly #visit = (index: number): void => {
     const group = this.#groups[index] as GroupDemand
     group.add(this.#client, this.#atMs)
     if (group.group.isLogin === true && isFailedLogin(this.#status)) group.failed++

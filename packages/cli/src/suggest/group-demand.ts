@@ -11,6 +11,8 @@ export class GroupDemand {
   /** Requests that failed as logins do. Counted only for logins. */
   failed = 0
   readonly #peaks: readonly WindowPeaks[]
+  /** True if the group has every client, so that the place of a client is its number. */
+  readonly #isWhole: boolean
   /** The place of each client in `#peaks`, plus 1; 0 if the group has no request of the client. */
   #places = new Uint32Array(0)
   readonly #free: number[] = []
@@ -18,28 +20,31 @@ export class GroupDemand {
 
   constructor(group: RequestGroup, algorithm: WindowAlgorithm, windowsMs: readonly number[]) {
     this.group = group
+    this.#isWhole = group.match === undefined
     this.#peaks = windowsMs.map((windowMs) => createWindowPeaks(algorithm, windowMs))
   }
 
   /** Counts a request. Times must not decrease. */
   add(client: number, atMs: number): void {
     this.requests++
-    const place = this.#placeOf(client)
+    const place = this.#isWhole ? client : this.#placeOf(client)
     for (let i = 0; i < this.#peaks.length; i++) (this.#peaks[i] as WindowPeaks).add(place, atMs)
   }
 
   /** Removes a client, whose number may be given to another one. */
   forget(client: number): void {
-    const place = (this.#places[client] ?? 0) - 1
+    const place = this.#isWhole ? client : (this.#places[client] ?? 0) - 1
     if (place < 0) return
-    this.#places[client] = 0
-    this.#free.push(place)
+    if (!this.#isWhole) {
+      this.#places[client] = 0
+      this.#free.push(place)
+    }
     for (const peaks of this.#peaks) peaks.forget(place)
   }
 
   /** Returns the peak of a client in a window, by the window's index; 0 if the group has no request of the client. */
   peakOf(client: number, window: number): number {
-    const place = (this.#places[client] ?? 0) - 1
+    const place = this.#isWhole ? client : (this.#places[client] ?? 0) - 1
     return place < 0 ? 0 : (this.#peaks[window] as WindowPeaks).peakOf(place)
   }
 

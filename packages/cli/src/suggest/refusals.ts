@@ -1,9 +1,10 @@
 import type { ClientAddressOptions } from "@sluice/core"
 import type { Replay } from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
+import { ClientReader } from "./client-reader.ts"
 import type { GroupDemand } from "./group-demand.ts"
 import { samplingError } from "./peak-curve.ts"
-import { type ClientReading, createReplayOf, fieldOf, GroupReader } from "./request-groups.ts"
+import { type ClientReading, createReplayOf, fieldOf } from "./request-groups.ts"
 import type { SampledClients } from "./sampled-clients.ts"
 import type { Capacity, WindowLength } from "./window-length.ts"
 import type { WindowAlgorithm } from "./window-peaks.ts"
@@ -48,7 +49,7 @@ interface Trial extends TriedLimit {
  */
 export class Refusals {
   readonly #options: RefusalOptions
-  readonly #reader: GroupReader
+  readonly #reader: ClientReader
   readonly #trials: readonly Trial[]
   readonly #service: Replay | undefined
   #serviceRefused = 0
@@ -56,7 +57,7 @@ export class Refusals {
   constructor(limits: readonly TriedLimit[], options: RefusalOptions) {
     const { by, address, windows, algorithm, capacity } = options
     this.#options = options
-    this.#reader = new GroupReader([{ name: "all" }], 0, options)
+    this.#reader = new ClientReader(options)
     this.#trials = distinct(limits).map((tried): Trial => {
       const { match } = tried.group.group
       const windowMs = (windows[tried.window] as WindowLength).ms
@@ -76,7 +77,7 @@ export class Refusals {
   offer(record: LogRecord): void {
     if (this.#service?.offer(record).allowed === false) this.#serviceRefused++
     const { clients, largest } = this.#options
-    const client = this.#clientOf(record)
+    const client = this.#reader.find(record, clients)
     if (client === undefined) return
     for (let i = 0; i < this.#trials.length; i++) {
       const trial = this.#trials[i] as Trial
@@ -110,18 +111,6 @@ export class Refusals {
   /** Requests that the limit of the whole service would have refused. */
   get serviceRefused(): number {
     return this.#serviceRefused
-  }
-
-  /** Returns the client of a request; undefined if it is not in the table. */
-  #clientOf(record: LogRecord): number | undefined {
-    this.#found = undefined
-    this.#reader.read(record, this.#visit)
-    return this.#found
-  }
-
-  #found: number | undefined
-  readonly #visit = (_group: number, name: string): void => {
-    this.#found = this.#options.clients.find(name)
   }
 }
 

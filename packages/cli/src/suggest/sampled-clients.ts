@@ -35,7 +35,16 @@ export class SampledClients {
 
   /** Returns the number of the client of a request, and counts the request. */
   count(name: string): number {
-    const client = this.#numbers.get(name) ?? this.#add(name)
+    return this.countKnown(name) ?? this.#countOf(this.#add(name))
+  }
+
+  /** Counts a request of a client in the table, and returns its number; undefined if the client is not in the table. */
+  countKnown(name: string): number | undefined {
+    const client = this.#numbers.get(name)
+    return client === undefined ? undefined : this.#countOf(client)
+  }
+
+  #countOf(client: number): number {
     this.#requests[client] = (this.#requests[client] as number) + 1
     const left = this.#largest?.add(client)
     if (left !== undefined && this.#isSampled[left] !== 1) this.#forget(left)

@@ -32,17 +32,17 @@ export function createWindowPeaks(algorithm: WindowAlgorithm, windowMs: number):
   return new StepPeaks(stepMs, Math.ceil(windowMs / stepMs))
 }
 
-/** Peaks of counters that have a current and a previous window. 16 bytes for each client. */
+/** The members of a client in the array of `TwoWindowPeaks`. */
+const [WINDOW, CURRENT, PREVIOUS, PEAK, MEMBERS] = [0, 1, 2, 3, 4] as const
+
+/** Peaks of counters that have a current and a previous window. 16 bytes for each client, side by side in memory. */
 class TwoWindowPeaks implements WindowPeaks {
   readonly #windowMs: number
   readonly #slides: boolean
   /** The current window, numbered from 1 at the first request. A client with window 0 has not been counted. */
   #window = 0
   #startMs = Number.NEGATIVE_INFINITY
-  #windows = new Uint32Array(0)
-  #current = new Uint32Array(0)
-  #previous = new Uint32Array(0)
-  #peaks = new Uint32Array(0)
+  #counts = new Uint32Array(0)
 
   constructor(windowMs: number, slides: boolean) {
     this.#windowMs = windowMs
@@ -50,47 +50,41 @@ class TwoWindowPeaks implements WindowPeaks {
   }
 
   add(client: number, atMs: number): void {
-    if (client >= this.#peaks.length) this.#grow(client)
+    const at = client * MEMBERS
+    if (at >= this.#counts.length) this.#counts = roomFor(this.#counts, at)
+    const counts = this.#counts
     const windowMs = this.#windowMs
     if (atMs - this.#startMs >= windowMs) this.#startWindow(atMs)
-    const last = this.#windows[client] as number
+    const last = counts[at + WINDOW] as number
     let current = 1
     let previous = 0
     if (last === this.#window) {
-      current += this.#current[client] as number
-      previous = this.#previous[client] as number
+      current += counts[at + CURRENT] as number
+      previous = counts[at + PREVIOUS] as number
     } else {
-      if (this.#slides && last !== 0 && last === this.#window - 1) previous = this.#current[client] as number
-      this.#windows[client] = this.#window
-      this.#previous[client] = previous
+      if (this.#slides && last !== 0 && last === this.#window - 1) previous = counts[at + CURRENT] as number
+      counts[at + WINDOW] = this.#window
+      counts[at + PREVIOUS] = previous
     }
-    this.#current[client] = current
+    counts[at + CURRENT] = current
     const left = previous === 0 ? 0 : Math.floor((previous * (windowMs - (atMs - this.#startMs))) / windowMs)
     const used = left + current
-    if (used > (this.#peaks[client] as number)) this.#peaks[client] = used
+    if (used > (counts[at + PEAK] as number)) counts[at + PEAK] = used
   }
 
   peakOf(client: number): number {
-    return this.#peaks[client] ?? 0
+    return this.#counts[client * MEMBERS + PEAK] ?? 0
   }
 
   forget(client: number): void {
-    if (client >= this.#peaks.length) return
-    this.#windows[client] = 0
-    this.#peaks[client] = 0
+    const at = client * MEMBERS
+    this.#counts.fill(0, at, at + MEMBERS)
   }
 
   #startWindow(atMs: number): void {
     const startMs = atMs - (atMs % this.#windowMs)
     this.#window += this.#window === 0 ? 1 : (startMs - this.#startMs) / this.#windowMs
     this.#startMs = startMs
-  }
-
-  #grow(client: number): void {
-    this.#windows = roomFor(this.#windows, client)
-    this.#current = roomFor(this.#current, client)
-    this.#previous = roomFor(this.#previous, client)
-    this.#peaks = roomFor(this.#peaks, client)
   }
 }
 

@@ -1,0 +1,108 @@
+import { percentText } from "../replay/bounds.ts"
+import { isPessimistic } from "../replay/logs-replay.ts"
+import { numberText, shortened, spanText } from "./phrases.ts"
+import type { SuggestGroup, SuggestResult } from "./result.ts"
+
+/** Above this share of requests, the largest clients may be an attack. */
+export const LARGE_SHARE = 0.5
+
+const WEEKLY_MS = 3 * 86_400_000
+
+/** Returns remarks on what a suggestion means and does not mean, the most important first. */
+export function notesOn(
+  result: Omit<SuggestResult, "notes">,
+  missing: readonly { readonly group: string; readonly field: string }[],
+): readonly string[] {
+  const { log, by, groups, capacity, algorithm } = result
+  const [all] = groups
+  return [
+    "The log shows what clients did without these rules. A refused client may retry, slow down or leave.",
+    ...(log.to - log.from < WEEKLY_MS
+      ? [
+          `The log covers ${spanText(log.to - log.from)}. Less than three days miss the weekly rhythm, and a quiet day suggests limits for quiet days.`,
+        ]
+      : []),
+    ...largestNote(result),
+    ...(by.includes("ip")
+      ? ["Users behind a NAT or a company proxy share an address and count as one client."]
+      : []),
+    ...samplingNote(result),
+    ...(all?.windows ?? []).flatMap(({ window, tooShort }) => [
+      ...(tooShort
+        ? [`The window of ${window.text} is longer than a third of the log: its peaks are too low.`]
+        : []),
+      ...(isPessimistic(window.ms, log.resolutionMs)
+        ? [
+            `The log's times have a resolution of ${log.resolutionMs / 1_000} s, which makes bursts look worse: limits per ${window.per} are higher than needed.`,
+          ]
+        : []),
+    ]),
+    ...groups.flatMap(({ name, failed, requests }) =>
+      failed === undefined
+        ? []
+        : [`${name} looks like a login: ${numberText(failed)} of ${numberText(requests)} requests failed.`],
+    ),
+    ...groups.flatMap((group) => withoutCandidates(group, algorithm)),
+    ...missing.map(
+      ({ group, field }) =>
+        `${group}: some requests do not have ${field}, so they are not counted. Log it, or read it with --map.`,
+    ),
+    ...(log.tooManyRequests > 0
+      ? [
+          `${numberText(log.tooManyRequests)} requests had status 429: another limiter refused them. They count as demand; --without-status 429 skips them.`,
+        ]
+      : []),
+    ...(log.late > 0
+      ? [
+          `${numberText(log.late)} lines came too late to be sorted, and count at the time of the line before. Raise --reorder.`,
+        ]
+      : []),
+    ...(capacity === undefined
+      ? []
+      : [
+          `${numberText(capacity.limit)} per ${capacity.window.per} for the whole service is your figure: a log cannot show what the service can handle. ` +
+            `Its highest demand was ${numberText(capacity.peak)}.`,
+        ]),
+    ...(all?.windows.some(({ candidates }) => candidates.some(({ requests }) => requests === null))
+      ? [
+          "Refused requests are not known, because standard input can be read only once. Give files to count them.",
+        ]
+      : []),
+  ]
+}
+
+function largestNote({ largest, log, groups }: Omit<SuggestResult, "notes">): string[] {
+  if (largest.share <= LARGE_SHARE) return []
+  const names = largest.clients.map(({ client }) => shortened(client)).join(", ")
+  const isOne = largest.clients.length === 1
+  const limits = (groups[0]?.windows ?? []).flatMap(({ window, candidates, withoutLargest = [] }) => {
+    const rule = candidates.find(({ isRule }) => isRule)
+    const other = withoutLargest.find(({ name }) => name === rule?.name) ?? withoutLargest[0]
+    return rule === undefined || other === undefined
+      ? []
+      : [`${numberText(rule.limit)} with them and ${numberText(other.limit)} without them per ${window.per}`]
+  })
+  return [
+    `The ${isOne ? "largest client makes" : `${largest.clients.length} largest clients make`} ${percentText(largest.share, 1)} of the ` +
+      `${numberText(log.requests)} requests, so the log may show an attack: ${names}. Limits: ${limits.join("; ")}.`,
+  ]
+}
+
+function samplingNote({ sampledOneOf, clients }: Omit<SuggestResult, "notes">): string[] {
+  if (sampledOneOf === 1) return []
+  const error = percentText(clients.value === 0 ? 0 : clients.error / clients.value, 1)
+  return [
+    `There are about ${numberText(clients.value)} clients (± ${error}), more than --max-clients. ` +
+      `One of ${numberText(sampledOneOf)} clients and the 1,000 largest were counted. "±" is the error in 95 of 100 cases.`,
+  ]
+}
+
+function withoutCandidates({ name, windows }: SuggestGroup, algorithm: string): string[] {
+  return windows.flatMap(({ window, candidates }) =>
+    candidates.length > 0
+      ? []
+      : [
+          `${name}: no limit per ${window.per}, because ${algorithm} cannot count more than 1,000 units; use sliding-window-strict.`,
+        ],
+  )
+}

@@ -1,0 +1,76 @@
+import { percentText } from "../replay/bounds.ts"
+import type { EstimatedNumber, SuggestCandidate, SuggestLog } from "./result.ts"
+
+const LONGEST_NAME = 60
+
+/** Returns a number with separators: "93,171". */
+export function numberText(value: number): string {
+  return Math.round(value).toLocaleString("en-US")
+}
+
+/** Returns a number, with its error if it is an estimate: "1,020 ± 40". */
+export function estimateText({ value, error }: EstimatedNumber): string {
+  return error === 0 ? numberText(value) : `${numberText(value)} ± ${numberText(Math.ceil(error))}`
+}
+
+/** Returns a number with a share: "23 (0.02%)". */
+export function shareText(number: EstimatedNumber, share: number): string {
+  return `${estimateText(number)} (${percentText(share, 1)})`
+}
+
+/** Returns a noun for a number: "client" for 1. */
+export function nounFor(noun: string, { value, error }: EstimatedNumber): string {
+  return value === 1 && error === 0 ? noun : `${noun}s`
+}
+
+/** Returns a name from a log, shortened. */
+export function shortened(name: string): string {
+  if (name === "") return "(no name)"
+  return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`
+}
+
+/** Returns a length of time: "50 minutes", "2 h 47 min", "3 days 4 h". */
+export function spanText(ms: number): string {
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 120) return plural(seconds, "second")
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 120) return plural(minutes, "minute")
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
+  return hours % 24 === 0 ? `${hours / 24} days` : `${Math.floor(hours / 24)} days ${hours % 24} h`
+}
+
+/** Returns the name of the log, its days and its length: "access.log, 2025-06-03, 50 minutes". */
+export function logText({ files, from, to }: SuggestLog): string {
+  const [first] = files
+  const name = files.length === 1 ? shortened(first?.name ?? "") : `${files.length} files`
+  const [firstDay, lastDay] = [dayOf(from), dayOf(to)]
+  return `${name}, ${firstDay === lastDay ? firstDay : `${firstDay} to ${lastDay}`}, ${spanText(to - from)}`
+}
+
+/** Returns what a limit would have done: "60 per minute would have refused 23 clients (0.02%) and 18.2% of …". */
+export function effectText(candidate: SuggestCandidate, per: string): string {
+  const { limit, clients, clientShare, requests, requestShare, nextPeak } = candidate
+  const refused =
+    `${numberText(limit)} per ${per} would have refused ${estimateText(clients)} ${nounFor("client", clients)} ` +
+    `(${percentText(clientShare, 1)})`
+  const ofRequests =
+    requests === null
+      ? ""
+      : ` and ${estimateText(requests)} ${nounFor("request", requests)} (${percentText(requestShare ?? 0, 1)})`
+  return `${refused}${ofRequests}; ${nextText(limit, nextPeak)}.`
+}
+
+/** Returns the distance to the next larger client. */
+export function nextText(limit: number, nextPeak: number | null): string {
+  if (nextPeak === null) return "no client is above it"
+  return `the next larger client reaches ${numberText(nextPeak)} (${(nextPeak / limit).toFixed(2)}x)`
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`
+}
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}

@@ -1,0 +1,179 @@
+import type { StorableRule } from "@sluice/core"
+import { Document, type Scalar, visit } from "yaml"
+import { formatJson, formatLine } from "../line.ts"
+import { effectText, estimateText, logText, numberText } from "./phrases.ts"
+import { fieldOf } from "./request-groups.ts"
+import type { SuggestGroup, SuggestResult, SuggestWindow } from "./result.ts"
+
+/** A rule with its evidence. */
+interface SuggestedRule {
+  readonly rule: StorableRule
+  readonly comments: readonly string[]
+}
+
+/**
+ * Returns the text of a rules file. Every rule is in shadow mode. In YAML, comments hold the evidence and the candidates
+ * that are not rules.
+ */
+export function rulesFileText(result: SuggestResult, format: "yaml" | "json"): string {
+  const rules = suggestedRules(result)
+  if (format === "json") return `${formatJson({ rules: rules.map(({ rule }) => rule) }, 2)}\n`
+  const header = [
+    'Suggested by "sluice rules suggest". Every rule is in shadow mode: it reports what it would refuse, and refuses nothing.',
+    `From ${logText(result.log)}, ${numberText(result.log.requests)} requests, ${estimateText(result.clients)} clients by ${result.by.join(" and ")}.`,
+    ...result.notes,
+  ]
+  return [
+    ...header.flatMap(commentLines),
+    rules.length === 0 ? "rules: []" : "rules:",
+    ...rules.flatMap(({ rule, comments }) => [
+      ...comments.flatMap(commentLines).map((comment) => `  ${comment}`),
+      `  - ${flowText(rule)}`,
+    ]),
+    "",
+  ].join("\n")
+}
+
+/** Returns the rules of a result: one for each group and window that has candidates, and one for the capacity. */
+export function suggestedRules(result: SuggestResult): readonly SuggestedRule[] {
+  const names = new Set<string>()
+  const { groups, capacity } = result
+  return [
+    ...groups.flatMap((group) =>
+      group.windows.flatMap((window) => suggestedRule(group, window, result, names) ?? []),
+    ),
+    ...(capacity === undefined
+      ? []
+      : [
+          {
+            rule: {
+              name: uniqueName(`service-${capacity.window.short}`, names),
+              field: "service",
+              limit: capacity.limit,
+              window: capacity.window.text,
+              ...algorithmOf(result),
+              shadow: true,
+            },
+            comments: [
+              "The capacity that was given. A log cannot show what the service can handle.",
+              `The highest demand was ${numberText(capacity.peak)} per ${capacity.window.per}.` +
+                (capacity.requests === null
+                  ? ""
+                  : ` ${numberText(capacity.limit)} would have refused ${numberText(capacity.requests)} requests.`),
+            ],
+          },
+        ]),
+  ]
+}
+
+function suggestedRule(
+  { name, match, failed, requests, clients }: SuggestGroup,
+  { window, candidates, highestPeak, usualPeak }: SuggestWindow,
+  result: SuggestResult,
+  names: Set<string>,
+): SuggestedRule | undefined {
+  const chosen = candidates.find(({ isRule }) => isRule)
+  if (chosen === undefined) return undefined
+  const { by, refuseAtMost } = result
+  const reason = chosen.name === "tight" && failed !== undefined ? LOGIN_REASON : REASONS[chosen.name]
+  const usual = Number((100 * (1 - refuseAtMost)).toFixed(4))
+  return {
+    rule: {
+      name: uniqueName(
+        `${match === undefined ? `per-${slug(by.join("-"))}` : slug(name)}-${window.short}`,
+        names,
+      ),
+      field: fieldOf(by),
+      limit: chosen.limit,
+      window: window.text,
+      ...algorithmOf(result),
+      ...(match && { match }),
+      shadow: true,
+    },
+    comments: [
+      ...(match === undefined
+        ? []
+        : [
+            `${name}: ${numberText(requests)} requests of ${estimateText(clients)} clients` +
+              (failed === undefined
+                ? "."
+                : `; ${numberText(failed)} requests failed, so it looks like a login.`),
+          ]),
+      `${usual}% of the clients never exceed ${numberText(usualPeak)} per ${window.per}; the highest peak is ${numberText(highestPeak)}.`,
+      `${chosen.name}: ${effectText(chosen, window.per)} ${reason}`,
+      ...candidates
+        .filter((each) => each !== chosen)
+        .map((each) => `Instead, ${each.name}: ${effectText(each, window.per)}`),
+    ],
+  }
+}
+
+/** Why a candidate is the rule. */
+const REASONS = {
+  careful: "It is the rule because it leaves room above nearly all clients.",
+  balanced: "It is the rule because ordinary clients end there.",
+  tight: "It is the rule because the algorithm cannot count the higher ones.",
+} as const
+const LOGIN_REASON = "It is the rule because clients far above the others may be guessing passwords."
+
+function algorithmOf({ algorithm }: SuggestResult): Pick<StorableRule, "algorithm"> {
+  return algorithm === "sliding-window" ? {} : { algorithm }
+}
+
+/** The longest name of a rule, without room for a window and a number. */
+const LONGEST_SLUG = 48
+
+/** Returns a text as a part of a name: letters, digits, dots and dashes. */
+function slug(text: string): string {
+  const found = text
+    .toLowerCase()
+    .replace(/[^a-z0-9.]+/g, "-")
+    .replace(/^-|-$/g, "")
+    .slice(0, LONGEST_SLUG)
+  return found === "" ? "rule" : found
+}
+
+function uniqueName(name: string, names: Set<string>): string {
+  let unique = name
+  for (let number = 2; names.has(unique); number++) unique = `${name}-${number}`
+  names.add(unique)
+  return unique
+}
+
+const LONGEST_LINE = 116
+
+/** Returns a text as lines of a comment, whatever it contains. */
+function commentLines(text: string): string[] {
+  const lines: string[] = []
+  let line = "#"
+  for (const word of formatLine(text, false).split(" ")) {
+    if (line.length + word.length >= LONGEST_LINE && line.length > 4) {
+      lines.push(line)
+      line = "#  "
+    }
+    line += ` ${word}`
+  }
+  return [...lines, line.trimEnd()]
+}
+
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u
+
+/** Returns a rule on one line: { name: per-ip-1m, field: ip, … } */
+function flowText(rule: StorableRule): string {
+  const document = new Document(rule)
+  visit(document, {
+    Collection(_key, collection) {
+      collection.flow = true
+    },
+    Scalar(_key, scalar) {
+      if (typeof scalar.value === "string" && INVISIBLE.test(scalar.value))
+        scalar.type = "QUOTE_DOUBLE" satisfies Scalar["type"]
+    },
+  })
+  const text = document.toString({ lineWidth: 0 }).trimEnd()
+  // Within double quotes, an escaped character is the same character, but visible.
+  return text.replace(new RegExp(INVISIBLE, "gu"), (char) => {
+    const code = (char.codePointAt(0) as number).toString(16)
+    return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`
+  })
+}
