@@ -47,6 +47,10 @@ describe("kneeOf", () => {
     expect(kneeOf(new PeakCurve(counts))).toBe(10)
   })
 
+  it("finds the largest ordinary client next to a single program", () => {
+    expect(kneeOf(curveOf([...Array<number>(290).fill(1), ...Array<number>(10).fill(2), 183]))).toBe(2)
+  })
+
   it.each([0.7, 1, 1.5, 2, 3])("finds no knee on a straight line with slope %d", (slope) => {
     const counts = new Map<number, number>()
     let above = 1_000_000
@@ -58,7 +62,7 @@ describe("kneeOf", () => {
     expect(kneeOf(new PeakCurve(counts))).toBeUndefined()
   })
 
-  it.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  it.each(Array.from({ length: 30 }, (_, seed) => seed + 1))(
     "finds no knee in random peaks of a power law (random numbers %d)",
     (seed) => {
       const random = randomNumbers(seed)

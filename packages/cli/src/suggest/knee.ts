@@ -2,7 +2,13 @@ import type { PeakCurve } from "./peak-curve.ts"
 
 /** A curve with fewer clients or fewer distinct peaks has no shape. */
 const FEWEST_CLIENTS = 20
-const FEWEST_POINTS = 4
+const FEWEST_POINTS = 3
+
+/**
+ * No client is above the largest one, so its point would be at minus infinity. Half a client continues a straight line
+ * on average.
+ */
+const LEAST_HEIGHT = 0.5
 
 /**
  * How far below its chord the curve must be, if both axes are scaled to 1. A straight line (a power law) with a random
@@ -18,8 +24,8 @@ const LEAST_DISTANCE = 0.15
 export function kneeOf(curve: PeakCurve): number | undefined {
   const points: { readonly peak: number; readonly x: number; readonly y: number }[] = []
   for (const peak of curve.peaks) {
-    const { clients } = curve.above(peak)
-    if (peak > 0 && clients > 0) points.push({ peak, x: Math.log(peak), y: Math.log(clients) })
+    const clients = Math.max(LEAST_HEIGHT, curve.above(peak).clients)
+    points.push({ peak, x: Math.log(peak), y: Math.log(clients) })
   }
   const [first, last] = [points[0], points.at(-1)]
   if (first === undefined || last === undefined || points.length < FEWEST_POINTS) return undefined
