@@ -75,8 +75,8 @@ function suggestedRule(
   const chosen = candidates.find(({ isRule }) => isRule)
   if (chosen === undefined) return undefined
   const { by, refuseAtMost } = result
-  const reason = chosen.name === "tight" && failed !== undefined ? LOGIN_REASON : REASONS[chosen.name]
-  const usual = Number((100 * (1 - refuseAtMost)).toFixed(4))
+  const isTightLogin = chosen.name === "tight" && failed !== undefined
+  const isTooSmall = refuseAtMost > 0 && refuseAtMost * clients.value < 1
   return {
     rule: {
       name: uniqueName(
@@ -99,13 +99,23 @@ function suggestedRule(
                 ? "."
                 : `; ${numberText(failed)} requests failed, so it looks like a login.`),
           ]),
-      `${usual}% of the clients never exceed ${numberText(usualPeak)} per ${window.per}; the highest peak is ${numberText(highestPeak)}.`,
-      `${chosen.name}: ${effectText(chosen, window.per)} ${reason}`,
+      `${share(1 - refuseAtMost)} of the clients never exceed ${numberText(usualPeak)} per ${window.per}; the highest peak is ${numberText(highestPeak)}.`,
+      `${chosen.name}: ${effectText(chosen, window.per)} ${isTightLogin ? LOGIN_REASON : REASONS[chosen.name]}`,
+      ...(isTightLogin && isTooSmall
+        ? [
+            `One client is more than ${share(refuseAtMost)} of the clients. Raise --refuse-at-most to find lower limits.`,
+          ]
+        : []),
       ...candidates
         .filter((each) => each !== chosen)
         .map((each) => `Instead, ${each.name}: ${effectText(each, window.per)}`),
     ],
   }
+}
+
+/** Returns a share as a percentage with its decimals: "99.9%". */
+function share(part: number): string {
+  return `${Number((100 * part).toFixed(4))}%`
 }
 
 /** Why a candidate is the rule. */

@@ -1,0 +1,135 @@
+import { type Command, InvalidArgumentError, Option } from "commander"
+import { suggest } from "./commands/suggest.ts"
+import { help } from "./help.ts"
+import type { Io } from "./io.ts"
+import { addLogOptions } from "./log-options.ts"
+import { jsonOption } from "./options.ts"
+import type { CommandOutcome } from "./outcome.ts"
+import {
+  type Capacity,
+  parseCapacity,
+  parseWindow,
+  WINDOW_ACCEPTED,
+  type WindowLength,
+} from "./suggest/window-length.ts"
+import { WINDOW_ALGORITHMS, type WindowAlgorithm } from "./suggest/window-peaks.ts"
+
+/** Adds `sluice rules suggest`. */
+export function addSuggestCommand(rules: Command, io: Io, done: (outcome: CommandOutcome) => void): void {
+  const command = rules
+    .command("suggest")
+    .description("Suggests limits from access logs, and writes them as rules in shadow mode.")
+    .argument("<logs...>", "access logs, also compressed with gzip; - is standard input")
+    .addOption(
+      new Option("--by <fields>", "the fields that tell clients apart, with commas")
+        .argParser(parseBy)
+        .default(["ip"], "ip"),
+    )
+    .addOption(
+      new Option("--windows <windows>", "the windows, with commas")
+        .argParser(parseWindows)
+        .default(parseWindows("1s,1m,1h"), "1s,1m,1h"),
+    )
+    .addOption(
+      new Option("--refuse-at-most <share>", "the share of clients that the tight candidate may refuse")
+        .argParser(parseShare)
+        .default(0.001, "0.1%"),
+    )
+    .addOption(
+      new Option("--algorithm <name>", `how the rules count: ${WINDOW_ALGORITHMS.join(", ")}`)
+        .argParser(parseAlgorithm)
+        .default("sliding-window"),
+    )
+    .option(
+      "--match-from <file>",
+      "also suggest limits for the requests that each match in this rules file selects",
+    )
+    .addOption(
+      new Option(
+        "--capacity <limit>",
+        "what the whole service can handle, such as 500/s: adds a rule with this limit",
+      ).argParser(parseCapacityOption),
+    )
+    .addOption(
+      new Option(
+        "--max-clients <n>",
+        "count at most this many clients, and a sample of them if there are more",
+      )
+        .argParser(parseMaxClients)
+        .default(2_000_000),
+    )
+    .option(
+      "-o, --output <file>",
+      "write the rules to this new file, as JSON if named .json; - is standard output",
+    )
+  addLogOptions(command)
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      help(
+        "sluice rules suggest access.log.*.gz --by ip --windows 1s,1m,1h --refuse-at-most 0.1% -o rules.yaml",
+        "suggested, or there are no candidates",
+        "problems in the file of --match-from",
+        SUGGEST_HELP,
+      ),
+    )
+    .action(async (logs: string[], options) => done(await suggest(logs, options, io)))
+}
+
+const SUGGEST_HELP = `
+Candidates for each window:
+  careful   1.5 times the highest peak of all clients except the top 0.01%
+  balanced  where the peaks of ordinary clients end, if the log shows such a point
+  tight     the smallest limit that refuses at most --refuse-at-most of the clients
+The balanced one becomes the rule if it refuses at most --refuse-at-most; otherwise the careful one.
+Files are read twice: the second time to count the refused requests.`
+
+function parseBy(text: string): string[] {
+  const fields = text.split(",").map((each) => each.trim())
+  if (fields.every((each) => each !== "")) return fields
+  throw new InvalidArgumentError("Expected a field such as ip or header:x-api-key, or several with commas.")
+}
+
+function parseWindows(text: string): WindowLength[] {
+  const windows = text.split(",").map((each) => {
+    const window = parseWindow(each)
+    if (window === undefined)
+      throw new InvalidArgumentError(`Expected ${WINDOW_ACCEPTED}; several with commas.`)
+    return window
+  })
+  const distinct = new Map(windows.map((window) => [window.ms, window]))
+  return [...distinct.values()].sort((one, other) => one.ms - other.ms)
+}
+
+function parseShare(text: string): number {
+  const parts = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(text)
+  const percent = parts === null ? Number.NaN : Number(parts[1])
+  if (percent <= 100) return percent / 100
+  throw new InvalidArgumentError("Expected a percentage of the clients from 0% to 100%, such as 0.1%.")
+}
+
+function parseAlgorithm(text: string): WindowAlgorithm {
+  const found = WINDOW_ALGORITHMS.find((each) => each === text)
+  if (found !== undefined) return found
+  if (text === "token-bucket" || text === "leaky-bucket")
+    throw new InvalidArgumentError(
+      `Peaks in a ${text} depend on its limit, so a log cannot suggest one. Suggest limits for sliding-window, and try them with "sluice rules replay --algorithm ${text}".`,
+    )
+  throw new InvalidArgumentError(`Expected one of ${WINDOW_ALGORITHMS.join(", ")}.`)
+}
+
+function parseCapacityOption(text: string): Capacity {
+  const capacity = parseCapacity(text)
+  if (capacity !== undefined) return capacity
+  throw new InvalidArgumentError(
+    `Expected a number of requests, a slash and ${WINDOW_ACCEPTED}: 500/s or 20000/10m.`,
+  )
+}
+
+const MOST_CLIENTS = 10_000_000
+
+function parseMaxClients(text: string): number {
+  const most = /^\d{1,8}$/.test(text) ? Number(text) : 0
+  if (most >= 1_000 && most <= MOST_CLIENTS) return most
+  throw new InvalidArgumentError(`Expected a whole number from 1000 to ${MOST_CLIENTS}.`)
+}
