@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError, Option } from "commander"
-import { suggest } from "./commands/suggest.ts"
 import { help } from "./help.ts"
 import type { Io } from "./io.ts"
 import { addLogOptions } from "./log-options.ts"
@@ -73,7 +72,11 @@ export function addSuggestCommand(rules: Command, io: Io, done: (outcome: Comman
         SUGGEST_HELP,
       ),
     )
-    .action(async (logs: string[], options) => done(await suggest(logs, options, io)))
+    .action(async (logs: string[], options) => {
+      // Loaded on demand, because other commands need neither log formats nor statistics.
+      const { suggest } = await import("./commands/suggest.ts")
+      done(await suggest(logs, options, io))
+    })
 }
 
 const SUGGEST_HELP = `

@@ -6,7 +6,7 @@ import type { LogSummary } from "../logs/log.ts"
 import { readLogs } from "../logs/read-logs.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { replaceFile } from "../replace-file.ts"
-import { Progress } from "../replay/progress.ts"
+import { ReadingProgress } from "../replay/progress.ts"
 import { isJsonName, readRulesFile } from "../rules-file.ts"
 import { Demand, type DemandOptions } from "../suggest/demand.ts"
 import { Refusals } from "../suggest/refusals.ts"
@@ -98,7 +98,7 @@ async function readAll(
   onRequest: (record: Parameters<Demand["offer"]>[0]) => void,
 ): Promise<LogSummary> {
   const logs = readLogs(paths, readLogOptionsOf(options), io)
-  const progress = new Progress(io, logs.summary)
+  const progress = new ReadingProgress(io, logs.summary)
   let requests = 0
   try {
     for await (const records of logs) {

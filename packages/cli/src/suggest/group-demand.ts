@@ -1,4 +1,4 @@
-import { roomFor } from "../replay/client-table.ts"
+import { roomFor } from "../replay/typed-arrays.ts"
 import { PeakCurve } from "./peak-curve.ts"
 import type { RequestGroup } from "./request-groups.ts"
 import type { SampledClients } from "./sampled-clients.ts"

@@ -1,4 +1,4 @@
-import { roomFor } from "../replay/client-table.ts"
+import { roomFor } from "../replay/typed-arrays.ts"
 import { clientHash } from "./client-hash.ts"
 import { type LargeClient, LargestClients } from "./largest-clients.ts"
 

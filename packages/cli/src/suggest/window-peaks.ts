@@ -1,4 +1,4 @@
-import { roomFor } from "../replay/client-table.ts"
+import { roomFor } from "../replay/typed-arrays.ts"
 
 /** Counts the requests of numbered clients as an algorithm does under an infinite limit. Times must not decrease. */
 export interface WindowPeaks {
