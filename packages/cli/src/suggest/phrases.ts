@@ -19,7 +19,7 @@ export function shareText(number: EstimatedNumber, share: number): string {
 }
 
 /** Returns a noun for a number: "client" for 1. */
-export function nounFor(noun: string, { value, error }: EstimatedNumber): string {
+function nounFor(noun: string, { value, error }: EstimatedNumber): string {
   return value === 1 && error === 0 ? noun : `${noun}s`
 }
 

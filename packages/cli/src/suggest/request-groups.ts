@@ -8,7 +8,7 @@ export interface RequestGroup {
   readonly name: string
   /** Which requests belong to it. Absent: all. */
   readonly match?: RuleMatch | undefined
-  /** How many requests to the path there were until it was taken for a login, and how many of them failed. */
+  /** True if the group is a path that looks like a login. */
   readonly isLogin?: boolean
 }
 

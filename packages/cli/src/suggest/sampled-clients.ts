@@ -9,8 +9,8 @@ const MOST_BITS = 32
 /**
  * Numbers clients from 0 and counts their requests. Up to `most` clients, all are kept. When the table is full, it keeps
  * only clients whose hash ends in k zero bits, and k grows by 1 each time. Clients are sampled and never requests, so
- * each kept client has all of its requests. The 1,000 largest clients are kept as well. About 150 bytes for each client,
- * with 16 bytes for each of three windows.
+ * each kept client has all of its requests. The 1,000 largest clients are kept as well. With three windows,
+ * an IPv4 client takes about 130 bytes.
  */
 export class SampledClients {
   readonly #most: number
@@ -44,13 +44,6 @@ export class SampledClients {
     return client === undefined ? undefined : this.#countOf(client)
   }
 
-  #countOf(client: number): number {
-    this.#requests[client] = (this.#requests[client] as number) + 1
-    const left = this.#largest?.add(client)
-    if (left !== undefined && this.#isSampled[left] !== 1) this.#forget(left)
-    return client
-  }
-
   /** Returns the number of a client; undefined if it is not in the table. */
   find(name: string): number | undefined {
     return this.#numbers.get(name)
@@ -80,6 +73,13 @@ export class SampledClients {
   /** Returns the clients with the most requests, the largest first. */
   largest(most: number): readonly LargeClient[] {
     return (this.#largest ?? this.#largestOfAll(most)).list.slice(0, most)
+  }
+
+  #countOf(client: number): number {
+    this.#requests[client] = (this.#requests[client] as number) + 1
+    const left = this.#largest?.add(client)
+    if (left !== undefined && this.#isSampled[left] !== 1) this.#forget(left)
+    return client
   }
 
   #add(name: string): number {
