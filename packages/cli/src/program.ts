@@ -13,6 +13,7 @@ import type { Io } from "./io.ts"
 import { ifVersionOption, jsonOption, maxBytesOption, serviceArgument, serviceOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
 import { addReplayCommand } from "./replay-program.ts"
+import { addSuggestCommand } from "./suggest-program.ts"
 import type { TableOptions } from "./table.ts"
 import { UsageError } from "./usage-error.ts"
 
@@ -48,6 +49,7 @@ export function createProgram(
 
   addFileCommands(rules, io, done)
   addReplayCommand(rules, io, done)
+  addSuggestCommand(rules, io, done)
 
   tableCommand(
     rules,

@@ -8,7 +8,7 @@ import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { replaceFile } from "../replace-file.ts"
 import { ReadingProgress } from "../replay/progress.ts"
 import { isJsonName, readRulesFile } from "../rules-file.ts"
-import { Demand, type DemandOptions } from "../suggest/demand.ts"
+import { ClientDemand, type DemandOptions } from "../suggest/demand.ts"
 import { Refusals } from "../suggest/refusals.ts"
 import type { RequestGroup } from "../suggest/request-groups.ts"
 import { rulesFileText, suggestedRules } from "../suggest/rules-file-text.ts"
@@ -95,7 +95,7 @@ async function readAll(
   options: SuggestOptions,
   io: Io,
   most: number,
-  onRequest: (record: Parameters<Demand["offer"]>[0]) => void,
+  onRequest: (record: Parameters<ClientDemand["offer"]>[0]) => void,
 ): Promise<LogSummary> {
   const logs = readLogs(paths, readLogOptionsOf(options), io)
   const progress = new ReadingProgress(io, logs.summary)
@@ -143,11 +143,11 @@ function addressOf({ trustedProxies, clientIpHeader, ipv6Prefix }: LogOptions): 
   } as ClientAddressOptions
 }
 
-function startDemand(options: DemandOptions): Demand {
+function startDemand(options: DemandOptions): ClientDemand {
   if (options.by.includes("service"))
     throw new UsageError("--by: service is not a field of clients: use --capacity for the whole service")
   try {
-    return new Demand(options)
+    return new ClientDemand(options)
   } catch (error) {
     if (!(error instanceof InvalidOptionError)) throw error
     throw new UsageError(`--by ${options.by.join(",")}, or an option about addresses: ${error.message}`, {
@@ -156,7 +156,7 @@ function startDemand(options: DemandOptions): Demand {
   }
 }
 
-function rejectUncounted(summary: LogSummary, demand: Demand, by: readonly string[]): void {
+function rejectUncounted(summary: LogSummary, demand: ClientDemand, by: readonly string[]): void {
   if (summary.requests === 0) {
     const lines = count(summary.lines, "line")
     throw new UsageError(`the logs have no requests: ${lines}, ${summary.unparsed} of them not in the format`)

@@ -5,7 +5,7 @@ import { closeFiles, type StartedFile } from "./start-file.ts"
 
 const SECOND_MS = 1_000
 
-interface Open {
+interface MergedFile {
   readonly reader: FileReader
   /** Records that were read and not passed on yet. Empty at the end of the file. */
   pending: OpenRecord[]
@@ -22,7 +22,7 @@ export async function* mergeFiles(
   counts: OrderCounts,
 ): AsyncGenerator<OpenRecord[]> {
   const waiting = [...files].sort((a, b) => a.fromMs - b.fromMs || a.index - b.index)
-  let active: Open[] = []
+  let active: MergedFile[] = []
   let lastMs = Number.NEGATIVE_INFINITY
   try {
     for (;;) {
@@ -58,8 +58,8 @@ export async function* mergeFiles(
 }
 
 /** Reads more records of files whose records have all been passed on. Leaves out files that have ended. */
-async function filled(active: readonly Open[]): Promise<Open[]> {
-  const kept: Open[] = []
+async function filled(active: readonly MergedFile[]): Promise<MergedFile[]> {
+  const kept: MergedFile[] = []
   for (const each of active) {
     if (each.pending.length === 0) each.pending = (await each.reader.next()) ?? []
     if (each.pending.length > 0) kept.push(each)
@@ -68,7 +68,7 @@ async function filled(active: readonly Open[]): Promise<Open[]> {
 }
 
 /** Returns the end of the last second of which every open file has all records that come before the next ones. */
-function wholeUntil(active: readonly Open[]): number {
+function wholeUntil(active: readonly MergedFile[]): number {
   return active.reduce((lowest, { pending }) => {
     const lastMs = (pending.at(-1) as OpenRecord).atMs
     return Math.min(lowest, (Math.floor(lastMs / SECOND_MS) + 1) * SECOND_MS)
@@ -76,7 +76,7 @@ function wholeUntil(active: readonly Open[]): number {
 }
 
 /** Takes the records before a time from all files, sorted. Files with equal times keep their order. */
-function takeUntil(active: readonly Open[], untilMs: number): OpenRecord[] {
+function takeUntil(active: readonly MergedFile[], untilMs: number): OpenRecord[] {
   const lists = active.map((each) => {
     const { pending } = each
     if ((pending.at(-1) as OpenRecord).atMs < untilMs) {

@@ -1,8 +1,14 @@
+import type { StorableRule } from "@sluice/core"
 import type { ReplayVerdict } from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
-import type { NamedRules } from "./logs-replay.ts"
 import { ReplayRun, type RunContext } from "./replay-run.ts"
 import type { Comparison } from "./result.ts"
+
+/** A set of rules with the name of its file. */
+export interface NamedRules {
+  readonly name: string
+  readonly rules: readonly StorableRule[]
+}
 
 /** A comparison with the numbers of clients instead of their names. */
 export interface NumberedComparison extends Omit<Comparison, "clients"> {

@@ -1,18 +1,12 @@
 import type { StorableRule } from "@sluice/core"
 import type { LogRecord } from "../logs/log.ts"
 import { AlgorithmRuns } from "./algorithm-runs.ts"
-import { ComparedRun, type NumberedComparison } from "./compared-run.ts"
-import { ForwardedHeader } from "./forwarded-header.ts"
+import { ComparedRun, type NamedRules, type NumberedComparison } from "./compared-run.ts"
 import { LiveVerdicts } from "./live-verdicts.ts"
 import type { NeverList } from "./never-list.ts"
+import { ProxyHeader } from "./proxy-header.ts"
 import { ReplayRun, type RunContext } from "./replay-run.ts"
 import type { AlgorithmResult } from "./result.ts"
-
-/** A set of rules with the name of its file. */
-export interface NamedRules {
-  readonly name: string
-  readonly rules: readonly StorableRule[]
-}
 
 export interface LogsReplayOptions extends RunContext {
   readonly rules: readonly StorableRule[]
@@ -32,7 +26,7 @@ export class LogsReplay {
   readonly main: ReplayRun
   readonly compared: ComparedRun | undefined
   readonly live = new LiveVerdicts()
-  readonly forwarded: ForwardedHeader
+  readonly forwarded: ProxyHeader
   readonly #options: LogsReplayOptions
   readonly #byAlgorithm: AlgorithmRuns | undefined
   /** The replay with the lines of each second spread evenly. Present if a window is short and times are in seconds. */
@@ -43,7 +37,7 @@ export class LogsReplay {
   constructor(options: LogsReplayOptions) {
     const { rules, against, algorithms = [] } = options
     this.#options = options
-    this.forwarded = new ForwardedHeader(options.address)
+    this.forwarded = new ProxyHeader(options.address)
     this.main = new ReplayRun(rules, options)
     this.compared = against && new ComparedRun(against, options)
     this.#byAlgorithm = algorithms.length === 0 ? undefined : new AlgorithmRuns(algorithms, rules, options)

@@ -15,7 +15,7 @@ export interface ClientOfRule {
 }
 
 /** What a request asks of a rule: its units, and the policy of its client. */
-export interface Demand {
+export interface RequestedUnits {
   readonly policy: Policy
   readonly cost: number
 }
@@ -51,7 +51,7 @@ export class RuleClients {
   }
 
   /** Counts a request. */
-  add(client: number, atMs: number, { policy, cost }: Demand): void {
+  add(client: number, atMs: number, { policy, cost }: RequestedUnits): void {
     if (client >= this.#requests.length) this.#grow(client)
     const requests = this.#requests[client] as number
     if (requests === 0) this.#seen++

@@ -1,7 +1,7 @@
 import type { Refusal } from "@sluice/core"
 import type { ParsedRule } from "@sluice/core/replay"
 import type { PeakHistogram, RuleResult } from "./result.ts"
-import { type Demand, RuleClients } from "./rule-clients.ts"
+import { type RequestedUnits, RuleClients } from "./rule-clients.ts"
 
 /** Up to which multiple of the limit a client is slightly over it, and above which it is far over it. */
 export interface Thresholds {
@@ -35,7 +35,13 @@ export class RuleStatistics {
    * Counts a request of a client. `refusal` is why the rule refused it, undefined if it did not. `isShared` is true if
    * other clients use the same counter.
    */
-  add(client: number, atMs: number, demand: Demand, refusal: Refusal | undefined, isShared: boolean): void {
+  add(
+    client: number,
+    atMs: number,
+    demand: RequestedUnits,
+    refusal: Refusal | undefined,
+    isShared: boolean,
+  ): void {
     this.#seen++
     if (isShared) this.#isShared = true
     this.clients.add(client, atMs, demand)

@@ -6,10 +6,10 @@ export interface Html {
 }
 
 /** What can stand in a template. Text is escaped. `undefined` and `false` leave no trace. */
-export type Content = Html | string | number | undefined | false | readonly Content[]
+export type HtmlContent = Html | string | number | undefined | false | readonly HtmlContent[]
 
 /** Creates HTML from a template. Escapes each value, so that no value can add markup, also inside a quoted attribute. */
-export function html(parts: TemplateStringsArray, ...values: readonly Content[]): Html {
+export function html(parts: TemplateStringsArray, ...values: readonly HtmlContent[]): Html {
   return trusted(parts.map((part, i) => (i === 0 ? "" : markupOf(values[i - 1])) + part).join(""))
 }
 
@@ -19,7 +19,7 @@ export function trusted(markup: string): Html {
 }
 
 /** Returns content as HTML text. */
-export function markupOf(content: Content): string {
+export function markupOf(content: HtmlContent): string {
   if (content === undefined || content === false) return ""
   if (typeof content === "number") return String(content)
   if (typeof content === "string") return content.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)

@@ -3,7 +3,7 @@ import plotStyle from "uplot/dist/uPlot.min.css?text"
 import license from "uplot/LICENSE?text"
 import type { ReplayResult } from "../replay/result.ts"
 import { count, counted, percent, shownName, time, visible } from "./format.ts"
-import { type Content, type Html, html, jsonForScript, markupOf, trusted } from "./html.ts"
+import { type Html, type HtmlContent, html, jsonForScript, markupOf, trusted } from "./html.ts"
 import script from "./page/main.ts?script"
 import { DATA_ID, type PageData } from "./page-data.ts"
 import { clientsSection } from "./sections/clients-section.ts"
@@ -86,7 +86,7 @@ function policyFor(styles: string): string {
   ].join("; ")
 }
 
-function subtitle({ log }: ReplayResult): Content {
+function subtitle({ log }: ReplayResult): HtmlContent {
   const [first, ...others] = log.files
   return html`${first !== undefined && html`<bdi>${shownName(first.name)}</bdi>`}${
     others.length > 0 && ` and ${counted(others.length, "more file")}`

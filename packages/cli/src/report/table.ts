@@ -1,15 +1,15 @@
 import { count, percent } from "./format.ts"
-import { type Content, type Html, html } from "./html.ts"
+import { type Html, type HtmlContent, html } from "./html.ts"
 
 /** A column of a table. Numbers are aligned to the right. */
 export interface Column {
-  readonly title: Content
+  readonly title: HtmlContent
   readonly isNumber?: boolean
 }
 
 /** A cell. `value` is what the script of the page sorts by. */
 export interface Cell {
-  readonly shown: Content
+  readonly shown: HtmlContent
   readonly value?: number | string
   /** Number of columns that it fills. */
   readonly span?: number
@@ -21,7 +21,7 @@ export interface TableRow {
   readonly kind?: "total" | "detail"
 }
 
-export interface TableOptions {
+export interface HtmlTable {
   readonly caption: string
   readonly columns: readonly Column[]
   readonly rows: readonly TableRow[]
@@ -35,7 +35,7 @@ export interface TableOptions {
 const WIDE = 5
 
 /** Returns a table that scrolls within the page if it is too wide. The first cell of each row is its header. */
-export function table({ caption, columns, rows, isData, sortedBy }: TableOptions): Html {
+export function table({ caption, columns, rows, isData, sortedBy }: HtmlTable): Html {
   const isSorted = sortedBy !== undefined
   const frame = isSorted ? "scroll tall" : isData === true ? "scroll data" : "scroll"
   const kind = columns.length > WIDE && html` class="wide"`
@@ -65,7 +65,7 @@ function rowOf({ cells, kind }: TableRow, columns: readonly Column[], isSorted: 
 }
 
 /** Returns a cell with text. */
-export function textCell(text: Content): Cell {
+export function textCell(text: HtmlContent): Cell {
   return { shown: text }
 }
 
@@ -80,6 +80,6 @@ export function shareCell(part: number, whole: number): Cell {
 }
 
 /** Returns a table that is closed at first, below the plot whose data it has. */
-export function dataTable(summary: string, options: Omit<TableOptions, "isData">): Html {
+export function dataTable(summary: string, options: Omit<HtmlTable, "isData">): Html {
   return html`<details><summary>${summary}</summary>${table({ ...options, isData: true })}</details>`
 }

@@ -2,7 +2,7 @@ import { createReplay } from "@sluice/core/replay"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { LogRecord } from "../logs/log.ts"
-import { Demand, type DemandOptions } from "./demand.ts"
+import { ClientDemand, type DemandOptions } from "./demand.ts"
 import { Refusals } from "./refusals.ts"
 import { parseWindow, type WindowLength } from "./window-length.ts"
 import { WINDOW_ALGORITHMS } from "./window-peaks.ts"
@@ -42,13 +42,13 @@ const traffic = fc
   .map(recordsOf)
 
 /** Counts records in the first pass. */
-function counted(records: readonly LogRecord[], options: Partial<DemandOptions> = {}): Demand {
-  const demand = new Demand({ ...OPTIONS, ...options })
+function counted(records: readonly LogRecord[], options: Partial<DemandOptions> = {}): ClientDemand {
+  const demand = new ClientDemand({ ...OPTIONS, ...options })
   for (const record of records) demand.offer(record)
   return demand
 }
 
-describe("Demand", () => {
+describe("ClientDemand", () => {
   it.each(WINDOW_ALGORITHMS)(
     "predicts which clients a rule with %s refuses, for every limit and match",
     (algorithm) => {
@@ -122,7 +122,7 @@ describe("Demand", () => {
     const tries = (count: number, members: Partial<LogRecord>): Shape[] =>
       Array.from({ length: count }, () => ({ afterMs: 100, method: "POST", ...members }))
     const login = { remoteAddress: "192.0.2.9", url: "/Login/?next=/", status: 401 }
-    const names = (demand: Demand) => demand.groups.map(({ group }) => group.name)
+    const names = (demand: ClientDemand) => demand.groups.map(({ group }) => group.name)
 
     it("are paths to which many POST requests fail, and count from their first request", () => {
       const records = recordsOf([

@@ -21,7 +21,7 @@ export interface DemandOptions extends ClientReading {
 const LEAST_FAILED_SHARE = 0.05
 
 /** The first pass over the logs: counts what each client of each group asks for, whatever the limits may be. */
-export class Demand {
+export class ClientDemand {
   readonly clients: SampledClients
   readonly #options: DemandOptions
   readonly #groups: GroupDemand[]

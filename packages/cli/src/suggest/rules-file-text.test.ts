@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import type { LogRecord, LogSummary } from "../logs/log.ts"
 import { ClientTable } from "../replay/client-table.ts"
 import { ReplayRun } from "../replay/replay-run.ts"
-import { Demand, type DemandOptions } from "./demand.ts"
+import { ClientDemand, type DemandOptions } from "./demand.ts"
 import { Refusals } from "./refusals.ts"
 import type { SuggestResult } from "./result.ts"
 import { rulesFileText } from "./rules-file-text.ts"
@@ -88,7 +88,7 @@ function suggested(
   { summary, hasSecondPass = true }: { summary?: Partial<LogSummary>; hasSecondPass?: boolean } = {},
 ): SuggestResult {
   const options = { ...OPTIONS, ...given }
-  const demand = new Demand(options)
+  const demand = new ClientDemand(options)
   for (const record of records) demand.offer(record)
   const suggestion = new Suggestion(demand, options)
   const { clients } = demand
@@ -128,12 +128,11 @@ function replayed(rules: readonly StorableRule[], records: readonly LogRecord[])
     service: "default",
     address: {},
     thresholds: { slightly: 1.5, far: 5 },
+    maxKeys: 100_000,
     clients: new ClientTable(),
   })
   for (const record of records) run.offer(record)
-  return new Map(
-    run.rules.map(({ rule, refused, clients }) => [rule.name, [clients.refused.length, refused]]),
-  )
+  return new Map(run.rules.map(({ rule, refused, refusedClients }) => [rule.name, [refusedClients, refused]]))
 }
 
 describe("rulesFileText", () => {

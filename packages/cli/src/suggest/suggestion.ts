@@ -1,6 +1,6 @@
 import type { LogSummary } from "../logs/log.ts"
 import { activeOf, type Candidate, type CandidateOptions, candidatesOf } from "./candidates.ts"
-import type { Demand } from "./demand.ts"
+import type { ClientDemand } from "./demand.ts"
 import type { GroupDemand } from "./group-demand.ts"
 import { LARGE_SHARE, notesOn } from "./notes.ts"
 import type { ClientEstimate, PeakCurve } from "./peak-curve.ts"
@@ -41,13 +41,13 @@ const MOST_UNITS: Readonly<Partial<Record<WindowAlgorithm, number>>> = { "slidin
 export class Suggestion {
   /** The numbers of the 10 largest clients. */
   readonly largest: ReadonlySet<number>
-  readonly #demand: Demand
+  readonly #demand: ClientDemand
   readonly #options: SuggestionOptions
   readonly #limits: ReadonlyMap<GroupDemand, readonly WindowLimits[]>
   readonly #list: SuggestResult["largest"]
 
   /** `demand` has counted all requests. */
-  constructor(demand: Demand, options: SuggestionOptions) {
+  constructor(demand: ClientDemand, options: SuggestionOptions) {
     const { clients } = demand
     this.#demand = demand
     this.#options = options

@@ -3,7 +3,7 @@ import { timeResolution } from "../field-sources.ts"
 import { CLF_LENGTH, clfTimeReader, epochTime, isoTime } from "../times.ts"
 import type { LogFormat } from "./format.ts"
 import { formatLineReader, segmentsOf } from "./format-line.ts"
-import type { Meaning, Part, Variable } from "./segment.ts"
+import type { FormatPart, Meaning, Variable } from "./segment.ts"
 
 /**
  * Returns the format of Apache's `LogFormat`, given as the text alone or as the whole directive. Throws UsageError if
@@ -35,8 +35,8 @@ function formatText(given: string): string {
   )
 }
 
-function partsOf(text: string): Part[] {
-  const parts: Part[] = []
+function partsOf(text: string): FormatPart[] {
+  const parts: FormatPart[] = []
   let at = 0
   for (const match of text.matchAll(DIRECTIVE)) {
     if (match.index < at) continue

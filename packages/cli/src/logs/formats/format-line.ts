@@ -5,13 +5,13 @@ import { fieldSet } from "../logged-fields.ts"
 import { type OpenRecord, presentValue, statusOf } from "../record.ts"
 import { isToken, relativeTarget, requestLine } from "../targets.ts"
 import { type FieldMap, type LineReader, type LineResult, SKIPPED } from "./format.ts"
-import { type Part, type SegmentReader, segmentReader, type Variable } from "./segment.ts"
+import { type FormatPart, type SegmentReader, segmentReader, type Variable } from "./segment.ts"
 
 /** A format line of a server, taken apart. */
 export interface FormatLine {
   /** Name of the format, for messages. */
   readonly name: string
-  readonly parts: readonly Part[]
+  readonly parts: readonly FormatPart[]
   /** True if more may follow at the end of a line. */
   readonly allowsMore?: boolean | undefined
 }
@@ -42,9 +42,9 @@ export function segmentsOf({ name, parts }: FormatLine): {
   readonly segments: readonly SegmentReader[]
 } {
   const variables: Variable[] = []
-  const lists: Part[][] = [[]]
+  const lists: FormatPart[][] = [[]]
   for (const part of parts) {
-    const list = lists.at(-1) as Part[]
+    const list = lists.at(-1) as FormatPart[]
     if (typeof part !== "string") {
       variables.push(part)
       list.push(part)

@@ -3,7 +3,7 @@ import { timeResolution } from "../field-sources.ts"
 import { CLF_LENGTH, clfTimeReader, isoTime, textTime } from "../times.ts"
 import type { LogFormat } from "./format.ts"
 import { formatLineReader, segmentsOf } from "./format-line.ts"
-import type { Meaning, Part, Variable } from "./segment.ts"
+import type { FormatPart, Meaning, Variable } from "./segment.ts"
 
 /** Name and options of a format that is given as a line of nginx. */
 export interface NginxOptions {
@@ -61,10 +61,10 @@ function formatText(given: string): string {
 
 const VARIABLE = /\$\{(\w+)\}|\$(\w+)/g
 
-function partsOf(text: string, meanings: Readonly<Record<string, Meaning>>): Part[] {
+function partsOf(text: string, meanings: Readonly<Record<string, Meaning>>): FormatPart[] {
   // These three are the target, and nothing separates them.
   const joined = text.replace(/\$uri\$is_args\$(?:args|query_string)/, "$request_uri")
-  const parts: Part[] = []
+  const parts: FormatPart[] = []
   let at = 0
   for (const match of joined.matchAll(VARIABLE)) {
     if (match.index > at) parts.push(joined.slice(at, match.index))

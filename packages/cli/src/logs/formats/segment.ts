@@ -28,7 +28,7 @@ export interface Variable {
 }
 
 /** A part of a format line: a literal text or a variable. */
-export type Part = string | Variable
+export type FormatPart = string | Variable
 
 /** Reads the part of a line between two quotes. */
 export interface SegmentReader {
@@ -49,7 +49,7 @@ export interface SegmentReader {
  * be read in two ways, and it does not count as parsed.
  */
 export function segmentReader(
-  parts: readonly Part[],
+  parts: readonly FormatPart[],
   variables: readonly Variable[],
   name: string,
 ): SegmentReader {
@@ -139,7 +139,7 @@ export function segmentReader(
 
 /** Splits parts into variables and the literals around them, of which there is one more. */
 function alternating(
-  parts: readonly Part[],
+  parts: readonly FormatPart[],
   name: string,
 ): { readonly literals: readonly string[]; readonly chosen: readonly Variable[] } {
   const literals = [""]

@@ -3,10 +3,10 @@ import { count, percent, time } from "../format.ts"
 import type { PageData } from "../page-data.ts"
 import { addReadout, axis, color, countAxis, draw, hatched } from "./plot.ts"
 
-type Steps = PageData["timeline"]
+type TimelineSteps = PageData["timeline"]
 
 /** Draws the requests that all rules together admitted and refused, on top of each other. */
-export function drawRequests(target: HTMLElement, timeline: Steps): void {
+export function drawRequests(target: HTMLElement, timeline: TimelineSteps): void {
   const { admitted, refused } = timeline
   const all = admitted.map((requests, i) => requests + (refused[i] ?? 0))
   const describe = (i: number): string =>
@@ -22,7 +22,11 @@ export function drawRequests(target: HTMLElement, timeline: Steps): void {
 }
 
 /** Draws the requests that one rule refused. */
-export function drawRefused(target: HTMLElement, timeline: Steps, rule: PageData["rules"][number]): void {
+export function drawRefused(
+  target: HTMLElement,
+  timeline: TimelineSteps,
+  rule: PageData["rules"][number],
+): void {
   const describe = (i: number): string => `${count(rule.refused[i] ?? 0)} refused`
   drawSteps(target, `Requests that ${rule.name} refused over time`, timeline, [rule.refused], describe, {
     series: [{}, { ...line("refused"), fill: hatched, label: "refused" }],
@@ -37,7 +41,7 @@ function line(name: string): uPlot.Series {
 function drawSteps(
   target: HTMLElement,
   label: string,
-  { from, stepMs }: Steps,
+  { from, stepMs }: TimelineSteps,
   lists: readonly (readonly number[])[],
   describe: (step: number) => string,
   options: Pick<uPlot.Options, "series" | "bands">,

@@ -1,6 +1,6 @@
 import type { AlgorithmResult, BoundResult, Comparison, LiveComparison } from "../../replay/result.ts"
 import { count, counted, shownName, visible } from "../format.ts"
-import { type Content, type Html, html } from "../html.ts"
+import { type Html, type HtmlContent, html } from "../html.ts"
 import { type Cell, countCell, table, textCell } from "../table.ts"
 
 /** Returns the section about what the rules change in comparison with other rules. */
@@ -106,7 +106,7 @@ function name(text: string): Cell {
   return { shown: html`<bdi>${shownName(text)}</bdi>` }
 }
 
-function numbers(...titles: readonly Content[]): { title: Content; isNumber: true }[] {
+function numbers(...titles: readonly HtmlContent[]): { title: HtmlContent; isNumber: true }[] {
   return titles.map((title) => ({ title, isNumber: true }))
 }
 

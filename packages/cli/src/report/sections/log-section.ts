@@ -1,11 +1,11 @@
 import type { LogResult } from "../../replay/result.ts"
 import { count, duration, shownName, time } from "../format.ts"
-import { type Content, type Html, html } from "../html.ts"
+import { type Html, type HtmlContent, html } from "../html.ts"
 import { countCell, table, textCell } from "../table.ts"
 
 /** Returns the section about the log: its files, times, and the lines that were not replayed as they are. */
 export function logSection(log: LogResult): Html {
-  const facts: readonly [term: string, value: Content][] = [
+  const facts: readonly [term: string, value: HtmlContent][] = [
     ["Lines", count(log.lines)],
     ["Requests", count(log.requests)],
     ["Clients", count(log.clients)],

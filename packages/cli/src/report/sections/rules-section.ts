@@ -1,6 +1,6 @@
 import type { ReplayResult, RuleResult } from "../../replay/result.ts"
 import { count, counted, ratio, shownName } from "../format.ts"
-import { type Content, type Html, html } from "../html.ts"
+import { type Html, type HtmlContent, html } from "../html.ts"
 import { countCell, shareCell, type TableRow, table, textCell } from "../table.ts"
 
 /** Returns the section with a row for each rule, and one for all enforced rules together. */
@@ -97,7 +97,7 @@ export function limitOf({ limit, window, algorithm }: RuleResult): Html {
 }
 
 /** Returns marks that say how to read the numbers of a rule. */
-export function remarks(rule: RuleResult): Content {
+export function remarks(rule: RuleResult): HtmlContent {
   const marks = [
     rule.shadow && "shadow: counts what it would have refused",
     rule.judged && rule.tooShort && "log too short: the window is longer than a third of the log",
@@ -109,7 +109,7 @@ export function remarks(rule: RuleResult): Content {
 }
 
 /** Returns the fields that the log lacks, such as "user_id and plan". */
-export function missingFields({ missing }: RuleResult): Content {
+export function missingFields({ missing }: RuleResult): HtmlContent {
   return missing.map((field, i) => {
     const separator = i === 0 ? "" : i === missing.length - 1 ? " and " : ", "
     return html`${separator}<code>${shownName(field)}</code>`

@@ -1,7 +1,7 @@
 import type { ClientAddressOptions } from "@sluice/core"
 
 /** Checks that a log has the header in which proxies report the client's address. */
-export class ForwardedHeader {
+export class ProxyHeader {
   readonly #names: readonly string[]
   readonly #isTrusted: boolean
   readonly #isSet: boolean

@@ -3,12 +3,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { readRuleFile } from "@sluice/core"
-import { Command } from "commander"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { trafficLog } from "../../../../test/fixtures/logs/generate.ts"
-import { formatLine } from "../line.ts"
-import type { CommandOutcome } from "../outcome.ts"
-import { addSuggestCommand } from "../suggest-program.ts"
+import { trafficLog } from "../fixtures/logs/generate.ts"
+import { type Ran, sluice } from "./in-process.ts"
 
 let folder: string
 let log: string
@@ -22,37 +19,23 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Runs `sluice rules suggest` in this process. Rejects as the command does. */
-async function suggest(
-  args: readonly string[],
-  stdin = "",
-): Promise<CommandOutcome & { readonly shown: string }> {
-  const outcomes: CommandOutcome[] = []
-  const rules = new Command("rules")
-  const io = {
-    stdin: (async function* () {
-      yield Buffer.from(stdin)
-    })(),
-    stdout: { write() {} },
-    stderr: { write() {} },
-    env: {},
-  }
-  addSuggestCommand(rules, io, (outcome) => outcomes.push(outcome))
-  for (const command of [rules, ...rules.commands]) command.exitOverride().configureOutput({ writeErr() {} })
-  await rules.parseAsync(["suggest", ...args], { from: "user" })
-  const outcome = outcomes[0] as CommandOutcome
-  const { text } = outcome
-  const shown = typeof text === "string" ? text : text.map((line) => formatLine(line, false)).join("\n")
-  return { ...outcome, shown }
+/** Runs `sluice rules suggest`. */
+async function suggest(args: readonly string[], stdin = ""): Promise<Ran> {
+  return sluice(["rules", "suggest", ...args], { stdin })
+}
+
+/** Runs `sluice rules suggest --json`, and returns its output. */
+async function suggestJson(args: readonly string[], stdin = "") {
+  return JSON.parse((await suggest([...args, "--json"], stdin)).out)
 }
 
 describe("sluice rules suggest", () => {
   it("writes a new file of valid rules, and shows the candidates", async () => {
     const output = inFolder("rules.yaml")
-    const { exitCode, shown } = await suggest([inFolder("access.log"), "-o", output])
-    expect(exitCode).toBe(0)
-    expect(shown).toMatch(/combined, 20,000 requests, [\d,]+ clients by ip; 0 unparsed, 0 late/)
-    expect(shown).toContain(`${output}: 6 rules, all of them in shadow mode`)
+    const { code, out } = await suggest([inFolder("access.log"), "-o", output])
+    expect(code).toBe(0)
+    expect(out).toMatch(/combined, 20,000 requests, [\d,]+ clients by ip; 0 unparsed, 0 late/)
+    expect(out).toContain(`${output}: 6 rules, all of them in shadow mode`)
     const file = await readRuleFile(readFileSync(output, "utf8"), "yaml")
     expect([file.problems, file.warnings]).toEqual([[], []])
     expect(file.documents[0]?.rules.map(({ name, shadow }) => [name, shadow])).toEqual(
@@ -67,16 +50,14 @@ describe("sluice rules suggest", () => {
     writeFileSync(inFolder("access.log.gz"), gzipSync(log))
     writeFileSync(inFolder("access.log.1"), log.slice(0, half))
     writeFileSync(inFolder("access.log.0"), log.slice(half))
-    const groupsOf = async (...names: string[]) =>
-      ((await suggest(names.map(inFolder))).json as { groups: unknown }).groups
+    const groupsOf = async (...names: string[]) => (await suggestJson(names.map(inFolder))).groups
     const groups = await groupsOf("access.log")
     expect(await groupsOf("access.log.gz")).toEqual(groups)
     expect(await groupsOf("access.log.0", "access.log.1")).toEqual(groups)
   })
 
   it("prints JSON with the rules", async () => {
-    const { json } = await suggest([inFolder("access.log"), "--windows", "10s", "--json"])
-    expect(json).toMatchObject({
+    expect(await suggestJson([inFolder("access.log"), "--windows", "10s"])).toMatchObject({
       ...{
         ok: true,
         schema: 1,
@@ -91,12 +72,10 @@ describe("sluice rules suggest", () => {
   })
 
   it("reads standard input once, so that refused requests are not known", async () => {
-    const { shown, json } = await suggest(["-", "--windows", "1m", "--capacity", "1/s"], log)
-    expect(shown).toContain("Refused requests are not known")
-    const { groups, capacity } = json as {
-      groups: { windows: { candidates: { requests: null }[] }[] }[]
-      capacity: { requests: null; peak: number }
-    }
+    const args = ["-", "--windows", "1m", "--capacity", "1/s"]
+    const { out } = await suggest(args, log)
+    expect(out).toContain("Refused requests are not known")
+    const { groups, capacity } = await suggestJson(args, log)
     expect(groups[0]?.windows[0]?.candidates[0]?.requests).toBeNull()
     expect(capacity.requests).toBeNull()
     expect(capacity.peak).toBeGreaterThan(1)
@@ -105,24 +84,25 @@ describe("sluice rules suggest", () => {
   it("suggests limits for the matches of a rules file, once for each", async () => {
     const api = "limit: 1, window: 1m, field: ip, match: { path: /login, methods: [POST] }"
     writeFileSync(inFolder("old.yaml"), `rules:\n  - { name: old, ${api} }\n  - { name: older, ${api} }\n`)
-    const { json } = await suggest([inFolder("access.log"), "--match-from", inFolder("old.yaml")])
-    expect((json as { groups: { name: string }[] }).groups.map(({ name }) => name)).toEqual(["all", "old"])
+    const { groups } = await suggestJson([inFolder("access.log"), "--match-from", inFolder("old.yaml")])
+    expect(groups.map(({ name }: { name: string }) => name)).toEqual(["all", "old"])
     writeFileSync(inFolder("bad.yaml"), "rules:\n  - { name: bad }\n")
-    expect((await suggest([inFolder("access.log"), "--match-from", inFolder("bad.yaml")])).exitCode).toBe(1)
+    expect((await suggest([inFolder("access.log"), "--match-from", inFolder("bad.yaml")])).code).toBe(1)
   })
 
   it("writes rules to standard output with -o -, and JSON to a file named .json", async () => {
-    const { shown } = await suggest([inFolder("access.log"), "-o", "-"])
-    expect((await readRuleFile(shown, "yaml")).problems).toEqual([])
+    const { out } = await suggest([inFolder("access.log"), "-o", "-"])
+    expect((await readRuleFile(out, "yaml")).problems).toEqual([])
     await suggest([inFolder("access.log"), "-o", inFolder("rules.json")])
     expect((await readRuleFile(readFileSync(inFolder("rules.json"), "utf8"), "json")).problems).toEqual([])
   })
 
   it("does not overwrite a file, which may have limits that are in force", async () => {
     writeFileSync(inFolder("mine.yaml"), "rules: []\n")
-    await expect(suggest([inFolder("access.log"), "-o", inFolder("mine.yaml")])).rejects.toThrow(
-      "is there already",
-    )
+    expect(await suggest([inFolder("access.log"), "-o", inFolder("mine.yaml")])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is there already"),
+    })
     expect(readFileSync(inFolder("mine.yaml"), "utf8")).toBe("rules: []\n")
   })
 
@@ -141,10 +121,13 @@ describe("sluice rules suggest", () => {
     [["--algorithm", "leaky-bucket"], "depend on its limit"],
     [["--algorithm", "sliding"], "Expected one of sliding-window,"],
   ])("rejects %j", async (args, message) => {
-    await expect(suggest([inFolder("access.log"), ...args])).rejects.toThrow(message)
+    const { code, err } = await suggest([inFolder("access.log"), ...args])
+    expect(err).toContain(message)
+    expect(code).toBe(2)
   })
 
   it("rejects a log without requests", async () => {
-    await expect(suggest(["-"], "")).rejects.toThrow(/no requests|empty/)
+    const { code, err } = await suggest(["-"], "")
+    expect([code, err]).toEqual([2, expect.stringMatching(/no requests|empty/)])
   })
 })
