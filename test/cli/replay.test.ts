@@ -102,7 +102,7 @@ client     rule    requests  refused  peak
       total: { refused: 0, clients: { refused: 0 } },
     })
     expect(result.notes).toContain(
-      "per-ip: shadow rule: it refuses nothing; the numbers are what it would have refused.",
+      "Shadow rules refuse nothing, so their numbers are what they would have refused: per-ip.",
     )
   })
 

@@ -22,6 +22,7 @@ export function notesOn(
       : []),
     ...results.flatMap((result, at) => ruleNotes(result, rules[at] as ParsedRule, logs.resolutionMs)),
     ...onlyRuleNotes(results, rules),
+    ...shadowNote(results),
     ...rules.flatMap(throttleNote),
     ...(forwarded.isIgnored
       ? [
@@ -42,7 +43,7 @@ export function notesOn(
 }
 
 function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): string[] {
-  const { name, judged, missing, tooShort, window, spread, clients, shadow, reasons } = result
+  const { name, judged, missing, tooShort, window, spread, clients, reasons } = result
   const others = Object.entries(reasons).filter(([reason]) => reason !== "quota")
   return [
     ...(judged
@@ -68,9 +69,6 @@ function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): 
       ? [
           `${name}: not refused for its quota: ${others.map(([reason, number]) => `${number} (${reason})`).join(", ")}.`,
         ]
-      : []),
-    ...(shadow
-      ? [`${name}: shadow rule: it refuses nothing; the numbers are what it would have refused.`]
       : []),
     ...(rule.cost > 1 ? [`${name}: a request takes ${rule.cost} units.`] : []),
   ]
@@ -100,6 +98,14 @@ function onlyRuleNotes(results: readonly RuleResult[], rules: readonly ParsedRul
   return [
     `${name}: ${count(slightly.clients, "client")} ${slightly.clients === 1 ? "is" : "are"} only slightly over the limit; ` +
       `a limit of ${higher} would refuse ${count(clients.refused - slightly.clients, "client")} instead of ${clients.refused} (see "sluice rules suggest").`,
+  ]
+}
+
+function shadowNote(results: readonly RuleResult[]): string[] {
+  const names = results.flatMap(({ name, shadow }) => (shadow ? name : []))
+  if (names.length === 0) return []
+  return [
+    `Shadow rules refuse nothing, so their numbers are what they would have refused: ${names.join(", ")}.`,
   ]
 }
 
