@@ -9,12 +9,10 @@ import { fromEnvironment, type Surroundings } from "./surroundings.ts"
  */
 export function createApp(surroundings: Surroundings = {}, log?: WriteLine): Express {
   const app = express()
-  if (log !== undefined) {
-    app.use((req, res, next) => {
-      logRequest(log, req, res, () => req.rateLimit)
-      next()
-    })
-  }
+  app.use((req, res, next) => {
+    logRequest(log, req, res, () => req.rateLimit)
+    next()
+  })
   app.use(rateLimit({ ...surroundings, limit: 100, window: "1 minute" }))
 
   app.get("/", (req, res) => {

@@ -9,11 +9,9 @@ import { fromEnvironment, type Surroundings } from "./surroundings.ts"
  */
 export async function createApp(surroundings: Surroundings = {}, log?: WriteLine): Promise<FastifyInstance> {
   const app = Fastify()
-  if (log !== undefined) {
-    app.addHook("onRequest", async (request, reply) => {
-      logRequest(log, request.raw, reply.raw, () => request.rateLimit)
-    })
-  }
+  app.addHook("onRequest", async (request, reply) =>
+    logRequest(log, request.raw, reply.raw, () => request.rateLimit),
+  )
   await app.register(rateLimit, { ...surroundings, limit: 100, window: "1 minute" })
 
   app.get("/", (request) => ({ hello: "world", remaining: request.rateLimit?.remaining }))

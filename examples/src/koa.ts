@@ -10,12 +10,10 @@ import { fromEnvironment, type Surroundings } from "./surroundings.ts"
  */
 export function createApp(surroundings: Surroundings = {}, log?: WriteLine): Koa {
   const app = new Koa()
-  if (log !== undefined) {
-    app.use((ctx, next) => {
-      logRequest(log, ctx.req, ctx.res, () => ctx.state.rateLimit)
-      return next()
-    })
-  }
+  app.use((ctx, next) => {
+    logRequest(log, ctx.req, ctx.res, () => ctx.state.rateLimit)
+    return next()
+  })
   app.use(rateLimit({ ...surroundings, limit: 100, window: "1 minute" }))
 
   const router = new Router()

@@ -6,22 +6,24 @@ export type WriteLine = (line: string) => void
 
 /**
  * Writes a JSON line for a request when it has been answered, as pino-http does, with the verdict of its limits. Call it
- * before the limits decide. `sluice rules replay` reads such lines, and compares the verdicts with its own.
+ * before the limits decide. `sluice rules replay` reads such lines, and compares the verdicts with its own. Without
+ * `write`, it does nothing.
  */
 export function logRequest(
-  write: WriteLine,
+  write: WriteLine | undefined,
   { method, url, headers, socket }: IncomingMessage,
   response: ServerResponse,
   decisionOn: () => Decision | undefined,
 ): void {
+  if (write === undefined) return
   const { remoteAddress } = socket
   const startedMs = performance.now()
   response.once("close", () => {
     const decision = decisionOn()
-    const refusals = decision === undefined ? [] : explainDecision(decision)
     // Fractions of a millisecond keep the order of requests that arrive in the same one.
     const endedMs = performance.now()
-    const refusal = refusals.find(({ verdict }) => verdict === "refused")
+    const explanations = decision === undefined || decision.allowed ? [] : explainDecision(decision)
+    const refusal = explanations.find(({ verdict }) => verdict === "refused")
     write(
       JSON.stringify({
         level: 30,
