@@ -21,6 +21,14 @@ export function notesOn(
         ]
       : []),
     ...results.flatMap((result, at) => ruleNotes(result, rules[at] as ParsedRule, logs.resolutionMs)),
+    ...results.flatMap(({ name }) =>
+      main
+        .partlyMissingOf(name)
+        .map(
+          ({ field, requests }) =>
+            `${name}: partly judged: ${count(requests, "request")} of ${main.seen} cannot have ${field}.`,
+        ),
+    ),
     ...onlyRuleNotes(results, rules),
     ...shadowNote(results),
     ...rules.flatMap(throttleNote),

@@ -1,5 +1,5 @@
 import type { ClientAddressOptions, Refusal, StorableRule } from "@sluice/core"
-import { createReplay, type Replay, type ReplayVerdict } from "@sluice/core/replay"
+import { createReplay, type Replay, type ReplayVerdict, type UnjudgedRule } from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
 import type { ClientTable } from "./client-table.ts"
 import { RuleStatistics, type Thresholds } from "./rule-statistics.ts"
@@ -88,9 +88,18 @@ export class ReplayRun {
     return this.refusedOf.reduce((sum, refused) => sum + (refused > 0 ? 1 : 0), 0)
   }
 
-  /** Returns the fields that a rule reads and the log lacks. */
+  /** Returns the fields that a rule reads and that no request has. */
   missingOf(name: string): readonly string[] {
-    return this.replay.notJudged.flatMap(({ rule, field }) => (rule === name ? field : []))
+    return this.#unjudged(name).flatMap(({ field, requests }) => (requests === this.seen ? field : []))
+  }
+
+  /** Returns the fields that a rule reads and that only some requests have, with the number of the others. */
+  partlyMissingOf(name: string): readonly UnjudgedRule[] {
+    return this.#unjudged(name).filter(({ requests }) => requests < this.seen)
+  }
+
+  #unjudged(name: string): readonly UnjudgedRule[] {
+    return this.replay.notJudged.filter(({ rule }) => rule === name)
   }
 
   #countClient(client: number, isRefused: boolean): void {

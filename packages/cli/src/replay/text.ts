@@ -52,7 +52,7 @@ const HEADINGS = [
 ]
 
 function ruleRow({ name, judged, seen, refused, clients, ratios, shadow }: RuleResult): string[] {
-  if (!judged) return [name, seen === 0 ? "not judged" : "partly judged"]
+  if (!judged) return [name, "not judged"]
   return [
     shadow ? `${name} (shadow)` : name,
     ...countCells(seen, refused, clients),
@@ -169,8 +169,7 @@ function table(rows: readonly (readonly string[])[]): string[] {
   const columns = Array.from({ length: width }, (_, at) => rows.map((row) => row[at] ?? ""))
   const padded = columns.map((cells, column) => {
     const longest = Math.max(...cells.map((cell) => cell.length))
-    const isNumeric =
-      column > 0 && cells.slice(1).every((cell) => /^[<\d.,%x]*$|^(not|partly) judged$/.test(cell))
+    const isNumeric = column > 0 && cells.slice(1).every((cell) => /^[<\d.,%x]*$|^not judged$/.test(cell))
     return cells.map((cell) => (isNumeric ? cell.padStart(longest) : cell.padEnd(longest)))
   })
   return rows.map((_row, at) =>

@@ -173,11 +173,20 @@ describe("createReplay", () => {
     const onlyFields = new Set(["ip", "service"])
     for (const atMs of [5, 6]) replay.offer({ remoteAddress: "192.0.2.7", onlyFields, atMs })
     expect(replay.notJudged).toEqual([
-      { rule: "per-user", field: "user_id" },
-      { rule: "plan", field: "header:x-plan" },
-      { rule: "login", field: "method" },
-      { rule: "login", field: "path" },
+      { rule: "per-user", field: "user_id", requests: 2 },
+      { rule: "plan", field: "header:x-plan", requests: 2 },
+      { rule: "login", field: "method", requests: 2 },
+      { rule: "login", field: "path", requests: 2 },
     ])
+  })
+
+  it("counts the requests that lack a field, also if others have it", () => {
+    const replay = createReplay({
+      rules: [{ name: "per-user", field: "user_id", limit: 1, window: "1 minute" }],
+    })
+    const [without, having] = [new Set(["ip"]), new Set(["ip", "user_id"])]
+    for (const onlyFields of [without, having, without]) replay.offer({ onlyFields, atMs: 5 })
+    expect(replay.notJudged).toEqual([{ rule: "per-user", field: "user_id", requests: 2 }])
   })
 
   it("judges every rule if no request has been offered, or if one request has what a rule reads", () => {

@@ -59,4 +59,6 @@ export interface UnjudgedRule {
   readonly rule: string
   /** The field that the requests lack, as written in rules. "method" and "path" stand for what `match` reads. */
   readonly field: string
+  /** Number of requests that lack it. */
+  readonly requests: number
 }

@@ -2,13 +2,18 @@ import type { RequestFacts } from "../request/request.ts"
 import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
 import type { UnjudgedRule } from "./replay.ts"
 
+/** Requests that have the same fields. */
+interface Seen {
+  readonly onlyFields: ReadonlySet<string>
+  requests: number
+}
+
 /** Notes which rules cannot be applied to the requests of a replay, because the requests lack a field. */
 export class UnjudgedRules {
   readonly #rules: readonly ParsedRule[]
-  readonly #found = new Map<string, UnjudgedRule>()
-  #latest: ReadonlySet<string> | undefined
-  readonly #known = new WeakSet<ReadonlySet<string>>()
-  #sawRequest = false
+  readonly #seen = new Map<ReadonlySet<string>, Seen>()
+  #latest: Seen | undefined
+  #requests = 0
   #sawMethod = false
   #sawTarget = false
 
@@ -18,30 +23,33 @@ export class UnjudgedRules {
 
   /** Notes what a request lacks. The requests of a log share one set of fields, so this is nearly always a comparison. */
   see({ onlyFields, method, url, routedUrl, route }: RequestFacts): void {
-    this.#sawRequest = true
+    this.#requests++
     if (!this.#sawMethod && method !== undefined) this.#sawMethod = true
     if (!this.#sawTarget && (url ?? routedUrl ?? route) !== undefined) this.#sawTarget = true
-    if (onlyFields === this.#latest || onlyFields === undefined) return
-    this.#latest = onlyFields
-    if (this.#known.has(onlyFields)) return
-    this.#known.add(onlyFields)
-    for (const rule of this.#rules) {
-      for (const field of fieldsOf(rule)) if (!onlyFields.has(field)) this.#add(rule.name, field)
+    if (onlyFields === undefined) return
+    if (this.#latest?.onlyFields !== onlyFields) {
+      this.#latest = this.#seen.get(onlyFields) ?? { onlyFields, requests: 0 }
+      this.#seen.set(onlyFields, this.#latest)
     }
+    this.#latest.requests++
   }
 
   get list(): readonly UnjudgedRule[] {
-    if (this.#sawRequest) {
-      for (const { name, match } of this.#rules) {
-        if (match?.methods !== undefined && !this.#sawMethod) this.#add(name, "method")
-        if (match?.path !== undefined && !this.#sawTarget) this.#add(name, "path")
-      }
-    }
-    return [...this.#found.values()]
-  }
-
-  #add(rule: string, field: string): void {
-    this.#found.set(`${rule}\n${field}`, { rule, field })
+    const lacking = (field: string): number =>
+      [...this.#seen.values()].reduce(
+        (sum, { onlyFields, requests }) => sum + (onlyFields.has(field) ? 0 : requests),
+        0,
+      )
+    return this.#rules.flatMap((rule) => {
+      const { name, match } = rule
+      const ofFields = fieldsOf(rule).map((field) => ({ rule: name, field, requests: lacking(field) }))
+      const all = this.#requests
+      const ofMatch = [
+        ...(match?.methods !== undefined && !this.#sawMethod ? ["method"] : []),
+        ...(match?.path !== undefined && !this.#sawTarget ? ["path"] : []),
+      ].map((field) => ({ rule: name, field, requests: all }))
+      return [...ofFields, ...ofMatch].filter(({ requests }) => requests > 0)
+    })
   }
 }
 
