@@ -1,4 +1,6 @@
+import { execFileSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
@@ -101,7 +103,7 @@ describe("sluice rules suggest", () => {
     writeFileSync(inFolder("mine.yaml"), "rules: []\n")
     expect(await suggest([inFolder("access.log"), "-o", inFolder("mine.yaml")])).toMatchObject({
       code: 2,
-      err: expect.stringContaining("is there already"),
+      err: expect.stringContaining("already exists"),
     })
     expect(readFileSync(inFolder("mine.yaml"), "utf8")).toBe("rules: []\n")
   })
@@ -114,7 +116,10 @@ describe("sluice rules suggest", () => {
     [["--windows", "1m,8d"], "up to 7d"],
     [["--windows", "0s"], "up to 7d"],
     [["--refuse-at-most", "0.1"], "Expected a percentage"],
-    [["--refuse-at-most", "101%"], "Expected a percentage"],
+    [["--refuse-at-most", "100%"], "Expected a percentage"],
+    [["-o", "no/where.yaml"], "the folder no does not exist"],
+    [["--trusted-proxies", "1"], "the logs lack the header x-forwarded-for or forwarded"],
+    [["--capacity", "20000/m", "--algorithm", "sliding-log"], "--capacity: "],
     [["--capacity", "500"], "500/s or 20000/10m"],
     [["--max-clients", "10"], "from 1000"],
     [["--algorithm", "token-bucket"], 'try them with "sluice rules replay --algorithm token-bucket"'],
@@ -129,5 +134,38 @@ describe("sluice rules suggest", () => {
   it("rejects a log without requests", async () => {
     const { code, err } = await suggest(["-"], "")
     expect([code, err]).toEqual([2, expect.stringMatching(/no requests|empty/)])
+  })
+
+  it("reads a pipe only once, also if it has a path", async () => {
+    const folder = inFolder("pipe")
+    execFileSync("mkfifo", [folder])
+    const writing = writeFile(folder, log)
+    const { groups } = await suggestJson([folder, "--windows", "1m"])
+    await writing
+    expect(groups[0].windows[0].candidates[0].requests).toBeNull()
+  })
+
+  it("warns of lines that are not in the format, and fails if most of them are not", async () => {
+    const { err, code } = await suggest(["-"], `${log}bad line\n`)
+    expect([code, err]).toEqual([0, expect.stringContaining("1 line not in the format of its file")])
+    const most = await suggest(["-"], `${log.slice(0, log.indexOf("\n") + 1)}bad\nworse\n`)
+    expect([most.code, most.err]).toEqual([2, expect.stringContaining("most lines are not in the format")])
+  })
+
+  it("hides clients that are counted by a header, and any client with --hash-keys", async () => {
+    const lines = Array.from({ length: 400 }, (_, at) =>
+      JSON.stringify({
+        ts: 1_748_937_600_000 + at,
+        key: at % 4 === 0 ? `key-${at}` : "secret-key",
+        ip: "192.0.2.7",
+      }),
+    )
+    const map = ["--map", "time=ts", "--map", "header:x-api-key=key", "--map", "ip=ip"]
+    const { out } = await suggest(
+      ["-", "--by", "header:x-api-key", "--windows", "1m", ...map],
+      lines.join("\n"),
+    )
+    expect(out).toContain("large client: ")
+    expect(out).not.toContain("secret-key")
   })
 })

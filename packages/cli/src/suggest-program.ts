@@ -57,6 +57,7 @@ export function addSuggestCommand(rules: Command, io: Io, done: (outcome: Comman
         .argParser(parseMaxClients)
         .default(2_000_000),
     )
+    .option("--hash-keys", "show hashes instead of clients")
     .option(
       "-o, --output <file>",
       "write the rules to this new file, as JSON if named .json; - is standard output",
@@ -84,7 +85,8 @@ Candidates for each window:
   careful   1.5 times the highest peak of all clients except the top 0.01%
   balanced  where the peaks of ordinary clients end, if the log shows such a point
   tight     the smallest limit that refuses at most --refuse-at-most of the clients
-The balanced one becomes the rule if it refuses at most --refuse-at-most; otherwise the careful one.
+The balanced one becomes the rule if it refuses at most --refuse-at-most; otherwise the careful
+one, or the tight one for a path that looks like a login.
 Files are read twice: the second time to count the refused requests.`
 
 function parseBy(text: string): string[] {
@@ -107,8 +109,8 @@ function parseWindows(text: string): WindowLength[] {
 function parseShare(text: string): number {
   const parts = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(text)
   const percent = parts === null ? Number.NaN : Number(parts[1])
-  if (percent <= 100) return percent / 100
-  throw new InvalidArgumentError("Expected a percentage of the clients from 0% to 100%, such as 0.1%.")
+  if (percent < 100) return percent / 100
+  throw new InvalidArgumentError("Expected a percentage of the clients below 100%, such as 0.1%.")
 }
 
 function parseAlgorithm(text: string): WindowAlgorithm {

@@ -25,7 +25,8 @@ import {
   readRulesFile,
 } from "../rules-file.ts"
 import { UsageError } from "../usage-error.ts"
-import { count, refusal } from "./check.ts"
+import { refusal } from "./check.ts"
+import { unparsedLines } from "./unparsed-lines.ts"
 
 /** Options of `sluice rules replay`. */
 export interface ReplayCommandOptions extends ReadOptions, LogOptions {
@@ -165,7 +166,6 @@ function outcomeOf(
   logs: Logs,
   { hashKeys, report }: ReplayCommandOptions,
 ): CommandOutcome {
-  const { unparsed, unparsedExamples } = logs.summary
   const { problems, ok } = result
   return {
     exitCode: problems.length > 0 ? EXIT.usage : ok ? EXIT.ok : EXIT.problems,
@@ -174,16 +174,7 @@ function outcomeOf(
       ...resultLines(result, logs.summary),
       ...(report === undefined ? [] : [tinted("quiet", `The report is in ${report}.`)]),
     ],
-    warnings:
-      unparsed === 0
-        ? []
-        : [
-            tinted("changed", `warning: ${count(unparsed, "line")} not in the format of its file`),
-            // A line contains the client.
-            ...(hashKeys === true ? [] : unparsedExamples).map(
-              ({ file, line, text }) => `  ${file}:${line}: ${text}`,
-            ),
-          ],
+    warnings: unparsedLines(logs.summary, hashKeys === true),
     errors: problems.map((problem) => tinted("bad", `error: ${problem}`)),
   }
 }

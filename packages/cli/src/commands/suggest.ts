@@ -1,11 +1,14 @@
 import { existsSync, statSync } from "node:fs"
+import { dirname } from "node:path"
 import { type ClientAddressOptions, InvalidOptionError } from "@sluice/core"
+import { createReplay } from "@sluice/core/replay"
 import type { Io } from "../io.ts"
 import { type LogOptions, readLogOptionsOf } from "../log-options.ts"
 import type { LogSummary } from "../logs/log.ts"
 import { readLogs } from "../logs/read-logs.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
 import { replaceFile } from "../replace-file.ts"
+import { hiddenNames } from "../replay/hidden-names.ts"
 import { ReadingProgress } from "../replay/progress.ts"
 import { isJsonName, readRulesFile } from "../rules-file.ts"
 import { ClientDemand, type DemandOptions } from "../suggest/demand.ts"
@@ -18,6 +21,7 @@ import type { Capacity, WindowLength } from "../suggest/window-length.ts"
 import type { WindowAlgorithm } from "../suggest/window-peaks.ts"
 import { UsageError } from "../usage-error.ts"
 import { count, refusal } from "./check.ts"
+import { unparsedLines } from "./unparsed-lines.ts"
 
 /** Options of `sluice rules suggest`. */
 export interface SuggestOptions extends LogOptions {
@@ -31,6 +35,7 @@ export interface SuggestOptions extends LogOptions {
   readonly matchFrom?: string
   readonly capacity?: Capacity
   readonly output?: string
+  readonly hashKeys?: boolean
 }
 
 /**
@@ -49,21 +54,28 @@ export async function suggest(
   const groups = file === undefined ? [] : groupsOf(file.documents.flatMap(({ rules }) => rules))
 
   const { by, windows, algorithm, maxClients, capacity } = options
+  if (capacity !== undefined) requireCapacity(capacity, algorithm)
   const address = addressOf(options)
   const demandOptions = { by, address, windows, algorithm, groups, maxClients, capacity }
   const demand = startDemand(demandOptions)
   const summary = await readAll(logs, options, io, Number.POSITIVE_INFINITY, (record) => demand.offer(record))
   rejectUncounted(summary, demand, by)
 
-  const suggestion = new Suggestion(demand, options)
-  const canReadAgain = !logs.includes("-")
+  // Values of headers and cookies may be secrets.
+  const isHidden = options.hashKeys === true || by.some((field) => /^(?:header|cookie):/.test(field))
+  const suggestion = new Suggestion(demand, { ...options, ...(isHidden && { shownName: hiddenNames() }) })
+  // A pipe has no size, and can be read only once.
+  const canReadAgain = summary.allBytes !== undefined
   const { clients } = demand
   const refusals = canReadAgain
     ? new Refusals(suggestion.tried, { ...demandOptions, clients, largest: suggestion.largest })
     : undefined
   // A log may have grown in the meantime.
-  if (refusals !== undefined)
-    await readAll(logs, options, io, summary.requests, (record) => refusals.offer(record))
+  if (refusals !== undefined) {
+    const again = await readAll(logs, options, io, summary.requests, (record) => refusals.offer(record))
+    if (again.requests < summary.requests)
+      throw new UsageError("the logs have become shorter while they were read: run the command again")
+  }
 
   const result = suggestion.resultOf(summary, refusals)
   const isJson = output !== undefined && isJsonName(output)
@@ -72,6 +84,7 @@ export async function suggest(
   const rules = suggestedRules(result)
   return {
     exitCode: EXIT.ok,
+    warnings: unparsedLines(summary, options.hashKeys === true),
     json: {
       ok: true,
       ...result,
@@ -86,6 +99,16 @@ export async function suggest(
               ? []
               : [`${output}: ${count(rules.length, "rule")}, all of them in shadow mode`]),
           ],
+  }
+}
+
+/** Rejects a capacity that a rule cannot have, before the logs are read. */
+function requireCapacity({ limit, window }: Capacity, algorithm: WindowAlgorithm): void {
+  try {
+    createReplay({ rules: [{ field: "service", limit, window: window.text, algorithm }] })
+  } catch (error) {
+    const [problem] = error instanceof InvalidOptionError ? error.problems : []
+    throw new UsageError(`--capacity: ${problem?.message}; accepted: ${problem?.accepted}`, { cause: error })
   }
 }
 
@@ -116,10 +139,10 @@ async function readAll(
 
 /** Rejects a file that exists, because rules in shadow mode would replace limits that may be in force. */
 function rejectExisting(path: string): void {
+  if (!existsSync(dirname(path)))
+    throw new UsageError(`--output: the folder ${dirname(path)} does not exist: create it first`)
   if (existsSync(path) && statSync(path).isFile())
-    throw new UsageError(
-      `--output: ${path} is there already: give the name of a new file, or remove it first`,
-    )
+    throw new UsageError(`--output: ${path} already exists: give the name of a new file, or remove it first`)
 }
 
 /** Returns a group for each `match` of the rules. */
@@ -157,6 +180,14 @@ function startDemand(options: DemandOptions): ClientDemand {
 }
 
 function rejectUncounted(summary: LogSummary, demand: ClientDemand, by: readonly string[]): void {
+  if (demand.proxies.isMissing)
+    throw new UsageError(
+      `proxies are trusted, but the logs lack the header ${demand.proxies.names}: log it, or read it with --map`,
+    )
+  if (summary.unparsed > summary.requests && summary.requests > 0)
+    throw new UsageError(
+      `most lines are not in the format of their file: give its --format (${summary.unparsed} unparsed)`,
+    )
   if (summary.requests === 0) {
     const lines = count(summary.lines, "line")
     throw new UsageError(`the logs have no requests: ${lines}, ${summary.unparsed} of them not in the format`)

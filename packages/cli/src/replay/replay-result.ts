@@ -1,8 +1,8 @@
-import { createHmac, randomBytes } from "node:crypto"
 import type { StorableRule } from "@sluice/core"
 import type { LogSummary } from "../logs/log.ts"
 import { checkBounds, type ReplayBounds } from "./bounds.ts"
 import type { ClientTable } from "./client-table.ts"
+import { hiddenNames } from "./hidden-names.ts"
 import { isPessimistic, type LogsReplay } from "./logs-replay.ts"
 import { notesOn } from "./notes.ts"
 import type { ReplayRun } from "./replay-run.ts"
@@ -23,7 +23,7 @@ const MOST_CLIENTS = 1_000
 /** Returns the result of a replay whose logs have been read. */
 export function resultOf(logs: LogSummary, replay: LogsReplay, options: ResultOptions): ReplayResult {
   const { main, algorithms, comparison } = replay
-  const hide = options.hashKeys ? hidden() : (name: string) => name
+  const hide = options.hashKeys ? hiddenNames() : (name: string) => name
   const nameOf = (client: number): string => hide(options.clients.nameOf(client))
   // Without requests, there is no log to be too short.
   const logMs = logs.fromMs === undefined ? Number.POSITIVE_INFINITY : (logs.toMs as number) - logs.fromMs
@@ -108,12 +108,6 @@ function problemsOf(
           (each) => `${each}: log it, read it with --map, or give --skip-unjudged`,
         )),
   ]
-}
-
-/** Returns a function that hashes names. Its key is new in each run, because hashes of all addresses could be tried. */
-function hidden(): (name: string) => string {
-  const key = randomBytes(32)
-  return (name) => createHmac("sha256", key).update(name).digest("hex").slice(0, 16)
 }
 
 function logOf(logs: LogSummary, main: ReplayRun): LogResult {

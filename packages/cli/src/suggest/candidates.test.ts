@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { activeOf, candidatesOf } from "./candidates.ts"
 import { PeakCurve } from "./peak-curve.ts"
 
-const OPTIONS = { refuseAtMost: 0.001, mostUnits: 1e15 }
+const OPTIONS = { refuseAtMost: 0.001, mostUnits: 1e15, outliers: 0 }
 
 const peaks = fc.array(fc.integer({ min: 1, max: 3_000 }), { minLength: 1, maxLength: 300 })
 
@@ -81,6 +81,13 @@ describe("candidatesOf", () => {
         expect(tight?.clients).toBeLessThanOrEqual(refuseAtMost * list.length)
       }),
     )
+  })
+
+  it("does not take the clients that make most of the requests for ordinary ones", () => {
+    const curve = curveOf([...Array<number>(100).fill(4), 3_050])
+    const careful = (outliers: number) =>
+      candidatesOf(curve, { ...OPTIONS, outliers }).find(({ name }) => name === "careful")?.limit
+    expect([careful(0), careful(1)]).toEqual([5_000, 6])
   })
 
   it("leaves out limits that the algorithm cannot count", () => {

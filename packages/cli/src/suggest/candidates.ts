@@ -21,6 +21,8 @@ export interface CandidateOptions {
   readonly refuseAtMost: number
   /** The largest limit that the algorithm can count. */
   readonly mostUnits: number
+  /** Number of clients that make most of the requests, and so are not ordinary ones. */
+  readonly outliers: number
 }
 
 /** The share of clients, from the top, that the careful candidate takes for programs or attackers. */
@@ -30,12 +32,12 @@ const CAREFUL_FACTOR = 1.5
 /** Returns the candidates for one window. Leaves out a limit that the algorithm cannot count. */
 export function candidatesOf(
   curve: PeakCurve,
-  { refuseAtMost, mostUnits }: CandidateOptions,
+  { refuseAtMost, mostUnits, outliers }: CandidateOptions,
 ): readonly Candidate[] {
   const all = curve.all.clients
   const knee = kneeOf(curve)
   const least: readonly (readonly [CandidateName, number | undefined])[] = [
-    ["careful", CAREFUL_FACTOR * curve.leastLimit(Math.floor(TOP_SHARE * all))],
+    ["careful", CAREFUL_FACTOR * curve.leastLimit(Math.max(outliers, Math.floor(TOP_SHARE * all)))],
     ["balanced", knee],
     ["tight", curve.leastLimit(Math.floor(refuseAtMost * all))],
   ]
@@ -49,10 +51,10 @@ export function candidatesOf(
 }
 
 /**
- * Returns the candidate that becomes the rule. This is the balanced one, because the log itself shows where ordinary
- * clients end. If there is no knee, or if its limit refuses more than `refuseAtMost`, it is the careful one, because it
- * refuses hardly anybody. For a login it is then the tight one, because clients far above the others guess passwords. If
- * that one is too large for the algorithm, it is the largest one left.
+ * Returns the candidate that becomes the rule: balanced, because the log itself shows where ordinary clients end. If
+ * there is no knee, or if the limit of balanced refuses more than `refuseAtMost`, the rule is careful, which refuses
+ * hardly any client. For a login the rule is then tight, because clients far above the others guess passwords. If the
+ * algorithm cannot count that limit, the rule is the candidate with the largest limit.
  */
 export function activeOf(
   candidates: readonly Candidate[],

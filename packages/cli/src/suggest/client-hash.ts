@@ -1,6 +1,9 @@
-/** Returns a hash from 0 to 2^32 - 1 of which every bit depends on every character: FNV-1a with the finish of Murmur3. */
-export function clientHash(text: string): number {
-  let hash = 0x811c9dc5
+/**
+ * Returns a hash from 0 to 2^32 - 1 of which every bit depends on the seed and on every character: FNV-1a with the
+ * finish of Murmur3. With a secret seed, clients cannot choose names that are always in the sample.
+ */
+export function clientHash(text: string, seed: number): number {
+  let hash = 0x811c9dc5 ^ seed
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)

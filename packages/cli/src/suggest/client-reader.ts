@@ -7,6 +7,7 @@ export class ClientReader {
   readonly #reader: GroupReader
   readonly #isByPeer: boolean
   #name: string | undefined
+  #withoutField = 0
 
   /** @throws InvalidOptionError if a field or an option of the client's address is invalid. */
   constructor(reading: ClientReading) {
@@ -41,6 +42,11 @@ export class ClientReader {
     return name === undefined ? undefined : clients.find(name)
   }
 
+  /** Number of requests that lack a field, such as an address. A rule counts them together, or by address. */
+  get withoutField(): number {
+    return this.#withoutField
+  }
+
   /** Fields that the log lacks. */
   get missing(): readonly string[] {
     return this.#reader.missing.map(({ field }) => field)
@@ -53,6 +59,8 @@ export class ClientReader {
   }
 
   readonly #visit = (_group: number, name: string): void => {
+    // The client's own values never begin like this: the rule counts requests without the field together.
+    if (name === "@shared" || name.startsWith("@ip:")) this.#withoutField++
     this.#name = name
   }
 }

@@ -120,8 +120,11 @@ describe("ClientDemand", () => {
 
   describe("logins", () => {
     const tries = (count: number, members: Partial<LogRecord>): Shape[] =>
-      Array.from({ length: count }, () => ({ afterMs: 100, method: "POST", ...members }))
-    const login = { remoteAddress: "192.0.2.9", url: "/Login/?next=/", status: 401 }
+      Array.from({ length: count }, (_, at) => ({
+        ...{ afterMs: 100, method: "POST", remoteAddress: `192.0.2.${at % 5}` },
+        ...members,
+      }))
+    const login = { url: "/Login/?next=/", status: 401 }
     const names = (demand: ClientDemand) => demand.groups.map(({ group }) => group.name)
 
     it("are paths to which many POST requests fail, and count from their first request", () => {
@@ -135,10 +138,11 @@ describe("ClientDemand", () => {
       expect(names(demand)).toEqual(["all", "POST /login"])
       const group = demand.groups[1]
       expect(group?.group.match).toEqual({ methods: ["POST"], path: "/login" })
-      expect([group?.requests, group?.failed, group?.curve(2, demand.clients).highest]).toEqual([60, 30, 60])
+      expect([group?.requests, group?.failed, group?.curve(2, demand.clients).highest]).toEqual([60, 30, 12])
     })
 
     it.each([
+      ["failures of one client", tries(50, { ...login, remoteAddress: "192.0.2.9" })],
       ["GET requests", tries(50, { ...login, method: "GET" })],
       ["few failures", tries(19, login)],
       ["a small share of failures", [...tries(20, login), ...tries(400, { ...login, status: 200 })]],
@@ -152,6 +156,11 @@ describe("ClientDemand", () => {
     it("are not found twice if the rules file has the path", () => {
       const groups = [{ name: "sign-in", match: { path: "/login" } }]
       expect(names(counted(recordsOf(tries(50, login)), { groups }))).toEqual(["all", "sign-in"])
+    })
+
+    it("are found although a client makes up thousands of paths before", () => {
+      const flood = Array.from({ length: 10_000 }, (_, at) => tries(1, { ...login, url: `/x${at}` })).flat()
+      expect(names(counted(recordsOf([...flood, ...tries(50, login)])))).toEqual(["all", "POST /login"])
     })
 
     it("are bounded in number", () => {

@@ -1,4 +1,5 @@
 import type { LogRecord } from "../logs/log.ts"
+import { ProxyHeader } from "../replay/proxy-header.ts"
 import { ClientReader } from "./client-reader.ts"
 import { GroupDemand } from "./group-demand.ts"
 import { type EarlierRequests, isFailedLogin, LoginPaths, plainPath } from "./login-paths.ts"
@@ -23,6 +24,7 @@ const LEAST_FAILED_SHARE = 0.05
 /** The first pass over the logs: counts what each client of each group asks for, whatever the limits may be. */
 export class ClientDemand {
   readonly clients: SampledClients
+  readonly proxies: ProxyHeader
   readonly #options: DemandOptions
   readonly #groups: GroupDemand[]
   readonly #reader: ClientReader
@@ -38,6 +40,7 @@ export class ClientDemand {
   constructor(options: DemandOptions) {
     const { groups, maxClients, capacity, algorithm } = options
     this.#options = options
+    this.proxies = new ProxyHeader(options.address)
     this.#groups = [{ name: "all" }, ...groups].map((group) => this.#newGroup(group))
     this.#reader = new ClientReader(options)
     this.#groupReader = groups.length === 0 ? undefined : new GroupReader(groups, 1, options)
@@ -53,6 +56,7 @@ export class ClientDemand {
     this.#atMs = Math.floor(record.atMs)
     this.#status = record.status
     this.#service?.add(0, this.#atMs)
+    this.proxies.see(record.onlyFields)
     const client = this.#reader.count(record, this.clients)
     if (client === undefined) return
     this.#client = client
@@ -74,6 +78,11 @@ export class ClientDemand {
       ({ group, requests, failed }, at) =>
         at === 0 || (requests > 0 && (group.isLogin !== true || failed >= LEAST_FAILED_SHARE * requests)),
     )
+  }
+
+  /** Number of requests that lack a field. A rule counts them together, or by address. */
+  get withoutField(): number {
+    return this.#reader.withoutField
   }
 
   /** Most requests of the whole service in the window of its capacity. */

@@ -24,10 +24,15 @@ const MOST_PATHS = 10_000
 const MOST_REQUESTS = 2_000_000
 const MOST_LOGINS = 20
 
+/** A login fails for several clients. Otherwise one client could make any path look like a login. */
+const FEWEST_FAILED_CLIENTS = 5
+
 interface PathRequests {
   readonly clients: number[]
   readonly timesMs: number[]
   failed: number
+  /** The first few clients whose requests failed. */
+  readonly failedClients: Set<number>
 }
 
 /**
@@ -53,8 +58,12 @@ export class LoginPaths {
     requests.clients.push(client)
     requests.timesMs.push(atMs)
     this.#requests++
-    if (isFailedLogin(status)) requests.failed++
-    const isLogin = requests.failed >= FEWEST_FAILED && this.#logins < MOST_LOGINS
+    if (isFailedLogin(status)) {
+      requests.failed++
+      if (requests.failedClients.size < FEWEST_FAILED_CLIENTS) requests.failedClients.add(client)
+    }
+    const isLikely = requests.failed >= FEWEST_FAILED && requests.failedClients.size >= FEWEST_FAILED_CLIENTS
+    const isLogin = isLikely && this.#logins < MOST_LOGINS
     const isFull = requests.clients.length >= MOST_EARLIER || this.#requests >= MOST_REQUESTS
     if (!isLogin && !isFull) return undefined
     this.#paths.set(path, "settled")
@@ -64,9 +73,19 @@ export class LoginPaths {
     return { path, ...requests }
   }
 
+  /** Forgets paths with few failing clients, so that a flood of made-up paths does not hide a login. */
+  #makeRoom(): boolean {
+    for (const [path, requests] of this.#paths) {
+      if (requests === "settled" || requests.failedClients.size > 1) continue
+      this.#paths.delete(path)
+      this.#requests -= requests.clients.length
+    }
+    return this.#paths.size < MOST_PATHS
+  }
+
   #start(path: string): PathRequests | undefined {
-    if (this.#paths.size >= MOST_PATHS) return undefined
-    const requests: PathRequests = { clients: [], timesMs: [], failed: 0 }
+    if (this.#paths.size >= MOST_PATHS && !this.#makeRoom()) return undefined
+    const requests: PathRequests = { clients: [], timesMs: [], failed: 0, failedClients: new Set() }
     // The path may be a part of a chunk of the log.
     this.#paths.set(Buffer.from(path, "latin1").toString("latin1"), requests)
     return requests

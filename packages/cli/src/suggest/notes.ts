@@ -1,6 +1,7 @@
 import { percentText } from "../replay/bounds.ts"
 import { isPessimistic } from "../replay/logs-replay.ts"
-import { numberText, shortened, spanText } from "./phrases.ts"
+import type { ClientDemand } from "./demand.ts"
+import { numberText, spanText } from "./phrases.ts"
 import type { SuggestGroup, SuggestResult } from "./result.ts"
 
 /** Above this share of requests, the largest clients may be an attack. */
@@ -11,7 +12,7 @@ const WEEKLY_MS = 3 * 86_400_000
 /** Returns remarks on what a suggestion means and does not mean, the most important first. */
 export function notesOn(
   result: Omit<SuggestResult, "notes">,
-  missing: readonly { readonly group: string; readonly field: string }[],
+  { missing, withoutField, proxies }: Pick<ClientDemand, "missing" | "withoutField" | "proxies">,
 ): readonly string[] {
   const { log, by, groups, capacity, algorithm } = result
   const [all] = groups
@@ -27,6 +28,16 @@ export function notesOn(
       ? ["Users behind a NAT or a company proxy share an address and count as one client."]
       : []),
     ...samplingNote(result),
+    ...(withoutField > 0
+      ? [
+          `${numberText(withoutField)} requests do not have ${by.join(" and ")}. Rules count them by address, or all together as one client, which may set a limit.`,
+        ]
+      : []),
+    ...(proxies.isIgnored
+      ? [
+          `The log has the header ${proxies.names}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
+        ]
+      : []),
     ...(all?.windows ?? []).flatMap(({ window, tooShort }) => [
       ...(tooShort
         ? [`The window of ${window.text} is longer than a third of the log: its peaks are too low.`]
@@ -71,29 +82,40 @@ export function notesOn(
   ]
 }
 
-function largestNote({ largest, log, groups }: Omit<SuggestResult, "notes">): string[] {
-  if (largest.share <= LARGE_SHARE) return []
-  const names = largest.clients.map(({ client }) => shortened(client)).join(", ")
+/** Says that a few clients make most of the requests. Their names are not in notes, which are also in the rules file. */
+function largestNote({ largest, log, groups, by }: Omit<SuggestResult, "notes">): string[] {
+  const [first] = largest.clients
+  if (first === undefined) return []
   const isOne = largest.clients.length === 1
   const limits = (groups[0]?.windows ?? []).flatMap(({ window, candidates, withoutLargest = [] }) => {
     const rule = candidates.find(({ isRule }) => isRule)
-    const other = withoutLargest.find(({ name }) => name === rule?.name) ?? withoutLargest[0]
+    const other = withoutLargest.find(({ name }) => name === rule?.name)
     return rule === undefined || other === undefined
       ? []
-      : [`${numberText(rule.limit)} with them and ${numberText(other.limit)} without them per ${window.per}`]
+      : [`${numberText(rule.limit)} with and ${numberText(other.limit)} without, per ${window.per}`]
   })
+  const isProxy = isOne && by.includes("ip") && PRIVATE.test(first.client)
   return [
-    `The ${isOne ? "largest client makes" : `${largest.clients.length} largest clients make`} ${percentText(largest.share, 1)} of the ` +
-      `${numberText(log.requests)} requests, so the log may show an attack: ${names}. Limits: ${limits.join("; ")}.`,
+    `${isOne ? "One client makes" : `${largest.clients.length} clients make`} ${percentText(largest.share, 1)} of the ` +
+      `${numberText(log.requests)} requests. ` +
+      (isProxy
+        ? "It has a private address. If it is a proxy, log the header in which it reports the client, and give --trusted-proxies."
+        : "The log may show an attack.") +
+      (limits.length === 0
+        ? ""
+        : ` Limits ${isOne ? "with it and without it" : "with them and without them"}: ${limits.join("; ")}.`),
   ]
 }
+
+/** Addresses of private networks (RFC 1918, RFC 4193) and of this machine. */
+const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|f[cd]|::1)/
 
 function samplingNote({ sampledOneOf, clients }: Omit<SuggestResult, "notes">): string[] {
   if (sampledOneOf === 1) return []
   const error = percentText(clients.value === 0 ? 0 : clients.error / clients.value, 1)
   return [
     `There are about ${numberText(clients.value)} clients (± ${error}), more than --max-clients. ` +
-      `One of ${numberText(sampledOneOf)} clients and the 1,000 largest were counted. "±" is the error in 95 of 100 cases.`,
+      `One of ${numberText(sampledOneOf)} clients and the 1,000 largest were counted. "±" is the error in 95 of 100 cases. Logins that appear later are not found.`,
   ]
 }
 

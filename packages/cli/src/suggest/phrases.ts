@@ -13,6 +13,11 @@ export function estimateText({ value, error }: EstimatedNumber): string {
   return error === 0 ? numberText(value) : `${numberText(value)} ± ${numberText(Math.ceil(error))}`
 }
 
+/** Returns a number of clients: "1 client", "1,020 ± 40 clients". */
+export function clientsText(clients: EstimatedNumber): string {
+  return `${estimateText(clients)} ${nounFor("client", clients)}`
+}
+
 /** Returns a number with a share: "23 (0.02%)". */
 export function shareText(number: EstimatedNumber, share: number): string {
   return `${estimateText(number)} (${percentText(share, 1)})`

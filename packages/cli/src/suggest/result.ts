@@ -17,7 +17,7 @@ export interface SuggestResult {
   readonly sampledOneOf: number
   readonly groups: readonly SuggestGroup[]
   readonly capacity?: SuggestCapacity
-  /** The 10 clients with the most requests, and their share of all requests, from 0 to 1. */
+  /** The few clients that make most of the requests, and their share from 0 to 1. Empty if there are none. */
   readonly largest: {
     readonly clients: readonly {
       readonly client: string
@@ -66,7 +66,7 @@ export interface SuggestWindow {
   /** The peak that all clients stay within, except the share that the tight candidate may refuse. */
   readonly usualPeak: number
   readonly candidates: readonly SuggestCandidate[]
-  /** The candidates if the largest clients are left out. Present if these make most of the requests. */
+  /** The candidates without the few clients that make most of the requests. Present if there are such clients. */
   readonly withoutLargest?: readonly SuggestCandidate[]
   /** True if the log is shorter than three windows. */
   readonly tooShort: boolean

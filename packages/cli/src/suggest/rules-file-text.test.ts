@@ -176,12 +176,12 @@ describe("rulesFileText", () => {
   it("states the evidence", () => {
     const text = rulesFileText(suggested(traffic()), "yaml")
     expect(text).toContain("# From access.log, 2025-06-03, 60 minutes, ")
-    expect(text).toContain("3,004 clients by ip.")
+    expect(text).toContain("3,004 clients by ip; 0 lines unparsed")
     expect(commentsOf(text).get("per-ip-1m")).toMatchInlineSnapshot(
-      `" 99.9% of the clients never exceed 21 per minute; the highest peak is 183. careful: 300 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it. It is the rule because it leaves room above nearly all clients. Instead, balanced: 6 per minute would have refused 5 clients (0.17%) and 5,907 requests (38.6%); the next larger client reaches 7 (1.17x). Instead, tight: 25 per minute would have refused 3 clients (0.10%) and 2,744 requests (17.9%); the next larger client reaches 31 (1.24x)."`,
+      `" 99.9% of the clients never exceed 21 per minute; the highest peak is 183. careful: 300 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it. It is the rule because it leaves room above nearly all clients. It refuses no client of this log. Instead, balanced: 6 per minute would have refused 5 clients (0.17%) and 5,907 requests (38.6%); the next larger client reaches 7 (1.17x). Instead, tight: 25 per minute would have refused 3 clients (0.10%) and 2,744 requests (17.9%); the next larger client reaches 31 (1.24x)."`,
     )
     expect(commentsOf(text).get("post-login-1m")).toMatchInlineSnapshot(
-      `" POST /login: 700 requests of 301 clients; 463 requests failed, so it looks like a login. 99.9% of the clients never exceed 183 per minute; the highest peak is 183. tight: 200 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it. It is the rule because clients far above the others may be guessing passwords. One client is more than 0.1% of the clients. Raise --refuse-at-most to find lower limits. Instead, careful: 300 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it."`,
+      `" POST /login: 700 requests of 301 clients; 463 requests failed, so it looks like a login. 99.9% of the clients never exceed 183 per minute; the highest peak is 183. tight: 200 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it. It is the rule because clients far above the others may be guessing passwords. It refuses no client of this log. One client is more than 0.1% of the clients. Raise --refuse-at-most to find lower limits. Instead, careful: 300 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it."`,
     )
     for (const line of text.split("\n")) if (/^ *#/.test(line)) expect(line.length).toBeLessThan(120)
   })
@@ -239,8 +239,6 @@ describe("rulesFileText", () => {
       { by: ["user"] },
       { summary: { files: [{ name: `access\nrules: []\u2028.log`, format: "combined", lines: 1 }] } },
     )
-    // All clients are among the 10 largest, so the notes name them.
-    expect(result.notes.join("\n")).toContain("a\nrules: []")
     const text = rulesFileText(result, "yaml")
     const rules = await rulesOf(text)
     expect(rules.map(({ field }) => field)).toEqual(rules.map(() => "user"))
@@ -283,11 +281,10 @@ describe("the notes of a suggestion", () => {
       expect(text).not.toContain(part)
   })
 
-  it("name the largest clients if they make more than half of the requests, and give limits without them", () => {
+  it("say that a few clients make more than half of the requests, and give limits without them", () => {
     const records = traffic()
     const result = suggested(records)
-    expect(result.largest.share).toBeGreaterThan(0.3)
-    expect(result.largest.share).toBeLessThanOrEqual(0.5)
+    expect(result.largest).toEqual({ clients: [], share: 0 })
     expect(result.groups[0]?.windows[0]?.withoutLargest).toBeUndefined()
 
     const attack = Array.from({ length: 20_000 }, (_, at) => ({
@@ -298,16 +295,44 @@ describe("the notes of a suggestion", () => {
     const all = [...records, ...attack].sort((one, other) => one.atMs - other.atMs)
     const attacked = suggested(all)
     expect(attacked.largest.share).toBeGreaterThan(0.5)
-    expect(attacked.largest.clients[0]).toEqual({ client: "203.0.113.66", requests: 20_000, error: 0 })
+    expect(attacked.largest.clients).toEqual([{ client: "203.0.113.66", requests: 20_000, error: 0 }])
     const note = attacked.notes.find((each) => each.includes("attack"))
-    expect(note).toContain("203.0.113.66")
-    // Without the attacker and the 9 other clients, the candidates are those of the others.
+    expect(note).toMatch(/^One client makes \d+\.\d% of the [\d,]+ requests\. The log may show an attack\./)
+    // Notes are in the rules file, too, so they do not name clients.
+    expect(rulesFileText(attacked, "yaml")).not.toContain("203.0.113.66")
+    // Without the attacker, the candidates are those of the others.
     const largest = new Set(attacked.largest.clients.map(({ client }) => client))
     const rest = suggested(all.filter(({ remoteAddress }) => !largest.has(remoteAddress as string)))
     expect(attacked.groups[0]?.windows[1]?.withoutLargest).toEqual(
       rest.groups[0]?.windows[1]?.candidates.map((candidate) => ({ ...candidate, isRule: false })),
     )
     expect(attacked.groups[1]?.windows[1]?.withoutLargest).toBeUndefined()
+  })
+
+  it("do not take the largest of a few clients for an attack", () => {
+    const few = traffic().filter((_, at) => at < 50)
+    expect(suggested(few).largest).toEqual({ clients: [], share: 0 })
+  })
+
+  it("advise to trust a proxy if most requests come from a private address", () => {
+    const records = traffic()
+    const proxied = records.map((record, at) =>
+      at % 3 > 0 ? { ...record, remoteAddress: "10.0.0.1" } : record,
+    )
+    expect(notes(proxied)).toContain("It has a private address. If it is a proxy, log the header")
+  })
+
+  it("say that requests do not have the field, and that the header of proxies is ignored", () => {
+    const onlyFields = new Set(["ip", "service", "header:x-forwarded-for"])
+    const records = traffic().map((record, at) => ({
+      ...record,
+      onlyFields,
+      ...(at < 7 && { remoteAddress: undefined }),
+    }))
+    expect(notes(records)).toContain("7 requests do not have ip.")
+    expect(notes(records)).toContain(
+      "which is ignored. If clients come through proxies, give --trusted-proxies",
+    )
   })
 
   it("say what a single pass and a sample leave out", () => {

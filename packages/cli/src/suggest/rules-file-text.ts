@@ -1,7 +1,7 @@
 import type { StorableRule } from "@sluice/core"
 import { Document, type Scalar, visit } from "yaml"
 import { formatJson, formatLine } from "../line.ts"
-import { effectText, estimateText, logText, numberText } from "./phrases.ts"
+import { clientsText, effectText, logText, numberText } from "./phrases.ts"
 import { fieldOf } from "./request-groups.ts"
 import type { SuggestGroup, SuggestResult, SuggestWindow } from "./result.ts"
 
@@ -20,7 +20,8 @@ export function rulesFileText(result: SuggestResult, format: "yaml" | "json"): s
   if (format === "json") return `${formatJson({ rules: rules.map(({ rule }) => rule) }, 2)}\n`
   const header = [
     'Suggested by "sluice rules suggest". Every rule is in shadow mode: it reports what it would refuse, and refuses nothing.',
-    `From ${logText(result.log)}, ${numberText(result.log.requests)} requests, ${estimateText(result.clients)} clients by ${result.by.join(" and ")}.`,
+    `From ${logText(result.log)}, ${numberText(result.log.requests)} requests, ${clientsText(result.clients)} by ${result.by.join(" and ")}; ` +
+      `${numberText(result.log.unparsed)} lines unparsed, ${numberText(result.log.skipped)} skipped, ${numberText(result.log.late)} late.`,
     ...result.notes,
   ]
   return [
@@ -94,16 +95,16 @@ function suggestedRule(
       ...(match === undefined
         ? []
         : [
-            `${name}: ${numberText(requests)} requests of ${estimateText(clients)} clients` +
+            `${name}: ${numberText(requests)} requests of ${clientsText(clients)}` +
               (failed === undefined
                 ? "."
                 : `; ${numberText(failed)} requests failed, so it looks like a login.`),
           ]),
-      `${share(1 - refuseAtMost)} of the clients never exceed ${numberText(usualPeak)} per ${window.per}; the highest peak is ${numberText(highestPeak)}.`,
-      `${chosen.name}: ${effectText(chosen, window.per)} ${isTightLogin ? LOGIN_REASON : REASONS[chosen.name]}`,
-      ...(isTightLogin && isTooSmall
+      `${percentOf(1 - refuseAtMost)} of the clients never exceed ${numberText(usualPeak)} per ${window.per}; the highest peak is ${numberText(highestPeak)}.`,
+      `${chosen.name}: ${effectText(chosen, window.per)} ${isTightLogin ? LOGIN_REASON : REASONS[chosen.name]}${chosen.clients.value === 0 ? NOBODY : ""}`,
+      ...(isTooSmall
         ? [
-            `One client is more than ${share(refuseAtMost)} of the clients. Raise --refuse-at-most to find lower limits.`,
+            `One client is more than ${percentOf(refuseAtMost)} of the clients. Raise --refuse-at-most to find lower limits.`,
           ]
         : []),
       ...candidates
@@ -114,7 +115,7 @@ function suggestedRule(
 }
 
 /** Returns a share as a percentage with its decimals: "99.9%". */
-function share(part: number): string {
+function percentOf(part: number): string {
   return `${Number((100 * part).toFixed(4))}%`
 }
 
@@ -124,6 +125,7 @@ const REASONS = {
   balanced: "It is the rule because ordinary clients end there.",
   tight: "It is the rule because the algorithm cannot count the higher ones.",
 } as const
+const NOBODY = " It refuses no client of this log."
 const LOGIN_REASON = "It is the rule because clients far above the others may be guessing passwords."
 
 function algorithmOf({ algorithm }: SuggestResult): Pick<StorableRule, "algorithm"> {

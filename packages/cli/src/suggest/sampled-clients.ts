@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto"
 import { roomFor } from "../replay/typed-arrays.ts"
 import { clientHash } from "./client-hash.ts"
 import { type LargeClient, LargestClients } from "./largest-clients.ts"
@@ -13,6 +14,7 @@ const MOST_BITS = 32
  * an IPv4 client takes about 130 bytes.
  */
 export class SampledClients {
+  readonly #seed: number
   readonly #most: number
   readonly #onForget: (client: number) => void
   readonly #numbers = new Map<string, number>()
@@ -27,8 +29,9 @@ export class SampledClients {
   /** Present as soon as clients are sampled. */
   #largest: LargestClients | undefined
 
-  /** `onForget` is called with the number of each client that is removed. The number may then be given to another one. */
-  constructor(most: number, onForget: (client: number) => void) {
+  /** `seed` chooses the sample; by default it is random. `onForget` is called with the number of each client that is removed. The number may then be given to another one. */
+  constructor(most: number, onForget: (client: number) => void, seed: number = randomInt(2 ** 32)) {
+    this.#seed = seed
     this.#most = most
     this.#onForget = onForget
   }
@@ -99,7 +102,7 @@ export class SampledClients {
   }
 
   #isInSample(name: string): boolean {
-    return clientHash(name) % this.factor === 0
+    return clientHash(name, this.#seed) % this.factor === 0
   }
 
   /** Removes half of the sampled clients. */

@@ -21,6 +21,8 @@ export interface SuggestionOptions {
   readonly algorithm: WindowAlgorithm
   readonly refuseAtMost: number
   readonly capacity?: Capacity | undefined
+  /** Returns the name of a client to show. Default: the name itself. */
+  readonly shownName?: (name: string) => string
 }
 
 /** The limits of one window and group, before the second pass. */
@@ -33,13 +35,15 @@ interface WindowLimits {
 }
 
 const LARGEST = 10
+/** With fewer clients, a few of them always make most of the requests. */
+const FEWEST_CLIENTS = 100
 
-/** The most units that a log may hold; for other algorithms, the most that can be counted. */
+/** The largest limit of each algorithm that has one. `sliding-log` stores every unit. */
 const MOST_UNITS: Readonly<Partial<Record<WindowAlgorithm, number>>> = { "sliding-log": 1_000 }
 
 /** Limits found by the first pass. The second pass adds the refused requests. */
 export class Suggestion {
-  /** The numbers of the 10 largest clients. */
+  /** The numbers of the few clients that make most of the requests. Empty if there are none. */
   readonly largest: ReadonlySet<number>
   readonly #demand: ClientDemand
   readonly #options: SuggestionOptions
@@ -49,18 +53,20 @@ export class Suggestion {
   /** `demand` has counted all requests. */
   constructor(demand: ClientDemand, options: SuggestionOptions) {
     const { clients } = demand
+    const { shownName = (name: string) => name } = options
     this.#demand = demand
     this.#options = options
     const list = clients.largest(LARGEST)
     const all = demand.groups[0]?.requests ?? 0
-    this.largest = new Set(list.map(({ client }) => client))
+    const outliers = list.slice(0, mostOf(list, all, clients.end))
+    this.largest = new Set(outliers.map(({ client }) => client))
     this.#list = {
-      clients: list.map(({ client, count, error }) => ({
-        client: clients.nameOf(client),
+      clients: outliers.map(({ client, count, error }) => ({
+        client: shownName(clients.nameOf(client)),
         requests: count - error,
         error,
       })),
-      share: all === 0 ? 0 : list.reduce((sum, { count, error }) => sum + count - error, 0) / all,
+      share: all === 0 ? 0 : outliers.reduce((sum, { count, error }) => sum + count - error, 0) / all,
     }
     this.#limits = new Map(
       demand.groups.map((group) => [
@@ -99,16 +105,16 @@ export class Suggestion {
         capacity: { ...capacity, peak: demand.servicePeak, requests: refusals?.serviceRefused ?? null },
       }),
     }
-    return { ...partial, notes: notesOn(partial, demand.missing) }
-  }
-
-  get #hasLargeClients(): boolean {
-    return this.#list.share > LARGE_SHARE
+    return { ...partial, notes: notesOn(partial, demand) }
   }
 
   get #candidateOptions(): CandidateOptions {
     const { algorithm, refuseAtMost } = this.#options
-    return { refuseAtMost, mostUnits: MOST_UNITS[algorithm] ?? Number.MAX_SAFE_INTEGER }
+    return {
+      refuseAtMost,
+      mostUnits: MOST_UNITS[algorithm] ?? Number.MAX_SAFE_INTEGER,
+      outliers: this.largest.size,
+    }
   }
 
   #limitsOf(group: GroupDemand, window: number): WindowLimits {
@@ -116,11 +122,14 @@ export class Suggestion {
     const curve = group.curve(window, clients)
     // How many requests the largest clients make in a smaller group is not known.
     const isWhole = group === this.#demand.groups[0]
-    const others = this.#hasLargeClients && isWhole ? group.curve(window, clients, this.largest) : undefined
+    const others = this.largest.size > 0 && isWhole ? group.curve(window, clients, this.largest) : undefined
     return {
       curve,
       candidates: candidatesOf(curve, this.#candidateOptions),
-      withoutLargest: others && { curve: others, candidates: candidatesOf(others, this.#candidateOptions) },
+      withoutLargest: others && {
+        curve: others,
+        candidates: candidatesOf(others, { ...this.#candidateOptions, outliers: 0 }),
+      },
     }
   }
 
@@ -190,6 +199,21 @@ function evidenceOf(
 
 function numberOf({ clients, error }: ClientEstimate): EstimatedNumber {
   return { value: clients, error }
+}
+
+/** Returns how many of the largest clients together make most of the requests. 0 if it takes more than these. */
+function mostOf(
+  list: readonly { readonly count: number; readonly error: number }[],
+  all: number,
+  clients: number,
+): number {
+  if (clients < FEWEST_CLIENTS) return 0
+  let sum = 0
+  const at = list.findIndex(({ count, error }) => {
+    sum += count - error
+    return sum > LARGE_SHARE * all
+  })
+  return at + 1
 }
 
 function share(part: number, all: number): number {

@@ -1,5 +1,5 @@
 import { columns, type OutputLine, tinted } from "../line.ts"
-import { estimateText, logText, nextText, numberText, shareText } from "./phrases.ts"
+import { clientsText, logText, nextText, numberText, shareText, shortened } from "./phrases.ts"
 import type { SuggestCandidate, SuggestResult } from "./result.ts"
 
 const HEADINGS = [
@@ -15,26 +15,29 @@ const HEADINGS = [
 
 /** Returns a result as lines for people. */
 export function suggestLines(result: SuggestResult): OutputLine[] {
-  const { log, clients, groups, by, notes } = result
-  const [limits = "", ...others] = notes
+  const { log, clients, groups, by, notes, largest } = result
+  const [mainNote = "", ...others] = notes
   const rows = groups.flatMap(({ name, windows }) =>
     windows.flatMap(({ window, candidates }) => candidates.map((each) => rowOf(name, window.text, each))),
   )
   const without = groups.flatMap(({ windows }) =>
     windows.flatMap(({ window, withoutLargest = [] }) =>
-      withoutLargest.map((each) => rowOf("without the 10 largest", window.text, each)),
+      withoutLargest.map((each) => rowOf(`without the largest ${largest.clients.length}`, window.text, each)),
     ),
   )
   const formats = [...new Set(log.files.map(({ format }) => format))].join(" and ")
   return [
-    tinted("quiet", limits),
+    tinted("quiet", mainNote),
     tinted(
       "strong",
-      `${logText(log)}: ${formats}, ${numberText(log.requests)} requests, ${estimateText(clients)} clients by ${by.join(" and ")}; ` +
+      `${logText(log)}: ${formats}, ${numberText(log.requests)} requests, ${clientsText(clients)} by ${by.join(" and ")}; ` +
         `${numberText(log.unparsed)} unparsed, ${numberText(log.late)} late`,
     ),
     ...columns([HEADINGS, ...rows, ...without]),
     ...others.map((note) => tinted("quiet", note)),
+    ...largest.clients.map(({ client, requests }) =>
+      tinted("quiet", `large client: ${shortened(client)} (${numberText(requests)} requests)`),
+    ),
   ]
 }
 

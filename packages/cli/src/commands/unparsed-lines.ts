@@ -1,0 +1,16 @@
+import { type OutputLine, tinted } from "../line.ts"
+import type { LogSummary } from "../logs/log.ts"
+import { count } from "./check.ts"
+
+/** Returns a warning with examples of lines that are not in the format of their file. Hides the lines if asked to. */
+export function unparsedLines(
+  { unparsed, unparsedExamples }: LogSummary,
+  areHidden: boolean,
+): readonly OutputLine[] {
+  if (unparsed === 0) return []
+  return [
+    tinted("changed", `warning: ${count(unparsed, "line")} not in the format of its file`),
+    // A line contains the client.
+    ...(areHidden ? [] : unparsedExamples).map(({ file, line, text }) => `  ${file}:${line}: ${text}`),
+  ]
+}
