@@ -9,7 +9,7 @@ export function numberText(value: number): string {
 }
 
 /** Returns a number, with its error if it is an estimate: "1,020 ± 40". */
-export function estimateText({ value, error }: EstimatedNumber): string {
+function estimateText({ value, error }: EstimatedNumber): string {
   return error === 0 ? numberText(value) : `${numberText(value)} ± ${numberText(Math.ceil(error))}`
 }
 

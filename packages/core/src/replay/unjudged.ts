@@ -3,7 +3,7 @@ import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
 import type { UnjudgedRule } from "./replay.ts"
 
 /** Requests that have the same fields. */
-interface Seen {
+interface RequestsOfFields {
   readonly onlyFields: ReadonlySet<string>
   requests: number
 }
@@ -11,8 +11,8 @@ interface Seen {
 /** Notes which rules cannot be applied to the requests of a replay, because the requests lack a field. */
 export class UnjudgedRules {
   readonly #rules: readonly ParsedRule[]
-  readonly #seen = new Map<ReadonlySet<string>, Seen>()
-  #latest: Seen | undefined
+  readonly #seen = new Map<ReadonlySet<string>, RequestsOfFields>()
+  #latest: RequestsOfFields | undefined
   #requests = 0
   #sawMethod = false
   #sawTarget = false
