@@ -3,7 +3,7 @@ import { mapTarget } from "./field-map.ts"
 import type { FieldMap } from "./formats/format.ts"
 import type { Meaning, Variable } from "./formats/segment.ts"
 import type { LoggedFields } from "./logged-fields.ts"
-import { textTime } from "./times.ts"
+import { arrivalTime, textTime } from "./times.ts"
 
 type Picks = (readonly [name: string, index: number])[]
 
@@ -124,7 +124,7 @@ function timeSource(variables: readonly Variable[], time: number): FieldSources[
   if (taken?.kind !== "duration") return (values) => meaning.read(values[time] as string)
   const { unitMs } = taken
   return (values) =>
-    meaning.read(values[time] as string) - durationMs(values[duration] as string, unitMs, meaning)
+    arrivalTime(meaning.read(values[time] as string), durationMs(values[duration] as string, unitMs, meaning))
 }
 
 function durationMs(

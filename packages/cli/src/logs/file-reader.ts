@@ -5,6 +5,7 @@ import type { OpenRecord } from "./record.ts"
 import { reorder } from "./reorder.ts"
 import type { StartedFile } from "./start-file.ts"
 import { countUnparsed, type OpenSummary } from "./summary.ts"
+import { isArrival } from "./times.ts"
 
 /** Reads the records of a file, sorted. */
 export interface FileReader {
@@ -30,13 +31,15 @@ export function openFile(
   const order = reorder(reorderMs, summary)
   const first = [...(opened?.chunks ?? [])]
   const rest = opened?.rest ?? source.read(onBytes)[Symbol.asyncIterator]()
+  const nowMs = Date.now()
   let isEnd = false
 
   function onLine(text: string, isTooLong: boolean): void {
     const number = ++counts.lines
     summary.lines++
     const result = isTooLong ? undefined : text === "" ? SKIPPED : reader.read(text, number)
-    if (result === undefined) countUnparsed(summary, source.name, number, text)
+    const isValid = result === SKIPPED || (result !== undefined && isArrival(result.atMs, nowMs))
+    if (!isValid || result === undefined) countUnparsed(summary, source.name, number, text)
     else if (result === SKIPPED) summary.skipped++
     else order.add(result)
   }

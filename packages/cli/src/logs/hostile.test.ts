@@ -186,3 +186,48 @@ function nginx(text: string | undefined): string {
 function apache(text: string | undefined): string {
   return (text ?? "-").replace(/["\\]/g, "\\$&")
 }
+
+describe("hostile values", () => {
+  const common = (date: string) => `192.0.2.1 - - [${date}:08:00:00 +0000] "GET / HTTP/1.1" 200 5\n`
+  const pino = (responseTime: number) =>
+    `{"level":30,"time":1748937600000,"req":{"method":"GET","url":"/","remoteAddress":"192.0.2.1"},"res":{"statusCode":200},"responseTime":${responseTime},"msg":"request completed"}\n`
+  const caddy = (duration: number) =>
+    `{"ts":1748937600.5,"request":{"client_ip":"192.0.2.1","method":"GET","uri":"/"},"status":200,"duration":${duration}}\n`
+
+  it.each([
+    ["a date in a far future", common("03/Jun/2025"), common("03/Jun/4999")],
+    ["a date beyond what counters can hold", common("03/Jun/2025"), common("03/Jun/2107")],
+    ["a date that is still to come", common("03/Jun/2025"), common("03/Jun/2100")],
+    ["an absurd duration", pino(5), pino(1e18)],
+    ["a negative duration", pino(5), pino(-1e15)],
+    ["a duration of more than a day", pino(5), pino(86_400_001)],
+    ["an absurd duration of Caddy", caddy(0.1), caddy(1e15)],
+  ])("with %s are unparsed, and change no other line", async (_name, good, bad) => {
+    const { records, summary } = await readInput(`${good}${bad}${good}`)
+    expect(records).toHaveLength(2)
+    expect(summary).toMatchObject({ requests: 2, unparsed: 1, late: 0 })
+  })
+
+  it("cannot hide the headers of other clients by inventing names", async () => {
+    const traefik = (headers: object) =>
+      `${JSON.stringify({ StartUTC: "2025-06-03T08:00:00Z", ClientHost: "192.0.2.1", RequestMethod: "GET", RequestPath: "/", DownstreamStatus: 200, ...headers })}\n`
+    const invented = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`request_X-${at}`, "1"]))
+    const { records } = await readInput(traefik(invented) + traefik({ "request_X-Api-Key": "k" }))
+    expect(records[1]?.onlyFields?.has("header:x-api-key")).toBe(true)
+  })
+
+  it("of Fastify cannot take the status of another request by choosing its id", async () => {
+    const line = (at: number, msg: string, members: object) =>
+      `${JSON.stringify({ level: 30, time: 1_748_937_600_000 + at, pid: 1, hostname: "a", reqId: "x", ...members, msg })}\n`
+    const incoming = (at: number, remoteAddress: string) =>
+      line(at, "incoming request", { req: { method: "GET", url: "/", remoteAddress } })
+    const completed = (at: number, statusCode: number) =>
+      line(at, "request completed", { res: { statusCode }, responseTime: 1 })
+    const { records } = await readInput(
+      incoming(0, "192.0.2.1") + incoming(1, "192.0.2.2") + completed(2, 200) + completed(3, 429),
+    )
+    expect(records.map(({ status }) => status)).toEqual([undefined, undefined])
+    const usual = await readInput(incoming(0, "192.0.2.1") + completed(2, 429))
+    expect(usual.records.map(({ status }) => status)).toEqual([429])
+  })
+})

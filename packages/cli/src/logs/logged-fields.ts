@@ -14,7 +14,7 @@ export interface LoggedFields {
  * Returns the fields that the lines of a format have, for `RequestFacts.onlyFields`. `service` is always one of them.
  * Use one set for all records of a format, because consumers remember results per set.
  */
-export function fieldSet(logged: LoggedFields): ReadonlySet<string> {
+export function fieldSet(logged: LoggedFields): Set<string> {
   return new FieldSet(logged)
 }
 

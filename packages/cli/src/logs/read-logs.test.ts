@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
@@ -363,6 +363,9 @@ describe("errors", () => {
     mkdirSync(join(folder, "sub"), { recursive: true })
     expect(await messageOf([join(folder, "sub")])).toMatch(/is a folder: give its files/)
     expect(await messageOf(["-", "-"])).toMatch(/standard input is given twice/)
+    const once = fileOf(text(line(0)))
+    symlinkSync(once, `${once}.link`)
+    expect(await messageOf([once, `${once}.link`])).toMatch(/are the same file: leave out one of them/)
   })
 
   it("show the first line of an unknown format", async () => {

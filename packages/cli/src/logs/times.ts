@@ -1,6 +1,10 @@
-/** Times before 1973 and after the year 5138 are invalid. Between them, seconds and milliseconds cannot be confused. */
+/**
+ * Times before 1973 are invalid, and so are times after 2106, which the core cannot count. Between them, seconds and
+ * milliseconds cannot be confused.
+ */
 const LOWEST_MS = 1e11
-const HIGHEST_MS = 1e14
+const HIGHEST_MS = 0xffff_ffff * 1_000
+const DAY_MS = 86_400_000
 
 const MINUTE_MS = 60_000
 /** Length of "10/Oct/2025:13:55:36 +0000", as in common logs. */
@@ -74,6 +78,19 @@ export function epochTime(value: number): number {
   // A sum such as 1760104536.123 * 1000 is not exact, so round to microseconds before the rest is cut off.
   const ms = value < LOWEST_MS ? Math.floor(Math.round(value * 1e6) / 1e3) : Math.floor(value)
   return ms >= LOWEST_MS && ms < HIGHEST_MS ? ms : Number.NaN
+}
+
+/**
+ * Returns when a request arrived that ended at a time and took `durationMs`. Returns NaN if the duration is negative or
+ * longer than a day.
+ */
+export function arrivalTime(endMs: number, durationMs: number): number {
+  return durationMs >= 0 && durationMs <= DAY_MS ? endMs - durationMs : Number.NaN
+}
+
+/** True if a request can have arrived then. A line from the future would make all later lines late. */
+export function isArrival(atMs: number, nowMs: number): boolean {
+  return atMs >= LOWEST_MS && atMs < HIGHEST_MS && atMs < nowMs + DAY_MS
 }
 
 /** Returns the epoch milliseconds of an ISO time, or of seconds or milliseconds as digits. Returns NaN otherwise. */

@@ -1,4 +1,4 @@
-import { valueTime } from "../times.ts"
+import { arrivalTime, valueTime } from "../times.ts"
 import type { LogFormat } from "./format.ts"
 import { jsonFormat } from "./json-lines.ts"
 import { numberOf, objectOf } from "./json-value.ts"
@@ -15,7 +15,7 @@ export const caddy: LogFormat = jsonFormat({
     const request = objectOf(line.request)
     if (request?.uri === undefined || request.method === undefined) return undefined
     return {
-      atMs: valueTime(line.ts) - Math.round((numberOf(line.duration) ?? 0) * 1_000),
+      atMs: arrivalTime(valueTime(line.ts), Math.round((numberOf(line.duration) ?? 0) * 1_000)),
       method: request.method,
       url: request.uri,
       status: line.status,

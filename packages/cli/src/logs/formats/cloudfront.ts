@@ -3,7 +3,7 @@ import { isAddress } from "../addresses.ts"
 import { mappedNames, mapTarget } from "../field-map.ts"
 import { fieldSet } from "../logged-fields.ts"
 import { presentValue, recordOf, statusOf } from "../record.ts"
-import { epochTime, isoTime } from "../times.ts"
+import { arrivalTime, epochTime, isoTime } from "../times.ts"
 import { type FieldMap, type LineReader, type LineResult, type LogFormat, SKIPPED } from "./format.ts"
 
 /**
@@ -102,7 +102,7 @@ function arrivalMs(column: (name: string) => string | undefined): number {
   const endMs = isoTime(`${column("date")}T${column("time")}Z`)
   const taken = column("time-taken")
   const isSeconds = taken === undefined || /^\d{1,7}(?:\.\d{1,9})?$/.test(taken)
-  return isSeconds ? epochTime(endMs - Math.round(Number(taken ?? 0)) * 1_000) : Number.NaN
+  return isSeconds ? epochTime(arrivalTime(endMs, Math.round(Number(taken ?? 0)) * 1_000)) : Number.NaN
 }
 
 /** Decodes the percent encoding of a header. CloudFront encodes spaces and other bytes in it. */

@@ -4,14 +4,16 @@ import { type PinoLine, pinoLine } from "./pino-line.ts"
 import { pinoRecords } from "./pino-records.ts"
 import { readPinoLine } from "./read-pino-line.ts"
 
-/** Most requests whose response is awaited. The oldest is forgotten first, and then has no status. */
+/** Most requests whose response is awaited, and the longest wait. Each keeps a chunk of the log in memory. */
 const MOST_OPEN = 100_000
+const LONGEST_WAIT_MS = 60_000
 
 /**
  * Lines of Fastify's own logger. It writes two lines per request. "incoming request" has the time of arrival, the
  * address and the target, so it is the request. "request completed" comes later and has neither address nor target, so
  * it is skipped. Its status, and the `ratelimit` that the app may have added to it, are copied to the request with the
- * same `reqId`. This works while the request waits to be sorted, so for responses within the reorder time.
+ * same `reqId`. This works while the request waits to be sorted, so for responses within the reorder time, and within a minute.
+ * Clients may choose the `reqId`. If it is used again while a request with it is open, neither gets a status.
  */
 export const fastify: LogFormat = {
   name: "fastify",
@@ -19,12 +21,12 @@ export const fastify: LogFormat = {
   open(file, map) {
     const toRecord = pinoRecords(file, map)
     const mustParse = Object.keys(map).length > 0
-    const open = new Map<string, OpenRecord>()
+    const open = new Map<string, OpenRequest>()
     const line = pinoLine()
 
     function complete(): void {
       const id = requestId(line)
-      const record = open.get(id)
+      const record = open.get(id)?.record
       if (record === undefined) return
       open.delete(id)
       record.status = line.status
@@ -49,12 +51,18 @@ function requestId({ hostname, pid, reqId }: PinoLine): string {
   return `${hostname} ${pid} ${reqId}`
 }
 
-function remember(open: Map<string, OpenRecord>, id: string, record: OpenRecord): void {
-  open.delete(id)
-  open.set(id, record)
-  if (open.size <= MOST_OPEN) return
-  for (const oldest of open.keys()) {
+interface OpenRequest {
+  readonly atMs: number
+  /** Undefined if several requests with the same identity are open. */
+  readonly record: OpenRecord | undefined
+}
+
+function remember(open: Map<string, OpenRequest>, id: string, record: OpenRecord): void {
+  const { atMs } = record
+  const isRepeated = open.delete(id)
+  open.set(id, { atMs, record: isRepeated ? undefined : record })
+  for (const [oldest, request] of open) {
+    if (open.size <= MOST_OPEN && atMs - request.atMs <= LONGEST_WAIT_MS) return
     open.delete(oldest)
-    return
   }
 }

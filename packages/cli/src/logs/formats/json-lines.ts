@@ -123,19 +123,20 @@ export function jsonRecords(
 
 /** Largest number of sets of fields per file. Clients may send values that look hidden. */
 const MOST_SETS = 64
+/** Largest number of names of headers that are remembered. Clients may invent names. */
+const MOST_NAMES = 100_000
 
 /**
  * Returns a function that returns the set of fields for a line. The set is the same object for all lines with the same
- * fields, since consumers remember results per set. A header that was logged once is a known field from then on.
+ * fields. A header that was logged once is a known field from then on, for all lines.
  */
 function rememberedFields(
   names: readonly string[],
   hasQuery: boolean,
 ): (hidden: readonly string[] | undefined, some: object | undefined) => ReadonlySet<string> {
   const known = new Map<string, ReadonlySet<string>>()
-  const seen = new Set<string>()
   const plain = fieldSet({ names, hasQuery })
-  let latest = plain
+  const grown = fieldSet({ names, hasQuery })
   return (hidden, some) => {
     if (hidden !== undefined) {
       const key = hidden.join()
@@ -146,12 +147,10 @@ function rememberedFields(
       return made
     }
     if (some === undefined) return plain
-    const added = Object.keys(some).filter((name) => !seen.has(name))
-    if (added.length > 0 && seen.size < MOST_SETS) {
-      for (const name of added) seen.add(name)
-      const headers = [...seen].map((name) => `header:${name}`)
-      latest = fieldSet({ names: [...names, ...headers], hasQuery, hasCookies: seen.has("cookie") })
+    for (const name of Object.keys(some)) {
+      if (grown.size >= MOST_NAMES) break
+      grown.add(`header:${name}`)
     }
-    return latest
+    return grown
   }
 }

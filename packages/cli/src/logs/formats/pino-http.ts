@@ -1,3 +1,4 @@
+import { arrivalTime } from "../times.ts"
 import { type LogFormat, SKIPPED } from "./format.ts"
 import { pinoLine } from "./pino-line.ts"
 import { pinoRecords } from "./pino-records.ts"
@@ -18,7 +19,7 @@ export const pinoHttp: LogFormat = {
       read(text, number) {
         if (!readPinoLine(text, line, mustParse)) return undefined
         if (!line.hasRequest || line.durationMs === undefined) return SKIPPED
-        return toRecord(line, line.timeMs - line.durationMs, number)
+        return toRecord(line, arrivalTime(line.timeMs, line.durationMs), number)
       },
     }
   },
