@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process"
+import { open } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 
 /** What a command used from its start to its end. */
@@ -42,18 +43,28 @@ export function runCommand(...argv: readonly string[]): Promise<Usage> {
   return run([CLI, ...argv])
 }
 
+/** Runs the command line with a file as its standard input. */
+export async function runCommandOn(path: string, ...argv: readonly string[]): Promise<Usage> {
+  const input = await open(path)
+  try {
+    return await run([CLI, ...argv], input.fd)
+  } finally {
+    await input.close()
+  }
+}
+
 /** Reads a file and splits it into lines, in a process of its own. */
 export function runSplit(path: string): Promise<Usage> {
   return run(["--input-type=module", "--eval", SPLIT, path])
 }
 
-function run(argv: readonly string[]): Promise<Usage> {
+function run(argv: readonly string[], input: number | "ignore" = "ignore"): Promise<Usage> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ["--import", METER, ...argv], {
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: [input, "ignore", "pipe"],
     })
     let errors = ""
-    child.stderr.on("data", (text: Buffer) => {
+    child.stderr?.on("data", (text: Buffer) => {
       errors += text
     })
     child.once("error", reject).once("close", (code) => {

@@ -229,6 +229,7 @@ describe("createReplay", () => {
     ["no options", undefined, "an object with rules"],
     ["no rules", {}, "rules"],
     ["a source of rules", { rules: { load() {} } }, "rules"],
+    ["a list of holes", { rules: new Array(2) }, "rules[0]"],
     ["an invalid rule", { rules: [{ limit: 0, window: "1m", field: "ip" }] }, "rules[0].limit"],
     ["an unknown option", { rules: [], store: memoryStore() }, "store"],
     ["too many keys", { rules: [], maxKeys: 1e9 }, "maxKeys"],

@@ -52,7 +52,8 @@ export function parseReplayOptions(value: unknown): ParsedReplayOptions {
   if (problems.length > 0)
     throw new InvalidOptionError(problems.map((problem): Problem => locate("", problem)))
   const { maxKeys = DEFAULT_MAX_KEYS, rules, ...others } = good as unknown as ReplayOptions
-  const areParsed = rules.length > 0 && rules.every(isParsed)
+  // A list may have holes, which `every` would skip.
+  const areParsed = rules.length > 0 && Array.from<unknown>(rules).every(isParsed)
   const parsed = parseOptions({ ...others, rules: areParsed ? [] : rules })
   const own = areParsed ? (rules as readonly ParsedRule[]) : (parsed.rules as readonly ParsedRule[])
   return { ...parsed, maxKeys, rules: own }
