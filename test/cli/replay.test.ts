@@ -405,6 +405,23 @@ client     rule    requests  refused  peak
     ["an unknown format", ["RULES", "LOG", "--format", "iis"], "iis"],
     ["an invalid proxy", ["RULES", "LOG", "--trusted-proxies", "proxy"], "proxy"],
     ["a reorder time without a unit", ["RULES", "LOG", "--reorder", "10"], "Expected a time"],
+    [
+      "a reorder time of two hours",
+      ["RULES", "LOG", "--reorder", "2h"],
+      "Expected a time of at most an hour",
+    ],
+    ["a threshold below 1", ["RULES", "LOG", "--far", "0.5"], "Expected a number of at least 1"],
+    [
+      "a threshold that is not a number",
+      ["RULES", "LOG", "--slightly", "x"],
+      "Expected a number of at least 1",
+    ],
+    ["no room for counters", ["RULES", "LOG", "--max-keys", "0"], "Expected a whole number from 1"],
+    [
+      "too much room for counters",
+      ["RULES", "LOG", "--max-keys", "999999999"],
+      "Expected a whole number from 1",
+    ],
     ["an invalid map", ["RULES", "LOG", "--map", "user_id"], "Expected a field and its source"],
     ["an invalid status", ["RULES", "LOG", "--without-status", "4xx"], "Expected a status"],
   ])("exits with 2 for %s", async (_name, argv, message) => {

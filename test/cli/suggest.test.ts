@@ -122,6 +122,9 @@ describe("sluice rules suggest", () => {
     [["--capacity", "20000/m", "--algorithm", "sliding-log"], "--capacity: "],
     [["--capacity", "500"], "500/s or 20000/10m"],
     [["--max-clients", "10"], "from 1000"],
+    [["--max-clients", "x"], "from 1000"],
+    [["--max-clients", "99999999"], "from 1000"],
+    [["--refuse-at-most", "100%", "--client-ip-header", "x-real-ip"], "Expected a percentage"],
     [["--algorithm", "token-bucket"], 'try them with "sluice rules replay --algorithm token-bucket"'],
     [["--algorithm", "leaky-bucket"], "depend on its limit"],
     [["--algorithm", "sliding"], "Expected one of sliding-window,"],
@@ -167,5 +170,19 @@ describe("sluice rules suggest", () => {
     )
     expect(out).toContain("large client: ")
     expect(out).not.toContain("secret-key")
+  })
+
+  it("takes options about addresses, and names groups of rules without a name by their path", async () => {
+    const rules = "limit: 1, window: 1m, field: ip, match: { path: /login }"
+    writeFileSync(inFolder("nameless.yaml"), `rules:\n  - { ${rules} }\n`)
+    const lines = Array.from({ length: 20 }, (_, at) =>
+      JSON.stringify({ ts: 1_748_937_600_000 + at, peer: "10.0.0.1", real: "2001:db8::7", url: "/login" }),
+    )
+    const map = ["--map", "time=ts", "--map", "header:x-real-ip=real", "--map", "ip=peer", "--map", "url=url"]
+    const address = ["--trusted-proxies", "1", "--client-ip-header", "x-real-ip", "--ipv6-prefix", "56"]
+    const argv = ["-", "--windows", "1m", ...map, ...address, "--match-from", inFolder("nameless.yaml")]
+    const result = await suggestJson(argv, lines.join("\n"))
+    expect(result.clients.value).toBe(1)
+    expect(result.groups.map(({ name }: { name: string }) => name)).toHaveLength(2)
   })
 })

@@ -78,7 +78,7 @@ export async function replay(
   const replayed = new LogsReplay({
     service: (document as OwnedDocument).service,
     rules: (document as OwnedDocument).rules,
-    against: before && { name: files[1]?.name ?? "", rules: before.rules },
+    against: before && { name: (files[1] as ReadFile).name, rules: before.rules },
     algorithms: options.algorithm,
     address: { trustedProxies, clientIpHeader, ipv6Prefix },
     thresholds: { slightly, far },

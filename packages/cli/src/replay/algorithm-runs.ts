@@ -2,6 +2,7 @@ import { InvalidOptionError, type StorableRule } from "@sluice/core"
 import type { LogRecord } from "../logs/log.ts"
 import { ReplayRun, type RunContext } from "./replay-run.ts"
 import type { AlgorithmResult } from "./result.ts"
+import type { RuleStatistics } from "./rule-statistics.ts"
 
 interface Variant {
   readonly rule: string
@@ -32,11 +33,11 @@ export class AlgorithmRuns {
   get results(): readonly AlgorithmResult[] {
     return this.#variants.map(({ rule, algorithm, problem, run }) => {
       if (run === undefined) return { rule, algorithm, ...(problem !== undefined && { problem }) }
-      const statistics = run.rules.find((each) => each.rule.name === rule)
+      const statistics = run.rules.find((each) => each.rule.name === rule) as RuleStatistics
       return {
         ...{ rule, algorithm },
-        refused: statistics?.refused ?? 0,
-        clients: statistics?.refusedClients ?? 0,
+        refused: statistics.refused,
+        clients: statistics.refusedClients,
       }
     })
   }

@@ -40,7 +40,7 @@ export class LiveVerdicts {
     return {
       compared: this.#compared,
       different: this.#different,
-      differences: this.#differences.map((each) => ({ ...each, file: files[each.file]?.name ?? "" })),
+      differences: this.#differences.map((each) => ({ ...each, file: (files[each.file] as LogFile).name })),
     }
   }
 

@@ -101,7 +101,7 @@ function onlyRuleNotes(results: readonly RuleResult[], rules: readonly ParsedRul
     rule.penalty === undefined &&
     !rule.countRejected &&
     rule.throttle.kind !== "soft"
-  const higher = Math.ceil(limit * (slightly.upTo ?? 1))
+  const higher = Math.ceil(limit * (slightly.upTo as number))
   if (!isQuota || !isPlain || clients.bystanders > 0 || slightly.clients === 0 || higher <= limit) return []
   return [
     `${name}: ${count(slightly.clients, "client")} ${slightly.clients === 1 ? "is" : "are"} only slightly over the limit; ` +

@@ -14,7 +14,7 @@ export function resultLines(result: ReplayResult, options: TextOptions): OutputL
   const { rules, total, against, algorithms, live, bounds, notes, clients } = result
   const [limits, ...others] = notes
   return [
-    tinted("quiet", limits ?? ""),
+    tinted("quiet", limits as string),
     tinted("strong", logLine(result, options)),
     ...table([HEADINGS, ...rules.map(ruleRow), totalRow(total)]),
     ...others.map((note) => tinted(note.includes(": not judged: ") ? "bad" : "quiet", note)),
@@ -79,7 +79,7 @@ function countCells(
 }
 
 function ratioText(ratios: RuleResult["ratios"]): string {
-  const before = (at: number): number => ratios[at - 1]?.upTo ?? 0
+  const before = (at: number): number => ratios[at - 1]?.upTo as number
   return ratios
     .map(({ upTo, clients }, at) => `${clients} ${upTo === null ? `above ${before(at)}x` : `up to ${upTo}x`}`)
     .join(", ")

@@ -46,7 +46,7 @@ export class TimelineCounts {
       stepMs: this.#stepMs,
       admitted,
       refused,
-      refusedBy: Object.fromEntries(names.map((name, at) => [name, others[at] ?? []])),
+      refusedBy: Object.fromEntries(names.map((name, at) => [name, others[at] as number[]])),
     }
   }
 

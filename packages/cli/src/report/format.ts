@@ -71,7 +71,7 @@ const SHOWN_AT_END = 20
  */
 export function visible(text: string): string {
   return text.replace(INVISIBLE, (char) => {
-    const code = (char.codePointAt(0) ?? 0).toString(16)
+    const code = (char.codePointAt(0) as number).toString(16)
     return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`
   })
 }

@@ -95,7 +95,10 @@ export class ClientDemand {
     const ofGroups = this.#groupReader?.missing ?? []
     return [
       ...this.#reader.missing.map((field) => ({ group: "all", field })),
-      ...ofGroups.map(({ group, field }) => ({ group: this.#groups[group]?.group.name ?? "", field })),
+      ...ofGroups.map(({ group, field }) => ({
+        group: (this.#groups[group] as GroupDemand).group.name,
+        field,
+      })),
     ]
   }
 

@@ -38,7 +38,7 @@ export function notesOn(
           `The log has the header ${proxies.names}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
         ]
       : []),
-    ...(all?.windows ?? []).flatMap(({ window, tooShort }) => [
+    ...(all as SuggestGroup).windows.flatMap(({ window, tooShort }) => [
       ...(tooShort
         ? [`The window of ${window.text} is longer than a third of the log: its peaks are too low.`]
         : []),
@@ -87,13 +87,15 @@ function largestNote({ largest, log, groups, by }: Omit<SuggestResult, "notes">)
   const [first] = largest.clients
   if (first === undefined) return []
   const isOne = largest.clients.length === 1
-  const limits = (groups[0]?.windows ?? []).flatMap(({ window, candidates, withoutLargest = [] }) => {
-    const rule = candidates.find(({ isRule }) => isRule)
-    const other = withoutLargest.find(({ name }) => name === rule?.name)
-    return rule === undefined || other === undefined
-      ? []
-      : [`${numberText(rule.limit)} with and ${numberText(other.limit)} without, per ${window.per}`]
-  })
+  const limits = (groups[0] as SuggestGroup).windows.flatMap(
+    ({ window, candidates, withoutLargest = [] }) => {
+      const rule = candidates.find(({ isRule }) => isRule)
+      const other = withoutLargest.find(({ name }) => name === rule?.name)
+      return rule === undefined || other === undefined
+        ? []
+        : [`${numberText(rule.limit)} with and ${numberText(other.limit)} without, per ${window.per}`]
+    },
+  )
   const isProxy = isOne && by.includes("ip") && PRIVATE.test(first.client)
   return [
     `${isOne ? "One client makes" : `${largest.clients.length} clients make`} ${percentText(largest.share, 1)} of the ` +
@@ -112,7 +114,7 @@ const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|f[cd]|::1
 
 function samplingNote({ sampledOneOf, clients }: Omit<SuggestResult, "notes">): string[] {
   if (sampledOneOf === 1) return []
-  const error = percentText(clients.value === 0 ? 0 : clients.error / clients.value, 1)
+  const error = percentText(clients.error, clients.value)
   return [
     `There are about ${numberText(clients.value)} clients (± ${error}), more than --max-clients. ` +
       `One of ${numberText(sampledOneOf)} clients and the 1,000 largest were counted. "±" is the error in 95 of 100 cases. Logins that appear later are not found.`,

@@ -48,7 +48,8 @@ export function spanText(ms: number): string {
 /** Returns the name of the log, its days and its length: "access.log, 2025-06-03, 50 minutes". */
 export function logText({ files, from, to }: SuggestLog): string {
   const [first] = files
-  const name = files.length === 1 ? shortened(first?.name ?? "") : `${files.length} files`
+  const name =
+    files.length === 1 ? shortened((first as (typeof files)[number]).name) : `${files.length} files`
   const [firstDay, lastDay] = [dayOf(from), dayOf(to)]
   return `${name}, ${firstDay === lastDay ? firstDay : `${firstDay} to ${lastDay}`}, ${spanText(to - from)}`
 }
@@ -62,7 +63,7 @@ export function effectText(candidate: SuggestCandidate, per: string): string {
   const ofRequests =
     requests === null
       ? ""
-      : ` and ${estimateText(requests)} ${nounFor("request", requests)} (${percentText(requestShare ?? 0, 1)})`
+      : ` and ${estimateText(requests)} ${nounFor("request", requests)} (${percentText(requestShare as number, 1)})`
   return `${refused}${ofRequests}; ${nextText(limit, nextPeak)}.`
 }
 

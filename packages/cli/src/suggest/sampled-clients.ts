@@ -53,7 +53,7 @@ export class SampledClients {
   }
 
   nameOf(client: number): string {
-    return this.#names[client] ?? ""
+    return this.#names[client] as string
   }
 
   /** How many clients each sampled client stands for; 1 if all clients are in the table. */

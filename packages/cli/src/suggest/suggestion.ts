@@ -57,7 +57,7 @@ export class Suggestion {
     this.#demand = demand
     this.#options = options
     const list = clients.largest(LARGEST)
-    const all = demand.groups[0]?.requests ?? 0
+    const all = (demand.groups[0] as GroupDemand).requests
     const outliers = list.slice(0, mostOf(list, all, clients.end))
     this.largest = new Set(outliers.map(({ client }) => client))
     this.#list = {
@@ -66,7 +66,10 @@ export class Suggestion {
         requests: count - error,
         error,
       })),
-      share: all === 0 ? 0 : outliers.reduce((sum, { count, error }) => sum + count - error, 0) / all,
+      share: share(
+        outliers.reduce((sum, { count, error }) => sum + count - error, 0),
+        all,
+      ),
     }
     this.#limits = new Map(
       demand.groups.map((group) => [
@@ -89,17 +92,17 @@ export class Suggestion {
   resultOf(logs: LogSummary, refusals: Refusals | undefined): SuggestResult {
     const { by, algorithm, refuseAtMost, capacity } = this.#options
     const demand = this.#demand
-    const [from, to] = [logs.fromMs ?? 0, logs.toMs ?? 0]
+    const [from, to] = [logs.fromMs as number, logs.toMs as number]
     const { lines, requests, unparsed, skipped, late, tooManyRequests, resolutionMs } = logs
     const groups = demand.groups.map((group) => this.#groupOf(group, refusals, to - from))
     const partial = {
       schema: 1 as const,
       log: {
-        files: logs.files.map((file) => ({ ...file, format: file.format ?? "unknown" })),
+        files: logs.files.map((file) => ({ ...file, format: file.format as string })),
         ...{ lines, requests, unparsed, skipped, late, tooManyRequests, from, to, resolutionMs },
       },
       ...{ by, algorithm, refuseAtMost, groups, largest: this.#list },
-      clients: groups[0]?.clients ?? { value: 0, error: 0 },
+      clients: (groups[0] as SuggestGroup).clients,
       sampledOneOf: demand.clients.factor,
       ...(capacity && {
         capacity: { ...capacity, peak: demand.servicePeak, requests: refusals?.serviceRefused ?? null },
@@ -135,13 +138,13 @@ export class Suggestion {
 
   #groupOf(group: GroupDemand, refusals: Refusals | undefined, logMs: number): SuggestGroup {
     const { name, match, isLogin } = group.group
-    const limits = this.#limits.get(group) ?? []
+    const limits = this.#limits.get(group) as readonly WindowLimits[]
     return {
       name,
       ...(match && { match }),
       ...(isLogin === true && { failed: group.failed }),
       requests: group.requests,
-      clients: numberOf(limits[0]?.curve.all ?? { clients: 0, error: 0 }),
+      clients: numberOf((limits[0] as WindowLimits).curve.all),
       windows: limits.map((each, window) => this.#windowOf(group, window, each, refusals, logMs)),
     }
   }

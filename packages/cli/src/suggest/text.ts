@@ -49,7 +49,7 @@ function rowOf(group: string, window: string, candidate: SuggestCandidate): stri
     name,
     numberText(limit),
     shareText(clients, clientShare),
-    requests === null ? "" : shareText(requests, requestShare ?? 0),
+    requests === null ? "" : shareText(requests, requestShare as number),
     nextPeak === null ? "none" : nextText(limit, nextPeak).replace("the next larger client reaches ", ""),
     isRule ? "<- rule" : "",
   ]

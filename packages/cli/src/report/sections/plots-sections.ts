@@ -15,8 +15,8 @@ export function timelineSection({ timeline }: ReplayResult): Html {
     cells: [
       timeCell(timeline, i),
       countCell(requests),
-      countCell(refused[i] ?? 0),
-      shareCell(refused[i] ?? 0, requests + (refused[i] ?? 0)),
+      countCell(refused[i] as number),
+      shareCell(refused[i] as number, requests + (refused[i] as number)),
     ],
   }))
   return html`<section aria-labelledby="time"><h2 id="time">Requests over time</h2>

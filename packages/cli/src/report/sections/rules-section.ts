@@ -11,7 +11,9 @@ export function rulesSection({ rules, total }: ReplayResult): Html {
     { title: "Limit" },
     ...["Requests", "Refused", "Share", "Clients refused", "Share"].map(number),
     ...ratios.map(({ upTo }, i) =>
-      number(upTo === null ? `Peak above ${ratio(ratios[i - 1]?.upTo ?? 0)}` : `Peak up to ${ratio(upTo)}`),
+      number(
+        upTo === null ? `Peak above ${ratio(ratios[i - 1]?.upTo as number)}` : `Peak up to ${ratio(upTo)}`,
+      ),
     ),
     number("Bystanders"),
   ]

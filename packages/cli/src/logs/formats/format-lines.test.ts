@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest"
+import type { ReadLogOptions } from "../log.ts"
+import { facts, readInput } from "../testing/read-all.ts"
+
+const START_MS = Date.UTC(2025, 5, 3, 8)
+
+async function read(log: string, options: ReadLogOptions): Promise<Record<string, unknown>[]> {
+  return (await readInput(log, options)).records.map(facts)
+}
+
+describe("format lines of Apache", () => {
+  it.each([
+    ["%T", "2", 2_000],
+    ["%{s}T", "2", 2_000],
+    ["%{ms}T", "250", 250],
+    ["%{us}T", "250000", 250],
+    ["%D", "250000", 250],
+  ])("subtract the duration %s", async (directive, value, tookMs) => {
+    const end = START_MS + 10_000
+    const [record] = await read(`192.0.2.1 ${end * 1_000} ${value} "GET /a HTTP/1.1" 200\n`, {
+      format: `%h %{end:usec}t ${directive} "%r" %>s`,
+    })
+    expect(record).toMatchObject({ atMs: end - tookMs, url: "/a", status: 200 })
+  })
+
+  it("may be the whole directive, with escaped characters and a percent sign", async () => {
+    const format = 'LogFormat "%h\\t%t 100%% \\"%m %U%q\\" %>s" mine'
+    const [record] = await read('192.0.2.1\t[03/Jun/2025:08:00:00 +0000] 100% "GET /a?b=1" 200\n', { format })
+    expect(record).toMatchObject({ atMs: START_MS, method: "GET", url: "/a?b=1", status: 200 })
+  })
+})
+
+describe("format lines of nginx", () => {
+  it("may be the whole directive with several quoted parts", async () => {
+    const format = "log_format mine escape=json '$remote_addr [$time_local] ' '$request_method $request_uri';"
+    const [record] = await read("192.0.2.1 [03/Jun/2025:08:00:00 +0000] GET /a\n", { format })
+    expect(record).toMatchObject({ remoteAddress: "192.0.2.1", atMs: START_MS, method: "GET", url: "/a" })
+  })
+
+  it("have lines that are not requests if a value is missing or odd", async () => {
+    const format = "$remote_addr $time_iso8601 $request_method $request_uri $request_time"
+    const line = (method: string, target: string, took: string) =>
+      `192.0.2.1 2025-06-03T08:00:00+00:00 ${method} ${target} ${took}\n`
+    const log =
+      line("GET", "/a", "-") + line("GE(T", "/a", "0.1") + line("GET", "-", "0.1") + line("GET", "/b", "x")
+    const { records, summary } = await readInput(log, { format })
+    expect(records.map(({ url }) => url)).toEqual(["/a"])
+    expect(summary).toMatchObject({ lines: 4, requests: 1, skipped: 2, unparsed: 1 })
+  })
+})
+
+describe("logs of CloudFront", () => {
+  const FIELDS =
+    "#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent) time-taken\n"
+  const line = (members: Readonly<Record<string, string>> = {}) => {
+    const { ip = "192.0.2.1", method = "GET", stem = "/a", took = "0.5" } = members
+    return `2025-06-03\t08:00:00\t${ip}\t${method}\t${stem}\t200\tcurl%2F8\t${took}\n`
+  }
+
+  it("have values for --map", async () => {
+    const map = {
+      "header:x-agent": "cs(User-Agent)",
+      agent: "cs(User-Agent)",
+      "cookie:agent": "cs(User-Agent)",
+    }
+    const [record] = await read(FIELDS + line(), { map })
+    expect(record).toMatchObject({ named: { agent: "curl/8" }, headers: { "x-agent": "curl/8" } })
+    expect(record).toMatchObject({ cookies: { agent: "curl/8" } })
+  })
+
+  it("have unparsed lines if an address, a target or a duration is invalid", async () => {
+    const log =
+      FIELDS +
+      line() +
+      line({ ip: "nobody" }) +
+      line({ stem: "-" }) +
+      line({ method: "-" }) +
+      line({ took: "x" })
+    const { summary } = await readInput(log)
+    expect(summary).toMatchObject({ requests: 1, unparsed: 4 })
+  })
+})

@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest"
+import { clientsText, effectText, logText, nextText, shortened, spanText } from "./phrases.ts"
+import type { SuggestCandidate } from "./result.ts"
+
+describe("the phrases of a suggestion", () => {
+  it.each([
+    [1_000, "1 second"],
+    [119_000, "119 seconds"],
+    [3_000_000, "50 minutes"],
+    [7_200_000, "2 h"],
+    [10_020_000, "2 h 47 min"],
+    [172_800_000, "2 days"],
+    [273_600_000, "3 days 4 h"],
+  ])("show %d ms as %s", (ms, text) => {
+    expect(spanText(ms)).toBe(text)
+  })
+
+  it("show numbers of clients, with the error of an estimate", () => {
+    expect(clientsText({ value: 1, error: 0 })).toBe("1 client")
+    expect(clientsText({ value: 2_000, error: 0 })).toBe("2,000 clients")
+    expect(clientsText({ value: 1, error: 0.2 })).toBe("1 ± 1 clients")
+  })
+
+  it("shorten names, and name what has no name", () => {
+    expect(shortened("")).toBe("(no name)")
+    expect(shortened("a".repeat(61))).toBe(`${"a".repeat(60)}…`)
+  })
+
+  it("show the log, its days and its length", () => {
+    const file = { name: "a.log", format: "combined", lines: 5 }
+    const rest = {
+      lines: 5,
+      requests: 5,
+      unparsed: 0,
+      skipped: 0,
+      late: 0,
+      tooManyRequests: 0,
+      resolutionMs: 1,
+    }
+    const from = Date.UTC(2025, 5, 3)
+    expect(logText({ ...rest, files: [file], from, to: from + 60_000 })).toBe("a.log, 2025-06-03, 60 seconds")
+    expect(logText({ ...rest, files: [file, file], from, to: from + 86_400_000 })).toBe(
+      "2 files, 2025-06-03 to 2025-06-04, 24 h",
+    )
+  })
+
+  it("show what a limit would have done", () => {
+    const candidate: SuggestCandidate = {
+      ...{ name: "tight", limit: 60, clients: { value: 1, error: 0 }, clientShare: 0.01, isRule: true },
+      ...{ requests: null, requestShare: null, nextPeak: 90 },
+    }
+    expect(effectText(candidate, "minute")).toBe(
+      "60 per minute would have refused 1 client (1.0%); the next larger client reaches 90 (1.50x).",
+    )
+    expect(
+      effectText({ ...candidate, requests: { value: 7, error: 0 }, requestShare: 0.5 }, "minute"),
+    ).toContain(" and 7 requests (50.0%); ")
+    expect(nextText(60, null)).toBe("no client is above it")
+  })
+})
