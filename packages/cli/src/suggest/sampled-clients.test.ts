@@ -7,7 +7,7 @@ import { SampledClients } from "./sampled-clients.ts"
 /** Counts the requests of clients, which are shuffled in a fixed way, by window of a minute. */
 function demandOf(most: number, names: readonly string[]): { clients: SampledClients; demand: GroupDemand } {
   const demand = new GroupDemand({ name: "all" }, "fixed-window", [60_000])
-  const clients = new SampledClients(most, (client) => demand.forget(client))
+  const clients = new SampledClients(most, (client) => demand.forget(client), 0)
   for (const name of names) demand.add(clients.count(name), 1_750_000_020_000)
   return { clients, demand }
 }
