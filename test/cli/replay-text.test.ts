@@ -11,16 +11,9 @@ const textOf = (members: Partial<ReplayResult> = {}): string =>
     .join("\n")
 
 describe("the text of a replay", () => {
-  it.each([
-    [30_000, "30 s"],
-    [3_000_000, "50 min"],
-    [7_200_000, "2 h"],
-    [10_020_000, "2 h 47 min"],
-    [172_800_000, "2 days"],
-    [273_600_000, "3 days 4 h"],
-  ])("shows the length of the log: %d ms is %s", (ms, text) => {
+  it("shows the length of the log", () => {
     const { log } = largeResult()
-    expect(textOf({ log: { ...log, from: 0, to: ms } })).toContain(` lines, ${text}, `)
+    expect(textOf({ log: { ...log, from: 0, to: 10_020_000 } })).toContain(" lines, 2 h 47 min, ")
   })
 
   it("shows how far lines were moved, and how many were skipped", () => {

@@ -49,7 +49,7 @@ describe("sluice rules replay", () => {
     expect(
       out,
     ).toBe(`The log shows what clients did without these rules. A refused client may retry, slow down or leave.
-${logFile}: combined, 5 lines, 3 min, 2 clients; 0 lines reordered, 0 late, 0 unparsed
+${logFile}: combined, 5 lines, 3 min 20 s, 2 clients; 0 lines reordered, 0 late, 0 unparsed
 rule       requests  refused         clients         peak of the refused clients, relative to the limit
 per-ip            5        2  40.0%        1  50.0%  0 up to 1.5x, 1 up to 5x, 0 above 5x
 all rules         5        2  40.0%        1  50.0%

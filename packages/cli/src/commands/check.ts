@@ -2,6 +2,7 @@ import type { FileProblem } from "@sluice/core"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { counted } from "../quantities.ts"
 import { type ReadFile, type ReadOptions, readRulesFile } from "../rules-file.ts"
 
 /** Runs `sluice rules check FILE...`: reports every problem of every file. */
@@ -16,8 +17,8 @@ export async function check(names: readonly string[], options: ReadOptions, io: 
   const warnings = files.reduce((sum, file) => sum + file.warnings.length, 0)
   const isGood = problems === 0
   const verdict = isGood
-    ? `${count(services, "service")}, ${count(rules, "rule")}: ok${warnings === 0 ? "" : `, with ${count(warnings, "warning")}`}`
-    : `${count(problems, "problem")} in ${wrong === files.length ? count(wrong, "file") : `${wrong} of ${count(files.length, "file")}`}`
+    ? `${counted(services, "service")}, ${counted(rules, "rule")}: ok${warnings === 0 ? "" : `, with ${counted(warnings, "warning")}`}`
+    : `${counted(problems, "problem")} in ${wrong === files.length ? counted(wrong, "file") : `${wrong} of ${counted(files.length, "file")}`}`
   return {
     exitCode: isGood ? EXIT.ok : EXIT.problems,
     json: {
@@ -53,14 +54,9 @@ export function refusal(file: ReadFile): CommandOutcome {
     text: [],
     errors: [
       ...problemLines(file),
-      tinted("bad", `${count(file.problems.length, "problem")} in ${file.name}: nothing was changed`),
+      tinted("bad", `${counted(file.problems.length, "problem")} in ${file.name}: nothing was changed`),
     ],
   }
-}
-
-/** Returns a number with its noun: "1 rule", "2 rules". */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`
 }
 
 function problemValues(file: ReadFile): (FileProblem & { file: string })[] {

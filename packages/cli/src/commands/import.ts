@@ -6,9 +6,9 @@ import { formatDocuments } from "../format-documents.ts"
 import type { Io } from "../io.ts"
 import { formatLine, type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { counted } from "../quantities.ts"
 import { replaceFile } from "../replace-file.ts"
 import { isJsonName, type ReadOptions, readText } from "../rules-file.ts"
-import { count } from "./check.ts"
 
 /** Options of `sluice rules import`. */
 export interface ImportOptions extends ReadOptions {
@@ -42,12 +42,12 @@ export async function importRules(given: string, options: ImportOptions, io: Io)
       rules: rules.length,
       problems: problems.map((problem) => ({ file: name, ...problem })),
     },
-    text: output === undefined ? written : isReplaced ? [`${output}: ${count(rules.length, "rule")}`] : [],
+    text: output === undefined ? written : isReplaced ? [`${output}: ${counted(rules.length, "rule")}`] : [],
     errors: isWhole
       ? []
       : [
           ...problems.map((problem): OutputLine => problemLine(name, problem)),
-          tinted("bad", `${count(problems.length, "part")} of ${name} cannot be expressed`),
+          tinted("bad", `${counted(problems.length, "part")} of ${name} cannot be expressed`),
           ...(isKept
             ? [`${output} is there already and stays as it is; write to a new file with --output`]
             : []),

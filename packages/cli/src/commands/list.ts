@@ -2,8 +2,8 @@ import type { RegisteredRules } from "@sluice/core"
 import type { Io } from "../io.ts"
 import { columns, type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { counted } from "../quantities.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
-import { count } from "./check.ts"
 
 /** Runs `sluice rules list --table T`: lists the services in the table. */
 export async function list(options: TableOptions, io: Io): Promise<CommandOutcome> {
@@ -36,7 +36,7 @@ export async function list(options: TableOptions, io: Io): Promise<CommandOutcom
         ? []
         : [
             ...problems.map(({ path, message }): OutputLine => `${path}: ${message}`),
-            tinted("bad", `${count(problems.length, "problem")}: invalid rules are not in force`),
+            tinted("bad", `${counted(problems.length, "problem")}: invalid rules are not in force`),
           ],
   }
 }

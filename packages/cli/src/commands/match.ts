@@ -3,9 +3,10 @@ import { redisKey } from "@sluice/core/redis"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { counted } from "../quantities.ts"
 import { factsOf, type RequestOptions } from "../request-options.ts"
 import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
-import { count, refusal } from "./check.ts"
+import { refusal } from "./check.ts"
 import { mismatchText } from "./mismatch-text.ts"
 
 /** Options of `sluice rules match`. */
@@ -111,7 +112,7 @@ function ruleValue({
 
 function headOf(service: string, rules: readonly Explained[]): OutputLine {
   const applying = rules.filter(({ applies }) => applies).length
-  return [tinted("strong", service), `: ${applying} of ${count(rules.length, "rule")} for this request`]
+  return [tinted("strong", service), `: ${applying} of ${counted(rules.length, "rule")} for this request`]
 }
 
 function ruleLines(explained: Explained): readonly OutputLine[] {

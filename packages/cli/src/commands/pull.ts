@@ -3,10 +3,10 @@ import { formatDocuments } from "../format-documents.ts"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { counted } from "../quantities.ts"
 import { replaceFile } from "../replace-file.ts"
 import { isJsonName } from "../rules-file.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
-import { count } from "./check.ts"
 import { everyService } from "./list.ts"
 
 /** Options of `sluice rules pull`. */
@@ -42,7 +42,7 @@ export async function pull(options: PullOptions, io: Io): Promise<CommandOutcome
         ? text
         : documents.length === 0
           ? []
-          : [`${output}: ${count(found.length, "service")}, ${count(rules, "rule")}`],
+          : [`${output}: ${counted(found.length, "service")}, ${counted(rules, "rule")}`],
     warnings,
   }
 }

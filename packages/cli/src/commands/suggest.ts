@@ -7,6 +7,7 @@ import { type LogOptions, readLogOptionsOf } from "../log-options.ts"
 import type { LogSummary } from "../logs/log.ts"
 import { readLogs } from "../logs/read-logs.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { counted } from "../quantities.ts"
 import { replaceFile } from "../replace-file.ts"
 import { hiddenNames } from "../replay/hidden-names.ts"
 import { ReadingProgress } from "../replay/progress.ts"
@@ -20,7 +21,7 @@ import { suggestLines } from "../suggest/text.ts"
 import type { Capacity, WindowLength } from "../suggest/window-length.ts"
 import type { WindowAlgorithm } from "../suggest/window-peaks.ts"
 import { UsageError } from "../usage-error.ts"
-import { count, refusal } from "./check.ts"
+import { refusal } from "./check.ts"
 import { unparsedLines } from "./unparsed-lines.ts"
 
 /** Options of `sluice rules suggest`. */
@@ -97,7 +98,7 @@ export async function suggest(
             ...suggestLines(result),
             ...(output === undefined
               ? []
-              : [`${output}: ${count(rules.length, "rule")}, all of them in shadow mode`]),
+              : [`${output}: ${counted(rules.length, "rule")}, all of them in shadow mode`]),
           ],
   }
 }
@@ -189,7 +190,7 @@ function rejectUncounted(summary: LogSummary, demand: ClientDemand, by: readonly
       `most lines are not in the format of their file: give its --format (${summary.unparsed} unparsed)`,
     )
   if (summary.requests === 0) {
-    const lines = count(summary.lines, "line")
+    const lines = counted(summary.lines, "line")
     throw new UsageError(`the logs have no requests: ${lines}, ${summary.unparsed} of them not in the format`)
   }
   if (demand.groups[0]?.requests !== 0) return

@@ -1,6 +1,6 @@
 import { type OutputLine, tinted } from "../line.ts"
 import type { LogSummary } from "../logs/log.ts"
-import { count } from "./check.ts"
+import { counted } from "../quantities.ts"
 
 /** Returns a warning with examples of lines that are not in the format of their file. Hides the lines if asked to. */
 export function unparsedLines(
@@ -9,7 +9,7 @@ export function unparsedLines(
 ): readonly OutputLine[] {
   if (unparsed === 0) return []
   return [
-    tinted("changed", `warning: ${count(unparsed, "line")} not in the format of its file`),
+    tinted("changed", `warning: ${counted(unparsed, "line")} not in the format of its file`),
     // A line contains the client.
     ...(areHidden ? [] : unparsedExamples).map(({ file, line, text }) => `  ${file}:${line}: ${text}`),
   ]

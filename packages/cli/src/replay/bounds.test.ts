@@ -1,7 +1,7 @@
 import { createReplay, type ReplayRequest } from "@sluice/core/replay"
 import { describe, expect, it } from "vitest"
 import { UsageError } from "../usage-error.ts"
-import { checkBounds, parseBound, percentText } from "./bounds.ts"
+import { checkBounds, parseBound } from "./bounds.ts"
 import { NeverList } from "./never-list.ts"
 import { progressText } from "./progress.ts"
 
@@ -133,16 +133,6 @@ describe("NeverList", () => {
   it("rejects a file that cannot be read", () => {
     expect(() => NeverList.ofFile("/nowhere/known.txt")).toThrow("--never: /nowhere/known.txt cannot be read")
   })
-})
-
-it.each([
-  [0, 10, "0.0%"],
-  [5, 0, "0.0%"],
-  [1, 1_000_000, "<0.01%"],
-  [23, 158_659, "0.01%"],
-  [154, 1_000, "15.4%"],
-])("prints %d of %d as %s", (part, all, text) => {
-  expect(percentText(part, all)).toBe(text)
 })
 
 describe("progressText", () => {

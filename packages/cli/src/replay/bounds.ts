@@ -1,3 +1,4 @@
+import { percent } from "../quantities.ts"
 import type { NeverList } from "./never-list.ts"
 import type { BoundResult, ReplayResult } from "./result.ts"
 
@@ -25,8 +26,8 @@ const MILLIONTHS = 1_000_000n
 export function parseBound(text: string): Bound | undefined {
   const parts = /^(\d{1,15})(?:\.(\d{1,6}))?(%?)$/.exec(text)
   if (parts === null) return undefined
-  const [, whole = "", decimals, percent] = parts
-  if (percent === "")
+  const [, whole = "", decimals, sign] = parts
+  if (sign === "")
     return decimals === undefined ? { text, most: BigInt(whole), isPercentage: false } : undefined
   const most = BigInt(whole) * MILLIONTHS + BigInt((decimals ?? "").padEnd(6, "0"))
   return most > 100n * MILLIONTHS ? undefined : { text, most, isPercentage: true }
@@ -47,7 +48,7 @@ export function checkBounds(
     const holds = bound.isPercentage
       ? BigInt(value) * 100n * MILLIONTHS <= bound.most * BigInt(all)
       : BigInt(value) <= bound.most
-    const share = bound.isPercentage ? `${value} of ${all}, ${percentText(value, all)}` : `${value}`
+    const share = bound.isPercentage ? `${value} of ${all}, ${percent(value, all)}` : `${value}`
     results.push({ bound: `${option} ${bound.text}`, value: share, holds })
   }
   check("--max-refused", maxRefused, total.refused, total.seen)
@@ -64,12 +65,4 @@ export function checkBounds(
     })
   }
   return results
-}
-
-/** Returns a share as a percentage, never "0.0%" for a share above 0. */
-export function percentText(part: number, all: number): string {
-  if (part === 0 || all === 0) return "0.0%"
-  const percent = (100 * part) / all
-  if (percent >= 1) return `${percent.toFixed(1)}%`
-  return percent >= 0.01 ? `${percent.toFixed(2)}%` : "<0.01%"
 }

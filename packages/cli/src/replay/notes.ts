@@ -1,6 +1,7 @@
 import type { ParsedRule } from "@sluice/core/replay"
-import { count } from "../commands/check.ts"
 import type { LogSummary } from "../logs/log.ts"
+import { counted } from "../quantities.ts"
+import { lineNotes, MAIN_NOTE, proxyNote } from "./log-notes.ts"
 import type { LogsReplay } from "./logs-replay.ts"
 import type { LiveComparison, RuleResult } from "./result.ts"
 
@@ -12,9 +13,8 @@ export function notesOn(
   { main, forwarded }: LogsReplay,
 ): readonly string[] {
   const { rules } = main.replay
-  const lines = logs.tooManyRequests
   return [
-    "The log shows what clients did without these rules. A refused client may retry, slow down or leave.",
+    MAIN_NOTE,
     ...(live !== undefined && live.different > 0
       ? [
           "The log begins with clients that had used units before. Until a window has passed, verdicts may differ.",
@@ -26,27 +26,14 @@ export function notesOn(
         .partlyMissingOf(name)
         .map(
           ({ field, requests }) =>
-            `${name}: partly judged: ${count(requests, "request")} of ${main.seen} cannot have ${field}.`,
+            `${name}: partly judged: ${counted(requests, "request")} of ${main.seen} cannot have ${field}.`,
         ),
     ),
     ...onlyRuleNotes(results, rules),
     ...shadowNote(results),
     ...rules.flatMap(throttleNote),
-    ...(forwarded.isIgnored
-      ? [
-          `The log has the header ${forwarded.names}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
-        ]
-      : []),
-    ...(lines > 0
-      ? [
-          `${count(lines, "request")} had status 429: another limiter refused them. They count as demand; --without-status 429 skips them.`,
-        ]
-      : []),
-    ...(logs.late > 0
-      ? [
-          `${count(logs.late, "line")} came too late to be sorted, and count at the time of the line before. Raise --reorder.`,
-        ]
-      : []),
+    ...proxyNote(forwarded),
+    ...lineNotes(logs),
   ]
 }
 
@@ -66,11 +53,11 @@ function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): 
       ? []
       : [
           `${name}: pessimistic: the log's times have a resolution of ${resolutionMs / 1_000} s, which makes bursts look worse. ` +
-            `With the lines of each second spread evenly, it refuses ${count(spread.refused, "request")} of ${count(spread.clients, "client")}.`,
+            `With the lines of each second spread evenly, it refuses ${counted(spread.refused, "request")} of ${counted(spread.clients, "client")}.`,
         ]),
     ...(clients.bystanders > 0
       ? [
-          `${name}: ${count(clients.bystanders, "client")} of ${clients.refused} would not exceed the limit alone.`,
+          `${name}: ${counted(clients.bystanders, "client")} of ${clients.refused} would not exceed the limit alone.`,
         ]
       : []),
     ...(others.length > 0
@@ -104,8 +91,8 @@ function onlyRuleNotes(results: readonly RuleResult[], rules: readonly ParsedRul
   const higher = Math.ceil(limit * (slightly.upTo as number))
   if (!isQuota || !isPlain || clients.bystanders > 0 || slightly.clients === 0 || higher <= limit) return []
   return [
-    `${name}: ${count(slightly.clients, "client")} ${slightly.clients === 1 ? "is" : "are"} only slightly over the limit; ` +
-      `a limit of ${higher} would refuse ${count(clients.refused - slightly.clients, "client")} instead of ${clients.refused} (see "sluice rules suggest").`,
+    `${name}: ${counted(slightly.clients, "client")} ${slightly.clients === 1 ? "is" : "are"} only slightly over the limit; ` +
+      `a limit of ${higher} would refuse ${counted(clients.refused - slightly.clients, "client")} instead of ${clients.refused} (see "sluice rules suggest").`,
   ]
 }
 

@@ -1,5 +1,11 @@
 import type { ClientAddressOptions, Refusal, StorableRule } from "@sluice/core"
-import { createReplay, type Replay, type ReplayVerdict, type UnjudgedRule } from "@sluice/core/replay"
+import {
+  createReplay,
+  type Replay,
+  type ReplayOptions,
+  type ReplayVerdict,
+  type UnjudgedRule,
+} from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
 import type { ClientTable } from "./client-table.ts"
 import { RuleStatistics, type Thresholds } from "./rule-statistics.ts"
@@ -37,12 +43,10 @@ export class ReplayRun {
     rules: readonly StorableRule[],
     { service, address, thresholds, maxKeys, clients }: RunContext,
   ) {
-    const readOf = (name: string) => (request: unknown) => (request as LogRecord).named?.[name]
-    this.replay = createReplay({
+    this.replay = createLogReplay({
       service,
       ...address,
       rules: rules.map((rule) => ({ field: "service", ...rule })),
-      fields: readOf,
       maxKeys,
     })
     this.rules = this.replay.rules.map((rule) => new RuleStatistics(rule, thresholds))
@@ -121,6 +125,11 @@ export class ReplayRun {
     this.#latestNumber = this.#clients.numberOf(client)
     return this.#latestNumber
   }
+}
+
+/** Creates a replay for records of logs. */
+export function createLogReplay(options: Omit<ReplayOptions, "fields">): Replay {
+  return createReplay({ ...options, fields: (name) => (request) => (request as LogRecord).named?.[name] })
 }
 
 /** Returns why a rule refused or would have refused a request, undefined if it did not. */

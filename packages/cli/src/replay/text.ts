@@ -1,5 +1,5 @@
 import { type OutputLine, tinted } from "../line.ts"
-import { percentText } from "./bounds.ts"
+import { count, counted, duration, percent } from "../quantities.ts"
 import type { AlgorithmResult, Comparison, LiveComparison, ReplayResult, RuleResult } from "./result.ts"
 
 /** How much a log was out of order, in milliseconds. */
@@ -12,9 +12,9 @@ const MOST_SHOWN = 20
 /** Returns a result as lines for people. */
 export function resultLines(result: ReplayResult, options: TextOptions): OutputLine[] {
   const { rules, total, against, algorithms, live, bounds, notes, clients } = result
-  const [limits, ...others] = notes
+  const [mainNote, ...others] = notes
   return [
-    tinted("quiet", limits as string),
+    tinted("quiet", mainNote as string),
     tinted("strong", logLine(result, options)),
     ...table([HEADINGS, ...rules.map(ruleRow), totalRow(total)]),
     ...others.map((note) => tinted(note.includes(": not judged: ") ? "bad" : "quiet", note)),
@@ -35,9 +35,9 @@ function logLine({ log }: ReplayResult, { reorderedByMs }: TextOptions): string 
   const spanMs = (log.to ?? 0) - (log.from ?? 0)
   const moved = log.reordered === 0 ? "" : ` by up to ${Math.ceil(reorderedByMs / 1_000)} s`
   return (
-    `${name}: ${formats}, ${counted(log.lines, "line")}, ${spanText(spanMs)}, ${counted(log.clients, "client")}; ` +
-    `${counted(log.reordered, "line")} reordered${moved}, ${numberText(log.late)} late, ${numberText(log.unparsed)} unparsed` +
-    (log.skipped === 0 ? "" : `, ${numberText(log.skipped)} skipped`)
+    `${name}: ${formats}, ${counted(log.lines, "line")}, ${duration(spanMs)}, ${counted(log.clients, "client")}; ` +
+    `${counted(log.reordered, "line")} reordered${moved}, ${count(log.late)} late, ${count(log.unparsed)} unparsed` +
+    (log.skipped === 0 ? "" : `, ${count(log.skipped)} skipped`)
   )
 }
 
@@ -70,11 +70,11 @@ function countCells(
   clients: RuleResult["clients"] | ReplayResult["total"]["clients"],
 ): string[] {
   return [
-    numberText(seen),
-    numberText(refused),
-    percentText(refused, seen),
-    numberText(clients.refused),
-    percentText(clients.refused, clients.seen),
+    count(seen),
+    count(refused),
+    percent(refused, seen),
+    count(clients.refused),
+    percent(clients.refused, clients.seen),
   ]
 }
 
@@ -95,8 +95,8 @@ function clientLines(clients: ReplayResult["clients"]): OutputLine[] {
       ...shown.map(({ client, rule, requests, refused, peak }) => [
         client === "" ? "(no address)" : client,
         rule,
-        numberText(requests),
-        numberText(refused),
+        count(requests),
+        count(refused),
         `${peak.toFixed(1)}x`,
       ]),
     ]),
@@ -129,36 +129,32 @@ function againstLines({ file, newlyRefused, noLongerRefused, rules, clients }: C
   return [
     "",
     tinted("strong", `compared with ${file}:`),
-    `  newly refused:     ${numberText(newlyRefused.requests)} requests; ${numberText(newlyRefused.clients)} clients that were not refused before`,
-    `  no longer refused: ${numberText(noLongerRefused.requests)} requests; ${numberText(noLongerRefused.clients)} clients that are never refused now`,
+    `  newly refused:     ${count(newlyRefused.requests)} requests; ${count(newlyRefused.clients)} clients that were not refused before`,
+    `  no longer refused: ${count(noLongerRefused.requests)} requests; ${count(noLongerRefused.clients)} clients that are never refused now`,
     ...(changed.length === 0
       ? []
       : table([
           ["rule", "newly refused", "no longer refused"],
-          ...changed.map((rule) => [
-            rule.name,
-            numberText(rule.newlyRefused),
-            numberText(rule.noLongerRefused),
-          ]),
+          ...changed.map((rule) => [rule.name, count(rule.newlyRefused), count(rule.noLongerRefused)]),
         ])),
     ...(clients.length === 0
       ? []
       : table([
           ["client", "refused before", "refused now"],
-          ...clients.map((each) => [each.client, numberText(each.before), numberText(each.after)]),
+          ...clients.map((each) => [each.client, count(each.before), count(each.after)]),
         ])),
   ]
 }
 
 function liveLines({ compared, different, differences }: LiveComparison): OutputLine[] {
   const shown = differences.slice(0, MOST_SHOWN)
-  const verdict = `${numberText(different)} of ${numberText(compared)} verdicts in the log differ from the replay`
+  const verdict = `${count(different)} of ${count(compared)} verdicts in the log differ from the replay`
   return [
     "",
     tinted(different === 0 ? "good" : "changed", verdict),
     ...shown.map(({ file, line, live, replayed }) => `  ${file}:${line}: live ${live}, replay ${replayed}`),
     ...(different > shown.length
-      ? [tinted("quiet", `  ${numberText(different - shown.length)} more; --json has the first 10,000`)]
+      ? [tinted("quiet", `  ${count(different - shown.length)} more; --json has the first 10,000`)]
       : []),
   ]
 }
@@ -169,7 +165,7 @@ function table(rows: readonly (readonly string[])[]): string[] {
   const columns = Array.from({ length: width }, (_, at) => rows.map((row) => row[at] ?? ""))
   const padded = columns.map((cells, column) => {
     const longest = Math.max(...cells.map((cell) => cell.length))
-    const isNumeric = column > 0 && cells.slice(1).every((cell) => /^[<\d.,%x]*$|^not judged$/.test(cell))
+    const isNumeric = column > 0 && cells.slice(1).every((cell) => /^[<>\d.,%x–]*$|^not judged$/.test(cell))
     return cells.map((cell) => (isNumeric ? cell.padStart(longest) : cell.padEnd(longest)))
   })
   return rows.map((_row, at) =>
@@ -178,24 +174,4 @@ function table(rows: readonly (readonly string[])[]): string[] {
       .join("  ")
       .trimEnd(),
   )
-}
-
-/** Returns a number with its noun: "1 line", "2,000 lines". */
-function counted(number: number, noun: string): string {
-  return `${numberText(number)} ${noun}${number === 1 ? "" : "s"}`
-}
-
-function numberText(value: number): string {
-  return value.toLocaleString("en-US")
-}
-
-function spanText(ms: number): string {
-  const seconds = Math.round(ms / 1_000)
-  if (seconds < 60) return `${seconds} s`
-  const minutes = Math.round(seconds / 60)
-  if (minutes < 60) return `${minutes} min`
-  const hours = Math.floor(minutes / 60)
-  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
-  const days = Math.floor(hours / 24)
-  return hours % 24 === 0 ? `${days} days` : `${days} days ${hours % 24} h`
 }

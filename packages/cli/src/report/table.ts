@@ -1,4 +1,4 @@
-import { count, percent } from "./format.ts"
+import { count, percent } from "../quantities.ts"
 import { type Html, type HtmlContent, html } from "./html.ts"
 
 /** A column of a table. Numbers are aligned to the right. */

@@ -1,7 +1,7 @@
-import { percentText } from "../replay/bounds.ts"
+import { count, duration, percent } from "../quantities.ts"
+import { lineNotes, MAIN_NOTE, proxyNote } from "../replay/log-notes.ts"
 import { isPessimistic } from "../replay/logs-replay.ts"
 import type { ClientDemand } from "./demand.ts"
-import { numberText, spanText } from "./phrases.ts"
 import type { SuggestGroup, SuggestResult } from "./result.ts"
 
 /** Above this share of requests, the largest clients may be an attack. */
@@ -17,10 +17,10 @@ export function notesOn(
   const { log, by, groups, capacity, algorithm } = result
   const [all] = groups
   return [
-    "The log shows what clients did without these rules. A refused client may retry, slow down or leave.",
+    MAIN_NOTE,
     ...(log.to - log.from < WEEKLY_MS
       ? [
-          `The log covers ${spanText(log.to - log.from)}. Less than three days miss the weekly rhythm, and a quiet day suggests limits for quiet days.`,
+          `The log covers ${duration(log.to - log.from)}. Less than three days miss the weekly rhythm, and a quiet day suggests limits for quiet days.`,
         ]
       : []),
     ...largestNote(result),
@@ -30,14 +30,10 @@ export function notesOn(
     ...samplingNote(result),
     ...(withoutField > 0
       ? [
-          `${numberText(withoutField)} requests do not have ${by.join(" and ")}. Rules count them by address, or all together as one client, which may set a limit.`,
+          `${count(withoutField)} requests do not have ${by.join(" and ")}. Rules count them by address, or all together as one client, which may set a limit.`,
         ]
       : []),
-    ...(proxies.isIgnored
-      ? [
-          `The log has the header ${proxies.names}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
-        ]
-      : []),
+    ...proxyNote(proxies),
     ...(all as SuggestGroup).windows.flatMap(({ window, tooShort }) => [
       ...(tooShort
         ? [`The window of ${window.text} is longer than a third of the log: its peaks are too low.`]
@@ -51,28 +47,19 @@ export function notesOn(
     ...groups.flatMap(({ name, failed, requests }) =>
       failed === undefined
         ? []
-        : [`${name} looks like a login: ${numberText(failed)} of ${numberText(requests)} requests failed.`],
+        : [`${name} looks like a login: ${count(failed)} of ${count(requests)} requests failed.`],
     ),
     ...groups.flatMap((group) => withoutCandidates(group, algorithm)),
     ...missing.map(
       ({ group, field }) =>
         `${group}: some requests do not have ${field}, so they are not counted. Log it, or read it with --map.`,
     ),
-    ...(log.tooManyRequests > 0
-      ? [
-          `${numberText(log.tooManyRequests)} requests had status 429: another limiter refused them. They count as demand; --without-status 429 skips them.`,
-        ]
-      : []),
-    ...(log.late > 0
-      ? [
-          `${numberText(log.late)} lines came too late to be sorted, and count at the time of the line before. Raise --reorder.`,
-        ]
-      : []),
+    ...lineNotes(log),
     ...(capacity === undefined
       ? []
       : [
-          `${numberText(capacity.limit)} per ${capacity.window.per} for the whole service is your figure: a log cannot show what the service can handle. ` +
-            `Its highest demand was ${numberText(capacity.peak)}.`,
+          `${count(capacity.limit)} per ${capacity.window.per} for the whole service is your figure: a log cannot show what the service can handle. ` +
+            `Its highest demand was ${count(capacity.peak)}.`,
         ]),
     ...(all?.windows.some(({ candidates }) => candidates.some(({ requests }) => requests === null))
       ? [
@@ -93,13 +80,13 @@ function largestNote({ largest, log, groups, by }: Omit<SuggestResult, "notes">)
       const other = withoutLargest.find(({ name }) => name === rule?.name)
       return rule === undefined || other === undefined
         ? []
-        : [`${numberText(rule.limit)} with and ${numberText(other.limit)} without, per ${window.per}`]
+        : [`${count(rule.limit)} with and ${count(other.limit)} without, per ${window.per}`]
     },
   )
   const isProxy = isOne && by.includes("ip") && PRIVATE.test(first.client)
   return [
-    `${isOne ? "One client makes" : `${largest.clients.length} clients make`} ${percentText(largest.share, 1)} of the ` +
-      `${numberText(log.requests)} requests. ` +
+    `${isOne ? "One client makes" : `${largest.clients.length} clients make`} ${percent(largest.share, 1)} of the ` +
+      `${count(log.requests)} requests. ` +
       (isProxy
         ? "It has a private address. If it is a proxy, log the header in which it reports the client, and give --trusted-proxies."
         : "The log may show an attack.") +
@@ -114,10 +101,10 @@ const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|f[cd]|::1
 
 function samplingNote({ sampledOneOf, clients }: Omit<SuggestResult, "notes">): string[] {
   if (sampledOneOf === 1) return []
-  const error = percentText(clients.error, clients.value)
+  const error = percent(clients.error, clients.value)
   return [
-    `There are about ${numberText(clients.value)} clients (± ${error}), more than --max-clients. ` +
-      `One of ${numberText(sampledOneOf)} clients and the 1,000 largest were counted. "±" is the error in 95 of 100 cases. Logins that appear later are not found.`,
+    `There are about ${count(clients.value)} clients (± ${error}), more than --max-clients. ` +
+      `One of ${count(sampledOneOf)} clients and the 1,000 largest were counted. "±" is the error in 95 of 100 cases. Logins that appear later are not found.`,
   ]
 }
 

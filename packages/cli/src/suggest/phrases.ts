@@ -1,16 +1,11 @@
-import { percentText } from "../replay/bounds.ts"
+import { count, duration, percent } from "../quantities.ts"
 import type { EstimatedNumber, SuggestCandidate, SuggestLog } from "./result.ts"
 
 const LONGEST_NAME = 60
 
-/** Returns a number with separators: "93,171". */
-export function numberText(value: number): string {
-  return Math.round(value).toLocaleString("en-US")
-}
-
 /** Returns a number, with its error if it is an estimate: "1,020 ± 40". */
 function estimateText({ value, error }: EstimatedNumber): string {
-  return error === 0 ? numberText(value) : `${numberText(value)} ± ${numberText(Math.ceil(error))}`
+  return error === 0 ? count(value) : `${count(value)} ± ${count(Math.ceil(error))}`
 }
 
 /** Returns a number of clients: "1 client", "1,020 ± 40 clients". */
@@ -20,7 +15,7 @@ export function clientsText(clients: EstimatedNumber): string {
 
 /** Returns a number with a share: "23 (0.02%)". */
 export function shareText(number: EstimatedNumber, share: number): string {
-  return `${estimateText(number)} (${percentText(share, 1)})`
+  return `${estimateText(number)} (${percent(share, 1)})`
 }
 
 /** Returns a noun for a number: "client" for 1. */
@@ -34,47 +29,32 @@ export function shortened(name: string): string {
   return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`
 }
 
-/** Returns a length of time: "50 minutes", "2 h 47 min", "3 days 4 h". */
-export function spanText(ms: number): string {
-  const seconds = Math.round(ms / 1_000)
-  if (seconds < 120) return plural(seconds, "second")
-  const minutes = Math.round(seconds / 60)
-  if (minutes < 120) return plural(minutes, "minute")
-  const hours = Math.floor(minutes / 60)
-  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
-  return hours % 24 === 0 ? `${hours / 24} days` : `${Math.floor(hours / 24)} days ${hours % 24} h`
-}
-
 /** Returns the name of the log, its days and its length: "access.log, 2025-06-03, 50 minutes". */
 export function logText({ files, from, to }: SuggestLog): string {
   const [first] = files
   const name =
     files.length === 1 ? shortened((first as (typeof files)[number]).name) : `${files.length} files`
   const [firstDay, lastDay] = [dayOf(from), dayOf(to)]
-  return `${name}, ${firstDay === lastDay ? firstDay : `${firstDay} to ${lastDay}`}, ${spanText(to - from)}`
+  return `${name}, ${firstDay === lastDay ? firstDay : `${firstDay} to ${lastDay}`}, ${duration(to - from)}`
 }
 
 /** Returns what a limit would have done: "60 per minute would have refused 23 clients (0.02%) and 18.2% of …". */
 export function effectText(candidate: SuggestCandidate, per: string): string {
   const { limit, clients, clientShare, requests, requestShare, nextPeak } = candidate
   const refused =
-    `${numberText(limit)} per ${per} would have refused ${estimateText(clients)} ${nounFor("client", clients)} ` +
-    `(${percentText(clientShare, 1)})`
+    `${count(limit)} per ${per} would have refused ${estimateText(clients)} ${nounFor("client", clients)} ` +
+    `(${percent(clientShare, 1)})`
   const ofRequests =
     requests === null
       ? ""
-      : ` and ${estimateText(requests)} ${nounFor("request", requests)} (${percentText(requestShare as number, 1)})`
+      : ` and ${estimateText(requests)} ${nounFor("request", requests)} (${percent(requestShare as number, 1)})`
   return `${refused}${ofRequests}; ${nextText(limit, nextPeak)}.`
 }
 
 /** Returns the distance to the next larger client. */
 export function nextText(limit: number, nextPeak: number | null): string {
   if (nextPeak === null) return "no client is above it"
-  return `the next larger client reaches ${numberText(nextPeak)} (${(nextPeak / limit).toFixed(2)}x)`
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`
+  return `the next larger client reaches ${count(nextPeak)} (${(nextPeak / limit).toFixed(2)}x)`
 }
 
 function dayOf(ms: number): string {

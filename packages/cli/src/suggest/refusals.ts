@@ -1,10 +1,11 @@
 import type { ClientAddressOptions } from "@sluice/core"
 import type { Replay } from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
+import { createLogReplay } from "../replay/replay-run.ts"
 import { ClientReader } from "./client-reader.ts"
 import type { GroupDemand } from "./group-demand.ts"
 import { samplingError } from "./peak-curve.ts"
-import { type ClientReading, createReplayOf, fieldOf } from "./request-groups.ts"
+import { type ClientReading, fieldOf } from "./request-groups.ts"
 import type { SampledClients } from "./sampled-clients.ts"
 import type { Capacity, WindowLength } from "./window-length.ts"
 import type { WindowAlgorithm } from "./window-peaks.ts"
@@ -68,7 +69,13 @@ export class Refusals {
         algorithm,
         ...(match && { match }),
       }
-      return { ...tried, replay: createReplayOf([rule], address), exact: 0, ofOthers: 0, sampled: new Map() }
+      return {
+        ...tried,
+        replay: createLogReplay({ ...address, rules: [rule] }),
+        exact: 0,
+        ofOthers: 0,
+        sampled: new Map(),
+      }
     })
     this.#service = capacity && serviceReplay(capacity, algorithm, address)
   }
@@ -120,7 +127,7 @@ function serviceReplay(
   address: ClientAddressOptions,
 ): Replay {
   const rule = { field: "service", limit, window: window.ms, algorithm: algorithm as WindowAlgorithm }
-  return createReplayOf([rule], address)
+  return createLogReplay({ ...address, rules: [rule] })
 }
 
 function distinct(limits: readonly TriedLimit[]): readonly TriedLimit[] {

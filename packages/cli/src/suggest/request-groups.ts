@@ -1,6 +1,7 @@
 import type { ClientAddressOptions, RuleMatch } from "@sluice/core"
-import { createReplay, type Replay } from "@sluice/core/replay"
+import type { Replay } from "@sluice/core/replay"
 import type { LogRecord } from "../logs/log.ts"
+import { createLogReplay } from "../replay/replay-run.ts"
 
 /** Requests that get limits of their own. */
 export interface RequestGroup {
@@ -36,8 +37,9 @@ export class GroupReader {
    */
   constructor(groups: readonly RequestGroup[], first: number, reading: ClientReading) {
     this.#at = new Map(groups.map((_, at) => [String(first + at), first + at]))
-    this.#replay = createReplayOf(
-      groups.map(({ match }, at) => ({
+    this.#replay = createLogReplay({
+      ...reading.address,
+      rules: groups.map(({ match }, at) => ({
         name: String(first + at),
         field: fieldOf(reading.by),
         limit: NEVER_REFUSED,
@@ -45,9 +47,8 @@ export class GroupReader {
         window: 1_000,
         ...(match && { match }),
       })),
-      reading.address,
-      1_000,
-    )
+      maxKeys: 1_000,
+    })
   }
 
   /** Calls `visit` with the index of each group that the request belongs to, and with its client. */
@@ -63,16 +64,6 @@ export class GroupReader {
   get missing(): readonly { readonly group: number; readonly field: string }[] {
     return this.#replay.notJudged.map(({ rule, field }) => ({ group: Number(rule), field }))
   }
-}
-
-/** Creates a replay for records of logs. */
-export function createReplayOf(
-  rules: Parameters<typeof createReplay>[0]["rules"],
-  address: ClientAddressOptions,
-  maxKeys?: number,
-): Replay {
-  const fields = (name: string) => (request: unknown) => (request as LogRecord).named?.[name]
-  return createReplay({ ...address, rules, fields, ...(maxKeys !== undefined && { maxKeys }) })
 }
 
 /** Returns the field of a rule that counts by these fields. */

@@ -175,13 +175,13 @@ describe("rulesFileText", () => {
 
   it("states the evidence", () => {
     const text = rulesFileText(suggested(traffic()), "yaml")
-    expect(text).toContain("# From access.log, 2025-06-03, 60 minutes, ")
+    expect(text).toContain("# From access.log, 2025-06-03, 59 min 59 s, ")
     expect(text).toContain("3,004 clients by ip; 0 lines unparsed")
     expect(commentsOf(text).get("per-ip-1m")).toMatchInlineSnapshot(
-      `" 99.9% of the clients never exceed 21 per minute; the highest peak is 183. careful: 300 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it. It is the rule because it leaves room above nearly all clients. It refuses no client of this log. Instead, balanced: 6 per minute would have refused 5 clients (0.17%) and 5,907 requests (38.6%); the next larger client reaches 7 (1.17x). Instead, tight: 25 per minute would have refused 3 clients (0.10%) and 2,744 requests (17.9%); the next larger client reaches 31 (1.24x)."`,
+      `" 99.9% of the clients never exceed 21 per minute; the highest peak is 183. careful: 300 per minute would have refused 0 clients (0%) and 0 requests (0%); no client is above it. It is the rule because it leaves room above nearly all clients. It refuses no client of this log. Instead, balanced: 6 per minute would have refused 5 clients (0.17%) and 5,907 requests (38.6%); the next larger client reaches 7 (1.17x). Instead, tight: 25 per minute would have refused 3 clients (0.10%) and 2,744 requests (17.9%); the next larger client reaches 31 (1.24x)."`,
     )
     expect(commentsOf(text).get("post-login-1m")).toMatchInlineSnapshot(
-      `" POST /login: 700 requests of 301 clients; 463 requests failed, so it looks like a login. 99.9% of the clients never exceed 183 per minute; the highest peak is 183. tight: 200 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it. It is the rule because clients far above the others may be guessing passwords. It refuses no client of this log. One client is more than 0.1% of the clients. Raise --refuse-at-most to find lower limits. Instead, careful: 300 per minute would have refused 0 clients (0.0%) and 0 requests (0.0%); no client is above it."`,
+      `" POST /login: 700 requests of 301 clients; 463 requests failed, so it looks like a login. 99.9% of the clients never exceed 183 per minute; the highest peak is 183. tight: 200 per minute would have refused 0 clients (0%) and 0 requests (0%); no client is above it. It is the rule because clients far above the others may be guessing passwords. It refuses no client of this log. One client is more than 0.1% of the clients. Raise --refuse-at-most to find lower limits. Instead, careful: 300 per minute would have refused 0 clients (0%) and 0 requests (0%); no client is above it."`,
     )
     for (const line of text.split("\n")) if (/^ *#/.test(line)) expect(line.length).toBeLessThan(120)
   })
@@ -266,7 +266,7 @@ describe("the notes of a suggestion", () => {
 
   it("say what a short log, a NAT and coarse times mean", () => {
     const text = notes(traffic())
-    expect(text).toContain("The log covers 60 minutes. Less than three days miss the weekly rhythm")
+    expect(text).toContain("The log covers 59 min 59 s. Less than three days miss the weekly rhythm")
     expect(text).toContain("Users behind a NAT")
     expect(text).toContain("a resolution of 1 s")
     expect(text).toContain("The window of 1 hour is longer than a third of the log")
@@ -360,17 +360,17 @@ describe("suggestLines", () => {
           "tone": "quiet",
         },
         {
-          "text": "access.log, 2025-06-03, 60 minutes: combined, 15,309 requests, 3,004 clients by ip; 0 unparsed, 0 late",
+          "text": "access.log, 2025-06-03, 59 min 59 s: combined, 15,309 requests, 3,004 clients by ip; 0 unparsed, 0 late",
           "tone": "strong",
         },
         "requests     window    candidate  limit  clients refused  requests refused  next larger client",
-        "all          1 minute  careful    300    0 (0.0%)         0 (0.0%)          none                <- rule",
+        "all          1 minute  careful    300    0 (0%)           0 (0%)            none                <- rule",
         "all          1 minute  balanced   6      5 (0.17%)        5,907 (38.6%)     7 (1.17x)",
         "all          1 minute  tight      25     3 (0.10%)        2,744 (17.9%)     31 (1.24x)",
-        "POST /login  1 minute  careful    300    0 (0.0%)         0 (0.0%)          none",
-        "POST /login  1 minute  tight      200    0 (0.0%)         0 (0.0%)          none                <- rule",
+        "POST /login  1 minute  careful    300    0 (0%)           0 (0%)            none",
+        "POST /login  1 minute  tight      200    0 (0%)           0 (0%)            none                <- rule",
         {
-          "text": "The log covers 60 minutes. Less than three days miss the weekly rhythm, and a quiet day suggests limits for quiet days.",
+          "text": "The log covers 59 min 59 s. Less than three days miss the weekly rhythm, and a quiet day suggests limits for quiet days.",
           "tone": "quiet",
         },
         {
@@ -384,7 +384,7 @@ describe("suggestLines", () => {
       ]
     `)
     expect(suggestLines(suggested(traffic(), { windows }, { hasSecondPass: false }))[3]).toMatch(
-      /^all +1 minute +careful +300 +0 \(0\.0%\) {20,}none +<- rule$/,
+      /^all +1 minute +careful +300 +0 \(0%\) {20,}none +<- rule$/,
     )
   })
 })

@@ -1,7 +1,8 @@
 import type { StorableRule } from "@sluice/core"
 import { Document, type Scalar, visit } from "yaml"
 import { formatJson, formatLine } from "../line.ts"
-import { clientsText, effectText, logText, numberText } from "./phrases.ts"
+import { count } from "../quantities.ts"
+import { clientsText, effectText, logText } from "./phrases.ts"
 import { fieldOf } from "./request-groups.ts"
 import type { SuggestGroup, SuggestResult, SuggestWindow } from "./result.ts"
 
@@ -20,8 +21,8 @@ export function rulesFileText(result: SuggestResult, format: "yaml" | "json"): s
   if (format === "json") return `${formatJson({ rules: rules.map(({ rule }) => rule) }, 2)}\n`
   const header = [
     'Suggested by "sluice rules suggest". Every rule is in shadow mode: it reports what it would refuse, and refuses nothing.',
-    `From ${logText(result.log)}, ${numberText(result.log.requests)} requests, ${clientsText(result.clients)} by ${result.by.join(" and ")}; ` +
-      `${numberText(result.log.unparsed)} lines unparsed, ${numberText(result.log.skipped)} skipped, ${numberText(result.log.late)} late.`,
+    `From ${logText(result.log)}, ${count(result.log.requests)} requests, ${clientsText(result.clients)} by ${result.by.join(" and ")}; ` +
+      `${count(result.log.unparsed)} lines unparsed, ${count(result.log.skipped)} skipped, ${count(result.log.late)} late.`,
     ...result.notes,
   ]
   return [
@@ -57,10 +58,10 @@ export function suggestedRules(result: SuggestResult): readonly SuggestedRule[] 
             },
             comments: [
               "The capacity that was given. A log cannot show what the service can handle.",
-              `The highest demand was ${numberText(capacity.peak)} per ${capacity.window.per}.` +
+              `The highest demand was ${count(capacity.peak)} per ${capacity.window.per}.` +
                 (capacity.requests === null
                   ? ""
-                  : ` ${numberText(capacity.limit)} would have refused ${numberText(capacity.requests)} requests.`),
+                  : ` ${count(capacity.limit)} would have refused ${count(capacity.requests)} requests.`),
             ],
           },
         ]),
@@ -95,12 +96,10 @@ function suggestedRule(
       ...(match === undefined
         ? []
         : [
-            `${name}: ${numberText(requests)} requests of ${clientsText(clients)}` +
-              (failed === undefined
-                ? "."
-                : `; ${numberText(failed)} requests failed, so it looks like a login.`),
+            `${name}: ${count(requests)} requests of ${clientsText(clients)}` +
+              (failed === undefined ? "." : `; ${count(failed)} requests failed, so it looks like a login.`),
           ]),
-      `${percentOf(1 - refuseAtMost)} of the clients never exceed ${numberText(usualPeak)} per ${window.per}; the highest peak is ${numberText(highestPeak)}.`,
+      `${percentOf(1 - refuseAtMost)} of the clients never exceed ${count(usualPeak)} per ${window.per}; the highest peak is ${count(highestPeak)}.`,
       `${chosen.name}: ${effectText(chosen, window.per)} ${isTightLogin ? LOGIN_REASON : REASONS[chosen.name]}${chosen.clients.value === 0 ? NOBODY : ""}`,
       ...(isTooSmall
         ? [

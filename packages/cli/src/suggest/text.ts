@@ -1,5 +1,6 @@
 import { columns, type OutputLine, tinted } from "../line.ts"
-import { clientsText, logText, nextText, numberText, shareText, shortened } from "./phrases.ts"
+import { count } from "../quantities.ts"
+import { clientsText, logText, nextText, shareText, shortened } from "./phrases.ts"
 import type { SuggestCandidate, SuggestResult } from "./result.ts"
 
 const HEADINGS = [
@@ -30,13 +31,13 @@ export function suggestLines(result: SuggestResult): OutputLine[] {
     tinted("quiet", mainNote),
     tinted(
       "strong",
-      `${logText(log)}: ${formats}, ${numberText(log.requests)} requests, ${clientsText(clients)} by ${by.join(" and ")}; ` +
-        `${numberText(log.unparsed)} unparsed, ${numberText(log.late)} late`,
+      `${logText(log)}: ${formats}, ${count(log.requests)} requests, ${clientsText(clients)} by ${by.join(" and ")}; ` +
+        `${count(log.unparsed)} unparsed, ${count(log.late)} late`,
     ),
     ...columns([HEADINGS, ...rows, ...without]),
     ...others.map((note) => tinted("quiet", note)),
     ...largest.clients.map(({ client, requests }) =>
-      tinted("quiet", `large client: ${shortened(client)} (${numberText(requests)} requests)`),
+      tinted("quiet", `large client: ${shortened(client)} (${count(requests)} requests)`),
     ),
   ]
 }
@@ -47,7 +48,7 @@ function rowOf(group: string, window: string, candidate: SuggestCandidate): stri
     group,
     window,
     name,
-    numberText(limit),
+    count(limit),
     shareText(clients, clientShare),
     requests === null ? "" : shareText(requests, requestShare as number),
     nextPeak === null ? "none" : nextText(limit, nextPeak).replace("the next larger client reaches ", ""),

@@ -1,5 +1,6 @@
 import uPlot from "uplot"
-import { count, counted, ratio } from "../format.ts"
+import { count, counted } from "../../quantities.ts"
+import { ratio } from "../format.ts"
 import type { PageData } from "../page-data.ts"
 import { binLabel, limitPosition, type PeakBin, peakBins } from "../peak-bins.ts"
 import { addReadout, axis, color, compact, countAxis, draw, FONT, hatched } from "./plot.ts"

@@ -1,5 +1,6 @@
 import uPlot from "uplot"
-import { count, percent, time } from "../format.ts"
+import { count, percent } from "../../quantities.ts"
+import { time } from "../format.ts"
 import type { PageData } from "../page-data.ts"
 import { addReadout, axis, color, countAxis, draw, hatched } from "./plot.ts"
 

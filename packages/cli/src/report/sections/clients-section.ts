@@ -1,5 +1,6 @@
+import { counted } from "../../quantities.ts"
 import type { RefusedClient } from "../../replay/result.ts"
-import { alignedRatio, counted, shownName, time } from "../format.ts"
+import { alignedRatio, shownName, time } from "../format.ts"
 import { type Html, html } from "../html.ts"
 import { countCell, shareCell, table, textCell } from "../table.ts"
 

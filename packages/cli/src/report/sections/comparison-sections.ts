@@ -1,5 +1,6 @@
+import { count, counted } from "../../quantities.ts"
 import type { AlgorithmResult, BoundResult, Comparison, LiveComparison } from "../../replay/result.ts"
-import { count, counted, shownName, visible } from "../format.ts"
+import { shownName, visible } from "../format.ts"
 import { type Html, type HtmlContent, html } from "../html.ts"
 import { type Cell, countCell, table, textCell } from "../table.ts"
 

@@ -1,5 +1,6 @@
+import { count, duration } from "../../quantities.ts"
 import type { LogResult } from "../../replay/result.ts"
-import { count, duration, shownName, time } from "../format.ts"
+import { shownName, time } from "../format.ts"
 import { type Html, type HtmlContent, html } from "../html.ts"
 import { countCell, table, textCell } from "../table.ts"
 

@@ -1,5 +1,6 @@
+import { duration } from "../../quantities.ts"
 import type { ReplayResult, RuleResult, Timeline } from "../../replay/result.ts"
-import { duration, shownName, time } from "../format.ts"
+import { shownName, time } from "../format.ts"
 import { type Html, html } from "../html.ts"
 import { binLabel, peakBins } from "../peak-bins.ts"
 import { countCell, dataTable, shareCell, type TableRow, textCell } from "../table.ts"

@@ -1,5 +1,6 @@
+import { count, counted } from "../../quantities.ts"
 import type { ReplayResult, RuleResult } from "../../replay/result.ts"
-import { count, counted, ratio, shownName } from "../format.ts"
+import { ratio, shownName } from "../format.ts"
 import { type Html, type HtmlContent, html } from "../html.ts"
 import { countCell, shareCell, type TableRow, table, textCell } from "../table.ts"
 
