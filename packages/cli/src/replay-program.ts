@@ -15,7 +15,10 @@ export function addReplayCommand(rules: Command, io: Io, done: (outcome: Command
     .argument("<logs...>", "access logs, compressed or not; - is standard input")
     .addOption(serviceOption("the service of the log, if the file has rules of several"))
   addLogOptions(replaying)
-    .option("--against <file>", "compare with these rules: what is newly refused, and what no longer")
+    .option(
+      "--against <file>",
+      "compare with these rules: which requests are newly refused or no longer refused",
+    )
     .addOption(
       new Option("--algorithm <names>", "compare algorithms, with commas between their names").argParser(
         parseNames,

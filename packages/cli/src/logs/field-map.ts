@@ -1,6 +1,6 @@
 import { UsageError } from "../usage-error.ts"
 
-/** Names on the left side of `--map` that are no bare fields, each with the member of a record that it fills. */
+/** Names on the left side of `--map` that fill the member of a record with the same name. Other names are bare fields. */
 const MEMBERS = new Set(["ip", "time", "method", "url", "status"])
 const EXPECTED =
   "expected ip, time, method, url, status, header:NAME, cookie:NAME or the name of a bare field"
