@@ -78,6 +78,46 @@ describe("values in format lines", () => {
   })
 })
 
+describe("formats as they stand in configuration files", () => {
+  it("of Apache may have tabs and quotes that are escaped", async () => {
+    const format = String.raw`LogFormat "%h\t%t\t\"%r\"\n" tabs`
+    const log = '192.0.2.1\t[03/Jun/2025:08:00:00 +0000]\t"GET /a HTTP/1.1"\n'
+    // The format ends with a line end, which lines do not have.
+    const { records } = await readInput(log, { format: format.replace("\\n", "") })
+    expect(records.map(({ remoteAddress, url }) => [remoteAddress, url])).toEqual([["192.0.2.1", "/a"]])
+  })
+
+  it("of nginx may be quoted twice", async () => {
+    const format = 'log_format short "$remote_addr [$time_local] " "$request_uri";'
+    const { records } = await readInput("192.0.2.1 [03/Jun/2025:08:00:00 +0000] /a\n", { format })
+    expect(records[0]).toMatchObject({ remoteAddress: "192.0.2.1", url: "/a" })
+  })
+
+  it("give a header of --map instead of a header of the same name", async () => {
+    const format = "$remote_addr [$time_local] $http_x_id $upstream_id"
+    const { records } = await readInput("192.0.2.1 [03/Jun/2025:08:00:00 +0000] theirs ours\n", {
+      format,
+      map: { "header:X-Id": "$upstream_id" },
+    })
+    expect(records[0]?.headers?.["x-id"]).toBe("ours")
+  })
+
+  it("have the path / before the query of a URL without a path", async () => {
+    const format = "$remote_addr [$time_local] $request_uri"
+    const { records } = await readInput("192.0.2.1 [03/Jun/2025:08:00:00 +0000] http://a.example?x=1\n", {
+      format,
+    })
+    expect(records[0]?.url).toBe("/?x=1")
+  })
+
+  it("of CloudFront name the address themselves", async () => {
+    const log = "#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem sc-status\n"
+    await expect(readInput(log, { format: "cloudfront", map: { ip: "c-ip" } })).rejects.toThrow(
+      "--map ip=c-ip: CloudFront logs name it themselves; leave this entry out",
+    )
+  })
+})
+
 describe("odd replays", () => {
   const line = (client: string, second: number) =>
     `${client} - - [03/Jun/2025:08:00:${String(second).padStart(2, "0")} +0000] "GET / HTTP/1.1" 200 5\n`
@@ -110,9 +150,65 @@ describe("odd replays", () => {
     const argv = ["rules", "replay", rules, log, "--map", "time=t", "--map", "ip=ip", "--json"]
     expect(JSON.parse((await sluice(argv)).out).live).toMatchObject({ compared: 2, different: 2 })
   })
+
+  it("count all differences from the log, and show the first 10,000", async () => {
+    const rules = file("r.yaml", "rules:\n  - { name: a, field: ip, limit: 9, window: 1 minute }\n")
+    const entry = (_: unknown, at: number) =>
+      `${JSON.stringify({ t: 1_748_937_600_000 + at * 10_000, ip: "192.0.2.1", ratelimit: { policy: "a", allowed: false } })}\n`
+    const log = file("many.log", Array.from({ length: 10_001 }, entry).join(""))
+    const argv = ["rules", "replay", rules, log, "--map", "time=t", "--map", "ip=ip", "--json"]
+    const { live } = JSON.parse((await sluice(argv)).out)
+    expect([live.different, live.differences.length]).toEqual([10_001, 10_000])
+  })
+
+  it("say how many lines came too late to be sorted", async () => {
+    const rules = file("r.yaml", "rules:\n  - { name: a, field: ip, limit: 9, window: 1 minute }\n")
+    const log = file(
+      "late.log",
+      line("192.0.2.1", 10).repeat(20_000) + line("192.0.2.1", 50) + line("192.0.2.1", 0),
+    )
+    const { out } = await sluice(["rules", "replay", rules, log, "--reorder", "1s"])
+    expect(out).toContain(
+      "1 line came too late to be sorted. Late lines count at the time of the line before.",
+    )
+  })
+
+  it.each([["2h"], ["5"], ["1 minute"]])("reject --reorder %s", async (time) => {
+    const { err, code } = await sluice(["rules", "replay", "r.yaml", "a.log", "--reorder", time])
+    expect(code).toBe(2)
+    expect(err).toContain("Expected a time of at most an hour, such as 500ms, 10s or 1m.")
+  })
 })
 
 describe("odd suggestions", () => {
+  it.each([["100%"], ["1"], ["x%"]])("reject --refuse-at-most %s", async (share) => {
+    const { err, code } = await sluice(["rules", "suggest", "a.log", "--refuse-at-most", share])
+    expect(code).toBe(2)
+    expect(err).toContain("Expected a percentage of the clients below 100%, such as 0.1%.")
+  })
+
+  it("name a group of a rule without a name and a path", async () => {
+    const log = file("post.log", [...trafficLog({ lines: 500, clients: 50 })].join(""))
+    const rules = file(
+      "posts.yaml",
+      "rules:\n  - { field: ip, limit: 9, window: 1m, match: { methods: [POST] } }\n",
+    )
+    const argv = ["rules", "suggest", log, "--match-from", rules, "--windows", "1m", "--json"]
+    expect(JSON.parse((await sluice(argv)).out).groups.map(({ name }: { name: string }) => name)).toContain(
+      "rule",
+    )
+  })
+
+  it("name several clients that make most of the requests", async () => {
+    const line = (client: string) => `${client} - - [03/Jun/2025:08:00:00 +0000] "GET / HTTP/1.1" 200 5\n`
+    const two = (line("192.0.2.1") + line("192.0.2.2")).repeat(200)
+    const others = Array.from({ length: 200 }, (_, at) => line(`198.51.100.${at}`)).join("")
+    const log = file("two.log", two + others)
+    const { out } = await sluice(["rules", "suggest", log, "--windows", "1m"])
+    expect(out).toContain("2 clients make 66.7% of the 600 requests.")
+    expect(out).toContain(" with them and without them: ")
+  })
+
   it("count the refused requests of a sample of the clients", async () => {
     const log = file("big.log", [...trafficLog({ lines: 20_000, clients: 6_000 })].join(""))
     const argv = ["rules", "suggest", log, "--windows", "1m,1h", "--max-clients", "1000", "--json"]
