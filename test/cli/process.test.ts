@@ -121,6 +121,6 @@ describe("the program", () => {
     const { code, out } = await sluice(["rules", "check", file])
     expect(code).toBe(1)
     // Each rule has a wrong limit. All except the first also repeat the name of an earlier rule.
-    expect(out).toMatch(/\n9999 problems in 1 file\n$/)
+    expect(out).toMatch(/\n9,999 problems in 1 file\n$/)
   })
 })
