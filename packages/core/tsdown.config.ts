@@ -9,21 +9,24 @@ const config: UserConfig = {
   ...base,
   entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts", "src/replay.ts"],
   loader: { ".lua": "text" },
-  // The packed core must stay small. Only local variables have short names, and statements are not joined, so that stack
-  // traces can be read.
+  // The packed core must stay small. Functions and classes keep their names, and statements are not joined, so that stack
+  // traces can be read. Variables and private fields get short names.
   minify: {
     compress: { sequences: false, keepNames: { function: true, class: true } },
-    mangle: { toplevel: false, keepNames: { function: true, class: true } },
+    mangle: { toplevel: true, keepNames: { function: true, class: true } },
     codegen: { removeWhitespace: true },
   },
   // Names of functions stay, so an alias for each of them would only take room.
   outputOptions: { ...base.outputOptions, minifyInternalExports: false },
   plugins: [
     {
-      // Otherwise, private members would get short names, too.
-      name: "names-of-private-members",
+      // Otherwise, private methods would get short names, too.
+      name: "names-of-private-methods",
       renderChunk(code) {
-        return privateNamesIn(this.parse(code, { lang: "ts" }), undefined)
+        const program = this.parse(code, { lang: "ts" })
+        const methods = privateMethodsIn(program)
+        return privateNamesIn(program, undefined)
+          .filter(({ name }) => methods.has(name))
           .sort((one, other) => other.start - one.start)
           .reduce((text, { start, end, isOperand }) => {
             const name = `${PRIVATE}${text.slice(start + 1, end)}`
@@ -78,23 +81,40 @@ function bundledIn(paths: readonly string[]): string[] {
   return [...new Set(names)].map((name) => `// Bundled package: ${name}`)
 }
 
-/** Replaces the # of private members while names are shortened. */
+/** Replaces the # of private methods while names are shortened. */
 const PRIVATE = "private__"
 const PRIVATE_NAMES = new RegExp(`(["'\`]?)${PRIVATE}(\\w+)\\1`, "g")
 
 interface PrivateName {
+  /** The name without its #. */
+  readonly name: string
   readonly start: number
   readonly end: number
   /** Whether it is the left side of `in`. */
   readonly isOperand: boolean
 }
 
-/** Returns the names of private members in a piece of code. */
+/** Returns the names of the private members that stack traces may contain: methods, accessors and fields with a function. */
+function privateMethodsIn(node: unknown): Set<string> {
+  if (typeof node !== "object" || node === null) return new Set()
+  const { type, key, value } = node as { type?: string; key?: PrivateKey; value?: { type: string } | null }
+  const isFunction =
+    type === "MethodDefinition" || (type === "PropertyDefinition" && /Function/.test(value?.type ?? ""))
+  const names = Object.values(node).flatMap((child) => [...privateMethodsIn(child)])
+  return new Set(isFunction && key?.type === "PrivateIdentifier" ? [...names, key.name] : names)
+}
+
+interface PrivateKey {
+  readonly type: string
+  readonly name: string
+}
+
+/** Returns where a piece of code names private members. */
 function privateNamesIn(node: unknown, parent: unknown): PrivateName[] {
   if (typeof node !== "object" || node === null) return []
-  const { type, start, end } = node as { type?: string; start: number; end: number }
+  const { type, name, start, end } = node as { type?: string; name: string; start: number; end: number }
   if (type === "PrivateIdentifier") {
-    return [{ start, end, isOperand: (parent as { type?: string }).type === "BinaryExpression" }]
+    return [{ name, start, end, isOperand: (parent as { type?: string }).type === "BinaryExpression" }]
   }
   return Object.values(node).flatMap((child) => privateNamesIn(child, Array.isArray(node) ? parent : node))
 }

@@ -32,6 +32,17 @@ it("the core is packed into at most 210 kB", () => {
   expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(210_000)
 })
 
+it("the core keeps the names of functions, classes and methods, for stack traces", () => {
+  const files = (inject("tarballs").core?.contents ?? []).filter((path) => path.endsWith(".js"))
+  const names = files.flatMap((path) =>
+    [...textOf("core", path).matchAll(/\b(?:function|class) (\w+)|^(?:async )?#(\w+)\(/gm)].map(
+      ([, one, other]) => one ?? other,
+    ),
+  )
+  expect(names.length).toBeGreaterThan(1_000)
+  expect(names.filter((name) => name?.length === 1)).toEqual([])
+})
+
 describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   const { contents = [] } = inject("tarballs")[name] ?? {}
 
