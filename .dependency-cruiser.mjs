@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs"
+
 // The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
@@ -138,16 +140,22 @@ const portRules = Object.entries(PORTS).map(([port, others]) => ({
   to: { pathNot: [`${CORE}ground/`, ...others.map((other) => `${CORE}${other}\\.ts$`)] },
 }))
 
-/** Adapters, each with the packages that it may import in addition to the core and Node's modules. */
-const ADAPTERS = {
-  express: ["express", "@types/express"],
-  fastify: ["fastify", "fastify-plugin"],
-  koa: ["koa", "@types/koa"],
-}
+/** Adapters, each with the packages that it declares, and may import in addition to the core and Node's modules. */
+const ADAPTERS = readdirSync("packages")
+  .filter((name) => !["cli", "contracts", "core", "service"].includes(name))
+  .map((name) => {
+    const { dependencies, peerDependencies } = JSON.parse(
+      readFileSync(`packages/${name}/package.json`, "utf8"),
+    )
+    return [
+      name,
+      Object.keys({ ...dependencies, ...peerDependencies }).filter((other) => other !== "@sluice/core"),
+    ]
+  })
 
-const adapterRules = Object.entries(ADAPTERS).map(([adapter, packages]) => ({
-  name: `${adapter}-imports-core-and-its-framework`,
-  comment: `@sluice/${adapter} may only import @sluice/core and ${packages[0]}.`,
+const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
+  name: `${adapter}-imports-core-and-its-own-packages`,
+  comment: `@sluice/${adapter} may only import @sluice/core and ${packages.join(", ")}.`,
   severity: "error",
   from: { path: `^packages/${adapter}/src/`, pathNot: TEST_FILES },
   to: {
@@ -326,7 +334,12 @@ export default {
       comment: "The core must not import a framework or another package.",
       severity: "error",
       from: { path: "^packages/core/" },
-      to: { path: ["^packages/(?!core/)", "(^|node_modules/)(express|fastify|fastify-plugin|koa)(/|$)"] },
+      to: {
+        path: [
+          "^packages/(?!core/)",
+          `(^|node_modules/)(${ADAPTERS.flatMap(([, packages]) => packages).join("|")})(/|$)`,
+        ],
+      },
     },
     ...adapterRules,
     {

@@ -40,11 +40,8 @@ const config: ViteUserConfig = defineConfig({
     // Tests run on the sources, so that coverage counts them and no build is needed; `pnpm packages` runs what is
     // published.
     alias: [
-      { find: /^@sluice\/core\/(redis|dynamodb|otel|replay)$/, replacement: `${packages}/core/src/$1.ts` },
-      {
-        find: /^@sluice\/(contracts|core|express|fastify|koa|service)$/,
-        replacement: `${packages}/$1/src/index.ts`,
-      },
+      { find: /^@sluice\/([\w-]+)$/, replacement: `${packages}/$1/src/index.ts` },
+      { find: /^@sluice\/([\w-]+)\/([\w-]+)$/, replacement: `${packages}/$1/src/$2.ts` },
     ],
   },
   test: {

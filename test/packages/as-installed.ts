@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
-import { FRAMEWORKS, itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
+import { itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
 import { filesLoadedBy } from "./loaded.ts"
+import { ADAPTERS, frameworksOf, PACKAGES } from "./manifests.ts"
 import { type Imports, programOf } from "./program.ts"
 import { itRunsThePrograms } from "./program-checks.ts"
 import { MODULE_SYSTEMS, Project } from "./project.ts"
@@ -15,7 +16,7 @@ const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
   "@sluice/core/redis": ["redisStore"],
   "@sluice/core/replay": ["createReplay"],
-  ...Object.fromEntries(FRAMEWORKS.map((name) => [`@sluice/${name}`, [`rateLimit as ${name}`]])),
+  ...Object.fromEntries(ADAPTERS.map((name) => [`@sluice/${name}`, []])),
 }
 /** Entry points that import an optional package of the app: the entry point, that package, and an export. */
 const WITH_CLIENT = [
@@ -26,7 +27,7 @@ const WITH_CLIENT = [
 /** Registers the tests of the installed packages on this version of Node, in ES modules and in CommonJS. */
 export function describeAsInstalled(node: string): Project {
   const project = new Project(node)
-  const frameworks = ["core", ...FRAMEWORKS, ...FRAMEWORKS.map(versionOf)]
+  const frameworks = ["core", ...ADAPTERS, ...ADAPTERS.flatMap(frameworksOf).map(versionOf)]
   afterAll(() => project.remove())
 
   describe(`Node ${node}, with a framework and no client`, () => {
@@ -60,9 +61,7 @@ export function describeAsInstalled(node: string): Project {
     let redis: RedisServer
     beforeAll(async () => {
       redis = await startRedis()
-      expect(
-        await project.install(...frameworks, ...CLIENTS.map(versionOf), "service", "cli", "contracts"),
-      ).toEqual([])
+      expect(await project.install(...PACKAGES, ...frameworks, ...CLIENTS.map(versionOf))).toEqual([])
     })
     afterAll(() => redis.stop())
     const url = () => `redis://${redis.host}:${redis.port}`

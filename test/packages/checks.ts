@@ -1,5 +1,6 @@
 import { expect, it } from "vitest"
 import type { Folder } from "./folder.ts"
+import { ADAPTERS } from "./manifests.ts"
 import { programOf } from "./program.ts"
 import type { ModuleSystem, Project } from "./project.ts"
 import { meet, quickStart } from "./quick-start.ts"
@@ -11,11 +12,9 @@ export interface Place {
   readonly type: ModuleSystem
 }
 
-export const FRAMEWORKS: readonly string[] = ["express", "fastify", "koa"]
-
 /** Registers a test for each adapter's README: its app starts, admits requests, and refuses with 429. */
 export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
-  it.each(FRAMEWORKS)("limits requests in the app from the README of @sluice/%s", async (name) => {
+  it.each(ADAPTERS)("limits requests in the app from the README of @sluice/%s", async (name) => {
     const app = quickStart(project, name, type)
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })

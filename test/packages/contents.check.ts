@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { describe, expect, inject, it } from "vitest"
+import { LIBRARIES, PACKAGES } from "./manifests.ts"
 
-const PACKAGES = ["cli", "contracts", "core", "express", "fastify", "koa", "service"]
 /** Packages whose code is bundled into a published package. docs/decisions gives the reasons. */
 const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
   cli: ["uplot"],
@@ -15,8 +15,6 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
   core: [...licensesIn("core"), "errors.md", "rules.schema.json"],
   service: ["bin/sluice-service.js"],
 }
-/** The packages that are libraries. The entry points of programs are not checked. */
-const LIBRARIES = ["contracts", "core", "express", "fastify", "koa"]
 
 /** Returns the text of a file in a package's tarball. */
 function textOf(name: string, path: string): string {

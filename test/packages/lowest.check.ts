@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
-import { FRAMEWORKS, itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
+import { itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
 import { compile } from "./compile.ts"
+import { ADAPTERS, manifestOf } from "./manifests.ts"
 import { NODE_20 } from "./nodes.ts"
 import { MODULE_SYSTEMS, Project } from "./project.ts"
 
@@ -22,11 +22,8 @@ const TYPES = ["@types/express@4.17.13", "@types/koa@2.14.0", "@types/node@20.19
 /** Returns the package specifiers of our peers for npm: `express@4.18.0` for the range ">=4.18 <6". */
 function lowestPeers(): string[] {
   const lowest = new Set<string>()
-  for (const name of ["core", ...FRAMEWORKS]) {
-    const { peerDependencies } = JSON.parse(
-      readFileSync(new URL(`../../packages/${name}/package.json`, import.meta.url), "utf8"),
-    )
-    for (const [peer, range] of Object.entries<string>(peerDependencies)) {
+  for (const name of ["core", ...ADAPTERS]) {
+    for (const [peer, range] of Object.entries(manifestOf(name).peerDependencies ?? {})) {
       const [version] = /\d+(\.\d+)*/.exec(range) ?? []
       // A range of types begins at the same version as the package that they describe.
       if (peer.startsWith("@types/") || TOO_DEAR.includes(peer)) continue
@@ -42,7 +39,7 @@ describe("the lowest versions of all peers", () => {
   let redis: RedisServer
   beforeAll(async () => {
     redis = await startRedis()
-    expect(await project.install("core", ...FRAMEWORKS, ...lowestPeers(), ...TYPES)).toEqual([])
+    expect(await project.install("core", ...ADAPTERS, ...lowestPeers(), ...TYPES)).toEqual([])
   })
   afterAll(async () => {
     await redis.stop()
@@ -57,6 +54,6 @@ describe("the lowest versions of all peers", () => {
   it("have types that are compatible with the types of our packages", async () => {
     // Only the quick starts: ioredis 5.0 lacks the name that the READMEs import further down.
     const quickStarts = { moduleResolution: "nodenext", types: MODULE_SYSTEMS, blocks: 1 } as const
-    expect(await compile(project, { ...quickStarts, names: FRAMEWORKS })).toEqual([])
+    expect(await compile(project, { ...quickStarts, names: ADAPTERS })).toEqual([])
   })
 })

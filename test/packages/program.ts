@@ -1,6 +1,6 @@
 import type { ModuleSystem } from "./project.ts"
 
-/** The imports of a program, by module: names, or "name as another". */
+/** The imports of a program, by module: names, or "name as another". A module without names is only loaded. */
 export type Imports = Readonly<Record<string, readonly string[]>>
 
 /**
@@ -10,6 +10,7 @@ export type Imports = Readonly<Record<string, readonly string[]>>
 export function programOf(type: ModuleSystem, imports: Imports, body: string): string {
   const heads = Object.entries(imports).map(([module, names]) => {
     const bound = `{ ${names.join(", ")} }`
+    if (names.length === 0) return type === "module" ? `import "${module}"` : `require("${module}")`
     if (type === "module") return `import ${bound} from "${module}"`
     return `const ${bound.replaceAll(" as ", ": ")} = require("${module}")`
   })

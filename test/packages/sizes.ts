@@ -1,5 +1,5 @@
 import { expect, inject, it } from "vitest"
-import { FRAMEWORKS } from "./checks.ts"
+import { ADAPTERS, PACKAGES } from "./manifests.ts"
 import type { Project } from "./project.ts"
 import { broughtBy, sizeOf } from "./size.ts"
 
@@ -20,7 +20,7 @@ export function itWeighsLittle(project: Project): void {
     expect([...brought("core").values()].sort()).toEqual(BROUGHT_BY_CORE)
   })
 
-  it.each(FRAMEWORKS)("of @sluice/%s adds the core and no framework", (name) => {
+  it.each(ADAPTERS)("of @sluice/%s adds the core and no framework", (name) => {
     const own = BROUGHT_BY_ADAPTER[name] ?? []
     expect([...brought(name).values()].sort()).toEqual(["@sluice/core", ...BROUGHT_BY_CORE, ...own].sort())
   })
@@ -35,7 +35,7 @@ export function itWeighsLittle(project: Project): void {
     })
     const heads = ["package", "packed", "unpacked", "files", "brings along", "with all that"]
     console.log(`\n${tableOf([heads, ...rows])}\n`)
-    expect(rows.length).toBe(7)
+    expect(rows).toHaveLength(PACKAGES.length)
   })
 }
 

@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync } from "node:fs"
+
+/** The members of a package.json that the checks read. */
+export interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly private?: boolean
+  readonly bin?: Readonly<Record<string, string>>
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
+}
+
+const FOLDER = new URL("../../packages/", import.meta.url)
+
+/** The packages of this repository, by their names without the scope, which are the names of their folders. */
+export const PACKAGES: readonly string[] = readdirSync(FOLDER).sort()
+
+/** Returns the package.json of a package. */
+export function manifestOf(name: string): Manifest {
+  return JSON.parse(readFileSync(new URL(`${name}/package.json`, FOLDER), "utf8"))
+}
+
+/** The packages that users import. The others are programs. */
+export const LIBRARIES: readonly string[] = PACKAGES.filter((name) => manifestOf(name).bin === undefined)
+
+/** The libraries that bring the core along, and whose README shows an app that limits requests. */
+export const ADAPTERS: readonly string[] = LIBRARIES.filter(
+  (name) => manifestOf(name).dependencies?.["@sluice/core"] !== undefined,
+)
+
+/** Returns the packages that an app installs beside one of ours, without types: `["express"]` for "express". */
+export function frameworksOf(name: string): string[] {
+  const { peerDependencies = {}, peerDependenciesMeta = {} } = manifestOf(name)
+  return Object.keys(peerDependencies).filter((peer) => peerDependenciesMeta[peer]?.optional !== true)
+}
