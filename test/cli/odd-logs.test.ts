@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -67,6 +67,54 @@ describe("values in format lines", () => {
   ])("of %s are unparsed if the time is invalid", async (format, good, bad) => {
     const { summary } = await readInput(`${good}\n${bad}\n`, { format })
     expect(summary).toMatchObject({ requests: 1, unparsed: 1 })
+  })
+
+  it.each([
+    [
+      "a time zone of letters, in nginx",
+      "$remote_addr [$time_local] $request_uri",
+      "192.0.2.1 [03/Jun/2025:08:00:00 UTC] /a",
+    ],
+    ["letters in a duration", "$remote_addr $msec $request_time", "192.0.2.1 1748937600.000 fast"],
+    ["no target in a request", '$remote_addr $msec "$request"', '192.0.2.1 1748937600.000 "GET  HTTP/1.1"'],
+    [
+      "letters in the bytes",
+      "combined",
+      '192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "GET / HTTP/1.1" 200 five',
+    ],
+  ])("are unparsed or no request with %s", async (_, format, line) => {
+    const { summary } = await readInput(`${line}\n`, { format })
+    expect(summary.requests).toBe(0)
+  })
+
+  it("may have an address that is not complete", async () => {
+    const log = "[2001:db8::1 1748937600.000 /a\n[2001:db8::1]:443 1748937600.000 /a\n"
+    const { records } = await readInput(log, { format: "$remote_addr $msec $request_uri" })
+    expect(records.at(-1)?.remoteAddress).toBe("2001:db8::1")
+    expect(records.filter(({ remoteAddress }) => remoteAddress?.includes("["))).toEqual([])
+  })
+
+  it("of Apache may be the status before a redirect, which is not the status of the response", async () => {
+    const format = "%h %{sec}t %U %s %>s"
+    const { records } = await readInput("192.0.2.1 1748937600 /a 301 200\n", { format })
+    expect(records[0]?.status).toBe(200)
+    const first = await readInput("192.0.2.1 1748937600 /a 301\n", { format: "%h %{sec}t %U %s" })
+    expect(first.records[0]?.status).toBeUndefined()
+  })
+
+  it("give the time, the method and the target that --map names", async () => {
+    const format = '$remote_addr $msec "$request" $started $verb $asked'
+    const line = '192.0.2.1 1748937600.000 "GET /a HTTP/1.1" 2025-06-03T08:00:05Z PUT /b'
+    const { records } = await readInput(`${line}\n`, {
+      format,
+      map: { time: "$started", method: "$verb", url: "$asked" },
+    })
+    expect(records[0]).toMatchObject({ method: "PUT", url: "/b", atMs: Date.UTC(2025, 5, 3, 8, 0, 5) })
+  })
+
+  it("of combined lines may have no bytes", async () => {
+    const { records } = await readInput('192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "GET / HTTP/1.1" 304 -\n')
+    expect(records.map(({ status }) => status)).toEqual([304])
   })
 
   it("of combined lines may have no status", async () => {
@@ -159,6 +207,24 @@ describe("odd replays", () => {
     const argv = ["rules", "replay", rules, log, "--map", "time=t", "--map", "ip=ip", "--json"]
     const { live } = JSON.parse((await sluice(argv)).out)
     expect([live.different, live.differences.length]).toEqual([10_001, 10_000])
+  })
+
+  it("have a report of a rule without clients", async () => {
+    const rules = file(
+      "none.yaml",
+      "rules:\n  - { name: a, field: ip, limit: 9, window: 1 minute, match: { path: /never } }\n",
+    )
+    const report = join(folder, "none.html")
+    const { code } = await sluice([
+      "rules",
+      "replay",
+      rules,
+      file("a.log", line("192.0.2.1", 0)),
+      "--report",
+      report,
+    ])
+    expect(code).toBe(0)
+    expect(readFileSync(report, "utf8")).toContain("Peaks of clients: the rule has no clients.")
   })
 
   it("say how many lines came too late to be sorted", async () => {
