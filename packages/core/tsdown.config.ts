@@ -19,6 +19,7 @@ const config: UserConfig = {
   // Names of functions stay, so an alias for each of them would only take room.
   outputOptions: { ...base.outputOptions, minifyInternalExports: false },
   plugins: [
+    base.plugins,
     {
       // Otherwise, private methods would get short names, too.
       name: "names-of-private-methods",

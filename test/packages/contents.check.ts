@@ -47,7 +47,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   it("contains the build, manifest, README, license and listed files, and nothing else", () => {
     const others = contents.filter(
       (path) =>
-        !/^(dist\/[\w.-]+\.(js|d\.ts)|proto\/[\w./]+\.proto|package\.json|README\.md|LICENSE)$/.test(path),
+        !/^(dist\/[\w.-]+\.(c?js|d\.ts)|proto\/[\w./]+\.proto|package\.json|README\.md|LICENSE)$/.test(path),
     )
     expect(others.sort()).toEqual(BESIDE[name] ?? [])
     // pnpm adds the license without listing it.
@@ -58,7 +58,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   it("contains code and declarations, but no source maps or references to them", () => {
     const built = contents.filter((path) => path.startsWith("dist/"))
     expect(built.length).toBeGreaterThan(0)
-    expect(built.filter((path) => !/(\.(js|d\.ts)|-MIT\.txt)$/.test(path))).toEqual([])
+    expect(built.filter((path) => !/(\.(c?js|d\.ts)|-MIT\.txt)$/.test(path))).toEqual([])
     expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
   })
 
@@ -106,8 +106,17 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
       )
       expect(entries.length).toBeGreaterThan(0)
       for (const [, conditions] of entries) {
-        expect(Object.keys(conditions)).toEqual(["types", "default"])
-        for (const file of Object.values(conditions)) expect(contents).toContain(file.replace("./", ""))
+        const { default: file = "" } = conditions
+        // Only a Node that cannot require ES modules takes the file for `require`, and some tools, for which it passes
+        // the ES module on.
+        const require = file.replace(/\.js$/, ".cjs")
+        expect(Object.entries(conditions)).toEqual([
+          ["types", file.replace(/\.js$/, ".d.ts")],
+          ["module-sync", file],
+          ["require", require],
+          ["default", file],
+        ])
+        for (const each of Object.values(conditions)) expect(contents).toContain(each.replace("./", ""))
       }
     })
 

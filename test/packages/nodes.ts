@@ -10,10 +10,12 @@ const run = promisify(execFile)
 export const NODE_20 = "20.19.0"
 export const NODE_22 = "22.23.3"
 export const NODE_24 = "24.21.0"
-/** A version that cannot `require` ES modules yet, and is therefore below `engines`. */
-export const TOO_OLD = "20.18.1"
+/** A version that runs the packages, but cannot `require` ES modules yet, and is therefore below `engines`. */
+export const CANNOT_REQUIRE = "20.18.1"
+/** Versions without a function of `node:crypto` that the packages use. */
+export const TOO_OLD: readonly string[] = ["18.20.8", "20.10.0"]
 
-export const NODES: readonly string[] = [NODE_20, NODE_22, NODE_24, TOO_OLD]
+export const NODES: readonly string[] = [NODE_20, NODE_22, NODE_24, CANNOT_REQUIRE, ...TOO_OLD]
 
 /** The npm packages that contain Node itself, one for each platform. */
 const PACKAGES: Readonly<Record<string, string>> = {

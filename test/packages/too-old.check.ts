@@ -1,13 +1,35 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { TOO_OLD } from "./nodes.ts"
-import { programOf } from "./program.ts"
-import { Project } from "./project.ts"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { frameworksOf, manifestOf, PACKAGES } from "./manifests.ts"
+import { CANNOT_REQUIRE, TOO_OLD } from "./nodes.ts"
+import { type ModuleSystem, Project } from "./project.ts"
 
-describe(`Node ${TOO_OLD}, which is too old`, () => {
-  const project = new Project(TOO_OLD)
+/** Every entry point that has code. */
+const ENTRIES = PACKAGES.flatMap((name) =>
+  Object.entries(manifestOf(name).exports ?? {})
+    .filter(([, file]) => typeof file === "object")
+    .map(([path]) => `@sluice/${name}${path.slice(1)}`),
+)
+const PROGRAMS = PACKAGES.flatMap((name) => Object.keys(manifestOf(name).bin ?? {}))
+
+describe("a Node that is too old", () => {
+  const project = new Project(CANNOT_REQUIRE)
+  const nodeOf = (version: string): string => join(inject("nodes")[version] as string, "node")
+  const message = (version: string): string =>
+    `Sluice needs Node 20.19 or a later 20.x, or Node 22.12 or later. This is Node ${version}.`
+
+  /** Loads an entry point, and returns the message of the error. */
+  async function load(version: string, type: ModuleSystem, entry: string): Promise<string> {
+    const folder = project.programs(type)
+    const file = `of${entry.replace(/\W/g, "-")}.js`
+    folder.write(file, type === "module" ? `import "${entry}"\n` : `require("${entry}")\n`)
+    const { stderr } = await folder.start(nodeOf(version), [file]).ended
+    return /^Error: (.*)$/m.exec(stderr)?.[1] ?? stderr
+  }
+
   let unfit: string[]
   beforeAll(async () => {
-    unfit = await project.install("core")
+    unfit = await project.install(...PACKAGES, ...new Set(PACKAGES.flatMap(frameworksOf)))
   })
   afterAll(() => project.remove())
 
@@ -15,12 +37,39 @@ describe(`Node ${TOO_OLD}, which is too old`, () => {
     expect(unfit).toContain("@sluice/core")
   })
 
-  it("fails on require, because the package is an ES module", async () => {
-    const folder = project.programs("commonjs")
-    folder.write("program.js", programOf("commonjs", { "@sluice/core": ["createLimiter"] }, ""))
-    const { code, stderr } = await folder.start("node", ["program.js"]).ended
-    expect(code).toBe(1)
-    const file = project.installed("@sluice/core", "dist/index.js")
-    expect(stderr).toContain(`[ERR_REQUIRE_ESM]: require() of ES Module ${file} from `)
+  it.each(ENTRIES)("gets one clear line for require of %s", async (entry) => {
+    for (const version of [...TOO_OLD, CANNOT_REQUIRE]) {
+      expect(await load(version, "commonjs", entry)).toBe(message(version))
+    }
+  })
+
+  // Metrics are of a limiter, which the app gets from another entry point.
+  it.each(ENTRIES.filter((entry) => entry !== "@sluice/core/otel"))(
+    "gets one clear line for import of %s",
+    async (entry) => {
+      for (const version of TOO_OLD) expect(await load(version, "module", entry)).toBe(message(version))
+    },
+  )
+
+  it.each(PROGRAMS)("gets one clear line from %s", async (program) => {
+    for (const version of TOO_OLD) {
+      const { code, stdout, stderr } = await project.start(nodeOf(version), [
+        project.installed(".bin", program),
+        "--help",
+      ]).ended
+      expect([code, stdout, stderr]).toEqual([1, "", `error: ${message(version)}\n`])
+    }
+  })
+
+  it("loads every entry point again when Node is new enough, as one module for import and require", async () => {
+    const both = ENTRIES.map(
+      (entry) => `console.log((await import("${entry}")) === require("${entry}"), "${entry}")`,
+    )
+    const head =
+      'import { createRequire } from "node:module"\nconst require = createRequire(import.meta.url)\n'
+    const folder = project.programs("module")
+    folder.write("both.js", `${head}${both.join("\n")}\n`)
+    const { stdout, stderr } = await folder.start(process.execPath, ["both.js"]).ended
+    expect(stdout.trim().split("\n"), stderr).toEqual(ENTRIES.map((entry) => `true ${entry}`))
   })
 })

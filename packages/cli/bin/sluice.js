@@ -1,2 +1,8 @@
 #!/usr/bin/env node
-import "../dist/main.js"
+try {
+  await import("../dist/main.js")
+} catch (error) {
+  if (error.code !== "SLUICE_NODE_TOO_OLD") throw error
+  console.error(`error: ${error.message}`)
+  process.exitCode = 1
+}

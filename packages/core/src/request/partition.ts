@@ -1,4 +1,4 @@
-import { hash } from "node:crypto"
+import { hash } from "../ground/hash.ts"
 import type { OnMissing } from "../ground/policy.ts"
 import type { FieldReader, RequestFacts } from "./request.ts"
 

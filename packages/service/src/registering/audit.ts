@@ -1,4 +1,4 @@
-import { hash } from "node:crypto"
+import crypto from "node:crypto"
 import { formatRuleDocumentInSlices, type RegisteredRules, type StoredRule } from "@sluice/core"
 
 /** A change of the rules of a service. */
@@ -97,7 +97,7 @@ export function auditTo(log: AuditLog): Audit {
 
 /** Returns a digest that distinguishes clients in the log, which must not contain their values. */
 function digestOf(client: readonly string[]): string {
-  return hash("sha256", JSON.stringify(client), "base64url").slice(0, 12)
+  return crypto.hash("sha256", JSON.stringify(client), "base64url").slice(0, 12)
 }
 
 async function told(

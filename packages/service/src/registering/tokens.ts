@@ -1,4 +1,4 @@
-import { hash, timingSafeEqual } from "node:crypto"
+import crypto, { timingSafeEqual } from "node:crypto"
 import { Code, TokenError } from "../status-error.ts"
 
 /** The tokens of services. A caller needs one to change rules, or to ask for decisions. */
@@ -81,5 +81,5 @@ function missing(): TokenError {
 const NONE = Buffer.alloc(32)
 
 function digest(token: string): Buffer {
-  return hash("sha256", token, "buffer")
+  return crypto.hash("sha256", token, "buffer")
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "../../ground/hash.ts"
 import type { Penalty, Policy } from "../../ground/policy.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
@@ -54,5 +54,5 @@ export function penaltyOf(service: string, { name, fields, penalty = NO_PENALTY 
  * tries. With 48 bits it would take 2^24 tries, or two minutes.
  */
 function fingerprint(identity: string): string {
-  return createHash("sha256").update(identity).digest("base64url").slice(0, 16)
+  return hash("sha256", identity, "base64url").slice(0, 16)
 }

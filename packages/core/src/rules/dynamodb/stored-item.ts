@@ -1,5 +1,5 @@
-import { hash } from "node:crypto"
 import type { Problem } from "../../ground/errors.ts"
+import { hash } from "../../ground/hash.ts"
 import { locate, show } from "../../ground/show.ts"
 import { parseJsonText } from "../documents/json-text.ts"
 import { readRuleDocumentInSlices } from "../documents/rule-document.ts"

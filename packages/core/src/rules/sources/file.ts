@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as v from "valibot"
 import { InvalidOptionError, InvalidRuleError } from "../../ground/errors.ts"
+import { hash } from "../../ground/hash.ts"
 import { integer, interval, memberProblems, says, strict } from "../../ground/shape.ts"
 import { locate, show } from "../../ground/show.ts"
 import { ignore } from "../../ground/time.ts"
@@ -152,7 +152,7 @@ export function fileRules(path: string | URL, options: FileRulesOptions = {}): R
 
 function foundRules(service: string, documents: FileDocuments): FoundRules {
   const rules = documents.rulesOf(service)
-  const stamp = createHash("sha256").update(JSON.stringify(rules)).digest("base64")
+  const stamp = hash("sha256", JSON.stringify(rules), "base64")
   return { service, stamp, read: () => rules }
 }
 

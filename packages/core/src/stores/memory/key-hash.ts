@@ -1,4 +1,4 @@
-import { getRandomValues } from "node:crypto"
+import { randomFillSync } from "node:crypto"
 import type { NameKey } from "../counters.ts"
 
 /** The 64-bit hash of a key, as two unsigned 32-bit words. */
@@ -135,6 +135,6 @@ function absorb(word: number, state: Int32Array): void {
 }
 
 function randomSecret(): [number, number] {
-  const words = getRandomValues(new Int32Array(2))
+  const words = randomFillSync(new Int32Array(2))
   return [words[0] as number, words[1] as number]
 }

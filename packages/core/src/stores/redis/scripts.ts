@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "../../ground/hash.ts"
 import beginWindow from "./scripts/begin-window.lua"
 import bucketLevel from "./scripts/bucket-level.lua"
 import call from "./scripts/call.lua"
@@ -56,5 +56,5 @@ function script(parts: readonly string[]): Script {
     if (at === -1) throw new Error(`formulas.lua has no formula ${name}.`)
     return named[at + 1] as string
   })
-  return { text, sha: createHash("sha1").update(text).digest("hex") }
+  return { text, sha: hash("sha1", text) }
 }

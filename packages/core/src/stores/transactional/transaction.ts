@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto"
 import type { CounterState } from "../../algorithms/algorithm.ts"
 import { isPacked } from "../../algorithms/packed-counts.ts"
 import { isCountable } from "../../ground/clock.ts"
 import { StoreUnavailableError, textOf } from "../../ground/errors.ts"
+import { hash } from "../../ground/hash.ts"
 import type { CounterStates } from "../counters.ts"
 import type { CounterChange, KeptCounter } from "./counter-backend.ts"
 
@@ -18,7 +18,7 @@ const PLAIN = /^[\x20-\x7e]{0,128}$/
 export function textKey(counter: string, partition: string): string {
   const name = `${counter.length}:${counter}`
   if (PLAIN.test(partition)) return `${name}:${partition}`
-  return `${name}#${createHash("sha256").update(partition, "utf16le").digest("base64url")}`
+  return `${name}#${hash("sha256", Buffer.from(partition, "utf16le"), "base64url")}`
 }
 
 /** The counters of one transaction: the stored ones and their changes. */

@@ -1,0 +1,21 @@
+import crypto from "node:crypto"
+import { afterEach, expect, it, vi } from "vitest"
+
+afterEach(() => {
+  vi.doUnmock("node:crypto")
+  vi.resetModules()
+})
+
+it("is Node's own function", async () => {
+  const { hash } = await import("./hash.ts")
+  expect(hash("sha1", "abc")).toBe(crypto.createHash("sha1").update("abc").digest("hex"))
+})
+
+// test/packages/too-old.check.ts loads the packages in such a Node.
+it("fails to load with one clear line in a Node without it", async () => {
+  vi.doMock("node:crypto", () => ({ hash: undefined }))
+  await expect(import("./hash.ts")).rejects.toMatchObject({
+    code: "SLUICE_NODE_TOO_OLD",
+    message: `Sluice needs Node 20.19 or a later 20.x, or Node 22.12 or later. This is Node ${process.versions.node}.`,
+  })
+})

@@ -1,0 +1,11 @@
+import * as crypto from "node:crypto"
+
+// Node links all imports before it runs any of them. A named import of `hash`, which an old Node does not have, would
+// fail then, with a message that does not mention the version.
+if (crypto.hash === undefined) {
+  const message = `Sluice needs Node 20.19 or a later 20.x, or Node 22.12 or later. This is Node ${process.versions.node}.`
+  throw Object.assign(new Error(message), { code: "SLUICE_NODE_TOO_OLD" })
+}
+
+/** Node's function that returns the digest of a text or of bytes. */
+export const hash: typeof crypto.hash = crypto.hash
