@@ -101,6 +101,11 @@ describe("commandsOf", () => {
     ["a number", 6379, "6379 is not a Redis client"],
     ["a URL text", "redis://localhost", "a URL is not a client: create the client in your app, and pass it"],
     [
+      "a URL of another scheme",
+      "https://user:secret@redis.example",
+      "a URL of the scheme https: (not redis: or rediss:) is not a client: create the client in your app, and pass it",
+    ],
+    [
       "a URL",
       new URL("redis://localhost"),
       "a URL is not a client: create the client in your app, and pass it",

@@ -1,6 +1,6 @@
 import { types } from "node:util"
 import * as v from "valibot"
-import { classOf, type MemberProblem, show, suggestion } from "./show.ts"
+import { classOf, type MemberProblem, nearest, show, suggestion } from "./show.ts"
 import { LONGEST_TIMER_MS } from "./time.ts"
 
 /** A schema. It does not change the values that it accepts. Its message for a refused value comes from `says`. */
@@ -51,22 +51,33 @@ export const logger: Schema = v.optional(
   ),
 )
 
-/** Returns the schema of an object without unknown members. It accepts `older` spellings, but does not list them. */
+/** The names that a message may list. More names would hide the rest of it. */
+const MOST_LISTED = 12
+
+/**
+ * Returns the schema of an object without unknown members. It accepts `older` spellings, but does not list them. For a
+ * name that is usual `elsewhere`, the message has the name here.
+ */
 export function strict<Entries extends Readonly<Record<string, Schema>>>(
   noun: string,
   entries: Entries,
   older: readonly string[] = [],
+  elsewhere: Readonly<Record<string, string>> = {},
 ): ObjectSchema<Entries> {
   const names = Object.keys(entries).filter((name) => !older.includes(name))
   const unknown = says(`a member of ${noun}`, names.join(", "))
+  const listed = names.length > MOST_LISTED ? [...names.slice(0, 5), "…"] : names
   const schema = checkedInside(
     isObject,
-    says(noun, `an object with ${names.join(", ")}`),
+    says(noun, `an object with ${listed.join(", ")}`),
     (value, report) => {
       for (const name in entries) report(name, v.safeParse(entries[name] as Schema, value[name]).issues)
       for (const name in value) {
-        if (!Object.hasOwn(entries, name))
-          report(name, [{ input: name, message: unknown, expected: UNKNOWN }])
+        if (Object.hasOwn(entries, name)) continue
+        const message = Object.hasOwn(elsewhere, name)
+          ? says(`a member of ${noun}; use "${elsewhere[name]}" instead`, "")
+          : unknown
+        report(name, [{ input: name, message, expected: UNKNOWN }])
       }
     },
   )
@@ -170,9 +181,14 @@ export function memberProblems(schema: Schema, value: unknown): MemberProblem[] 
     const [noun, accepted] = issue.message.split("\n") as [string, string]
     const message = mistakeOf(issue.input, noun)
     if (issue.expected !== UNKNOWN) return [{ path, message, accepted }]
-    const meant = suggestion(issue.input as string, accepted.split(", "))
+    if (accepted === "") return [{ path, message }]
+    const name = issue.input as string
+    const names = accepted.split(", ")
+    const meant = suggestion(name, names)
     // A suggestion replaces the list of accepted names, which would be repeated for each mistake.
-    return [meant === "" ? { path, message, accepted } : { path, message: message + meant }]
+    if (meant !== "") return [{ path, message: message + meant }]
+    if (names.length <= MOST_LISTED) return [{ path, message, accepted }]
+    return [{ path, message: `${message}; the nearest is "${nearest(name, names)}"` }]
   })
 }
 

@@ -37,17 +37,27 @@ export function suggestion(name: string, names: readonly string[]): string {
   return meant === undefined ? "" : `; did you mean "${meant}"?`
 }
 
+/** Returns the name that needs the fewest changes to become the given one, even if it was hardly meant. */
+export function nearest(name: string, names: readonly string[]): string {
+  return scored(name.slice(0, 64), names)[0]?.candidate as string
+}
+
 /** Returns the name that was probably meant. Ignores case, "_" and "-", and allows a typo or two. */
 export function closest(name: string, names: readonly string[]): string | undefined {
   // Comparing costs the product of the lengths, and the given name may be megabytes long.
   if (name.length > 64) return undefined
   const given = bare(name)
-  const scored = names.map((candidate) => ({ candidate, score: distance(given, bare(candidate)) }))
-  const best = scored.sort((a, b) => a.score - b.score)[0]
+  const best = scored(name, names)[0]
   if (best !== undefined && best.score <= Math.ceil(given.length / 3)) return best.candidate
   return given.length < 4
     ? undefined
     : names.find((candidate) => bare(candidate).includes(given) || given.includes(bare(candidate)))
+}
+
+function scored(name: string, names: readonly string[]): { candidate: string; score: number }[] {
+  return names
+    .map((candidate) => ({ candidate, score: distance(bare(name), bare(candidate)) }))
+    .sort((a, b) => a.score - b.score)
 }
 
 function bare(name: string): string {

@@ -271,6 +271,14 @@ describe("settings", () => {
     [{ SLUICE_TOKENS: '{"1":"secret secret secret"}' }, /is not a valid object of tokens/],
     [{ REDIS_URL: "secret:6379" }, /^REDIS_URL: its value \(not shown\) is not a valid URL for this setting/],
     [
+      { REDIS_URL: "https://user:secret@redis.example" },
+      /^REDIS_URL: its value \(not shown\) has the scheme https:; accepted: redis:\/\/host:6379, or rediss:\/\/ with TLS$/,
+    ],
+    [
+      { REDIS_URL: "redis://a", SLUICE_MIRRORS: '{"eu":"http://secret"}' },
+      /^SLUICE_MIRRORS: its value \(not shown\) of "eu" has the scheme http:; accepted: redis:/,
+    ],
+    [
       { REDIS_URL: "redis://secret:1,redis://b:1" },
       /names several servers; accepted: one server, or several with --redis-cluster$/,
     ],

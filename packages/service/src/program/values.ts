@@ -74,7 +74,10 @@ export function url(protocols: readonly string[], accepted: string): Read<string
   return (text) => {
     const parsed = URL.canParse(text) ? new URL(text) : undefined
     if (parsed === undefined || !protocols.includes(parsed.protocol)) {
-      throw new NotAccepted("is not a valid URL for this setting", accepted)
+      // Without "//", the text before the colon may be a host, a user or a password.
+      const hasScheme = parsed !== undefined && /^[a-z][\w+.-]*:\/\//i.test(text)
+      const is = hasScheme ? `has the scheme ${parsed.protocol}` : "is not a valid URL for this setting"
+      throw new NotAccepted(is, accepted)
     }
     // The client decodes user and password, and its error would not mention the setting.
     if (![parsed.username, parsed.password].every(isDecodable)) {

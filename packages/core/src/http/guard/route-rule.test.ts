@@ -95,13 +95,14 @@ describe("the guards of routes", () => {
     guard.forRoute({ ...RULE, limit: 4 }, { label: "GET /other", path: "other" })
   })
 
-  it("report where an invalid rule is written, and which members exist", () => {
+  it("report where an invalid rule is written, and suggest members of routes, too", () => {
     const guard = open()
     const route: GuardedRoute = { label: "GET /a", path: "route GET /a", besides: ["hook"] }
-    const written = { limit: 0, window: "1 minute", hok: "late" }
-    const [unknown, limit, ...others] = [...problemsOf(() => guard.forRoute(written, route))].sort()
-    expect(unknown).toMatch(/^route GET \/a\.hok: .*, group, hook$/)
+    const written = { limit: 0, window: "1 minute", hok: "late", xyz: 1 }
+    const [hok, limit, xyz, ...others] = [...problemsOf(() => guard.forRoute(written, route))].sort()
+    expect(hok).toMatch(/^route GET \/a\.hok: "hok" is not a member of a rule; did you mean "hook"\?/)
     expect(limit).toMatch(/^route GET \/a\.limit: /)
+    expect(xyz).toMatch(/^route GET \/a\.xyz: "xyz" is not a member of a rule; the nearest is "name"/)
     expect(others).toEqual([])
     const other = new Error("no room")
     const fail = (): never => {

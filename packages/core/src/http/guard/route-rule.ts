@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto"
 import { inspect } from "node:util"
 import { InvalidOptionError } from "../../ground/errors.ts"
-import { INLINE_MEMBERS } from "../../limiter/options/parse-options.ts"
+import { hash } from "../../ground/hash.ts"
+import { suggestion } from "../../ground/show.ts"
 import type { RouteKey } from "../../limiter/rule-set/route-rules.ts"
 
 /** A route, as described by its adapter. */
@@ -41,9 +41,11 @@ export function readRouteRule<T>(written: unknown, route: GuardedRoute, use: (ru
       error.problems.map((problem) => ({
         ...problem,
         path: [path, problem.path].filter((part) => part !== "").join("."),
-        ...(problem.accepted === INLINE_MEMBERS && {
-          accepted: [INLINE_MEMBERS, "group", ...besides].join(", "),
-        }),
+        // A member of a route may also be one that rules do not have.
+        message: problem.message.replace(
+          /; the nearest is .*/,
+          (nearest) => suggestion(problem.path, ["group", ...besides]) || nearest,
+        ),
       })),
     )
   }
@@ -75,5 +77,5 @@ function parse(written: unknown, { label, counter = label, besides = [] }: Guard
 export function namedAfter(text: string): string {
   const plain = text.replace(/[^ !#-[\]-~]/gu, "?")
   if (plain === text && text.length <= 64) return text
-  return `${plain.slice(0, 47)}~${createHash("sha256").update(text).digest("base64url").slice(0, 16)}`
+  return `${plain.slice(0, 47)}~${hash("sha256", text, "base64url").slice(0, 16)}`
 }

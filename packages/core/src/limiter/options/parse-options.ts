@@ -8,7 +8,7 @@ import type { Logger } from "../../ground/warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "../../request/client-address-options.ts"
 import { OpenBook } from "../../rules/book/open-book.ts"
 import { parseUntilLoaded, type UntilLoaded, undecided } from "../../rules/book/until-loaded.ts"
-import { parseCodeRules, parseRule, RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
+import { parseCodeRules, parseRule } from "../../rules/parsing/parse-rule.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
@@ -85,9 +85,6 @@ export function parseOptions(value: unknown): ParsedOptions {
     wallClock: options.clock === undefined ? () => Date.now() : () => soundTime(clock),
   }
 }
-
-/** The members of an inline rule, as listed in a problem with an unknown member. */
-export const INLINE_MEMBERS: string = RULE_MEMBERS.join(", ")
 
 /** Parses a single inline rule of a limiter or of a route. Its field defaults to "ip". `cost` is the limiter's cost. */
 export function parseInlineRule(

@@ -1,7 +1,7 @@
 import * as v from "valibot"
 import type { RateUnit } from "../../ground/duration.ts"
 import { choice, integer, type Schema, says, strict } from "../../ground/shape.ts"
-import { member } from "../parsing/rule-members.ts"
+import { member, NAMES_ELSEWHERE } from "../parsing/rule-members.ts"
 import { serviceMetadata } from "../parsing/service-metadata-members.ts"
 
 const UNITS: readonly RateUnit[] = ["second", "minute", "hour", "day", "week"]
@@ -55,6 +55,7 @@ export const storedRule = strict(
     errorMessage: v.optional(member.rejectionMessage),
   },
   ["errorMessage"],
+  NAMES_ELSEWHERE,
 )
 
 /** The accepted service ids, for error messages. */

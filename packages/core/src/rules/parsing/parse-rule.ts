@@ -5,18 +5,23 @@ import { locate, type MemberProblem, show } from "../../ground/show.ts"
 import type { Rule, StorableRule } from "../rule.ts"
 import { contradictions } from "./contradictions.ts"
 import { defaultName, fillRule, type ParsedRule, ruleName } from "./parsed-rule.ts"
-import { member, POSITIVE } from "./rule-members.ts"
+import { member, NAMES_ELSEWHERE, POSITIVE } from "./rule-members.ts"
 import { readThrottle } from "./throttle-members.ts"
 
 /** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
 const isLimit = (value: unknown): boolean => answersAtOnce(value) || v.is(member.limit, value)
 
 const optionalMembers = Object.entries(member).map(([name, schema]) => [name, v.optional(schema)])
-const ruleShape = strict("a rule", {
-  ...Object.fromEntries(optionalMembers),
-  limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
-  window: member.window,
-})
+const ruleShape = strict(
+  "a rule",
+  {
+    ...Object.fromEntries(optionalMembers),
+    limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
+    window: member.window,
+  },
+  [],
+  NAMES_ELSEWHERE,
+)
 
 /** The names of a rule's members in code. */
 export const RULE_MEMBERS: readonly (keyof Rule)[] = Object.keys(ruleShape.entries) as (keyof Rule)[]

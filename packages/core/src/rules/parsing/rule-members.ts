@@ -156,6 +156,15 @@ export const member = {
   onStoreFailure: choice("a valid value", ["local", "allow", "deny"]),
 } as const
 
+/** Names that other rate limiters have for the members of a rule. */
+export const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
+  max: "limit",
+  points: "limit",
+  duration: "window",
+  timeWindow: "window",
+  windowMs: "window",
+}
+
 function combinationMistake(names: readonly string[], index: number): FieldMistake | undefined {
   const [name, ...earlier] = names
     .slice(0, index + 1)

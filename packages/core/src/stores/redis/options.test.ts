@@ -69,7 +69,7 @@ describe("parseOptions", () => {
     [{ clock: { now: 5 } }, "clock: has no method now() (an object whose now() returns epoch milliseconds)"],
     [
       { timeout: 5 },
-      "timeout: is not an option of redisStore (client, prefix, denyCacheMs, timeoutMs, clock)",
+      'timeout: is not an option of redisStore; did you mean "timeoutMs"? (client, prefix, denyCacheMs, timeoutMs, clock)',
     ],
     [{ keyPrefix: "app:" }, 'keyPrefix: is not an option of redisStore; use "prefix" instead'],
   ])("rejects %j", (option, problem) => {

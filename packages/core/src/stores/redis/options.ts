@@ -1,6 +1,7 @@
 import { inspect } from "node:util"
 import type { Clock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
+import { suggestion } from "../../ground/show.ts"
 import { LONGEST_TIMER_MS } from "../../ground/time.ts"
 import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
 import type { RedisCommands } from "./commands.ts"
@@ -110,7 +111,11 @@ function problemOf(path: string, value: unknown): Problem | undefined {
     default:
       return Object.hasOwn(ELSEWHERE, path)
         ? { path, message: `is not an option of redisStore; use "${ELSEWHERE[path]}" instead` }
-        : { path, message: "is not an option of redisStore", accepted: NAMES }
+        : {
+            path,
+            message: `is not an option of redisStore${suggestion(path, NAMES.split(", "))}`,
+            accepted: NAMES,
+          }
   }
 }
 

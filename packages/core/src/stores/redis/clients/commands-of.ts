@@ -49,7 +49,11 @@ function portOn(client: unknown): RedisCommands | undefined {
 /** Returns why a value that resembles a client, or leads to one, cannot be used. Returns undefined for other values. */
 function unusable(client: unknown): string | undefined {
   if (typeof client === "string" || client instanceof URL) {
-    return "a URL is not a client: create the client in your app, and pass it"
+    const [, scheme = "redis"] = /^([a-z][\w+.-]*):\/\//i.exec(String(client)) ?? []
+    const what = /^rediss?$/i.test(scheme)
+      ? "a URL"
+      : `a URL of the scheme ${scheme}: (not redis: or rediss:)`
+    return `${what} is not a client: create the client in your app, and pass it`
   }
   if (typeof client === "function")
     return `the function ${client.name || "without a name"} is not a client: pass the client that it creates`
