@@ -1,0 +1,55 @@
+import { once } from "node:events"
+import { createServer, type IncomingMessage } from "node:http"
+import type { AddressInfo } from "node:net"
+import { buffer } from "node:stream/consumers"
+
+/** The body of npm's request to publish a version. */
+interface Publication {
+  readonly name: string
+  readonly versions: Readonly<Record<string, object>>
+  readonly _attachments: Readonly<Record<string, { readonly data: string }>>
+}
+
+/** A package registry on this machine. It only knows what was published to it. */
+export interface Registry {
+  /** Its URL, which ends with a slash. */
+  readonly url: string
+  /** The names of the published packages, in their order. */
+  readonly published: readonly string[]
+  stop(): Promise<void>
+}
+
+/** Starts a registry on a free port. Packages are published and installed without an account. */
+export async function startRegistry(): Promise<Registry> {
+  const packages = new Map<string, Publication>()
+  const server = createServer(async (request, response) => {
+    const [name = "", file] = decodeURIComponent(request.url?.slice(1) ?? "").split("/-/")
+    if (request.method === "PUT") {
+      packages.set(name, await publicationIn(request))
+      return response.writeHead(201).end("{}")
+    }
+    const found = packages.get(name)
+    if (found === undefined) return response.writeHead(404).end("{}")
+    if (file === undefined) return response.end(JSON.stringify({ ...found, _attachments: undefined }))
+    const { data = "" } = found._attachments[file] ?? {}
+    return response.end(Buffer.from(data, "base64"))
+  })
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    get published() {
+      return [...packages.keys()]
+    },
+    async stop() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, "close")
+    },
+  }
+}
+
+async function publicationIn(request: IncomingMessage): Promise<Publication> {
+  return JSON.parse((await buffer(request)).toString())
+}
