@@ -23,12 +23,19 @@ export interface Progress {
   readonly report: Pick<StepReport<unknown>, "add"> | undefined
 }
 
+/** A mount of a limiter, as its decisions know it. */
+export interface DecidingMount {
+  readonly limiter: { readonly options: ParsedOptions }
+  /** Whether the app has an `onRejected` for the mount's refusals. */
+  readonly asksApp: boolean
+}
+
 /**
  * The decision of one mount of a limiter on a request, linked to the mounts before it. Headers are only written when
  * they are read, because a gateway that asks for many decisions at once does not need them.
  */
 export class MountOutcome implements MountDecision {
-  declare readonly limiter: { readonly options: ParsedOptions }
+  declare readonly mount: DecidingMount
   declare readonly earlier: MountOutcome | undefined
   /** This mount's own decision, even if the decision of another mount binds. */
   declare own: Decision
@@ -45,22 +52,27 @@ export class MountOutcome implements MountDecision {
   declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
-    limiter: { readonly options: ParsedOptions },
+    mount: DecidingMount,
     ruleSet: RuleSet,
     own: Decision,
     earlier: MountOutcome | undefined,
     facts: RequestFacts,
     progress: Progress | undefined,
   ) {
-    this.limiter = limiter
+    this.mount = mount
     this.earlier = earlier
     this.settled = false
     this.progress = progress
     this.own = own
-    this.writers = writersOf(ruleSet, limiter.options.headers)
+    const { headers, wallClock } = mount.limiter.options
+    this.writers = writersOf(ruleSet, headers)
     this.lines = undefined
     if (own.allowed) return
-    this.rejection = this.writers.rejection(own, facts.headers?.accept, limiter.options.wallClock)
+    this.rejection = this.writers.rejection(own, facts.headers?.accept, wallClock)
+  }
+
+  get limiter(): DecidingMount["limiter"] {
+    return this.mount.limiter
   }
 
   /** Returns the strictest decision of all mounts so far. */
@@ -114,7 +126,7 @@ export class MountOutcome implements MountDecision {
    */
   private withRejection(lines: readonly HeaderLine[]): readonly HeaderLine[] {
     const { rejection } = this
-    if (rejection === undefined || this.limiter.options.onRejected === undefined) return lines
+    if (rejection === undefined || !this.mount.asksApp) return lines
     return [...lines, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
   }
 
