@@ -1,3 +1,4 @@
+import type { ClientAddressOptions } from "@sluice/core"
 import { type Command, InvalidArgumentError, Option } from "commander"
 import type { ReadLogOptions } from "./logs/log.ts"
 import { ipv6PrefixOption } from "./options.ts"
@@ -11,7 +12,7 @@ export interface LogOptions {
   readonly withoutStatus?: readonly number[]
   readonly trustedProxies?: number | readonly string[]
   readonly clientIpHeader?: string
-  readonly ipv6Prefix?: number
+  readonly ipv6Prefix?: ClientAddressOptions["ipv6Prefix"]
 }
 
 /** Adds the options of a command that reads logs. Returns the command. */
@@ -36,7 +37,7 @@ export function addLogOptions(command: Command): Command {
     .addOption(
       new Option(
         "--trusted-proxies <proxies>",
-        "number of proxies, or their addresses, with commas",
+        "number of proxies, or their addresses or names (private, cloudflare), with commas",
       ).argParser(parseProxies),
     )
     .option("--client-ip-header <name>", "the header that a trusted proxy writes the address into")

@@ -43,8 +43,9 @@ export function prefixOption(): Option {
 
 /** Returns the option `--ipv6-prefix`, which is a limiter's option ipv6Prefix. */
 export function ipv6PrefixOption(): Option {
-  const description = "length of the IPv6 networks that count as one client (default: 64)"
-  return new Option("--ipv6-prefix <bits>", description).argParser(parseBits)
+  const description =
+    "length of the IPv6 networks that count as one client (default: 64); by network: default=64,2001:db8::/32=48"
+  return new Option("--ipv6-prefix <bits>", description).argParser(parsePrefixes)
 }
 
 /** Rejects an empty service, because it cannot have rules: the user must mean another one. */
@@ -65,10 +66,22 @@ function parsePrefix(text: string): string {
   throw new InvalidArgumentError("Expected at most 64 printable ASCII characters, except { and }.")
 }
 
+function parsePrefixes(text: string): number | Record<string, number> {
+  if (!text.includes("=")) return parseBits(text)
+  return Object.fromEntries(
+    text.split(",").map((each) => {
+      const at = each.lastIndexOf("=")
+      return [each.slice(0, at).trim(), parseBits(each.slice(at + 1))]
+    }),
+  )
+}
+
 function parseBits(text: string): number {
   const bits = /^\d{1,3}$/.test(text) ? Number(text) : 0
   if (bits >= 1 && bits <= 128) return bits
-  throw new InvalidArgumentError("Expected a whole number from 1 to 128.")
+  throw new InvalidArgumentError(
+    "Expected a whole number from 1 to 128, or networks with one each, such as default=64,2001:db8::/32=48.",
+  )
 }
 
 function parseBytes(text: string): number {

@@ -58,6 +58,10 @@ export class ExpressFacts implements RequestFacts {
   get keepsAddress(): object | undefined {
     return this.#req.socket
   }
+  /** Without an app, as on Node's own server, there is no setting. */
+  get proxySetting(): string | undefined {
+    return this.#req.app?.enabled("trust proxy") ? 'Express\' setting "trust proxy"' : undefined
+  }
 }
 
 /**

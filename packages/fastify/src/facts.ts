@@ -37,6 +37,10 @@ export class FastifyFacts implements RequestFacts {
   get cookies(): unknown {
     return (this.#request as { cookies?: unknown }).cookies
   }
+  /** Only with this setting, a request has a list of addresses. */
+  get proxySetting(): string | undefined {
+    return this.#request.ips === undefined ? undefined : 'Fastify\'s setting "trustProxy"'
+  }
   get keepsAddress(): object | undefined {
     return this.#request.raw.socket
   }

@@ -57,6 +57,9 @@ export class KoaFacts implements RequestFacts {
   get keepsAddress(): object | undefined {
     return this.#ctx.req.socket
   }
+  get proxySetting(): string | undefined {
+    return this.#ctx.app.proxy ? 'Koa\'s setting "proxy"' : undefined
+  }
 }
 
 /** Returns the facts of a request that the app passes to a limiter directly; undefined if it is not a Koa context. */

@@ -1,4 +1,11 @@
-import { createLimiter, type Mismatch, type RuleExplanation, ruleName, type StorableRule } from "@sluice/core"
+import {
+  type ClientAddressOptions,
+  createLimiter,
+  type Mismatch,
+  type RuleExplanation,
+  ruleName,
+  type StorableRule,
+} from "@sluice/core"
 import { redisKey } from "@sluice/core/redis"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
@@ -14,7 +21,7 @@ export interface MatchOptions extends ReadOptions, RequestOptions {
   readonly service?: readonly string[]
   readonly cost?: number
   readonly prefix?: string
-  readonly ipv6Prefix?: number
+  readonly ipv6Prefix?: ClientAddressOptions["ipv6Prefix"]
 }
 
 /** A rule, and what it does with the request. */

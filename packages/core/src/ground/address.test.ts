@@ -6,7 +6,7 @@ import {
   type AddressRange,
   canonicalAddress,
   compileAddressGroup,
-  compileAddressRanges,
+  compileAddressTable,
   parseAddress,
   parseAddressRange,
   remember,
@@ -187,7 +187,20 @@ describe("a range of addresses", () => {
     ["10.0.0.0/", undefined],
     ["10.0.0.0/-1", undefined],
     ["10.0.0.0/8/8", undefined],
-    ["10.0.0.0/255.0.0.0", undefined],
+    ["10.0.0.0/255.0.0.0", "10.0.0.0/8"],
+    ["10.0.0.0/255.255.255.255", "10.0.0.0/32"],
+    ["10.0.0.0/255.255.254.0", "10.0.0.0/23"],
+    ["10.0.0.0/128.0.0.0", "10.0.0.0/1"],
+    ["10.0.0.0/0.0.0.0", "10.0.0.0/0"],
+    ["10.0.0.0/0.0.0.255", undefined],
+    ["10.0.0.0/255.0.255.0", undefined],
+    ["10.0.0.0/255.255.255.253", undefined],
+    ["10.0.0.0/127.255.255.255", undefined],
+    ["10.0.0.0/255.0.0", undefined],
+    ["10.0.0.0/255.0.0.0.0", undefined],
+    ["::ffff:10.0.0.0/255.0.0.0", undefined],
+    ["2001:db8::/255.0.0.0", undefined],
+    ["2001:db8::/ffff:ffff::", undefined],
     ["10.0/16", undefined],
     ["/8", undefined],
     ["example.com", undefined],
@@ -221,23 +234,24 @@ describe("a range of addresses", () => {
     ["10.0.0.0/8", "unknown", false],
     ["10.0.0.0/8", "", false],
   ])("%j contains %j: %j", (written, address, expected) => {
-    const within = compileAddressRanges([parseAddressRange(written) as AddressRange])
-    expect(within(address)).toBe(expected)
-    expect(within(address)).toBe(expected)
+    const within = compileAddressTable([[parseAddressRange(written) as AddressRange, "entry"]])
+    expect(within(address)).toBe(expected ? "entry" : undefined)
+    expect(within(address)).toBe(expected ? "entry" : undefined)
   })
 
   it("matches an address if any range of a list does, and an empty list matches nothing", () => {
     const ranges = ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"].map(
-      (text) => parseAddressRange(text) as AddressRange,
+      (text) => [parseAddressRange(text) as AddressRange, true] as const,
     )
-    const within = compileAddressRanges(ranges)
+    const table = compileAddressTable(ranges)
+    const within = (address: string): boolean => table(address) === true
     expect(["10.1.1.1", "192.0.2.7", "2001:db8::5", "192.0.2.8"].map(within)).toEqual([
       true,
       true,
       true,
       false,
     ])
-    expect(compileAddressRanges([])("10.1.1.1")).toBe(false)
+    expect(compileAddressTable([])("10.1.1.1")).toBeUndefined()
   })
 })
 
@@ -256,6 +270,19 @@ describe("the group of an address", () => {
     ["::102:304", 64, "::/64"],
   ])("%j with a prefix of %j is %j", (address, prefix, group) => {
     expect(compileAddressGroup(prefix)(address)).toBe(group)
+  })
+
+  it.each([
+    ["2001:db8:1:2:3::1", "2001:db8:1::/48"],
+    ["2001:db8:ff:2:3::1", "2001:db8:ff:2:3::/80"],
+    ["2001:db9:1:2:3::1", "2001:db9:1:2::/64"],
+    ["192.0.2.7", "192.0.2.7"],
+  ])("%j has the prefix of its narrowest network: %j", (address, group) => {
+    const networks = [
+      ["2001:db8::/32", 48],
+      ["2001:db8:ff::/48", 80],
+    ].map(([text, prefix]) => [parseAddressRange(text as string), prefix] as [AddressRange, number])
+    expect(compileAddressGroup(64, networks)(address)).toBe(group)
   })
 
   it("is the same for all 2^64 addresses of a subscriber", () => {

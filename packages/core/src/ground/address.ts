@@ -45,8 +45,9 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * Returns the range of a CIDR such as "10.0.0.0/8" or of a single address, or undefined for anything else. Bits after
- * the prefix are ignored. A range within ::ffff:0:0/96 becomes an IPv4 range, because mapped addresses become IPv4 too.
+ * Returns the range of a CIDR such as "10.0.0.0/8" or of a single address, or undefined for anything else. The length
+ * of an IPv4 prefix may be a netmask: "10.0.0.0/255.0.0.0". Bits after the prefix are ignored. A range within
+ * ::ffff:0:0/96 becomes an IPv4 range, because mapped addresses become IPv4 too.
  */
 export function parseAddressRange(text: string): AddressRange | undefined {
   const slash = text.indexOf("/")
@@ -55,19 +56,24 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   if (address === undefined) return undefined
   const width = address.groups.length * 16
   if (slash === -1) return { text: address.text, groups: address.groups, prefix: width }
-  const digits = text.slice(slash + 1)
-  if (!/^(?:0|[1-9]\d{0,2})$/.test(digits)) return undefined
+  const length = text.slice(slash + 1)
   // The mapped address has become IPv4, but the written prefix still counts the 96 bits before it.
   const mapped = width === 32 && written.includes(":")
-  const prefix = Number(digits) - (mapped ? 96 : 0)
-  if (prefix < 0 || prefix > width) return undefined
+  const isNetmask = length.includes(".") && written.includes(".") && !mapped
+  const prefix = isNetmask ? prefixOfNetmask(length) : prefixOf(length) - (mapped ? 96 : 0)
+  if (!(prefix >= 0 && prefix <= width)) return undefined
   return { text: `${address.text}/${prefix}`, groups: address.groups, prefix }
 }
 
-/** Returns a function that checks if an address is in any range. IPv4 never matches an IPv6 range, or vice versa. */
-export function compileAddressRanges(ranges: readonly AddressRange[]): (address: string) => boolean {
-  const listed = compileAddressTable(ranges.map((range) => [range, true]))
-  return (address) => listed(address) === true
+function prefixOf(digits: string): number {
+  return /^(?:0|[1-9]\d{0,2})$/.test(digits) ? Number(digits) : Number.NaN
+}
+
+/** Returns the number of leading ones of a netmask; NaN or a fraction if it is not valid. */
+function prefixOfNetmask(text: string): number {
+  const bits = readIPv4(text, 0)
+  const prefix = 32 - Math.log2(2 ** 32 - bits)
+  return bits >= 0 && Number.isInteger(prefix) ? prefix : Number.NaN
 }
 
 /**
@@ -109,13 +115,19 @@ const NO_ENTRY: { readonly entry: undefined } = { entry: undefined }
 /**
  * Returns a function that maps an address to the group it is counted in. An IPv4 address is its own group. An IPv6
  * address is grouped by its first `ipv6Prefix` bits, such as "2001:db8:1:2::/64". A subscriber has a whole /64 or more,
- * so a single IPv6 address does not identify a client. The function accepts canonical addresses only.
+ * so a single IPv6 address does not identify a client. The addresses of `networks` are grouped by other prefixes. The
+ * function accepts canonical addresses only.
  */
-export function compileAddressGroup(ipv6Prefix: number): (address: string) => string {
+export function compileAddressGroup(
+  ipv6Prefix: number,
+  networks: Iterable<readonly [AddressRange, number]> = [],
+): (address: string) => string {
+  const prefixIn = compileAddressTable(networks)
   const group = remember((text) => {
     const { groups } = parseAddress(text) as Address
-    const masked = groups.map((bits, index) => bits & mask(ipv6Prefix - index * 16))
-    return `${serializeIPv6(masked.map((bits) => bits.toString(16)).join(":"))}/${ipv6Prefix}`
+    const prefix = prefixIn(text) ?? ipv6Prefix
+    const masked = groups.map((bits, index) => bits & mask(prefix - index * 16))
+    return `${serializeIPv6(masked.map((bits) => bits.toString(16)).join(":"))}/${prefix}`
   })
   return (address) => (address.includes(":") ? (group(address) as string) : address)
 }

@@ -16,6 +16,9 @@ describe("the options for client addresses", () => {
       },
     ],
     [{ trustedProxies: 1, clientIpHeader: "CF-Connecting-IP" }],
+    [{ trustedProxies: ["private", "cloudflare", "cloudfront", "fastly", "10.0.0.0/255.0.0.0"] }],
+    [{ ipv6Prefix: {} }],
+    [{ ipv6Prefix: { default: 56, "2001:db8::/32": 48, "2001:db8:ff::/48": 48, "2001:db8::1": 128 } }],
   ])("%j are valid", (options) => {
     expect(clientAddressProblems(options)).toEqual([])
   })
@@ -65,6 +68,30 @@ describe("the options for client addresses", () => {
     [{ ipv6Prefix: 0 }, [["ipv6Prefix", "0 is not a prefix length"]]],
     [{ ipv6Prefix: 129 }, [["ipv6Prefix", "129 is not a prefix length"]]],
     [{ ipv6Prefix: "64" }, [["ipv6Prefix", '"64" is not a prefix length']]],
+    [{ ipv6Prefix: null }, [["ipv6Prefix", "null is not a prefix length"]]],
+    [{ ipv6Prefix: [64] }, [["ipv6Prefix", "[ 64 ] is not a prefix length"]]],
+    [
+      {
+        ipv6Prefix: {
+          default: 0,
+          "2001:db8::/32": 31,
+          "2001:DB8::1/32": 48,
+          "10.0.0.0/8": 24,
+          all: 64,
+          "::/0": 0,
+          "2001:db9::/32": "48",
+        },
+      },
+      [
+        ['ipv6Prefix["default"]', "0 is not a prefix length"],
+        ['ipv6Prefix["2001:db8::/32"]', "31 is not a prefix length"],
+        ['ipv6Prefix["2001:DB8::1/32"]', '"2001:DB8::1/32" is the same network as "2001:db8::/32"'],
+        ['ipv6Prefix["10.0.0.0/8"]', '"10.0.0.0/8" is not an IPv6 network'],
+        ['ipv6Prefix["all"]', '"all" is not an IPv6 network'],
+        ['ipv6Prefix["::/0"]', "0 is not a prefix length"],
+        ['ipv6Prefix["2001:db9::/32"]', '"48" is not a prefix length'],
+      ],
+    ],
   ])("%j are rejected with every problem", (options, expected) => {
     const problems = clientAddressProblems(options)
     expect(problems.map(({ path, message }) => [path, message])).toEqual(expected)

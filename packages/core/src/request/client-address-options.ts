@@ -1,12 +1,14 @@
 import { inspect } from "node:util"
-import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange } from "../ground/address.ts"
+import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange, rangeKey } from "../ground/address.ts"
 import type { Problem } from "../ground/errors.ts"
+import { KNOWN_NETWORKS } from "./known-networks.ts"
 
 /** Options that decide which proxies may report a client's address. */
 export interface ClientAddressOptions {
   /**
-   * The number of proxies in front of the app, or their addresses: IP addresses, CIDRs, "loopback", "linklocal" or
-   * "uniquelocal". By default no proxy is trusted. 0 or an empty list also trusts none, and silences the warning.
+   * The number of proxies in front of the app, or their addresses: IP addresses, CIDRs, "loopback", "linklocal",
+   * "uniquelocal" or "private" (the same), or "cloudflare", "cloudfront" or "fastly". By default no proxy is trusted. 0
+   * or an empty list also trusts none, and silences the warning.
    */
   readonly trustedProxies?: number | readonly string[] | undefined
   /**
@@ -15,26 +17,55 @@ export interface ClientAddressOptions {
    * By default the list that is present is read, "x-forwarded-for" first.
    */
   readonly clientIpHeader?: string | undefined
-  /** The number of leading bits of an IPv6 address that identify a client, 1 to 128. Default: 64 (RFC 6177). */
-  readonly ipv6Prefix?: number | undefined
+  /**
+   * The number of leading bits of an IPv6 address that identify a client, 1 to 128. Default: 64 (RFC 6177). An object
+   * has other numbers for some networks: `{ default: 64, "2001:db8::/32": 48 }`. The narrowest network applies.
+   */
+  readonly ipv6Prefix?: number | Readonly<Record<string, number>> | undefined
 }
 
 /** The default `ipv6Prefix`: the smallest block that a network assigns to one subscriber (RFC 6177). */
-export const DEFAULT_IPV6_PREFIX = 64
+const DEFAULT_IPV6_PREFIX = 64
 
-const NAMED_RANGES: ReadonlyMap<unknown, readonly string[]> = new Map([
-  ["loopback", ["127.0.0.0/8", "::1"]],
-  ["linklocal", ["169.254.0.0/16", "fe80::/10"]],
-  ["uniquelocal", ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]],
+const PRIVATE = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7"
+const NAMED_RANGES: ReadonlyMap<unknown, string> = new Map([
+  ["loopback", "127.0.0.0/8 ::1"],
+  ["linklocal", "169.254.0.0/16 fe80::/10"],
+  ["uniquelocal", PRIVATE],
+  ["private", PRIVATE],
+  ...Object.entries(KNOWN_NETWORKS).map(([name, { networks }]) => [name, networks] as const),
 ])
+const NAMES = [...NAMED_RANGES.keys()].map((name) => `"${name}"`).join(", ")
 
 const MOST_HOPS = 100
-const PROXIES_ACCEPTED = `the number of proxies in front of the app, 0 to ${MOST_HOPS}, or a list of their addresses, CIDRs, "loopback", "linklocal" or "uniquelocal"`
+const PROXIES_ACCEPTED = `the number of proxies in front of the app, 0 to ${MOST_HOPS}, or a list of their addresses, CIDRs or names: ${NAMES}`
 
-/** Returns the address ranges of a list of proxies. The list must be valid. */
-export function proxyRanges(proxies: readonly string[]): AddressRange[] {
-  const texts = proxies.flatMap((proxy) => NAMED_RANGES.get(proxy) ?? proxy)
-  return texts.map((text) => parseAddressRange(text) as AddressRange)
+/**
+ * Returns the address ranges of a list of proxies, with the name of the content delivery network that a range belongs
+ * to; an empty name for other ranges. The list must be valid.
+ */
+export function proxyRanges(proxies: readonly string[]): [AddressRange, string][] {
+  return proxies.flatMap((proxy) =>
+    (NAMED_RANGES.get(proxy) ?? proxy)
+      .trim()
+      .split(/\s+/)
+      .map((text): [AddressRange, string] => [
+        parseAddressRange(text) as AddressRange,
+        Object.hasOwn(KNOWN_NETWORKS, proxy) ? proxy : "",
+      ]),
+  )
+}
+
+/** Returns the default prefix, and the networks with other prefixes. The option must be valid. */
+export function ipv6Prefixes(
+  option: ClientAddressOptions["ipv6Prefix"] = DEFAULT_IPV6_PREFIX,
+): [ipv6Prefix: number, networks: [AddressRange, number][]] {
+  if (typeof option === "number") return [option, []]
+  const { default: others = DEFAULT_IPV6_PREFIX, ...networks } = option
+  return [
+    others,
+    Object.entries(networks).map(([text, prefix]) => [parseAddressRange(text) as AddressRange, prefix]),
+  ]
 }
 
 /** Returns the problems with the options. Paths are the options' names. Accepts unchecked input. */
@@ -57,18 +88,49 @@ export function clientAddressProblems(
     })
   }
   if (clientIpHeader !== undefined) problems.push(...headerProblems(clientIpHeader, trustedProxies))
-  if (ipv6Prefix !== undefined && !isWholeBetween(ipv6Prefix, 1, 128)) {
-    const message = `${shown(ipv6Prefix)} is not a prefix length`
-    problems.push({ path: "ipv6Prefix", message, accepted: "a whole number from 1 to 128" })
-  }
+  if (ipv6Prefix !== undefined) problems.push(...prefixProblems(ipv6Prefix))
   return problems
+}
+
+function prefixProblems(option: unknown): Problem[] {
+  if (typeof option !== "object" || option === null || Array.isArray(option)) {
+    const accepted = `${PREFIX_ACCEPTED}, or an object such as { default: 64, "2001:db8::/32": 48 }`
+    return lengthProblems(option, "ipv6Prefix", 1, accepted)
+  }
+  const written = new Map<string, string>()
+  return Object.entries(option).flatMap(([name, length]): Problem[] => {
+    const path = `ipv6Prefix[${shown(name)}]`
+    if (name === "default") return lengthProblems(length, path, 1, PREFIX_ACCEPTED)
+    const range = parseAddressRange(name)
+    if (range?.groups.length !== 8) {
+      const accepted = '"default", or an IPv6 network such as "2001:db8::/32"'
+      return [{ path, message: `${shown(name)} is not an IPv6 network`, accepted }]
+    }
+    const key = rangeKey(range)
+    const same = written.get(key)
+    written.set(key, name)
+    if (same === undefined) {
+      const least = Math.max(1, range.prefix)
+      // A shorter prefix would put clients of the network into one group with clients outside of it.
+      return lengthProblems(length, path, least, `a whole number from ${least} to 128, within the network`)
+    }
+    const message = `${shown(name)} is the same network as ${shown(same)}`
+    return [{ path, message, accepted: "each network once" }]
+  })
+}
+
+const PREFIX_ACCEPTED = "a whole number from 1 to 128"
+
+function lengthProblems(length: unknown, path: string, least: number, accepted: string): Problem[] {
+  if (isWholeBetween(length, least, 128)) return []
+  return [{ path, message: `${shown(length)} is not a prefix length`, accepted }]
 }
 
 function proxyProblems(proxy: unknown, path: string): Problem[] {
   if (NAMED_RANGES.has(proxy)) return []
   const range = typeof proxy === "string" ? parseAddressRange(proxy) : undefined
   if (range === undefined) {
-    const accepted = `${ADDRESS_RANGE_ACCEPTED}, or "loopback", "linklocal" or "uniquelocal"`
+    const accepted = `${ADDRESS_RANGE_ACCEPTED}, or one of ${NAMES}`
     return [{ path, message: `${shown(proxy)} is not an address`, accepted }]
   }
   if (range.prefix > 0) return []

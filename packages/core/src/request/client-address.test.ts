@@ -230,3 +230,36 @@ describe("for any input", () => {
     )
   })
 })
+
+describe("names of networks", () => {
+  const CLOUDFLARE = "162.158.1.2"
+  const OTHER = "172.64.0.9"
+  it.each<[proxies: string[], peer: string, list: string, client: string]>([
+    [["private"], "10.1.1.1", "192.0.2.7", "192.0.2.7"],
+    [["private"], "192.168.1.1", "192.0.2.7, 172.16.0.1, fd00::1", "192.0.2.7"],
+    [["private"], "127.0.0.1", "192.0.2.7", "127.0.0.1"],
+    [["loopback"], "127.0.0.1", "192.0.2.7", "192.0.2.7"],
+    [["10.0.0.0/255.0.0.0"], "10.1.1.1", "192.0.2.7", "192.0.2.7"],
+    [["cloudflare"], CLOUDFLARE, "192.0.2.7", "192.0.2.7"],
+    [["cloudflare"], "2606:4700::7", "192.0.2.7", "192.0.2.7"],
+    [["cloudflare"], "198.51.100.1", "192.0.2.7", "198.51.100.1"],
+    [["cloudfront"], "15.158.3.4", "198.51.100.66, 192.0.2.7", "192.0.2.7"],
+    [["fastly"], "151.101.3.4", "192.0.2.7", "192.0.2.7"],
+    // A client of Cloudflare's VPN has an address in Cloudflare's networks, and may write any entry before it.
+    [["cloudflare"], CLOUDFLARE, `198.51.100.66, ${OTHER}`, OTHER],
+    [["private", "cloudflare"], "10.0.0.1", `198.51.100.66, ${OTHER}, ${CLOUDFLARE}`, OTHER],
+    [["private", "cloudflare"], "10.0.0.1", `192.0.2.7, ${CLOUDFLARE}, 10.0.0.2`, "192.0.2.7"],
+    // Networks of two different providers, and those that the app lists itself, are proxies.
+    [["cloudflare", "fastly"], "151.101.3.4", `192.0.2.7, ${CLOUDFLARE}`, "192.0.2.7"],
+    [["162.158.0.0/15", "172.64.0.0/13"], CLOUDFLARE, `192.0.2.7, ${OTHER}`, "192.0.2.7"],
+  ])("%j behind %j with the list %j has the client %j", (trustedProxies, peer, list, expected) => {
+    expect(client({ trustedProxies }, peer, xff(list))).toBe(expected)
+  })
+
+  it("only let a proxy in one of them report a client in a header of its own", () => {
+    const options = { trustedProxies: ["cloudflare"], clientIpHeader: "cf-connecting-ip" }
+    const headers = { "cf-connecting-ip": OTHER, ...xff("198.51.100.66") }
+    expect(client(options, CLOUDFLARE, headers)).toBe(OTHER)
+    expect(client(options, "198.51.100.1", headers)).toBe("198.51.100.1")
+  })
+})

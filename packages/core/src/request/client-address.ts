@@ -1,4 +1,4 @@
-import { canonicalAddress, compileAddressRanges } from "../ground/address.ts"
+import { canonicalAddress, compileAddressTable } from "../ground/address.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
 import {
   type ClientAddressOptions,
@@ -7,15 +7,18 @@ import {
   trustsNobody,
 } from "./client-address-options.ts"
 import { addressOfNode, type ForwardedHeader, visitForwarded } from "./forwarded.ts"
-import type { ClientAddressReader, HeaderFields } from "./request.ts"
+import type { ClientAddressReader, HeaderFields, RequestFacts } from "./request.ts"
 
-type Trust = (address: string | undefined, hop: number) => boolean
+/** Whether the address at a hop is a trusted proxy. `nearer` is the proxy that has reported the address. */
+type Trust = (address: string | undefined, hop: number, nearer?: string) => boolean
 
 /**
  * Returns a function that reads the client's address. The client is the socket's peer. If the peer is a trusted proxy,
  * the client is an entry of the list that the peer reports.
  *
- * - With addresses, it is the right-most entry that is not a trusted proxy. If all are trusted, it is the left-most.
+ * - With addresses, it is the right-most entry that is not a trusted proxy. If all are trusted, it is the left-most. The
+ *   networks of a content delivery network are crossed once: what it reports is the client, even in its own networks.
+ *   Clients of its VPN have addresses there, and could otherwise choose any address.
  * - With n hops, it is the n-th entry from the right. The socket is the first hop, so 1 means the last entry and 2 the
  *   entry before it. If the list is shorter, it is the left-most entry.
  *
@@ -33,7 +36,7 @@ type Trust = (address: string | undefined, hop: number) => boolean
  */
 export function compileClientAddress(
   options: ClientAddressOptions,
-  onForwardedIgnored: (headerName: ForwardedHeader) => void,
+  onForwardedIgnored: OnForwardedIgnored,
 ): ClientAddressReader {
   const problems = clientAddressProblems(options)
   if (problems.length > 0) throw new InvalidOptionError(problems)
@@ -52,17 +55,18 @@ export function compileClientAddress(
   }
 }
 
-function compilePeer(
-  warns: boolean,
-  onForwardedIgnored: (headerName: ForwardedHeader) => void,
-): ClientAddressReader {
+type OnForwardedIgnored = (headerName: ForwardedHeader, facts: RequestFacts) => void
+
+function compilePeer(warns: boolean, onForwardedIgnored: OnForwardedIgnored): ClientAddressReader {
   let watching = warns
-  return ({ remoteAddress, headers }) => {
+  return (facts) => {
+    const { remoteAddress } = facts
     if (watching) {
+      const { headers } = facts
       const name = forwardedHeader(headers)
       if (headers?.[name] !== undefined) {
         watching = false
-        onForwardedIgnored(name)
+        onForwardedIgnored(name, facts)
       }
     }
     return peerAddress(remoteAddress)
@@ -74,8 +78,12 @@ function withinHops(hops: number): Trust {
 }
 
 function fromRanges(proxies: readonly string[]): Trust {
-  const isProxy = compileAddressRanges(proxyRanges(proxies))
-  return (address) => address !== undefined && isProxy(address)
+  const networkOf = compileAddressTable(proxyRanges(proxies))
+  return (address, _hop, nearer) => {
+    const network = address === undefined ? undefined : networkOf(address)
+    if (network === undefined || network === "" || nearer === undefined) return network !== undefined
+    return network !== networkOf(nearer)
+  }
 }
 
 function walk(
@@ -87,9 +95,10 @@ function walk(
   let client = peer
   let hop = 1
   visitForwarded(name, field, (address) => {
+    const nearer = client
     client = address
     hop += 1
-    return trusts(address, hop)
+    return trusts(address, hop, nearer)
   })
   return client
 }

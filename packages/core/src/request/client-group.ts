@@ -1,8 +1,8 @@
 import { canonicalAddress, compileAddressGroup } from "../ground/address.ts"
-import { type ClientAddressOptions, DEFAULT_IPV6_PREFIX, trustsNobody } from "./client-address-options.ts"
+import { type ClientAddressOptions, ipv6Prefixes, trustsNobody } from "./client-address-options.ts"
 import type { ClientAddressReader, RequestFacts } from "./request.ts"
 
-const groupByDefault = compileAddressGroup(DEFAULT_IPV6_PREFIX)
+const groupByDefault = compileAddressGroup(...ipv6Prefixes())
 
 /**
  * Returns the group that an address is counted in by default. An IPv4 address is its own group, even if it is mapped to
@@ -29,7 +29,7 @@ export function compileClientGroup(
   clientAddress: ClientAddressReader,
   { trustedProxies, ipv6Prefix }: ClientAddressOptions,
 ): ClientAddressReader {
-  const groupOf = compileAddressGroup(ipv6Prefix ?? DEFAULT_IPV6_PREFIX)
+  const groupOf = compileAddressGroup(...ipv6Prefixes(ipv6Prefix))
   const read: ClientAddressReader = (facts) => {
     const address = clientAddress(facts)
     return address === undefined ? undefined : groupOf(address)

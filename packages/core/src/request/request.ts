@@ -45,6 +45,11 @@ export interface RequestFacts {
    * object has its own, not inherited `remoteAddress`, because the app may change it for each request.
    */
   readonly keepsAddress?: object | undefined
+  /**
+   * The framework's own setting of trusted proxies, if the app has set it: "Express' setting `trust proxy`". Sluice does
+   * not follow it, and the warning about an ignored header names it.
+   */
+  readonly proxySetting?: string | undefined
 }
 
 /**

@@ -102,7 +102,12 @@ describe("an invalid option", () => {
       '"x y" is not the name of a header',
       expect.stringContaining("cf-connecting") as never,
     ],
-    ["ipv6Prefix", 0, "0 is not a prefix length", "a whole number from 1 to 128"],
+    [
+      "ipv6Prefix",
+      0,
+      "0 is not a prefix length",
+      'a whole number from 1 to 128, or an object such as { default: 64, "2001:db8::/32": 48 }',
+    ],
     ["fields", [], "[] is not an object of functions", '{ "user_id": (request) => … }'],
     ["fields", "user_id", '"user_id" is not an object of functions', '{ "user_id": (request) => … }'],
     ["skip", true, "true is not a function", "(request) => boolean"],

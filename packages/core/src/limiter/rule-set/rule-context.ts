@@ -53,10 +53,11 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
 }
 
 function createAddressReader(options: ClientAddressOptions, warner: Warner): ClientAddressReader {
-  const read = compileClientAddress(options, (header) =>
+  const read = compileClientAddress(options, (header, { proxySetting }) =>
     warner.once(
       "SLUICE_FORWARDED_HEADER_IGNORED",
       `A request had the header ${header}, which is ignored because no proxy is trusted. All clients behind a proxy count as one. ` +
+        (proxySetting === undefined ? "" : `${proxySetting} has no effect on the limiter. `) +
         "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
     ),
   )

@@ -1,0 +1,90 @@
+import { once } from "node:events"
+import type { AddressInfo } from "node:net"
+import { rateLimit as onExpress } from "@sluice/express"
+import { rateLimit as onFastify } from "@sluice/fastify"
+import { rateLimit as onKoa } from "@sluice/koa"
+import express from "express"
+import express4 from "express4"
+import fastify from "fastify"
+import Koa from "koa"
+import { describe, expect, it, onTestFinished } from "vitest"
+
+interface Options {
+  readonly limit: number
+  readonly window: string
+  readonly trustedProxies?: number
+  readonly logger: { warn(fields: object, message: string): void; error(): void }
+}
+/** Starts an app whose framework trusts proxies, or does not, and returns its port. */
+type Start = (options: Options, trusts: boolean) => Promise<number>
+
+async function portOf(server: import("node:http").Server): Promise<number> {
+  onTestFinished(() => void server.close())
+  await once(server, "listening")
+  return (server.address() as AddressInfo).port
+}
+
+const startExpress =
+  (create: typeof express): Start =>
+  (options, trusts) => {
+    const app = create()
+    if (trusts) app.set("trust proxy", 1)
+    app.use(onExpress(options), (_req, res) => void res.send("ok"))
+    return portOf(app.listen(0))
+  }
+
+const startKoa: Start = (options, trusts) => {
+  const app = new Koa({ proxy: trusts })
+  app.use(onKoa(options)).use((ctx) => {
+    ctx.body = "ok"
+  })
+  return portOf(app.listen(0))
+}
+
+const startFastify: Start = async (options, trusts) => {
+  const app = fastify({ trustProxy: trusts })
+  onTestFinished(() => app.close())
+  await app.register(onFastify, options)
+  app.get("/", async () => "ok")
+  await app.listen({ port: 0 })
+  return (app.server.address() as AddressInfo).port
+}
+
+describe.each<[string, string, Start]>([
+  ["Express 5", 'Express\' setting "trust proxy"', startExpress(express)],
+  ["Express 4", 'Express\' setting "trust proxy"', startExpress(express4 as typeof express)],
+  ["Koa", 'Koa\'s setting "proxy"', startKoa],
+  ["Fastify", 'Fastify\'s setting "trustProxy"', startFastify],
+])("the warning about an ignored header on %s", (_name, setting, start) => {
+  async function warningsOf(trusts: boolean, trustedProxies?: number): Promise<string[]> {
+    const warnings: string[] = []
+    const logger = { warn: (_fields: object, message: string) => void warnings.push(message), error() {} }
+    const options = {
+      limit: 100,
+      window: "1 minute",
+      logger,
+      ...(trustedProxies !== undefined && { trustedProxies }),
+    }
+    const port = await start(options, trusts)
+    for (let times = 0; times < 2; times++) {
+      await fetch(`http://127.0.0.1:${port}/`, { headers: { "x-forwarded-for": "192.0.2.7" } })
+    }
+    return warnings
+  }
+
+  it("names the framework's own setting if that is set", async () => {
+    const [warning, ...others] = await warningsOf(true)
+    expect(warning).toContain(`${setting} has no effect on the limiter. Set trustedProxies to `)
+    expect(others).toEqual([])
+  })
+
+  it("does not name a setting that is not set", async () => {
+    const [warning, ...others] = await warningsOf(false)
+    expect(warning).toContain("All clients behind a proxy count as one. Set trustedProxies to ")
+    expect(others).toEqual([])
+  })
+
+  it("does not appear with trustedProxies", async () => {
+    expect(await warningsOf(true, 1)).toEqual([])
+  })
+})
