@@ -410,7 +410,8 @@ function isPromised(error: unknown): boolean {
   if (error === undefined || error instanceof ReadingFailed) return true
   if (error instanceof core.InvalidOptionError || error instanceof core.InvalidRuleError)
     return error.problems.every(
-      ({ message, accepted }) => accepted !== undefined || /; (?:did you mean|it is|the nearest is) /.test(message),
+      ({ message, accepted }) =>
+        accepted !== undefined || /; (?:did you mean|it is|the nearest is) /.test(message),
     )
   return error instanceof core.SluiceError && /^SLUICE_[A-Z_]+$/.test(error.code)
 }
