@@ -14,7 +14,7 @@ const BELOW = {
   ground: [],
   algorithms: ["ground"],
   request: ["ground"],
-  rules: ["algorithms/kinds.ts", "ground"],
+  rules: ["decision/decision.ts", "algorithms/kinds.ts", "ground"],
   stores: ["algorithms", "ground"],
   decision: ["stores", "algorithms", "ground"],
   limiter: ["decision", "rules", "request", "stores", "algorithms", "ground"],

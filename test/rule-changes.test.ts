@@ -159,6 +159,7 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
 
   it.each<[string, Partial<Rule>]>([
     ["rejection message", { rejectionMessage: "later" }],
+    ["rejection", { rejection: { status: 503, body: "later" } }],
     ["cost", { cost: 2 }],
     ["match", { match: { methods: ["GET"] } }],
     ["choice for a store failure", { onStoreFailure: "deny" }],

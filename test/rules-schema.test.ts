@@ -21,6 +21,7 @@ const validate = ajv.compile(schema)
  */
 const DEVIATIONS: Readonly<Record<string, string>> = {
   "duplicate-names.yaml": "two rules of one name, given or made",
+  "rejection-without-body.yaml": "a media type without a body",
   "service-twice.yaml": "two documents of one service",
   "service-id-twice.json": "a member in two spellings",
   "requests-twice.json": "a member in two spellings",

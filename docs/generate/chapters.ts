@@ -25,6 +25,7 @@ const CORE: readonly Chapter[] = [
       "limiter/explain-rules.ts",
       "limiter/rule-set/mismatch.ts",
       "limiter/options/",
+      "ground/answer.ts",
       "limiter/mount-decision.ts",
       "limiter/near-limit-event.ts",
       "request/",

@@ -3,6 +3,7 @@ import { toJsonSchema } from "@valibot/to-json-schema"
 import { ALGORITHM_NAMES, ALGORITHMS } from "./src/algorithms/kinds.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
 import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
+import { MAX_BODY, storedRejection } from "./src/rules/parsing/rejection-members.ts"
 import { member, override, overrideShape } from "./src/rules/parsing/rule-members.ts"
 import { serviceMetadata } from "./src/rules/parsing/service-metadata-members.ts"
 import { storedQueue, storedThrottles } from "./src/rules/parsing/throttle-members.ts"
@@ -83,6 +84,11 @@ describe(storedRule, {
     description:
       "Message for a refused client: any text, or one of three that programs understand: retry-with-exponential-backoff, retry-with-fixed-time, exhausted-daily-limit.",
     examples: ["retry-with-exponential-backoff", "retry-with-fixed-time", "exhausted-daily-limit"],
+  },
+  rejection: {
+    description:
+      "The answer to a refused request, instead of the standard one. Headers such as Retry-After stay. Default: the limiter's own option.",
+    allOf: [reference("rejection")],
   },
   on_missing: {
     description:
@@ -200,6 +206,20 @@ describe(member.penalty, {
   },
 })
 
+describe(storedRejection, {
+  status: { description: "The status of the answer.", default: 429 },
+  body: {
+    description:
+      "A text, or an object or a list to send as JSON. Default: a problem (RFC 9457) that has the names of the rules.",
+    anyOf: [{ type: "string", maxLength: MAX_BODY }, { type: "object" }, { type: "array" }],
+  },
+  content_type: {
+    description:
+      "The media type of the body. Requires body. Default: text/plain for a text, otherwise application/json.",
+    examples: ["text/html; charset=utf-8"],
+  },
+})
+
 const throttling = { description: "What to do with a request above the limit." }
 describe(storedThrottles.hard, { kind: throttling })
 const queue = {
@@ -314,6 +334,7 @@ export function rulesSchema(): object {
       rule: jsonOf(storedRule),
       rate: jsonOf(storedRate),
       penalty: jsonOf(member.penalty),
+      rejection: jsonOf(storedRejection),
       override: jsonOf(overrideShape),
       match: jsonOf(member.match),
     },

@@ -59,6 +59,16 @@ describe.each(DOORS)("registering over %s", (over, open) => {
     expect(await ask({ user_id: "ada" })).toMatchObject({ should_forward: true, limit: 3, remaining: 0 })
   })
 
+  it("refuses with the rule's own status, body and media type", async () => {
+    const rejection = { status: 503, body: '{"error":"enough"}', content_type: "application/json" }
+    expect(await register({ rules: [rule(1, { rejection })] })).toMatchObject({ code: OK })
+    await ask()
+    expect(await ask()).toMatchObject({ should_forward: false, status_code: 503, body: rejection.body })
+    expect(await register({ rules: [rule(1, { rejection: { status: 200 } })], version: 1 })).toMatchObject({
+      code: INVALID_ARGUMENT,
+    })
+  })
+
   it("keeps who answers for a service, and points refused clients to its link", async () => {
     const metadata = {
       owner: "payments",
@@ -205,6 +215,7 @@ describe.each(DOORS)("registering over %s", (over, open) => {
         refill: "periodic",
         penalty: { refusals: 20, within: "5 minutes", for: "1500 ms" },
         notify: [80, 100],
+        rejection: { status: 503, body: "<p>Later</p>", content_type: "text/html" },
         throttle: { kind: "soft", percent: 33.5 },
         allow: ["10.0.0.0/8"],
         deny: ["192.0.2.7"],

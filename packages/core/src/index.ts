@@ -23,6 +23,7 @@ export {
   explainDecision,
   logFields,
 } from "./decision/describe-decision.ts"
+export type { HeaderLine, Rejection, RejectionAnswer, RejectionText } from "./ground/answer.ts"
 export { type Clock, type ManualClock, manualClock } from "./ground/clock.ts"
 export { withoutCredentials } from "./ground/credentials.ts"
 export {
@@ -75,14 +76,14 @@ export type {
 } from "./limiter/limiter.ts"
 export { decisionOn } from "./limiter/mount-decision.ts"
 export type { NearLimitEvent } from "./limiter/near-limit-event.ts"
-export type {
-  HeaderLine,
-  NodeResponse,
-  OnRejected,
-  Rejection,
-  RejectionAnswer,
-} from "./limiter/options/answer-options.ts"
-export { HEADER_DIALECTS, type HeaderDialect } from "./limiter/options/answer-options.ts"
+export type { NodeResponse, OnRejected } from "./limiter/options/answer-options.ts"
+export {
+  HEADER_DIALECTS,
+  type HeaderDialect,
+  type HeaderKey,
+  type HeadersOption,
+  type NamedHeaders,
+} from "./limiter/options/header-formats.ts"
 export type {
   Extractor,
   InlineRule,
@@ -129,10 +130,13 @@ export {
   type VersionOption,
 } from "./rules/registry.ts"
 export type {
+  ParsedRejection,
+  RejectionBody,
   Rule,
   RuleMatch,
   RuleOverride,
   RulePenalty,
+  RuleRejection,
   StorableRule,
   Throttle,
   ThrottleQueue,

@@ -18,13 +18,12 @@ export type Done = (error?: Error) => void
 export class FastifyExchange implements Exchange<FastifyRequest> {
   readonly request: FastifyRequest
   readonly response: FastifyReply
-  /** Continues the request or fails it. */
-  readonly done: Done
+  readonly #done: Done
 
   constructor(request: FastifyRequest, reply: FastifyReply, done: Done) {
     this.request = request
     this.response = reply
-    this.done = done
+    this.#done = done
   }
 
   get nodeResponse(): FastifyReply["raw"] {
@@ -37,7 +36,7 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
   }
 
   proceed(): void {
-    this.done()
+    this.#done()
   }
 
   /**
@@ -63,17 +62,12 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
     return () => isSending || reply.sent || reply.raw.headersSent
   }
 
-  send(answer: RejectionAnswer): void {
+  send({ status, headers, body }: RejectionAnswer): void {
+    const reply = this.response
+    setHeaders(reply.code(status), headers)
     // The body is already a string. Without a serializer, Fastify would add a charset, which
     // problem+json does not have.
-    this.prepare(answer).serializer(String).send(answer.body)
-  }
-
-  /** Sets the status and the headers of an answer. */
-  protected prepare({ status, headers }: RejectionAnswer): FastifyReply {
-    const reply = this.response.code(status)
-    setHeaders(reply, headers)
-    return reply
+    reply.serializer(String).send(body)
   }
 }
 

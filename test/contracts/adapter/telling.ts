@@ -1,3 +1,4 @@
+import type { Decision, Rejection } from "@sluice/core"
 import { parseList } from "structured-headers"
 import { describe, expect } from "vitest"
 import { type Behaves, expectOk, statuses, told } from "./stage.ts"
@@ -173,6 +174,38 @@ export function telling(behaves: Behaves): void {
         })
       },
     )
+
+    behaves("gets the app's own answer, and no body if its method is HEAD", async ({ start, base }) => {
+      const headers = ["draft-11", { dialect: "legacy", prefix: "X-App-RateLimit" }] as const
+      const body = { error: "später" }
+      const rejection = { status: 503, body, contentType: "application/vnd.api+json" }
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", rejection, headers }] })
+      expectOk(await client("/"))
+      const response = await client("/")
+      expect(response).toMatchObject({ status: 503, body: JSON.stringify(body) })
+      expect(response.headers).toMatchObject({
+        "content-type": "application/vnd.api+json",
+        "content-length": String(Buffer.byteLength(response.body)),
+        "cache-control": "no-store",
+        "retry-after": "61",
+        ratelimit: '"ip-1m";r=0;t=61',
+        "x-app-ratelimit-limit": "1",
+        "x-app-ratelimit-remaining": "0",
+      })
+      expect(await client.exactly("/", "HEAD")).toEqual({ status: 503, body: "" })
+    })
+
+    behaves("gets what the app's function returns for the framework's request", async ({ start, base }) => {
+      const rejection = {
+        body: (request: object, { status }: Rejection, { policy }: Decision) =>
+          `${(request as { readonly url: string }).url}: ${status} by ${policy}`,
+      }
+      const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", rejection }] })
+      await client("/a")
+      const { body, headers } = await client("/a")
+      expect(body).toBe("/a: 429 by ip-1m")
+      expect(headers["content-type"]).toBe("text/plain; charset=utf-8")
+    })
 
     behaves("gets a non-ASCII rejection message, with its length in bytes", async ({ start, base }) => {
       const rejectionMessage = "Zu viele Anfragen – bitte später 🙂"

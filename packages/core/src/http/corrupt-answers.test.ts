@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import type { Decision } from "../decision/decision.ts"
 import { manualClock } from "../ground/clock.ts"
 import { createLimiter } from "../limiter/create-limiter.ts"
-import { HEADER_DIALECTS } from "../limiter/options/answer-options.ts"
+import { HEADER_DIALECTS, headerFormats } from "../limiter/options/header-formats.ts"
 import { KINDS_OF_RULE } from "../limiter/testing/kinds-of-rule.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
@@ -36,7 +36,9 @@ async function ask(members: Partial<Rule>, store: Store): Promise<readonly Decis
 /** Expects a decision without the store, or a decision whose numbers are all valid in headers. */
 function expectSound(decision: Decision): void {
   for (const dialect of HEADER_DIALECTS) {
-    const write = compileHeaders(dialect, [{ name: "rule", limit: LIMIT, windowMs: HOUR_MS, shadow: false }])
+    const write = compileHeaders(headerFormats(dialect), [
+      { name: "rule", limit: LIMIT, windowMs: HOUR_MS, shadow: false },
+    ])
     expect(JSON.stringify(write(decision, () => 1_000))).not.toMatch(/NaN|Infinity|undefined|null|[=:]"?-/)
   }
   for (const { remaining, retryAfterMs, nextUnitAfterMs, resetAfterMs, delayMs } of decision.checks) {

@@ -2,7 +2,8 @@ import fc from "fast-check"
 import { type BareItem, type Item, parseItem, parseList } from "structured-headers"
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
-import { HEADER_DIALECTS, type HeaderDialect, type HeaderLine } from "../limiter/options/answer-options.ts"
+import type { HeaderLine } from "../ground/answer.ts"
+import { HEADER_DIALECTS, type HeaderDialect, headerFormats } from "../limiter/options/header-formats.ts"
 import type { HeaderPolicy } from "./headers/header-values.ts"
 import { compileHeaders, exposedHeaders } from "./headers.ts"
 
@@ -119,7 +120,10 @@ describe("draft-11", () => {
   })
 
   it("writes a single rule, whether it is the first or not", () => {
-    const write = compileHeaders("draft-11", [policy("hour", 1000, HOUR), policy("day", 5000, DAY)])
+    const write = compileHeaders(headerFormats("draft-11"), [
+      policy("hour", 1000, HOUR),
+      policy("day", 5000, DAY),
+    ])
     const [hour, day] = [
       check({ policy: "hour", limit: 1000, windowMs: HOUR, remaining: 0, nextUnitAfterMs: 5000 }),
       check({ policy: "day", limit: 5000, windowMs: DAY, remaining: 0, nextUnitAfterMs: 5000 }),
@@ -134,7 +138,7 @@ describe("draft-11", () => {
   })
 
   it("writes no wait for a permanent refusal, and writes the next wait again", () => {
-    const write = compileHeaders("draft-11", [policy("p", 100, MINUTE)])
+    const write = compileHeaders(headerFormats("draft-11"), [policy("p", 100, MINUTE)])
     const waits = [2000, 2000, Number.POSITIVE_INFINITY, 2000, 3000]
     const told = waits.map((retryAfterMs) => {
       const [, limit] = write(refused([check({ policy: "p", allowed: false, retryAfterMs })]), () => 0)
@@ -161,7 +165,7 @@ describe("draft-11", () => {
       [";a=0;w=30;c=1", ";a=0;w=30;c=2", ";a=1;w=30;c=2", ";a=0;w=30;c=1"],
     ],
   ])("writes the numbers of each request within one second: %s", (dialect, checks, expected) => {
-    const write = compileHeaders(dialect, [policy("p", 100, MINUTE)])
+    const write = compileHeaders(headerFormats(dialect), [policy("p", 100, MINUTE)])
     const told = checks.map((members) => {
       const only = check({ policy: "p", limit: 100, windowMs: MINUTE, nextUnitAfterMs: 30_000, ...members })
       const decision = only.allowed ? admitted([only]) : refused([only])
@@ -354,7 +358,7 @@ it.each(["draft-11", "next"] as const)(
   "%s rejects a name that is invalid in a structured field",
   (dialect) => {
     for (const name of ["häufig", "a\nb", "a\r\nSet-Cookie: x=1"]) {
-      expect(() => compileHeaders(dialect, [policy(name, 1, 1000)])).toThrow("ASCII")
+      expect(() => compileHeaders(headerFormats(dialect), [policy(name, 1, 1000)])).toThrow("ASCII")
     }
   },
 )
@@ -378,7 +382,7 @@ it.each<[HeaderDialect | false, string[]]>([
 
 it("exposedHeaders rejects an unknown dialect", () => {
   expect(() => exposedHeaders("draft-8" as HeaderDialect)).toThrow(
-    `headers: 'draft-8' is not a header dialect; accepted: "draft-11", "next", "triple", "legacy" or false`,
+    'headers: "draft-8" is not a header dialect; accepted: "draft-11", "next", "triple", "legacy", ',
   )
 })
 
@@ -504,12 +508,14 @@ describe("for any names and numbers", () => {
     const dialects = fc.constantFrom(...HEADER_DIALECTS)
     fc.assert(
       fc.property(dialects, scene, fc.infiniteStream(fc.nat()), (dialect, { policies, decision }, pick) => {
-        const write = compileHeaders(dialect, policies)
+        const write = compileHeaders(headerFormats(dialect), policies)
         for (let i = 0; i < 6; i++) {
           const one = decision.checks[pick.next().value % Math.max(1, decision.checks.length)]
           const alone = one === undefined ? decision : { ...decision, policy: one.policy, checks: [one] }
           for (const each of [alone, decision]) {
-            expect(write(each, () => 0)).toEqual(compileHeaders(dialect, policies)(each, () => 0))
+            expect(write(each, () => 0)).toEqual(
+              compileHeaders(headerFormats(dialect), policies)(each, () => 0),
+            )
           }
         }
       }),
@@ -519,7 +525,7 @@ describe("for any names and numbers", () => {
   it("no dialect writes a field that is not exposed, or a line break", () => {
     fc.assert(
       fc.property(fc.constantFrom(...HEADER_DIALECTS), scene, (dialect, { policies, decision, nowMs }) => {
-        for (const [name, value] of compileHeaders(dialect, policies)(decision, () => nowMs)) {
+        for (const [name, value] of compileHeaders(headerFormats(dialect), policies)(decision, () => nowMs)) {
           expect(exposedHeaders(dialect)).toContain(name)
           expect(value).toMatch(/^[\x20-\x7e]+$/)
         }
@@ -608,7 +614,7 @@ function fields(
   decision: Decision,
   nowMs: () => number = dialect === "legacy" ? () => 0 : neverAsked,
 ): Record<string, string> {
-  const lines: readonly HeaderLine[] = compileHeaders(dialect, policies)(decision, nowMs)
+  const lines: readonly HeaderLine[] = compileHeaders(headerFormats(dialect), policies)(decision, nowMs)
   expect(new Set(lines.map(([name]) => name)).size).toBe(lines.length)
   return Object.fromEntries(lines)
 }

@@ -1,71 +1,49 @@
-import { inspect } from "node:util"
-import { InvalidOptionError } from "../ground/errors.ts"
-import { HEADER_DIALECTS, type HeaderDialect } from "../limiter/options/answer-options.ts"
+import type { InvalidOptionError } from "../ground/errors.ts"
+import {
+  type HeaderDialect,
+  type HeaderFormat,
+  type HeadersOption,
+  requireHeaderFormats,
+} from "../limiter/options/header-formats.ts"
 import type { HeaderPolicy, HeaderWriter } from "./headers/header-values.ts"
 import { compileMembers } from "./headers/members.ts"
-import { compileSingleValues, fromNow, sinceEpoch } from "./headers/single-values.ts"
+import { compileSingleValues, fromNow, type SingleValueNames, sinceEpoch } from "./headers/single-values.ts"
 
-interface Dialect {
-  readonly compile: (policies: readonly HeaderPolicy[]) => HeaderWriter
-  readonly fields: readonly string[]
-}
+type AllNames = SingleValueNames & { readonly policy: string }
+type Compile = (policies: readonly HeaderPolicy[], names: AllNames) => HeaderWriter
 
 // `next` also defines RateLimit-Partition, which names the counted client. It is left out, because a decision has
 // nothing that could stand for a client without revealing its identity.
-const DIALECTS: Readonly<Record<HeaderDialect, Dialect>> = {
-  "draft-11": {
-    compile: (policies) => compileMembers(policies, { remaining: "r", seconds: "t", cost: undefined }),
-    fields: ["RateLimit-Policy", "RateLimit"],
-  },
-  next: {
-    compile: (policies) => compileMembers(policies, { remaining: "a", seconds: "w", cost: "c" }),
-    fields: ["RateLimit-Policy", "RateLimit"],
-  },
-  triple: {
-    compile: (policies) => compileSingleValues(policies, TRIPLE, fromNow),
-    fields: ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"],
-  },
-  legacy: {
-    compile: (policies) => compileSingleValues(policies, LEGACY, sinceEpoch),
-    fields: ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
-  },
-}
-
-const TRIPLE = {
-  limit: "RateLimit-Limit",
-  remaining: "RateLimit-Remaining",
-  reset: "RateLimit-Reset",
-  policy: "RateLimit-Policy",
-}
-
-const LEGACY = {
-  limit: "X-RateLimit-Limit",
-  remaining: "X-RateLimit-Remaining",
-  reset: "X-RateLimit-Reset",
-  policy: undefined,
+const DIALECTS: Readonly<Record<HeaderDialect, Compile>> = {
+  "draft-11": (policies, names) =>
+    compileMembers(policies, { ...names, remaining: "r", seconds: "t", cost: undefined }),
+  next: (policies, names) => compileMembers(policies, { ...names, remaining: "a", seconds: "w", cost: "c" }),
+  triple: (policies, names) => compileSingleValues(policies, names, fromNow),
+  legacy: (policies, names) => compileSingleValues(policies, names, sinceEpoch),
 }
 
 /**
- * Returns a function that writes a decision's rate limit headers in one dialect. It only knows the rules given here:
+ * Returns a function that writes a decision's rate limit headers in these dialects. It only knows the rules given here:
  * compile again when they change. Throws when a name is not printable ASCII.
  *
  * With `draft-11`, limit 100 in a minute and 50 left: `RateLimit-Policy: "ip-1m";q=100;w=60` and
  * `RateLimit: "ip-1m";r=50;t=30`.
  */
-export function compileHeaders(dialect: HeaderDialect, policies: readonly HeaderPolicy[]): HeaderWriter {
-  return DIALECTS[dialect].compile(policies)
+export function compileHeaders(
+  formats: readonly HeaderFormat[],
+  policies: readonly HeaderPolicy[],
+): HeaderWriter {
+  const writers = formats.map(({ dialect, names }) => DIALECTS[dialect](policies, names as AllNames))
+  const [only] = writers
+  if (only !== undefined && writers.length === 1) return only
+  return (decision, nowMs) => writers.flatMap((write) => write(decision, nowMs))
 }
 
 /**
- * Returns the fields that a script on another origin can read only if Access-Control-Expose-Headers lists them. For
- * "draft-11" they are `RateLimit-Policy`, `RateLimit` and `Retry-After`.
- * @throws {@link InvalidOptionError} for an unknown dialect
+ * Returns the fields that a script on another origin can read only if Access-Control-Expose-Headers lists them. The
+ * argument is the limiter's option `headers`. For "draft-11" they are `RateLimit-Policy`, `RateLimit` and `Retry-After`.
+ * @throws {@link InvalidOptionError} for an option that a limiter does not accept
  */
-export function exposedHeaders(dialect: HeaderDialect | false): readonly string[] {
-  if (dialect !== false && !HEADER_DIALECTS.includes(dialect)) {
-    const accepted = `${HEADER_DIALECTS.map((name) => `"${name}"`).join(", ")} or false`
-    const message = `${inspect(dialect)} is not a header dialect`
-    throw new InvalidOptionError([{ path: "headers", message, accepted }])
-  }
-  return dialect === false ? ["Retry-After"] : [...DIALECTS[dialect].fields, "Retry-After"]
+export function exposedHeaders(headers: HeadersOption): readonly string[] {
+  return [...requireHeaderFormats(headers).flatMap(({ names }) => Object.values(names)), "Retry-After"]
 }

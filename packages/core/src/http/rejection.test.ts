@@ -1,7 +1,14 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck, Refusal } from "../decision/decision.ts"
+import { createWarner } from "../ground/warnings.ts"
 import { compileRejection, type RejectionRule } from "./rejection.ts"
+
+const writerOf = (rules: readonly RejectionRule[]) =>
+  compileRejection(
+    rules,
+    createWarner(undefined, () => undefined),
+  )
 
 const MINUTE = 60_000
 const DAY = 86_400_000
@@ -283,7 +290,7 @@ describe.each<[string, Row]>([
     const timed = retryAfter === undefined ? {} : { "Retry-After": retryAfter }
 
     it("as a problem", () => {
-      const rejection = compileRejection([rule(members)])(decision, undefined, () => NOW_MS)
+      const rejection = writerOf([rule(members)])(decision, undefined, () => NOW_MS)
       expect(rejection.status).toBe(body.status)
       expect(Object.fromEntries(rejection.headers)).toEqual({
         ...timed,
@@ -294,7 +301,7 @@ describe.each<[string, Row]>([
     })
 
     it("as text", () => {
-      const rejection = compileRejection([rule(members)])(decision, "text/html", () => NOW_MS)
+      const rejection = writerOf([rule(members)])(decision, "text/html", () => NOW_MS)
       expect(rejection.status).toBe(body.status)
       expect(Object.fromEntries(rejection.headers)).toEqual({
         ...timed,
@@ -308,7 +315,7 @@ describe.each<[string, Row]>([
 
 describe("several rules", () => {
   it("are named if they refused, and the strictest one is described", () => {
-    const reject = compileRejection([
+    const reject = writerOf([
       rule({ name: "burst", rejectionMessage: "retry-with-fixed-time" }),
       rule({ name: "day", rejectionMessage: "exhausted-daily-limit" }),
       rule({ name: "fine", rejectionMessage: "fine" }),
@@ -340,7 +347,7 @@ describe("several rules", () => {
       refusing("c", "denied", NEVER, { limit: 5, cost: 50 }), // no cost would help
     ]
     for (const order of [checks, checks.toReversed()]) {
-      const { detail } = JSON.parse(compileRejection(rules)(refused(order, "a"), undefined, neverAsked).body)
+      const { detail } = JSON.parse(writerOf(rules)(refused(order, "a"), undefined, neverAsked).body)
       expect(detail).toBe("This request costs 10 and never succeeds. The largest cost that is accepted is 5.")
     }
   })
@@ -352,14 +359,14 @@ describe("several rules", () => {
       refusing("c", "missing-field", NEVER, { field: "user_id" }),
       refusing("d", "denied", NEVER),
     ]
-    const { detail } = JSON.parse(compileRejection([])(refused(checks), undefined, neverAsked).body)
+    const { detail } = JSON.parse(writerOf([])(refused(checks), undefined, neverAsked).body)
     expect(detail).toBe('The request must have "user_id" and "plan" to be counted.')
   })
 })
 
 it("a rejection is written even for a rule that compileRejection was not given", () => {
   const decision = refused([refusing('o"ther', "cost", NEVER, { limit: 5, cost: 7 })])
-  expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toEqual({
+  expect(JSON.parse(writerOf([rule()])(decision, undefined, neverAsked).body)).toEqual({
     ...QUOTA,
     detail: "This request costs 7 and never succeeds. The largest cost that is accepted is 5.",
     "violated-policies": ['o"ther'],
@@ -368,7 +375,7 @@ it("a rejection is written even for a rule that compileRejection was not given",
 
 it("a refusal without a reason is described as a used-up quota", () => {
   const { refusal: _, ...decision } = refused([refusing("ip-1m", "quota", 1000)])
-  expect(JSON.parse(compileRejection([rule()])(decision, undefined, neverAsked).body)).toMatchObject(QUOTA)
+  expect(JSON.parse(writerOf([rule()])(decision, undefined, neverAsked).body)).toMatchObject(QUOTA)
 })
 
 it("the clock is read only for a message with a point in time", () => {
@@ -378,7 +385,7 @@ it("the clock is read only for a message with a point in time", () => {
     "soon",
     undefined,
   ]) {
-    const reject = compileRejection([rule({ rejectionMessage })])
+    const reject = writerOf([rule({ rejectionMessage })])
     expect(reject(refused([refusing("ip-1m", "quota", 1000)]), undefined, neverAsked).status).toBe(429)
   }
 })
@@ -399,7 +406,7 @@ describe("consecutive refusals", () => {
     ["an infinite wait after a finite one", 1000, NEVER, undefined],
   ])("contain their own wait: %s", (_what, before, waitMs, told) => {
     for (const rejectionMessage of ["Buy pro.", "retry-with-fixed-time"]) {
-      const reject = compileRejection([rule({ rejectionMessage })])
+      const reject = writerOf([rule({ rejectionMessage })])
       reject(refused([refusing("ip-1m", "quota", before)]), undefined, neverAsked)
       const { body } = reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, neverAsked)
       const { detail, retry } = JSON.parse(body)
@@ -410,7 +417,7 @@ describe("consecutive refusals", () => {
   })
 
   it("name all rules that refused, even after one of them has refused alone", () => {
-    const reject = compileRejection([rule({ name: "a" }), rule({ name: "b" })])
+    const reject = writerOf([rule({ name: "a" }), rule({ name: "b" })])
     const alone = refusing("a", "quota", 2000)
     const both = [alone, refusing("b", "quota", 1000)]
     const violated = [[alone], both, [alone], [alone, admitted("b")]].map(
@@ -420,7 +427,7 @@ describe("consecutive refusals", () => {
   })
 
   it("contain their own reason, even if the wait is the same", () => {
-    const reject = compileRejection([rule()])
+    const reject = writerOf([rule()])
     const kinds: Refusal[] = ["quota", "penalty", "store-failure", "penalty", "denied", "quota"]
     const titles = kinds.map(
       (kind) =>
@@ -431,7 +438,7 @@ describe("consecutive refusals", () => {
   })
 
   it("contain the time of their own retry, even if the seconds are the same", () => {
-    const reject = compileRejection([rule({ rejectionMessage: "exhausted-daily-limit" })])
+    const reject = writerOf([rule({ rejectionMessage: "exhausted-daily-limit" })])
     const at = (waitMs: number, nowMs: number) =>
       JSON.parse(reject(refused([refusing("ip-1m", "quota", waitMs)]), undefined, () => nowMs).body).retry.at
     // The clock shows 12:10:00.250, so 2.5 seconds and 3 seconds later round up to different seconds.
@@ -457,11 +464,11 @@ describe("consecutive refusals", () => {
           rule({ name: "b", rejectionMessage: ofB }),
           rule({ name: "other" }),
         ]
-        const reject = compileRejection(rules)
+        const reject = writerOf(rules)
         for (const { name, kind, waitMs, nowMs, beside, accept } of steps) {
           const own = refusing(name, kind, waitMs, { field: "x", limit: 5, cost: 7 })
           const decision = refused(beside ? [refusing("other", "quota", 1), own] : [own], name)
-          const alone = compileRejection(rules)(decision, accept, () => nowMs)
+          const alone = writerOf(rules)(decision, accept, () => nowMs)
           expect(reject(decision, accept, () => nowMs)).toEqual(alone)
         }
       }),
@@ -492,7 +499,7 @@ it("a rejection is valid JSON for any texts, and writes no text into a header", 
       fc.maxSafeNat(),
       fc.boolean(),
       (name, message, field, kind, ms, json) => {
-        const reject = compileRejection([rule({ name, rejectionMessage: message })])
+        const reject = writerOf([rule({ name, rejectionMessage: message })])
         const waitMs = ["quota", "penalty", "store-failure"].includes(kind) ? ms + 1 : NEVER
         const decision = refused([refusing(name, kind, waitMs, { field, limit: 5, cost: 7 })])
         const { status, headers, body } = reject(decision, json ? "*/*" : "text/plain", () => NOW_MS)

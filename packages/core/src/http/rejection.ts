@@ -1,9 +1,18 @@
 import type { Decision, PolicyCheck } from "../decision/decision.ts"
-import type { HeaderLine, Rejection } from "../limiter/options/answer-options.ts"
+import type { HeaderLine, Rejection } from "../ground/answer.ts"
+import type { Warner } from "../ground/warnings.ts"
+import type { ParsedOptions } from "../limiter/options/parse-options.ts"
 import { secondsUntil, windowSeconds } from "./headers/header-values.ts"
 import { textsOf } from "./headers/rule-texts.ts"
 import { rememberJsonAcceptance } from "./rejection/accepts-json.ts"
-import { type LargestCost, PROBLEMS, type ProblemDetails, problemDetail } from "./rejection/problem.ts"
+import { withOwnBody } from "./rejection/own-body.ts"
+import {
+  type LargestCost,
+  PROBLEMS,
+  type ProblemDetails,
+  problemDetail,
+  withStatus,
+} from "./rejection/problem.ts"
 import { type RetryWriter, retryWriter, tellsInstant } from "./rejection/retry.ts"
 
 /** The part of a rule that a rejection needs. */
@@ -13,6 +22,8 @@ export interface RejectionRule {
   /** Units that the rule takes for a request of cost 1. */
   readonly cost: number
   readonly rejectionMessage?: string | undefined
+  /** The answer to requests that the rule refuses with 429, instead of the standard one. */
+  readonly rejection?: ParsedOptions["rejection"] | undefined
   /** Returns the most units that the rule ever admits at once under this limit. Default: the limit itself. */
   readonly most?: (limit: number) => number
 }
@@ -25,6 +36,7 @@ export type RejectionWriter = (
   decision: Decision,
   accept: string | readonly string[] | undefined,
   nowMs: () => number,
+  request?: unknown,
 ) => Rejection
 
 /** The message of a rule to the clients that it refuses. */
@@ -43,12 +55,14 @@ interface RuleText {
   readonly cost: number
   readonly most: ((limit: number) => number) | undefined
   readonly message: Message | undefined
+  readonly own: ParsedOptions["rejection"] | undefined
 }
 
 /** The content of a body, to be written as JSON or as lines of text. */
 interface Content {
   readonly problem: ProblemDetails
-  readonly refusing: readonly PolicyCheck[]
+  /** The checks that refused and that the body names. */
+  readonly named: readonly PolicyCheck[]
   readonly detail: string
   readonly message: Message | undefined
 }
@@ -66,9 +80,13 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  *
  * Three messages have a machine-readable meaning. They come with `retry`, a {@link RetryAdvice}. All three promise
  * success after a wait, so they are left out when waiting does not help. A client that does not accept JSON gets the
- * same facts as lines of text. `link` is a page about the limits, for the header `Link` (RFC 8288).
+ * same facts as lines of text. A rule may have another status and body for the requests that it refuses with 429. `link` is a page about the limits, for the header `Link` (RFC 8288).
  */
-export function compileRejection(rules: readonly RejectionRule[], link?: string): RejectionWriter {
+export function compileRejection(
+  rules: readonly RejectionRule[],
+  warner: Warner,
+  link?: string,
+): RejectionWriter {
   const textOf = textsOf(rules, ruleText)
   const help: HeaderLine | undefined = link === undefined ? undefined : ["Link", `<${link}>; rel="help"`]
   const largestCost = ({ policy, limit }: PolicyCheck): LargestCost => {
@@ -78,10 +96,27 @@ export function compileRejection(rules: readonly RejectionRule[], link?: string)
   const nameJson = ({ policy }: PolicyCheck): string => textOf(policy)?.nameJson ?? JSON.stringify(policy)
   const takesJson = rememberJsonAcceptance()
 
-  return (decision, accept, nowMs) => {
+  return (decision, accept, nowMs, request) => {
     const seconds = secondsUntil(decision.retryAfterMs)
+    const own = ownTextOf(decision)?.own
+    const body = own?.body
+    if (typeof body === "object") {
+      return rejectionOf(own?.status ?? 429, seconds, ["Content-Type", body.contentType], help, body.text)
+    }
+    const standard = standardOf(decision, seconds, accept, nowMs)
+    if (body === undefined) return standard
+    return withOwnBody(standard, { ...own, body }, request, decision, warner)
+  }
+
+  function standardOf(
+    decision: Decision,
+    seconds: number | undefined,
+    accept: string | readonly string[] | undefined,
+    nowMs: () => number,
+  ): Rejection {
     if (!takesJson(accept)) {
-      return rejectionOf(decision, seconds, TEXT_TYPE, help, textBody(contentOf(decision, seconds)))
+      const content = contentOf(decision, seconds)
+      return rejectionOf(content.problem.status, seconds, TEXT_TYPE, help, textBody(content))
     }
     const text = usualText(decision)
     if (text === undefined || text.tellsInstant) return jsonRejection(decision, seconds, nowMs)
@@ -93,7 +128,16 @@ export function compileRejection(rules: readonly RejectionRule[], link?: string)
   }
 
   function jsonRejection(decision: Decision, seconds: number | undefined, nowMs: () => number): Rejection {
-    return rejectionOf(decision, seconds, JSON_TYPE, help, jsonOf(decision, seconds, nowMs))
+    const content = contentOf(decision, seconds)
+    const body = jsonOf(content, decision, seconds, nowMs)
+    return rejectionOf(content.problem.status, seconds, JSON_TYPE, help, body)
+  }
+
+  /** Returns the text of the rule that binds, if that rule has refused with 429; otherwise undefined. */
+  function ownTextOf({ refusal, policy }: Decision): RuleText | undefined {
+    // In a group, the rule that binds has not refused, so its message would mislead.
+    const isOwn = refusal !== undefined && refusal !== "group" && PROBLEMS[refusal].status === 429
+    return isOwn ? textOf(policy) : undefined
   }
 
   /** Returns the text of the rule in the usual case, when the quota of a single rule refuses; otherwise undefined. */
@@ -104,36 +148,39 @@ export function compileRejection(rules: readonly RejectionRule[], link?: string)
 
   function contentOf(decision: Decision, seconds: number | undefined): Content {
     const refusal = decision.refusal ?? "quota"
-    const problem = PROBLEMS[refusal]
+    const text = ownTextOf(decision)
     const refusing = decision.checks.filter(isRefusing)
-    const detail = problemDetail(refusal, refusing, seconds, largestCost)
-    // The rule that binds has not refused, so its message would mislead.
-    const isOwn = problem.status === 429 && refusal !== "group"
-    const message = isOwn ? spoken(textOf(decision.policy)?.message, seconds) : undefined
-    return { problem, refusing, detail, message }
+    return {
+      problem: withStatus(PROBLEMS[refusal], text?.own?.status),
+      named: refusal === "missing-field" ? [] : refusing,
+      detail: problemDetail(refusal, refusing, seconds, largestCost),
+      message: spoken(text?.message, seconds),
+    }
   }
 
-  function jsonOf(decision: Decision, seconds: number | undefined, nowMs: () => number): string {
-    const { problem, refusing, detail, message } = contentOf(decision, seconds)
+  function jsonOf(
+    { problem, named, detail, message }: Content,
+    { retryAfterMs }: Decision,
+    seconds: number | undefined,
+    nowMs: () => number,
+  ): string {
     let body = `${problem.json},"detail":${JSON.stringify(detail)}`
-    if (problem.status !== 400 && refusing.length > 0)
-      body += `,"violated-policies":[${refusing.map(nameJson).join(",")}]`
+    if (named.length > 0) body += `,"violated-policies":[${named.map(nameJson).join(",")}]`
     if (message !== undefined) body += message.json
     // A message with `retry` is only kept if there is a time to wait, so `seconds` is defined.
     if (message?.retry !== undefined)
-      body += `,"retry":${message.retry(seconds as number, decision.retryAfterMs, nowMs)}`
+      body += `,"retry":${message.retry(seconds as number, retryAfterMs, nowMs)}`
     return `${body}}`
   }
 }
 
 function rejectionOf(
-  decision: Decision,
+  status: number,
   seconds: number | undefined,
   type: HeaderLine,
   help: HeaderLine | undefined,
   body: string,
 ): Rejection {
-  const { status } = PROBLEMS[decision.refusal ?? "quota"]
   const headers = help === undefined ? [NO_STORE, type] : [NO_STORE, type, help]
   return {
     status,
@@ -151,15 +198,19 @@ function spoken(message: Message | undefined, seconds: number | undefined): Mess
   return seconds === undefined && message?.retry !== undefined ? undefined : message
 }
 
-function textBody({ problem, refusing, detail, message }: Content): string {
-  const policies =
-    problem.status === 400 || refusing.length === 0
-      ? ""
-      : `: ${refusing.map(({ policy }) => policy).join(", ")}`
+function textBody({ problem, named, detail, message }: Content): string {
+  const policies = named.length === 0 ? "" : `: ${named.map(({ policy }) => policy).join(", ")}`
   return `${problem.title}${policies}\n${detail}\n${message === undefined ? "" : `${message.text}\n`}`
 }
 
-function ruleText({ name, windowMs, cost, most, rejectionMessage: text }: RejectionRule): RuleText {
+function ruleText({
+  name,
+  windowMs,
+  cost,
+  most,
+  rejectionMessage: text,
+  rejection,
+}: RejectionRule): RuleText {
   const message: Message | undefined =
     text === undefined
       ? undefined
@@ -173,6 +224,7 @@ function ruleText({ name, windowMs, cost, most, rejectionMessage: text }: Reject
     cost,
     most,
     message,
+    own: rejection,
     last: undefined,
     tellsInstant: tellsInstant(text),
   }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
+import type { HeaderLine, RejectionAnswer } from "../ground/answer.ts"
 import { ignore } from "../ground/time.ts"
-import type { HeaderLine, RejectionAnswer } from "../limiter/options/answer-options.ts"
 import type { DecisionStep } from "../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Guard } from "./guard/guard.ts"

@@ -52,7 +52,8 @@ export function yieldedText(value: unknown): string {
   return `returned ${typeof value === "string" || typeof value === "bigint" ? show(value) : textOf(value)}`
 }
 
-function called<Args extends unknown[]>(
+/** Calls one of the app's functions. Returns its value, or the text of its failure. */
+export function called<Args extends unknown[]>(
   callback: (...args: Args) => unknown,
   ...args: Args
 ): { readonly value?: unknown; readonly failure?: string } {

@@ -1,4 +1,6 @@
 import type { AlgorithmName } from "../algorithms/kinds.ts"
+import type { Decision } from "../decision/decision.ts"
+import type { Rejection, RejectionText } from "../ground/answer.ts"
 import type { Alignment, OnMissing, OnStoreFailure, Refill } from "../ground/policy.ts"
 
 /** The requests that a rule applies to. A request must match every member that is given. */
@@ -80,6 +82,47 @@ export interface RulePenalty {
    * again with each refusal that counts.
    */
   readonly for: number | string | readonly (number | string)[]
+}
+
+/**
+ * A function that returns the body of the answer to one refused request: a text, or an object or a list to send as
+ * JSON. `rejection` is the standard answer, with the status that will be sent.
+ */
+export type RejectionBody<Request = unknown> = (
+  request: Request,
+  rejection: Rejection,
+  decision: Decision,
+) => string | Readonly<Record<string, unknown>> | readonly unknown[]
+
+/**
+ * The answer to requests that are refused with 429, instead of the standard one: `{ body: { error: "slow down" } }`. The
+ * headers stay, such as Retry-After.
+ */
+export interface RuleRejection<Request = unknown> {
+  /** A whole number from 400 to 599. Default: 429. */
+  readonly status?: number | undefined
+  /**
+   * A text, an object or a list to send as JSON, or in code a function that returns one of them. At most 16,384
+   * characters. Default: a problem (RFC 9457), whose `status` is the status above.
+   */
+  readonly body?:
+    | string
+    | Readonly<Record<string, unknown>>
+    | readonly unknown[]
+    | RejectionBody<Request>
+    | undefined
+  /** The media type of the body. Default: "text/plain; charset=utf-8" for a text, otherwise "application/json". */
+  readonly contentType?: string | undefined
+}
+
+/** A {@link RuleRejection} that was checked. */
+export interface ParsedRejection {
+  /** Absent means 429. */
+  readonly status?: number
+  /** The body as it is sent, or the app's function. Absent means the standard one. */
+  readonly body?: RejectionText | ((request: unknown, rejection: Rejection, decision: Decision) => unknown)
+  /** The media type of what the function returns. Absent means that it depends on the result. */
+  readonly contentType?: string
 }
 
 /** The limit of one client, instead of the rule's own. Its counts stay the same when the limit changes. */
@@ -175,6 +218,8 @@ export interface Rule<Request = unknown> {
    * "exhausted-daily-limit". Default: none.
    */
   readonly rejectionMessage?: string | undefined
+  /** The answer to a request that this rule refuses with 429. Default: the limiter's own option. */
+  readonly rejection?: RuleRejection<Request> | undefined
   /** True if the rule decides and reports but never refuses. Default: false. */
   readonly shadow?: boolean | undefined
   /** The decision while the shared store is unavailable. Default: the limiter's own option. */

@@ -13,7 +13,8 @@ import { mapInTurns } from "../turns.ts"
 
 // Rule messages use the names of the stored shape. The two are converted through JSON, so that the core's parser
 // reports all problems. The differences: lists of fields and of lengths of blocks have their own message fields, and so
-// have the values that a field must match. An override is always an object. 64-bit numbers are strings. `error_message`
+// have the values that a field must match. An override is always an object, and the body of a rejection a text. 64-bit
+// numbers are strings. `error_message`
 // is a name of the contract only.
 
 /**
@@ -137,19 +138,27 @@ function storedPenalty({ for_steps, ...same }: JsonObject): JsonObject {
 }
 
 function ruleMessage(stored: JsonObject): RuleMessage {
-  const { field, rate, window, request_rejection_message, match, throttle, penalty, overrides, ...same } =
-    stored
+  const { field, rate, window, request_rejection_message, rejection, ...others } = stored
+  const { match, throttle, penalty, overrides, ...same } = others
   return fromJson(RuleSchema, {
     ...same,
     ...(rate !== undefined && rateMessage(rate as JsonObject)),
     ...(field !== undefined && (Array.isArray(field) ? { fields: field } : { field })),
     ...(window !== undefined && { window: durationText(window) }),
     ...(request_rejection_message !== undefined && { error_message: request_rejection_message }),
+    ...(rejection !== undefined && { rejection: rejectionMessage(rejection as JsonObject) }),
     ...(match !== undefined && { match: matchMessage(match as JsonObject) }),
     ...(throttle !== undefined && { throttle: throttle === "hard" ? { kind: "hard" } : throttle }),
     ...(penalty !== undefined && { penalty: penaltyMessage(penalty as JsonObject) }),
     ...(overrides !== undefined && { overrides: mapped(overrides, overrideMessage) }),
   })
+}
+
+/** Returns the answer to refused requests. An object or a list becomes its JSON text. */
+function rejectionMessage({ body, ...same }: JsonObject): JsonObject {
+  if (body === undefined) return same
+  if (typeof body === "string") return { ...same, body }
+  return { content_type: "application/json", ...same, body: JSON.stringify(body) }
 }
 
 /** Returns a rate, or a limit and a window if the number does not fit into the 32 bits of a rate. */

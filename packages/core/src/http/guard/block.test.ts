@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import type { Decision } from "../../decision/decision.ts"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
+import { createWarner } from "../../ground/warnings.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter } from "../../limiter/limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
@@ -141,7 +142,10 @@ describe("block", () => {
   it("is reported to the client: status, problem and Retry-After", async () => {
     const { limiter, clock } = open()
     await limiter.block(ALICE, { for: 90_500 })
-    const write = compileRejection([{ name: "ip-1m", windowMs: 60_000, cost: 1 }])
+    const write = compileRejection(
+      [{ name: "ip-1m", windowMs: 60_000, cost: 1 }],
+      createWarner(undefined, () => undefined),
+    )
     const { status, headers, body } = write((await limiter.decide(ALICE)) as never, undefined, clock.now)
     expect([status, Object.fromEntries(headers)["Retry-After"]]).toEqual([429, "91"])
     expect(JSON.parse(body)).toMatchObject({

@@ -1,7 +1,7 @@
+import type { RejectionAnswer } from "../../ground/answer.ts"
 import type { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Limiter } from "../../limiter/limiter.ts"
-import type { RejectionAnswer } from "../../limiter/options/answer-options.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"

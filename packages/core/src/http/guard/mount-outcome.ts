@@ -1,14 +1,14 @@
 import type { Decision } from "../../decision/decision.ts"
 import { DecisionRecord, isStricter } from "../../decision/decision-record.ts"
+import type { HeaderLine, Rejection } from "../../ground/answer.ts"
 import type { MountDecision } from "../../limiter/mount-decision.ts"
-import type { HeaderLine, Rejection } from "../../limiter/options/answer-options.ts"
 import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { StepSet } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { joined, nameOf } from "../headers/joined.ts"
 import type { StepReport } from "./step-report.ts"
-import { type Writers, writersOf } from "./writers.ts"
+import { type Writers, type WritingLimiter, writersOf } from "./writers.ts"
 
 const NONE: readonly never[] = []
 
@@ -23,19 +23,14 @@ export interface Progress {
   readonly report: Pick<StepReport<unknown>, "add"> | undefined
 }
 
-/** A mount of a limiter, as its decisions know it. */
-export interface DecidingMount {
-  readonly limiter: { readonly options: ParsedOptions }
-  /** Whether the app has an `onRejected` for the mount's refusals. */
-  readonly asksApp: boolean
-}
+type MountedLimiter = WritingLimiter & { readonly options: ParsedOptions }
 
 /**
  * The decision of one mount of a limiter on a request, linked to the mounts before it. Headers are only written when
  * they are read, because a gateway that asks for many decisions at once does not need them.
  */
 export class MountOutcome implements MountDecision {
-  declare readonly mount: DecidingMount
+  declare readonly limiter: MountedLimiter
   declare readonly earlier: MountOutcome | undefined
   /** This mount's own decision, even if the decision of another mount binds. */
   declare own: Decision
@@ -52,27 +47,23 @@ export class MountOutcome implements MountDecision {
   declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
-    mount: DecidingMount,
+    limiter: MountedLimiter,
     ruleSet: RuleSet,
     own: Decision,
     earlier: MountOutcome | undefined,
     facts: RequestFacts,
+    request: unknown,
     progress: Progress | undefined,
   ) {
-    this.mount = mount
+    this.limiter = limiter
     this.earlier = earlier
     this.settled = false
     this.progress = progress
     this.own = own
-    const { headers, wallClock } = mount.limiter.options
-    this.writers = writersOf(ruleSet, headers)
+    this.writers = writersOf(ruleSet, limiter)
     this.lines = undefined
     if (own.allowed) return
-    this.rejection = this.writers.rejection(own, facts.headers?.accept, wallClock)
-  }
-
-  get limiter(): DecidingMount["limiter"] {
-    return this.mount.limiter
+    this.refuse(facts, request)
   }
 
   /** Returns the strictest decision of all mounts so far. */
@@ -92,14 +83,18 @@ export class MountOutcome implements MountDecision {
    * Adds the decision of a later step of this mount. `newest` is the newest outcome of the request; its headers cover
    * this outcome, too. Returns what the adapter has to do.
    */
-  advance(later: Decision, progress: Progress, newest: MountOutcome, facts: RequestFacts): Outcome {
+  advance(
+    later: Decision,
+    progress: Progress,
+    newest: MountOutcome,
+    facts: RequestFacts,
+    request: unknown,
+  ): Outcome {
     const before = newest.told()
     this.own = DecisionRecord.joined(this.own, later, progress.ruleSet.names)
-    this.writers = writersOf(progress.ruleSet, this.limiter.options.headers)
+    this.writers = writersOf(progress.ruleSet, this.limiter)
     this.progress = progress
-    if (!later.allowed) {
-      this.rejection = this.writers.rejection(this.own, facts.headers?.accept, this.limiter.options.wallClock)
-    }
+    if (!later.allowed) this.refuse(facts, request)
     for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier)
       mount.lines = undefined
     const { decision } = newest
@@ -120,13 +115,18 @@ export class MountOutcome implements MountDecision {
     return missingIn(this.told(), this.earlier.told())
   }
 
+  private refuse(facts: RequestFacts, request: unknown): void {
+    const { wallClock } = this.limiter.options
+    this.rejection = this.writers.rejection(this.own, facts.headers?.accept, wallClock, request)
+  }
+
   /**
    * Adds the headers of the rejection if the app has `onRejected`. An app that answers by itself seldom copies them,
    * and the client still needs Retry-After.
    */
   private withRejection(lines: readonly HeaderLine[]): readonly HeaderLine[] {
     const { rejection } = this
-    if (rejection === undefined || !this.mount.asksApp) return lines
+    if (rejection === undefined || this.limiter.options.onRejected === undefined) return lines
     return [...lines, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
   }
 
@@ -135,9 +135,19 @@ export class MountOutcome implements MountDecision {
     if (this.lines === undefined) {
       const { earlier } = this
       const lines = this.writers.headers(this.own, this.limiter.options.wallClock)
-      this.lines = earlier === undefined ? lines : joined(earlier.told(), lines, this.decision === this.own)
+      this.lines = earlier === undefined ? lines : this.joinedTo(earlier, lines)
     }
     return this.lines
+  }
+
+  private joinedTo(earlier: MountOutcome, lines: readonly HeaderLine[]): readonly HeaderLine[] {
+    return joined(earlier.told(), lines, this.decision === this.own, (line) => this.isList(nameOf(line)))
+  }
+
+  /** Whether the mounts so far append members to this header. */
+  private isList(name: string): boolean {
+    const isOwn = this.limiter.options.headers.some(({ lists }) => lists.includes(name))
+    return isOwn || this.earlier?.isList(name) === true
   }
 }
 

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
+import { createWarner } from "../../ground/warnings.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import type { Limiter } from "../../limiter/limiter.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
@@ -420,9 +421,10 @@ describe("a penalty", () => {
     const opened = penalized({ rejectionMessage: "retry-with-fixed-time" })
     await decide(opened, 4)
     const decision = await opened.limiter.decide(ALICE)
-    const write = compileRejection([
-      { name: "ip-1m", windowMs: MINUTE, cost: 1, rejectionMessage: "retry-with-fixed-time" },
-    ])
+    const write = compileRejection(
+      [{ name: "ip-1m", windowMs: MINUTE, cost: 1, rejectionMessage: "retry-with-fixed-time" }],
+      createWarner(undefined, () => undefined),
+    )
     const { status, headers, body } = write(decision, undefined, opened.clock.now)
     expect([status, Object.fromEntries(headers)["Retry-After"]]).toEqual([429, "600"])
     expect(JSON.parse(body)).toEqual({

@@ -1,14 +1,11 @@
 import { validateHeaderName, validateHeaderValue } from "node:http"
 import type { Decision } from "../../decision/decision.ts"
+import type { HeaderLine, Rejection, RejectionAnswer } from "../../ground/answer.ts"
 import { textOf } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Warner } from "../../ground/warnings.ts"
-import type {
-  HeaderLine,
-  OnRejected,
-  Rejection,
-  RejectionAnswer,
-} from "../../limiter/options/answer-options.ts"
+import type { OnRejected } from "../../limiter/options/answer-options.ts"
+import { copyOf } from "../rejection/own-body.ts"
 
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
@@ -61,11 +58,6 @@ export function compileRejectionHandler(
       return failed(error)
     }
   }
-}
-
-/** Returns a copy for the app, which might modify it. Other refusals share the original. */
-function copyOf({ status, headers, body }: Rejection): Rejection {
-  return { status, headers: headers.map(([name, value]) => [name, value]), body }
 }
 
 /**

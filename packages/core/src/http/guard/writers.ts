@@ -1,4 +1,5 @@
-import type { HeaderDialect } from "../../limiter/options/answer-options.ts"
+import type { Warner } from "../../ground/warnings.ts"
+import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { HeaderWriter } from "../headers/header-values.ts"
 import { compileHeaders } from "../headers.ts"
@@ -10,30 +11,37 @@ export interface Writers {
   readonly rejection: RejectionWriter
 }
 
+/** What the writers need of a limiter. */
+export interface WritingLimiter {
+  readonly options: Pick<ParsedOptions, "headers" | "rejection">
+  readonly warner: Warner
+}
+
 const WRITERS = new WeakMap<RuleSet, Writers>()
 
-/** Returns the writers of a rule set. Creates them, for this dialect, when the rule set is first used. */
-export function writersOf(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
+/** Returns the writers of a rule set. Creates them, for this limiter, when the rule set is first used. */
+export function writersOf(ruleSet: RuleSet, limiter: WritingLimiter): Writers {
   let writers = WRITERS.get(ruleSet)
   if (writers === undefined) {
-    writers = compileWriters(ruleSet, dialect)
+    writers = compileWriters(ruleSet, limiter)
     WRITERS.set(ruleSet, writers)
   }
   return writers
 }
 
-function compileWriters(ruleSet: RuleSet, dialect: HeaderDialect | false): Writers {
+function compileWriters(ruleSet: RuleSet, { options, warner }: WritingLimiter): Writers {
   const { rules, link } = ruleSet
   const policies = rules.map(({ name, limit, windowMs, shadow }) => {
     return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
   })
   return {
-    headers: dialect === false ? () => [] : compileHeaders(dialect, policies),
+    headers: compileHeaders(options.headers, policies),
     rejection: compileRejection(
-      rules.map(({ name, windowMs, cost, rejectionMessage }, position) => {
+      rules.map(({ name, windowMs, cost, rejectionMessage, rejection = options.rejection }, position) => {
         const most = (limit: number): number => ruleSet.mostAdmitted(position, limit)
-        return { name, windowMs, cost, rejectionMessage, most }
+        return { name, windowMs, cost, rejectionMessage, rejection, most }
       }),
+      warner,
       link,
     ),
   }

@@ -1,5 +1,5 @@
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
-import type { HeaderLine } from "../../limiter/options/answer-options.ts"
+import type { HeaderLine } from "../../ground/answer.ts"
 
 /** The largest Integer of a structured field: 15 digits (RFC 9651, section 3.3.1). */
 const MAX_INTEGER = 999_999_999_999_999

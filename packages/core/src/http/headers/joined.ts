@@ -1,13 +1,14 @@
-import type { HeaderLine } from "../../limiter/options/answer-options.ts"
+import type { HeaderLine } from "../../ground/answer.ts"
 
 /**
  * Returns the combined headers of two mounts. New members are appended to list fields. Fields with one number are taken
- * from the mount that binds. A mount without headers changes nothing.
+ * from the mount that binds. `isList` is true for list fields. A mount without headers changes nothing.
  */
 export function joined(
   earlier: readonly HeaderLine[],
   own: readonly HeaderLine[],
   ownBinds: boolean,
+  isList: (line: HeaderLine) => boolean,
 ): readonly HeaderLine[] {
   if (own.length === 0) return earlier
   const lines = new Map(ownBinds ? earlier.filter(isList) : earlier)
@@ -21,8 +22,4 @@ export function joined(
 /** Returns the name of the field. */
 export function nameOf([name]: HeaderLine): string {
   return name
-}
-
-function isList([name]: HeaderLine): boolean {
-  return name === "RateLimit-Policy" || name === "RateLimit"
 }

@@ -1,6 +1,6 @@
 import { serializeString } from "structured-headers"
 import type { Decision, PolicyCheck } from "../../decision/decision.ts"
-import type { HeaderLine } from "../../limiter/options/answer-options.ts"
+import type { HeaderLine } from "../../ground/answer.ts"
 import {
   decimal,
   fieldInteger,
@@ -13,8 +13,12 @@ import {
 } from "./header-values.ts"
 import { textsOf } from "./rule-texts.ts"
 
-/** The names that a dialect gives to the parameters of a `RateLimit` member. */
-interface MemberParameters {
+/** The names that a dialect gives to its fields and to the parameters of a `RateLimit` member. */
+interface MemberDialect {
+  /** The field that lists all policies. */
+  readonly policy: string
+  /** The field that lists what is left. */
+  readonly limit: string
   readonly remaining: string
   readonly seconds: string
   /** The parameter for the units that this request costs; undefined if the dialect does not have it. */
@@ -48,19 +52,17 @@ interface ToldRefusal {
  * `RateLimit-Policy` lists every policy that was checked, in the order of the rules. `RateLimit` lists the policy that
  * binds or, on a refusal, each policy that refused. Names are serialized once, so that a request only appends integers.
  */
-export function compileMembers(
-  policies: readonly HeaderPolicy[],
-  parameters: MemberParameters,
-): HeaderWriter {
+export function compileMembers(policies: readonly HeaderPolicy[], dialect: MemberDialect): HeaderWriter {
   const told = policies.filter(({ shadow }) => !shadow)
-  const textOf = textsOf(told, (policy) => memberText(policy, parameters))
+  const textOf = textsOf(told, (policy) => memberText(policy, dialect))
   const first = told[0] && textOf(told[0].name)
-  const beforeSeconds = `;${parameters.seconds}=`
+  const beforeSeconds = `;${dialect.seconds}=`
   // The text for the seconds changes at most once a second.
   let lastSeconds: number | undefined
   let lastText = ""
   let lastRefusal: ToldRefusal | undefined
-  const beforeCost = parameters.cost === undefined ? undefined : `;${parameters.cost}=`
+  const { policy: policyField, limit: limitField } = dialect
+  const beforeCost = dialect.cost === undefined ? undefined : `;${dialect.cost}=`
 
   return (decision) => {
     let policyList = ""
@@ -72,7 +74,7 @@ export function compileMembers(
       if (first?.line !== undefined && check.limit === first.limit && check.policy === first.name) {
         if (!isListed(decision, check)) return [first.line]
         return check.allowed
-          ? [first.line, ["RateLimit", limitMember(first, check)]]
+          ? [first.line, [limitField, limitMember(first, check)]]
           : refusalLines(first, first.line, secondsTold(check, first.windowS), check.cost)
       }
     }
@@ -84,10 +86,10 @@ export function compileMembers(
       if (isListed(decision, check)) limitList = append(limitList, limitMember(text, check))
     }
     if (policyList === "") return NONE
-    if (limitList === "") return [["RateLimit-Policy", policyList]]
+    if (limitList === "") return [[policyField, policyList]]
     return [
-      ["RateLimit-Policy", policyList],
-      ["RateLimit", limitList],
+      [policyField, policyList],
+      [limitField, limitList],
     ]
   }
 
@@ -99,7 +101,7 @@ export function compileMembers(
     cost: number,
   ): readonly HeaderLine[] {
     if (lastRefusal === undefined || lastRefusal.seconds !== seconds || lastRefusal.cost !== cost) {
-      const lines: readonly HeaderLine[] = [line, ["RateLimit", memberOf(text, 0, seconds, cost)]]
+      const lines: readonly HeaderLine[] = [line, [limitField, memberOf(text, 0, seconds, cost)]]
       lastRefusal = { seconds, cost, lines }
     }
     return lastRefusal.lines
@@ -151,7 +153,7 @@ function append(list: string, member: string): string {
   return list === "" ? member : `${list}, ${member}`
 }
 
-function memberText({ name, limit, windowMs }: HeaderPolicy, parameters: MemberParameters): MemberText {
+function memberText({ name, limit, windowMs }: HeaderPolicy, dialect: MemberDialect): MemberText {
   const item = serializeString(name)
   const windowS = windowSeconds(windowMs)
   const beforeLimit = `${item};q=`
@@ -160,10 +162,9 @@ function memberText({ name, limit, windowMs }: HeaderPolicy, parameters: MemberP
     name,
     windowS,
     limit,
-    line:
-      limit === undefined ? undefined : ["RateLimit-Policy", beforeLimit + fieldInteger(limit) + afterLimit],
+    line: limit === undefined ? undefined : [dialect.policy, beforeLimit + fieldInteger(limit) + afterLimit],
     beforeLimit,
     afterLimit,
-    beforeRemaining: `${item};${parameters.remaining}=`,
+    beforeRemaining: `${item};${dialect.remaining}=`,
   }
 }

@@ -1,5 +1,5 @@
 import type { PolicyCheck } from "../../decision/decision.ts"
-import type { HeaderLine } from "../../limiter/options/answer-options.ts"
+import type { HeaderLine } from "../../ground/answer.ts"
 import {
   decimal,
   fieldInteger,
@@ -13,12 +13,12 @@ import {
 import { textsOf } from "./rule-texts.ts"
 
 /** The field names of a dialect that reports one policy, with one number in each field. */
-interface SingleValueNames {
+export interface SingleValueNames {
   readonly limit: string
   readonly remaining: string
   readonly reset: string
   /** The field that lists all policies, without names; undefined if the dialect does not have it. */
-  readonly policy: string | undefined
+  readonly policy?: string
 }
 
 /** A function that formats the time in `seconds` seconds as a dialect does. */

@@ -3,7 +3,7 @@ import type { PolicyCheck, Refusal } from "../../decision/decision.ts"
 /** A kind of problem: RFC 9457 and draft-ietf-httpapi-ratelimit-headers-11, section "Problem Types". */
 export interface ProblemDetails {
   readonly title: string
-  readonly status: 429 | 400 | 503
+  readonly status: number
   /** The JSON text of type, title and status, without the closing brace. */
   readonly json: string
 }
@@ -31,6 +31,12 @@ export const PROBLEMS: Readonly<Record<Refusal, ProblemDetails>> = {
   // "about:blank" means that the problem is fully described by its status (RFC 9457, section 4.2.1).
   "missing-field": problem("about:blank", "Bad Request", 400),
   "store-failure": problem(`${TYPES}temporary-reduced-capacity`, "Temporary Reduced Capacity", 503),
+}
+
+/** Returns the problem with another status, or the problem itself without one. */
+export function withStatus(problem: ProblemDetails, status: number | undefined): ProblemDetails {
+  if (status === undefined) return problem
+  return { title: problem.title, status, json: problem.json.replace(/\d+$/, String(status)) }
 }
 
 /**

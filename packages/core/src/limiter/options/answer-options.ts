@@ -1,42 +1,6 @@
 import type { Decision } from "../../decision/decision.ts"
+import type { Rejection, RejectionAnswer } from "../../ground/answer.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
-
-/** The format of rate limits in response headers. */
-export type HeaderDialect =
-  /** `RateLimit-Policy: "name";q=100;w=60`, `RateLimit: "name";r=50;t=30` (draft-ietf-httpapi-ratelimit-headers-11). */
-  | "draft-11"
-  /** The editor's draft after draft-11: `RateLimit: "name";a=50;w=30;c=1`. */
-  | "next"
-  /** `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` (seconds from now), `RateLimit-Policy: 100;w=60`. */
-  | "triple"
-  /** `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset` (epoch seconds). */
-  | "legacy"
-
-/** Every dialect, the default first. */
-export const HEADER_DIALECTS: readonly HeaderDialect[] = ["draft-11", "next", "triple", "legacy"]
-
-/** One response header line: field name and value. */
-export type HeaderLine = readonly [name: string, value: string]
-
-/** The answer that is sent to a refused client, besides the rate limit headers. */
-export interface RejectionAnswer {
-  /** A whole number from 200 to 599. */
-  readonly status: number
-  /** Names and values. If a name occurs several times, the last line counts; for `Set-Cookie`, all lines do. */
-  readonly headers: readonly HeaderLine[]
-  /** The body as text. Its length is sent in bytes. */
-  readonly body: string
-}
-
-/** The standard answer to a refused client, as passed to the app's `onRejected`. */
-export interface Rejection extends RejectionAnswer {
-  /** 429, or 400 if the request lacks a field, or 503 if the store is unavailable and the rule fails closed. */
-  readonly status: 429 | 400 | 503
-  /** Retry-After if the request can succeed later, Cache-Control and Content-Type. */
-  readonly headers: readonly HeaderLine[]
-  /** A problem (RFC 9457) as JSON text, or lines of text for a client that does not accept JSON. */
-  readonly body: string
-}
 
 /**
  * A callback that takes over the answer to a refused request. Its arguments are the framework's own request, the answer

@@ -17,8 +17,11 @@ const MEMBER_NAMES: Names = {
   identifier: 'use "name" instead',
   keyPrefix: 'use "name" instead, together with the "service" of the limiter',
   groupId: 'use "group" of a Fastify route instead',
-  message: 'use "rejectionMessage" instead, or "onRejected" for a complete answer',
-  errorMessage: 'use "rejectionMessage" instead, or "onRejected" for a complete answer',
+  message: 'use "rejection": { body } instead, or "rejectionMessage" to add a text',
+  errorMessage: 'use "rejection": { body } instead, or "rejectionMessage" to add a text',
+  statusCode: 'use "rejection": { status } instead',
+  status: 'use "rejection": { status } instead',
+  errorResponseBuilder: 'use "rejection": { body } instead, a function',
   // In koa-ratelimit, these two are functions of the request.
   whitelist: 'use "skip" for a function, or "allow" for a list of values',
   blacklist: 'use "deny" for a list of values, or "limit" for a function that returns 0 for these clients',
@@ -39,9 +42,6 @@ const MEMBER_NAMES: Names = {
 export const OPTION_NAMES: Names = {
   ...MEMBER_NAMES,
   handler: 'use "onRejected" instead',
-  statusCode: 'use "onRejected" instead',
-  status: 'use "onRejected" instead',
-  errorResponseBuilder: 'use "onRejected" instead',
   onExceeded: 'use "onRejected" instead',
   onLimited: 'use "onRejected" instead',
   retryAfter: 'use "onRejected" instead',
@@ -107,8 +107,7 @@ export const RULE_NAMES: Names = {
 
 function inRule(here: string): string {
   const [, name = ""] = /^use "(\w+)"/.exec(here) ?? []
-  if (!LIMITER_OPTIONS.includes(name) || here.includes(" of ")) return here
-  return `${here}, ${OF_ALL}${name === "onRejected" ? ", or of a Fastify route" : ""}`
+  return LIMITER_OPTIONS.includes(name) && !here.includes(" of ") ? `${here}, ${OF_ALL}` : here
 }
 
 /**

@@ -3,7 +3,7 @@ import { member } from "../../rules/parsing/rule-members.ts"
 import { hasRuleOption } from "./options-shape.ts"
 
 describe("an option that defines rules", () => {
-  const alsoOptions = ["cost", "onStoreFailure"]
+  const alsoOptions = ["cost", "rejection", "onStoreFailure"]
 
   it.each([
     ...Object.keys(member).filter((name) => !alsoOptions.includes(name)),

@@ -18,7 +18,7 @@ import { OpenBook } from "../../rules/book/open-book.ts"
 import { onRulesMissing } from "../../rules/book/until-loaded.ts"
 import { RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
 import { member } from "../../rules/parsing/rule-members.ts"
-import { HEADER_DIALECTS, type HeaderDialect } from "./answer-options.ts"
+import { headersShape } from "./header-formats.ts"
 
 const isFunction = (value: unknown): boolean => typeof value === "function"
 /** A member that is validated elsewhere. */
@@ -47,8 +47,6 @@ const COST = says("a cost", "a whole number from 0 up, or a function that return
 const SERVICE = says("a service", "a non-empty string, or a number up to 9007199254740991")
 const TIMEOUT = "a whole number of milliseconds from 1 to 2147483647"
 const POSITIVE = "a whole number from 1 up"
-/** What `onRejected` has to be. */
-export const ON_REJECTED = "(request, rejection, decision, response) => a rejection, false or undefined"
 
 const FIELD_NAME = says(
   "a name for a field of your own",
@@ -67,7 +65,7 @@ const FIELDS = record(
 
 /** The members of an inline rule that are options of a limiter by the same name. */
 export const RULE_OPTIONS: readonly string[] = RULE_MEMBERS.filter(
-  (name) => name !== "cost" && name !== "onStoreFailure",
+  (name) => name !== "cost" && name !== "onStoreFailure" && name !== "rejection",
 )
 
 /** The options as the app passes them. Rules and addresses are validated where they are parsed. */
@@ -109,14 +107,15 @@ export const optionsShape: ObjectSchema = strict("the options", {
   fields: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : FIELDS))),
   cost: v.optional(v.custom((value) => isUnits(value) || answersAtOnce(value), COST)),
   skip: test("(request) => boolean"),
-  onRejected: v.optional(v.custom(isFunction, says("a function", ON_REJECTED))),
-  refundWhen: test("(request, status) => boolean"),
-  headers: v.optional(
+  rejection: v.optional(member.rejection),
+  onRejected: v.optional(
     v.custom(
-      (value) => value === false || HEADER_DIALECTS.includes(value as HeaderDialect),
-      says("a header dialect", `${HEADER_DIALECTS.map((name) => `"${name}"`).join(", ")} or false`),
+      isFunction,
+      says("a function", "(request, rejection, decision, response) => a rejection, false or undefined"),
     ),
   ),
+  refundWhen: test("(request, status) => boolean"),
+  headers: v.optional(headersShape),
   onStoreFailure: v.optional(member.onStoreFailure),
   storeTimeoutMs: v.optional(integer(says("a time", TIMEOUT), 1, 2_147_483_647)),
   instances: v.optional(integer(says("a number of instances", POSITIVE), 1)),

@@ -3,11 +3,12 @@ import type { OnStoreFailure } from "../../ground/policy.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
 import type { OnRulesMissing } from "../../rules/book/until-loaded.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { Rule, RuleRejection } from "../../rules/rule.ts"
 import type { RuleBook } from "../../rules/rule-book.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import type { Store } from "../../stores/store.ts"
-import type { HeaderDialect, OnRejected } from "./answer-options.ts"
+import type { OnRejected } from "./answer-options.ts"
+import type { HeadersOption } from "./header-formats.ts"
 
 /**
  * A function that reads a field of the app's own, such as a user id or a plan. Undefined means that the field is
@@ -77,7 +78,12 @@ export interface LimiterSettings<Request, Response = unknown>
    * before and after the wait.
    */
   readonly skip?: ((request: Request) => boolean) | undefined
-  /** Takes over the answer to a refused request. Default: a problem (RFC 9457) in JSON, or lines of text. */
+  /**
+   * The answer to requests that are refused with 429, for rules without their own `rejection`. Default: a problem (RFC
+   * 9457) in JSON, or lines of text.
+   */
+  readonly rejection?: RuleRejection<Request> | undefined
+  /** Takes over the answer to a refused request. Default: the answer of `rejection`, or the standard one. */
   readonly onRejected?: OnRejected<Request, Response> | undefined
   /**
    * Whether a request's units are refunded once its response is known. `(req, status) => status < 400` makes only
@@ -85,9 +91,10 @@ export interface LimiterSettings<Request, Response = unknown>
    */
   readonly refundWhen?: ((request: Request, status: number) => boolean) | undefined
   /**
-   * The format in which an adapter writes limits into response headers, or false for no headers. Default: "draft-11".
+   * The formats in which an adapter writes limits into response headers: `["draft-11", "legacy"]`. False for no headers.
+   * Default: "draft-11".
    */
-  readonly headers?: HeaderDialect | false | undefined
+  readonly headers?: HeadersOption | undefined
   /** The behavior of rules without their own `onStoreFailure` when the store is unavailable. Default: "local". */
   readonly onStoreFailure?: OnStoreFailure | undefined
   /**

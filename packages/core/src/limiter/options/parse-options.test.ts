@@ -5,6 +5,7 @@ import { manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { parseRuleDocument } from "../../rules/documents/rule-document.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
+import { headerFormats } from "./header-formats.ts"
 import { parseInlineRule, parseOptions } from "./parse-options.ts"
 
 const RULE = { limit: 5, window: "1m" }
@@ -25,7 +26,7 @@ const LIMIT = "a positive whole number up to 9007199254740991, or a function tha
 const WINDOW =
   'a positive whole number of milliseconds, or a string such as "90 seconds", "1 minute", "15m", "1h", "1 day", "2 weeks"'
 const COST = "a whole number from 0 up, or a function that returns one for a request"
-const DIALECT = '"draft-11", "next", "triple", "legacy" or false'
+const DIALECT = '"draft-11", "next", "triple", "legacy", { dialect, prefix, names }, a list of them, or false'
 const TIME = "a whole number of milliseconds from 1 to 2147483647"
 const CLOCK = "{ now(): epoch milliseconds, wait?(ms, signal) }, such as manualClock()"
 const LOGGER = "an object with warn() and error(), such as pino's"
@@ -36,7 +37,7 @@ const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
   "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, match, allow, deny, overrides, rejectionMessage, " +
-  "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, onRejected, refundWhen, " +
+  "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, rejection, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
 describe("an invalid option", () => {
@@ -174,10 +175,10 @@ describe("an invalid option", () => {
     ["timeWindow", "window"],
     ["duration", "window"],
     ["keyGenerator", "field", "fields"],
-    ["message", "rejectionMessage", "onRejected"],
+    ["message", "rejection", "rejectionMessage"],
     ["handler", "onRejected"],
-    ["statusCode", "onRejected"],
-    ["errorResponseBuilder", "onRejected"],
+    ["statusCode", "rejection"],
+    ["errorResponseBuilder", "rejection"],
     ["skipSuccessfulRequests", "refundWhen"],
     ["skipFailedRequests", "refundWhen"],
     ["requestWasSuccessful", "refundWhen"],
@@ -225,7 +226,7 @@ describe("an invalid option", () => {
     expect(problemsOf({ rules: [{ ...LISTED, ...wrong }] })).toEqual(
       [
         ["max", 'use "limit" instead'],
-        ["handler", `use "onRejected" instead, ${ofAll}, or of a Fastify route`],
+        ["handler", `use "onRejected" instead, ${ofAll}`],
         ["skip", `it is ${ofAll}`],
         ["cache", 'use "maxKeys" of memoryStore() instead'],
         ["validate", "no counterpart: leave it out"],
@@ -539,9 +540,10 @@ describe("options", () => {
       hasExtractors: false,
       cost: 1,
       skip: undefined,
+      rejection: {},
       onRejected: undefined,
       refundWhen: undefined,
-      headers: "draft-11",
+      headers: headerFormats("draft-11"),
       onStoreFailure: "local",
       storeTimeoutMs: 50,
       instances: 1,
@@ -573,7 +575,8 @@ describe("options", () => {
       clientIpHeader: "cf-connecting-ip",
     }
     const parsed = parseOptions({ ...given, ...RULE, field: "route" })
-    const { trustedProxies, ipv6Prefix, clientIpHeader, ...others } = given
+    const { trustedProxies, ipv6Prefix, clientIpHeader, headers: _none, ...others } = given
+    expect(parsed.headers).toEqual([])
     expect(parsed).toMatchObject({
       ...others,
       service: "7",

@@ -10,11 +10,14 @@ import { OpenBook } from "../../rules/book/open-book.ts"
 import { parseUntilLoaded, type UntilLoaded, undecided } from "../../rules/book/until-loaded.ts"
 import { parseCodeRules, parseRule } from "../../rules/parsing/parse-rule.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import { fillRejection, rejectionProblems } from "../../rules/parsing/rejection-members.ts"
+import type { ParsedRejection } from "../../rules/rule.ts"
 import type { RuleSource } from "../../rules/source.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
-import type { HeaderDialect, OnRejected } from "./answer-options.ts"
+import type { OnRejected } from "./answer-options.ts"
 import { inOurNames, OPTION_NAMES, RULE_NAMES } from "./foreign-names.ts"
+import { type HeaderFormat, headerFormats } from "./header-formats.ts"
 import type { LimiterOptions } from "./options.ts"
 import { optionsShape, RULE_OPTIONS } from "./options-shape.ts"
 
@@ -39,7 +42,10 @@ export interface ParsedOptions {
   readonly skip: ((request: unknown) => unknown) | undefined
   readonly onRejected: OnRejected<unknown> | undefined
   readonly refundWhen: ((request: unknown, status: number) => unknown) | undefined
-  readonly headers: HeaderDialect | false
+  /** The dialects of the headers; empty if there are none. */
+  readonly headers: readonly HeaderFormat[]
+  /** The answer to requests that rules without their own `rejection` refuse. */
+  readonly rejection: ParsedRejection
   readonly onStoreFailure: OnStoreFailure
   readonly storeTimeoutMs: number
   readonly instances: number
@@ -59,6 +65,7 @@ export function parseOptions(value: unknown): ParsedOptions {
   if (problems.some(({ path }) => path === "")) throw new InvalidOptionError(problems)
   const options = good as LimiterOptions<unknown>
   problems.push(...clientAddressProblems(options))
+  problems.push(...rejectionProblems(options.rejection).map((problem) => locate("", problem)))
   const rules = parseOptionRules(options, problems)
   if (problems.length > 0) throw new InvalidOptionError(inOurNames(problems, OPTION_NAMES))
   const { trustedProxies, clientIpHeader, ipv6Prefix, clock = steadyClock } = options
@@ -75,7 +82,8 @@ export function parseOptions(value: unknown): ParsedOptions {
     skip: options.skip,
     onRejected: options.onRejected,
     refundWhen: options.refundWhen,
-    headers: options.headers ?? "draft-11",
+    headers: headerFormats(options.headers ?? "draft-11"),
+    rejection: fillRejection(options.rejection ?? {}),
     onStoreFailure: options.onStoreFailure ?? "local",
     storeTimeoutMs: options.storeTimeoutMs ?? 50,
     instances: options.instances ?? 1,

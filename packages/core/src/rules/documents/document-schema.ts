@@ -1,6 +1,7 @@
 import * as v from "valibot"
 import type { RateUnit } from "../../ground/duration.ts"
 import { choice, integer, type Schema, says, strict } from "../../ground/shape.ts"
+import { storedRejection } from "../parsing/rejection-members.ts"
 import { member, NAMES_ELSEWHERE } from "../parsing/rule-members.ts"
 import { serviceMetadata } from "../parsing/service-metadata-members.ts"
 
@@ -34,6 +35,7 @@ export const storedRule = strict(
     limit: v.optional(member.limit),
     window: v.optional(member.window),
     request_rejection_message: v.optional(member.rejectionMessage),
+    rejection: v.optional(storedRejection),
     on_missing: v.optional(member.onMissing),
     on_store_failure: v.optional(member.onStoreFailure),
     algorithm: v.optional(member.algorithm),

@@ -5,6 +5,7 @@ import { locate, show } from "../../ground/show.ts"
 import { atOnce, inSlices, type Steps } from "../../ground/time.ts"
 import { parseRules } from "../parsing/parse-rule.ts"
 import { shortest } from "../parsing/parsed-rule.ts"
+import { storeRejection } from "../parsing/rejection-members.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import { metadataProblems, plainMetadata } from "../parsing/service-metadata-members.ts"
 import { storeThrottle } from "../parsing/throttle-members.ts"
@@ -38,8 +39,7 @@ export type StoredRule = Readonly<Record<string, unknown>>
  * const document = formatRuleDocument("checkout", [{ field: "user_id", limit: 5, window: 60_000 }])
  * // { service_id: "checkout", rules: [{ field: "user_id", rate: { requests_per_unit: 5, unit: "minute" } }] }
  * ```
- * @throws {@link InvalidRuleError} with every problem. A limit or a signal that is a function is a problem too, because
- * functions cannot be stored.
+ * @throws {@link InvalidRuleError} with every problem. A function is a problem too, because it cannot be stored.
  */
 export function formatRuleDocument(
   service: string,
@@ -113,11 +113,12 @@ const STORED_AS: Readonly<
   shadow: "shadow",
   onStoreFailure: "on_store_failure",
   rejectionMessage: "request_rejection_message",
+  rejection: "rejection",
 }
 
 function formatRule(rule: StorableRule): StoredRule {
   const others = Object.entries(STORED_AS).map(([member, name]) => [name, rule[member as keyof StorableRule]])
-  const { name, field, throttle, penalty, overrides } = rule
+  const { name, field, throttle, penalty, overrides, rejection } = rule
   return plain({
     name,
     field,
@@ -126,6 +127,7 @@ function formatRule(rule: StorableRule): StoredRule {
     ...(throttle !== undefined && { throttle: storeThrottle(throttle) }),
     ...(penalty !== undefined && { penalty: storePenalty(penalty) }),
     ...(overrides !== undefined && { overrides: storeOverrides(overrides) }),
+    ...(rejection !== undefined && { rejection: storeRejection(rejection) }),
   }) as StoredRule
 }
 
@@ -186,16 +188,18 @@ function versionProblems(version: unknown): Problem[] {
   ]
 }
 
-/** In code, a limit and a signal may be functions, which cannot be stored. */
+/** In code, a limit, a signal and a body may be functions, which cannot be stored. */
 function functionProblems(rules: unknown): Problem[] {
   if (!Array.isArray(rules)) return []
   return rules.flatMap((rule: Partial<StorableRule> | null, index) => {
     const { signal } = (rule?.throttle ?? {}) as { readonly signal?: unknown }
+    const isBodyFunction = typeof rule?.rejection?.body === "function"
     const functions = [
       ...(typeof rule?.limit === "function" ? [{ path: ["limit"], accepted: POSITIVE }] : []),
       ...(typeof signal === "function"
         ? [{ path: ["throttle", "signal"], accepted: "no signal, so that the event loop decides" }]
         : []),
+      ...(isBodyFunction ? [{ path: ["rejection", "body"], accepted: "a text, an object or a list" }] : []),
     ]
     const message = "is a function, and functions cannot be stored"
     return functions.map((problem) => locate(`rules[${index}]`, { ...problem, message }))

@@ -11,6 +11,7 @@ import {
   withUniqueNames,
 } from "../parsing/parse-rule.ts"
 import { lacksUnit } from "../parsing/parsed-rule.ts"
+import { rejectionInCode } from "../parsing/rejection-members.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import { plainMetadata } from "../parsing/service-metadata-members.ts"
 import type { Rule, StorableRule } from "../rule.ts"
@@ -182,6 +183,7 @@ function readRule(value: unknown): CheckedRule {
     if (size[name] !== undefined) rule[name] = size[name]
     else if (rule[name] !== undefined) delete rule[name]
   }
+  if (good.rejection !== undefined) rule.rejection = rejectionInCode(good.rejection as object)
   for (const [name, inCode] of IN_CODE) if (good[name] !== undefined) rule[inCode] = good[name]
   const checked = checkTogether(rule, { bad, problems: [] })
   const between = checked.problems.map((problem) => ({
@@ -207,6 +209,7 @@ function stored([first = "", ...rest]: Path, limitPath: Path): Path {
   if (first === "limit") return [...limitPath, ...rest]
   if (first === "throttle" && rest.at(-1) === "maxWaiting")
     return [first, ...rest.slice(0, -1), "max_waiting"]
+  if (first === "rejection") return [first, "content_type"]
   return [first === "countRejected" ? "count_rejected" : first, ...rest]
 }
 type DocumentMembers = Readonly<Record<string, unknown>>

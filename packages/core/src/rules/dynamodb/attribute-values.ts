@@ -49,6 +49,7 @@ export function attributeOf(value: unknown): AttributeValue {
     case "boolean":
       return { BOOL: value }
     default:
+      if (value === null) return { NULL: true }
       if (Array.isArray(value)) return { L: value.map(attributeOf) }
       return {
         M: Object.fromEntries(

@@ -10,6 +10,7 @@ import { type MemberProblem, show } from "../../ground/show.ts"
 import { canonicalValue } from "../matching/value-list.ts"
 import type { Rule, ThrottleQueue } from "../rule.ts"
 import { burstOf, defaultName, fieldsOf } from "./parsed-rule.ts"
+import { rejectionProblems } from "./rejection-members.ts"
 import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
 import { type Knows, kindOf, sizeProblems } from "./size-contradictions.ts"
 
@@ -29,6 +30,7 @@ export function contradictions(rule: Partial<Rule>, bad: ReadonlySet<string>): M
     ...(knows("algorithm") ? overrideUseProblems(rule) : []),
     ...(knows("field", "allow", "deny", "overrides") ? deadOverrideProblems(rule) : []),
     ...matchFieldProblems(rule),
+    ...rejectionProblems(rule.rejection),
   ]
 }
 

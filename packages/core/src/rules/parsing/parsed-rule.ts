@@ -8,8 +8,17 @@ import type {
   Penalty,
   Refill,
 } from "../../ground/policy.ts"
-import type { Rule, RuleMatch, RuleOverride, RulePenalty, StorableRule, Throttle } from "../rule.ts"
+import type {
+  ParsedRejection,
+  Rule,
+  RuleMatch,
+  RuleOverride,
+  RulePenalty,
+  StorableRule,
+  Throttle,
+} from "../rule.ts"
 import { canonicalField } from "./field-name.ts"
+import { fillRejection } from "./rejection-members.ts"
 import { mostUnits, percentOf } from "./units.ts"
 
 /** A rule that was checked, with every default filled in. The rest of the code relies on it. */
@@ -56,6 +65,8 @@ export interface ParsedRule {
   readonly overrides?: ReadonlyMap<string, number | RuleOverride>
   /** Message for a refused client. */
   readonly rejectionMessage?: string
+  /** The answer to a request that the rule refuses. Absent means the limiter's own option. */
+  readonly rejection?: ParsedRejection
   /** True if the rule decides and reports but never refuses. */
   readonly shadow: boolean
   /** Absent means the limiter's own option. */
@@ -79,7 +90,17 @@ export function lacksUnit({ window }: StorableRule): boolean {
 
 /** Returns the rule with its defaults. The caller has checked it. */
 export function fillRule(rule: StorableRule): ParsedRule {
-  const { burst, refill, match, notify, penalty, overrides = {}, rejectionMessage, onStoreFailure } = rule
+  const {
+    burst,
+    refill,
+    match,
+    notify,
+    penalty,
+    overrides = {},
+    rejectionMessage,
+    rejection,
+    onStoreFailure,
+  } = rule
   const windowMs = parseDuration(rule.window) as number
   const algorithm = rule.algorithm ?? "sliding-window"
   const { defaultBuckets } = ALGORITHMS[algorithm]
@@ -109,6 +130,7 @@ export function fillRule(rule: StorableRule): ParsedRule {
     deny: [...(rule.deny ?? [])],
     ...(Object.keys(overrides).length > 0 && { overrides: fillOverrides(overrides) }),
     ...(rejectionMessage !== undefined && { rejectionMessage }),
+    ...(rejection !== undefined && { rejection: fillRejection(rejection) }),
     shadow: rule.shadow ?? false,
     ...(onStoreFailure !== undefined && { onStoreFailure }),
   }

@@ -4,6 +4,7 @@ import { DURATION_ACCEPTED, parseDuration } from "../../ground/duration.ts"
 import { choice, integer, record, type Schema, says, strict } from "../../ground/shape.ts"
 import { compilePath, PATH_ACCEPTED } from "../matching/match.ts"
 import { canonicalField, FIELD_ACCEPTED, type FieldMistake, fieldMistake, TOKEN } from "./field-name.ts"
+import { rejectionShape } from "./rejection-members.ts"
 
 /** The accepted counts, for error messages. */
 export const POSITIVE: string = `a positive whole number up to ${Number.MAX_SAFE_INTEGER}`
@@ -152,6 +153,7 @@ export const member = {
   deny: values,
   overrides: record(v.pipe(v.string(VALUE), v.minLength(1, VALUE)), override, OVERRIDES),
   rejectionMessage: v.pipe(v.string(MESSAGE), v.minLength(1, MESSAGE), v.maxLength(1024, MESSAGE)),
+  rejection: rejectionShape,
   shadow: BOOLEAN,
   onStoreFailure: choice("a valid value", ["local", "allow", "deny"]),
 } as const

@@ -6,6 +6,7 @@ const text = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" })
 const field = fc.constantFrom("ip", "user_id", "header:X-Key", "query:q", "body:user.email", "route")
 const optional = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.option(values, { nil: undefined, freq: 2 })
+const json = fc.oneof(text, fc.integer(), fc.boolean(), fc.constantFrom(null, 0.5, []))
 const match: fc.Arbitrary<RuleMatch> = fc.record({
   methods: optional(fc.array(fc.constantFrom("GET", "post", "PURGE"), { minLength: 1, maxLength: 3 })),
   path: optional(fc.constantFrom("/", "/users/:id", "/files/*path", "/A%20b")),
@@ -96,6 +97,17 @@ const common = fc.record({
     ),
   ),
   rejectionMessage: optional(fc.oneof(text, fc.constant("exhausted-daily-limit"))),
+  rejection: optional(
+    fc
+      .record({
+        status: optional(fc.integer({ min: 400, max: 599 })),
+        body: optional(
+          fc.oneof(text, fc.constant(""), fc.array(json, { maxLength: 2 }), fc.dictionary(text, json)),
+        ),
+        contentType: optional(fc.constantFrom("text/html", "application/vnd.api+json")),
+      })
+      .filter(({ body, contentType }) => body !== undefined || contentType === undefined),
+  ),
   shadow: optional(fc.boolean()),
   onStoreFailure: optional(fc.constantFrom("local", "allow", "deny")),
 } satisfies { [K in Exclude<keyof Required<Rule>, Counting>]: fc.Arbitrary<Rule[K]> })

@@ -1,0 +1,84 @@
+import * as v from "valibot"
+import { rejectionText } from "../../ground/answer.ts"
+import { answersAtOnce, integer, type Schema, says, strict } from "../../ground/shape.ts"
+import type { MemberProblem } from "../../ground/show.ts"
+import type { ParsedRejection, RuleRejection } from "../rule.ts"
+
+/** Most characters of a body, and most levels of nested objects in it. */
+export const MAX_BODY = 16_384
+const DEEPEST = 16
+
+const DATA = `a text, an object or a list that JSON can represent, at most ${MAX_BODY} characters`
+const STATUS = says(
+  "a status for a refusal",
+  "a whole number from 400 to 599; onRejected can send another one",
+)
+const TYPE = says("a media type", 'a text such as "text/html; charset=utf-8"')
+const MEDIA_TYPE =
+  /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+(?: *; *[\w!#$%&'*+.^`|~-]+=(?:[\w!#$%&'*+.^`|~-]+|"[ !#-[\]-~]*"))*$/
+
+const status = v.optional(integer(STATUS, 400, 599))
+const contentType = v.optional(v.pipe(v.string(TYPE), v.maxLength(128, TYPE), v.regex(MEDIA_TYPE, TYPE)))
+const body = (isAccepted: (value: unknown) => boolean, accepted: string): Schema =>
+  v.optional(v.custom(isAccepted, says("a body", accepted)))
+
+/** The shape of a rejection in code. */
+export const rejectionShape = strict("a rejection", {
+  status,
+  body: body(
+    (value) => answersAtOnce(value) || isData(value),
+    `${DATA}, or a function (request, rejection, decision) that returns one`,
+  ),
+  contentType,
+})
+
+/** The shape of a rejection in documents. */
+export const storedRejection = strict("a rejection", {
+  status,
+  body: body(isData, DATA),
+  content_type: contentType,
+})
+
+function isData(value: unknown): boolean {
+  if (typeof value !== "string" && (typeof value !== "object" || value === null || !isJson(value, 0)))
+    return false
+  return rejectionText(value).text.length <= MAX_BODY
+}
+
+function isJson(value: unknown, depth: number): boolean {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return true
+  // DynamoDB returns other numbers with other digits.
+  if (typeof value === "number") return Math.abs(value) <= Number.MAX_SAFE_INTEGER && !/e/.test(String(value))
+  if (typeof value !== "object" || depth > DEEPEST) return false
+  const isList = Array.isArray(value)
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (!isList && prototype !== Object.prototype && prototype !== null) return false
+  const members = isList ? Array.from(value) : Object.values(value).filter((member) => member !== undefined)
+  return members.every((member) => isJson(member, depth + 1))
+}
+
+/** Returns a valid rejection of a document with the names used in code. */
+export function rejectionInCode(stored: object): RuleRejection {
+  const { content_type, ...same } = stored as { readonly content_type?: string }
+  return content_type === undefined ? same : { ...same, contentType: content_type }
+}
+
+/** Returns the rejection as it is stored. */
+export function storeRejection({ status, body, contentType }: RuleRejection): unknown {
+  return { status, body, content_type: contentType }
+}
+
+/** Returns the problem of a media type without a body. The standard body has its own. */
+export function rejectionProblems(rejection: RuleRejection | undefined): MemberProblem[] {
+  if (rejection?.contentType === undefined || rejection.body !== undefined) return []
+  const message = "is given without a body"
+  return [{ path: ["rejection", "contentType"], message, accepted: "a body too, or no contentType" }]
+}
+
+/** Returns a valid rejection with a body that is ready to be sent, unless it is a function. */
+export function fillRejection({ status, body, contentType }: RuleRejection): ParsedRejection {
+  const own = status === undefined ? {} : { status }
+  if (body === undefined) return own
+  if (typeof body !== "function") return { ...own, body: rejectionText(body, contentType) }
+  return { ...own, body, ...(contentType !== undefined && { contentType }) }
+}
