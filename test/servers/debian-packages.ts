@@ -20,6 +20,8 @@ const run = promisify(execFile)
 export interface UnpackedProgram<T> {
   /** The packages that contain the program. The packages that they depend on are added if the machine lacks them. */
   readonly packages: readonly string[]
+  /** True if the program runs without the packages that its own depend on, such as one that is written in Go. */
+  readonly standsAlone?: boolean
   /** Folder that keeps the unpacked program. It gets one subfolder for each distribution and architecture. */
   readonly cacheFolder: string
   /** Resolves with the program below `root`, to be run with `env` added. Resolves with undefined if it does not run. */
@@ -40,7 +42,7 @@ export async function unpackedProgram<T>(program: UnpackedProgram<T>): Promise<T
   // The unpacked program ran before, so the machine's own libraries have changed since.
   if (isThere) rmSync(root, { recursive: true, force: true })
   if (process.platform !== "linux") throw new Error(`there are no Debian packages for ${process.platform}`)
-  await unpackPackages(program.packages, root)
+  await unpackPackages(program, root)
   const fresh = await inspect()
   if (fresh === undefined) throw new Error(`the program unpacked in ${root} does not run`)
   return fresh
@@ -67,13 +69,17 @@ export function oneLine(message: string): Error {
  * Unpacks packages into `folder`, together with the packages that they need and that the machine does not have. Two
  * processes may do this at once. The result of the first one stays, and the folder is never incomplete.
  */
-async function unpackPackages(packages: readonly string[], folder: string): Promise<void> {
+async function unpackPackages(
+  { packages, standsAlone = false }: UnpackedProgram<unknown>,
+  folder: string,
+): Promise<void> {
   mkdirSync(dirname(folder), { recursive: true })
   // Use a folder next to the target, so that the rename stays within one file system and is atomic.
   const work = mkdtempSync(join(dirname(folder), ".unpacking-"))
   try {
     const root = join(work, "root")
-    for (const archive of await new Apt(work).download(packages)) await run("dpkg", ["-x", archive, root])
+    for (const archive of await new Apt(work).download(packages, standsAlone))
+      await run("dpkg", ["-x", archive, root])
     try {
       renameSync(root, folder)
     } catch (error) {
@@ -126,25 +132,30 @@ class Apt {
   }
 
   /**
-   * Downloads packages, and what they need, with the machine's package lists. If these are missing or out of date,
+   * Downloads packages, and what they need unless they stand alone, with the machine's package lists. If these are missing or out of date,
    * downloads its own lists and uses them.
    */
-  async download(packages: readonly string[]): Promise<string[]> {
+  async download(packages: readonly string[], standAlone: boolean): Promise<string[]> {
     try {
-      return await this.#download(packages)
+      return await this.#download(packages, standAlone)
     } catch {
       this.#options = [...this.#options, `Dir::State::lists=${join(this.#work, "lists")}`]
       await this.#run(this.#work, "update")
-      return await this.#download(packages)
+      return await this.#download(packages, standAlone)
     }
   }
 
-  async #download(packages: readonly string[]): Promise<string[]> {
+  async #download(packages: readonly string[], standAlone: boolean): Promise<string[]> {
     const folder = mkdtempSync(join(this.#work, "archives-"))
-    const simulated = await this.#run(folder, "install", "--simulate", "--no-install-recommends", ...packages)
-    const missing = [...simulated.matchAll(/^Inst (\S+) /gm)].map(([, name]) => name ?? "")
+    const missing = standAlone ? [] : await this.#missingFor(folder, packages)
     await this.#run(folder, "download", ...new Set([...packages, ...missing]))
     return readdirSync(folder).map((name) => join(folder, name))
+  }
+
+  /** Returns the packages that the machine lacks for `packages`. */
+  async #missingFor(folder: string, packages: readonly string[]): Promise<string[]> {
+    const simulated = await this.#run(folder, "install", "--simulate", "--no-install-recommends", ...packages)
+    return [...simulated.matchAll(/^Inst (\S+) /gm)].map(([, name]) => name ?? "")
   }
 
   async #run(folder: string, ...args: readonly string[]): Promise<string> {

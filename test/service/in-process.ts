@@ -10,6 +10,7 @@ import type { LogLine, Program } from "./program.ts"
 
 /** Metrics that record nothing. */
 export const NO_METRICS: Metrics = {
+  onPhase() {},
   onLimiter() {},
   onUnknownService() {},
   onAnswered() {},

@@ -42,6 +42,18 @@ it("metrics are served as text, and not sent unless configured", async () => {
   await metrics.close()
 })
 
+it("show whether the service is ready", async () => {
+  const metrics = createMetrics({})
+  const shown = async () => /^sluice_service_ready (\d)$/m.exec((await metrics.read()).text)?.[1]
+  const seen = [await shown()]
+  for (const phase of ["ready", "draining"] as const) {
+    metrics.onPhase(phase)
+    seen.push(await shown())
+  }
+  expect(seen).toEqual(["0", "1", "0"])
+  await metrics.close()
+})
+
 it("durations of calls follow the naming conventions of OpenTelemetry", async () => {
   const metrics = createMetrics({})
   const path = "/sluice.v1.RateLimiter/ShouldForwardRequest"

@@ -81,13 +81,14 @@ function ask({ http }: Places, service: string): Promise<Response> {
 }
 
 describe("a service that runs", () => {
-  it("includes every limiter and every request without rules in its metrics at /metrics", async () => {
+  it("includes its phase, every limiter and every request without rules in its metrics at /metrics", async () => {
     const seen: string[] = []
     const places = await run(["--rules", rules], {
       onLimiter: (limiter, service) => {
         limiter.on("decision", ({ policy }) => seen.push(`${service} ${policy}`))
       },
       onUnknownService: () => seen.push("unknown"),
+      onPhase: (phase) => seen.push(phase),
       onAnswered() {},
       onRefusedConnection() {},
       onLateConnection() {},
@@ -99,7 +100,7 @@ describe("a service that runs", () => {
     })
     await ready()
     for (const service of ["1", "2", "1"]) await ask(places, service)
-    expect(seen).toEqual(["1 all", "unknown", "1 all"])
+    expect(seen).toEqual(["ready", "1 all", "unknown", "1 all"])
     const metrics = await fetch(`${places.operations}/metrics`)
     expect([metrics.headers.get("content-type"), await metrics.text()]).toEqual([
       "text/plain",

@@ -6,6 +6,7 @@ import { instrument } from "@sluice/core/otel"
 import type { DecisionServiceParts } from "../decision-service.ts"
 import type { ConnectionBound, Door, GrpcReader, Overload } from "../door.ts"
 import { CallDurations } from "./call-durations.ts"
+import type { Phase } from "./readiness.ts"
 
 /** OpenTelemetry's variables with the endpoint to send metrics to. Its exporter reads them itself. */
 const PUSHED_BY = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]
@@ -24,6 +25,8 @@ export interface Metrics extends Pick<DecisionServiceParts, "onLimiter" | "onUnk
   onWrongToken(path: string): void
   /** Counts a TLS handshake that failed. */
   onFailedHandshake(reason: string): void
+  /** Records whether clients should send requests, as /readyz reports it. At first, they should not. */
+  onPhase(phase: Phase): void
   /** Returns the response of GET /metrics, for Prometheus. */
   read(): Promise<{ readonly contentType: string; readonly text: string }>
   /** Sends the remaining metrics, if that is possible within a short time. Never rejects. */
@@ -87,7 +90,18 @@ export function createMetrics(
         result.observe(calls, { "sluice.service.reader": reader })
       }
     })
+  let isReady = false
+  meter
+    .createObservableGauge("sluice.service.ready", {
+      description:
+        "1 while clients should send requests, 0 before the rules are loaded and during the shutdown.",
+      unit: "{service}",
+    })
+    .addCallback((result) => result.observe(Number(isReady)))
   return {
+    onPhase(phase) {
+      isReady = phase === "ready"
+    },
     onLimiter: (limiter) => void instrument(limiter, { meterProvider }),
     onUnknownService: () => unknown.add(1),
     onAnswered(door, path, code, durationMs, reader) {

@@ -125,6 +125,7 @@ export async function start(
       addTo: (server) => health.addTo(server),
     })
     const readiness = createReadiness((phase) => {
+      metrics.onPhase(phase)
       health.say(phase === "ready", service.names)
       log.info({ phase }, `The service is ${phase}.`)
     })
