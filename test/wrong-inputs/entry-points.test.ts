@@ -77,7 +77,10 @@ const GROUP_REQUEST = {
 
 type Args = readonly fc.Arbitrary<Odd>[]
 const limiterOptions = oddFor(OPTIONS, GOOD)
-const ruleOf = oddFor([...RULE_MEMBERS, "rate", "on_missing", "request_rejection_message", "content_type"], RULE)
+const ruleOf = oddFor(
+  [...RULE_MEMBERS, "rate", "on_missing", "request_rejection_message", "content_type"],
+  RULE,
+)
 const storedDocument = fc.oneof(
   oddFor(STORED_MEMBERS, { service_id: "a", rules: [RULE] }),
   ruleOf.map(({ name, make }) => ({ name: `{ rules: ${name} }`, make: () => ({ rules: make() }) })),
