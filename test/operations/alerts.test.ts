@@ -14,7 +14,7 @@ import { groupingsOf, unknownIn } from "./promql.ts"
 interface Alert {
   readonly alert: string
   readonly expr: string
-  readonly for?: string
+  readonly for: string
   readonly labels: { readonly severity: string }
   readonly annotations: { readonly summary: string; readonly description: string; readonly runbook: string }
 }
@@ -89,14 +89,15 @@ it("an alert that should fire and does not is a complaint of Prometheus", async 
   expect(await complaintsOf([firing("SluiceRulesStale", fires, 0)])).toContain("FAILED")
 })
 
-describe.each(alerts)("$alert", ({ alert, expr, labels, annotations }) => {
+describe.each(alerts)("$alert", ({ alert, expr, for: delay, labels, annotations }) => {
   it("asks only for metrics, labels and values that exist", () => {
     const ofService = /\b(sluice_service|rpc)_/.test(expr)
     const sources: Exported[] = ofService ? [exported.service] : [exported.app, exported.service]
     for (const source of sources) expect(unknownIn(expr, source)).toEqual([])
   })
 
-  it("has a severity, and texts with the first step that use only labels of its result", () => {
+  it("has a severity and a delay, and texts with the first step that use only labels of its result", () => {
+    expect(delay).toMatch(/^\d+m$/)
     expect(labels.severity).toMatch(/^(critical|warning)$/)
     const { summary, description } = annotations
     expect(description).toMatch(/\bFirst (?!.*\bFirst )/)
