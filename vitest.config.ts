@@ -42,6 +42,8 @@ const config: ViteUserConfig = defineConfig({
     alias: [
       { find: /^@sluice\/([\w-]+)$/, replacement: `${packages}/$1/src/index.ts` },
       { find: /^@sluice\/([\w-]+)\/([\w-]+)$/, replacement: `${packages}/$1/src/$2.ts` },
+      // Otherwise, Vite loads the ES modules of graphql, and packages that Node loads get its CommonJS modules.
+      { find: /^graphql$/, replacement: "graphql/index.js" },
     ],
   },
   test: {

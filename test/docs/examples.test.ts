@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises"
+import { readFile } from "node:fs/promises"
 import { type Clock, manualClock } from "@sluice/core"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { type Served, serve } from "../../examples/src/demo/serve.ts"
@@ -6,11 +6,6 @@ import { createApp as express } from "../../examples/src/express.ts"
 import { createApp as fastify } from "../../examples/src/fastify.ts"
 import { createApp as koa } from "../../examples/src/koa.ts"
 import { createApp as metrics } from "../../examples/src/metrics.ts"
-import { createApp as bookings } from "../../examples/src/presets/bookings.ts"
-import { createApp as login } from "../../examples/src/presets/login.ts"
-import { createApp as plans } from "../../examples/src/presets/plans.ts"
-import { createApp as secondFactor } from "../../examples/src/presets/second-factor.ts"
-import { createApp as stacked } from "../../examples/src/presets/stacked.ts"
 import { createApp as rulesFile } from "../../examples/src/rules-file.ts"
 import { parseCurl } from "./shell/curl.ts"
 import { commandLines } from "./shell/words.ts"
@@ -33,17 +28,6 @@ const EXAMPLES: Readonly<Record<string, { app: (clock: Clock) => App | Promise<A
     meets: "201 201 201 429",
   },
   "src/metrics.ts": { app: (clock) => metrics({ clock }), meets: `${"200 ".repeat(10)}429` },
-  "src/presets/login.ts": {
-    app: (clock) => login(async () => false, { clock }),
-    meets: "401 401 401 401 401 429",
-  },
-  "src/presets/second-factor.ts": {
-    app: (clock) => secondFactor(() => false, { clock }),
-    meets: "402 402 402 429",
-  },
-  "src/presets/plans.ts": { app: (clock) => plans({ clock }).callback(), meets: `${"200 ".repeat(10)}429` },
-  "src/presets/bookings.ts": { app: (clock) => bookings({ clock }), meets: `${"201 ".repeat(10)}429` },
-  "src/presets/stacked.ts": { app: (clock) => stacked({ clock }), meets: `${"200 ".repeat(10)}429` },
 }
 
 interface Row {
@@ -88,24 +72,4 @@ describe("examples/README.md", () => {
     expect(rows.map(({ file }) => file)).toEqual(Object.keys(EXAMPLES))
     expect(rows.map(({ script }) => script)).toEqual(Object.keys(scripts))
   })
-
-  it("lists every example", async () => {
-    for (const file of await presets()) expect(readme).toContain(`](src/presets/${file})`)
-  })
-
-  it("links to examples of 15 to 30 lines, without comments", async () => {
-    const files = [
-      ...new Set([...Object.keys(EXAMPLES), ...(await presets()).map((file) => `src/presets/${file}`)]),
-    ]
-    for (const file of files) {
-      const lines = (await readFile(new URL(file, folder), "utf8")).split("\n")
-      const code = lines.filter((line) => !/^\s*(\/\/.*|\/?\*.*)?$/.test(line))
-      expect([file, code.length >= 15 && code.length <= 30], `${code.length} lines`).toEqual([file, true])
-    }
-  })
-
-  async function presets(): Promise<string[]> {
-    const names = await readdir(new URL("src/presets", folder))
-    return names.filter((name) => name.endsWith(".test.ts")).map((name) => name.replace(".test", ""))
-  }
 })

@@ -18,12 +18,13 @@ export type Done = (error?: Error) => void
 export class FastifyExchange implements Exchange<FastifyRequest> {
   readonly request: FastifyRequest
   readonly response: FastifyReply
-  readonly #done: Done
+  /** Continues the request or fails it. */
+  readonly done: Done
 
   constructor(request: FastifyRequest, reply: FastifyReply, done: Done) {
     this.request = request
     this.response = reply
-    this.#done = done
+    this.done = done
   }
 
   get nodeResponse(): FastifyReply["raw"] {
@@ -36,7 +37,7 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
   }
 
   proceed(): void {
-    this.#done()
+    this.done()
   }
 
   /**
@@ -62,12 +63,17 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
     return () => isSending || reply.sent || reply.raw.headersSent
   }
 
-  send({ status, headers, body }: RejectionAnswer): void {
-    const reply = this.response
-    setHeaders(reply.code(status), headers)
+  send(answer: RejectionAnswer): void {
     // The body is already a string. Without a serializer, Fastify would add a charset, which
     // problem+json does not have.
-    reply.serializer(String).send(body)
+    this.prepare(answer).serializer(String).send(answer.body)
+  }
+
+  /** Sets the status and the headers of an answer. */
+  protected prepare({ status, headers }: RejectionAnswer): FastifyReply {
+    const reply = this.response.code(status)
+    setHeaders(reply, headers)
+    return reply
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Decision, Limiter } from "@sluice/core"
+import type { Decision, Limiter, Rejection } from "@sluice/core"
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { expectTypeOf } from "vitest"
-import { rateLimit } from "./index.ts"
+import { type FastifySluice, type RefusalError, rateLimit } from "./index.ts"
 
 // Compiled by the type checker, never run.
 
@@ -60,3 +60,68 @@ app.get("/d", { config: { rateLimit: true } }, handler)
 app.get("/e", { config: { rateLimit: { limit: 5 } } }, handler)
 // @ts-expect-error: a route has a rule, not a limiter's options
 app.get("/f", { config: { rateLimit: { limit: 5, window: "1 minute", store: "memory" } } }, handler)
+
+app.register(rateLimit, { limit: 100, window: "1 minute", notFound: { limit: 10, window: "1 minute" } })
+app.register(rateLimit, { notFound: false, throwOnRefusal: true })
+// @ts-expect-error: true is not a rule
+app.register(rateLimit, { notFound: true })
+// @ts-expect-error: throwOnRefusal is a boolean
+app.register(rateLimit, { throwOnRefusal: "yes" })
+app.register(import("./index.ts"), { limit: 100, window: "1 minute" })
+// @ts-expect-error: a limit needs a window
+app.register(import("./index.ts"), { limit: 100 })
+
+app.get(
+  "/g",
+  {
+    config: {
+      rateLimit: {
+        limit: 5,
+        window: "1 minute",
+        onRejected: (request, rejection, decision, reply) => {
+          expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
+          expectTypeOf(rejection).toEqualTypeOf<Rejection>()
+          expectTypeOf(decision).toEqualTypeOf<Decision>()
+          expectTypeOf(reply).toEqualTypeOf<FastifyReply>()
+        },
+      },
+    },
+  },
+  handler,
+)
+
+expectTypeOf(app.sluice).toEqualTypeOf<FastifySluice>()
+app.sluice.limiter.on("decision", (decision, request) => {
+  expectTypeOf(decision).toEqualTypeOf<Decision>()
+  expectTypeOf(request).toEqualTypeOf<FastifyRequest>()
+})
+const hook = app.sluice.hook({ limit: 5, window: "1 minute", group: "g", onRejected: () => false })
+// @ts-expect-error: a hook needs a rule
+app.sluice.hook()
+// @ts-expect-error: an app puts the hook where it wants it
+app.sluice.hook({ limit: 5, window: "1 minute", hook: "preHandler" })
+// @ts-expect-error: app.sluice belongs to the plugin
+app.sluice = { limiter, hook: () => hook }
+
+app.addHook("onRequest", hook)
+app.addHook("preParsing", hook)
+app.addHook("preValidation", hook)
+app.addHook("preHandler", hook)
+app.get("/h", { onRequest: hook, preParsing: [hook], preValidation: hook, preHandler: [hook, hook] }, handler)
+app.get<{ Params: { id: string } }>("/i/:id", { preHandler: hook }, async ({ params }) => params.id)
+app.setNotFoundHandler({ preValidation: hook, preHandler: hook }, handler)
+app.setNotFoundHandler({ preHandler: [hook] }, handler)
+app.setErrorHandler<RefusalError>((error, _request, reply) => {
+  expectTypeOf(error.statusCode).toEqualTypeOf<number>()
+  expectTypeOf(error.decision).toEqualTypeOf<Decision>()
+  reply.code(error.statusCode).send(error.rejection.body)
+})
+
+const secure = fastify({ http2: true })
+secure.register(rateLimit, { limit: 100, window: "1 minute" })
+secure.addHook("preHandler", secure.sluice.hook({ limit: 5, window: "1 minute" }))
+secure.get("/", { preHandler: secure.sluice.hook({ limit: 5, window: "1 minute" }) }, async () => "ok")
+secure.setNotFoundHandler(
+  { preHandler: [secure.sluice.hook({ limit: 5, window: "1 minute" })] },
+  async () => "none",
+)

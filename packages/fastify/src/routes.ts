@@ -1,5 +1,5 @@
 import { inspect } from "node:util"
-import { type DecisionStep, type Guard, InvalidOptionError } from "@sluice/core"
+import { type DecisionStep, type Guard, type GuardedRoute, InvalidOptionError } from "@sluice/core"
 import type { FastifyRequest, RouteOptions } from "fastify"
 
 /**
@@ -55,11 +55,10 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
   return (route, written) => {
     const label = routeLabel(route)
     const path = `route ${label} config.rateLimit`
-    const hook = parseHook((written as { readonly hook?: unknown } | null)?.hook, `${path}.hook`) ?? chosen
     const counter = counterOf(route, written)
-    const guard = plugin.guard.forRoute(written, { label, counter, path, besides: ["hook"] })
+    const limit = ownLimit(plugin, written, { label: `route ${label}`, counter, path }, chosen)
     if (!seen.has(counter)) seen.set(counter, { written, isHead: isHead(route) })
-    return limitOf(guard, hook)
+    return limit
   }
 
   /**
@@ -79,6 +78,23 @@ export function routeLimits(plugin: Limit, chosen?: HookName): (route: Route, wr
     }
     return others.find(isSame) ?? counter
   }
+}
+
+/** Creates the limit of unknown routes from the plugin's option `notFound`. Throws InvalidOptionError. */
+export function notFoundLimit(plugin: Limit, written: unknown, chosen?: HookName): Limit {
+  return ownLimit(plugin, written, { label: "notFound", counter: "not-found", path: "notFound" }, chosen)
+}
+
+/** Creates the limit of a rule that replaces the plugin's inline rule. */
+function ownLimit(
+  plugin: Limit,
+  written: unknown,
+  route: GuardedRoute & { readonly path: string },
+  chosen: HookName | undefined,
+): Limit {
+  const { hook } = Object(written) as { readonly hook?: unknown }
+  const own = parseHook(hook, `${route.path}.hook`) ?? chosen
+  return limitOf(plugin.guard.forRoute(written, { ...route, besides: ["hook"] }), own)
 }
 
 /** Returns the hook that is written in options. Throws InvalidOptionError with `path` if the hook is invalid. */

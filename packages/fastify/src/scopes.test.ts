@@ -1,6 +1,7 @@
 import { createLimiter, manualClock, memoryStore } from "@sluice/core"
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
 import { describe, expect, it } from "vitest"
+import * as module from "./index.ts"
 import { type RateLimitOptions, rateLimit } from "./index.ts"
 
 const clock = manualClock()
@@ -62,6 +63,17 @@ describe("a plugin registered at the root", () => {
       expect(codes).toEqual([])
     },
   )
+})
+
+it.each<[string, () => unknown]>([
+  ["the promise of its module", () => import("./index.ts")],
+  ["its module, as require() returns it", () => module],
+  ["its default export", () => module.default],
+])("is registered by %s", async (_what, given) => {
+  const app = fastify()
+  await app.register(given() as typeof rateLimit, rule)
+  app.get("/", async () => "ok")
+  expect(await quota(app, "/")).toBe('"ip-1m";r=4;t=61')
 })
 
 describe("a plugin registered in a scope", () => {

@@ -255,12 +255,16 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   decisionOn(request: Request & object): Decision | undefined {
     for (let mount = (request as Marked | undefined)?.[MARK]; mount !== undefined; mount = mount.earlier) {
-      // The decisions of its routes are made by other limiters that share its parts.
-      const isOwn = mount.limiter instanceof RequestLimiter && mount.limiter.#parts === this.#parts
+      const isOwn = this.isRelatedTo(mount.limiter)
       // If this mount skipped the request, an earlier mount may have counted it.
       if (isOwn && (mount.own.checks.length > 0 || mount.earlier === undefined)) return mount.own
     }
     return undefined
+  }
+
+  /** True if a limiter is this one, or if both belong to the routes of the same limiter. */
+  isRelatedTo(limiter: object): boolean {
+    return limiter instanceof RequestLimiter && limiter.#parts === this.#parts
   }
 
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>

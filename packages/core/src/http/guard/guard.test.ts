@@ -9,7 +9,6 @@ import { decisionOn } from "../../limiter/mount-decision.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
 import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import { RULE_MEMBERS } from "../../rules/parsing/parse-rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import { createGuard } from "./create-guard.ts"
@@ -1069,22 +1068,6 @@ describe("a guard of one route", () => {
     const error = (path: string) => new InvalidOptionError([{ path, message: "is wrong" }])
     for (const path of ["a", "a", "b"]) guard.warn(error(path))
     expect(said).toEqual(["a", "b"].map((path) => `SLUICE_INVALID_OPTION: Wrong options: ${path}: is wrong`))
-  })
-
-  it("lists the additional members that a route's rule may have", async () => {
-    const guard = await mount(limit(9))
-    const written = { ...limit(3), windw: 1, foo: 1 }
-    const problems = (besides?: readonly string[]) => {
-      try {
-        guard.forRoute(written, { label: "x", ...(besides && { besides }) })
-        return []
-      } catch (error) {
-        return (error as InvalidOptionError).problems.map(({ accepted }) => accepted)
-      }
-    }
-    const members = RULE_MEMBERS.join(", ")
-    expect(problems()).toEqual([undefined, `${members}, group`])
-    expect(problems(["hook", "other"])).toEqual([undefined, `${members}, group, hook, other`])
   })
 
   it("is included in the limiter's reset, also by rule name, and in decisionOn", async () => {

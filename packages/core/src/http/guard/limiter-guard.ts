@@ -1,5 +1,6 @@
 import type { Decision } from "../../decision/decision.ts"
 import { UNLIMITED } from "../../decision/decision-record.ts"
+import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Rejection, RejectionAnswer } from "../../ground/answer.ts"
 import { ClosedError, type InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
@@ -7,6 +8,7 @@ import { soon } from "../../ground/time.ts"
 import { compileTest } from "../../limiter/callbacks.ts"
 import type { Held } from "../../limiter/hold.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
+import type { OnRejected } from "../../limiter/options/answer-options.ts"
 import type { Part, PreparedRequest } from "../../limiter/prepared-request.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
@@ -18,8 +20,18 @@ import type { Guard } from "./guard.ts"
 import { MountOutcome, type Outcome } from "./mount-outcome.ts"
 import { warnCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
 import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
-import { type GuardedRoute, readRouteRule } from "./route-rule.ts"
+import { type GuardedRoute, readRouteRule, type WrittenRule } from "./route-rule.ts"
 import { SteppedCheck } from "./stepped-check.ts"
+
+/** What distinguishes the guard of a route. */
+interface OfRoute {
+  /** Shared with the mount. */
+  readonly draining: AbortController
+  /** The route's own callback; undefined if it has the limiter's. */
+  readonly onRejected: OnRejected<unknown> | undefined
+  /** Returns whether the guard decides by a rule; undefined if it decides by all rules. */
+  readonly isMeant: ((ruleCheck: RuleCheck) => boolean) | undefined
+}
 
 /** The guard of one limiter, for a mount or for one of its routes. */
 export class LimiterGuard<Request extends object> implements Guard<Request> {
@@ -28,9 +40,9 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly asksApp: boolean
   /** Closes or leaves the limiter when the guard closes. A no-op for a shared limiter. */
   readonly #leave: () => void | Promise<void>
-  /** The guards of its routes, by their limiters. */
-  readonly #routes = new Map<RequestLimiter<Request>, LimiterGuard<Request>>()
-  readonly #isRoute: boolean
+  /** The guards of its routes. */
+  readonly #routes = new Set<LimiterGuard<Request>>()
+  readonly #ofRoute: OfRoute | undefined
   /** Shared with the guards of its routes. */
   readonly #draining: AbortController
   readonly #handleRejection: RejectionHandler
@@ -39,19 +51,16 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   #createdInThisTurn = true
   #closed = false
 
-  constructor(
-    limiter: RequestLimiter<Request>,
-    leave: () => void | Promise<void>,
-    draining?: AbortController,
-  ) {
+  constructor(limiter: RequestLimiter<Request>, leave: () => void | Promise<void>, ofRoute?: OfRoute) {
     this.limiter = limiter
     this.settles = limiter.options.refundWhen !== undefined
     this.#leave = leave
-    this.#isRoute = draining !== undefined
-    this.#draining = draining ?? new AbortController()
-    this.#stepped = new SteppedCheck(limiter, this.#draining.signal)
-    const { onRejected, refundWhen } = limiter.options
+    this.#ofRoute = ofRoute
+    this.#draining = ofRoute?.draining ?? new AbortController()
+    const { refundWhen } = limiter.options
+    const onRejected = ofRoute?.onRejected ?? limiter.options.onRejected
     this.asksApp = onRejected !== undefined
+    this.#stepped = new SteppedCheck(this, this.#draining.signal)
     this.#handleRejection = compileRejectionHandler(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // An app receives no requests in the event loop turn that sets it up. If a guard does, a
@@ -81,7 +90,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
     if (step !== undefined) return this.#stepped.check(facts, request, response, step)
     const earlier = (request as Marked<MountOutcome>)[MARK]
-    const part = earlier === undefined ? undefined : this.#partAfter(earlier)
+    const isWhole = earlier === undefined && this.#ofRoute?.isMeant === undefined
+    const part = isWhole ? undefined : this.#partAfter(earlier)
     const prepared = this.limiter.admission.prepare(facts, request, undefined, part)
     // No closures here: they would cost the synchronous path an allocation.
     return prepared instanceof Promise
@@ -99,7 +109,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
 
   settle(request: Request, status: number): void {
     for (let mount = (request as Marked<MountOutcome>)[MARK]; mount !== undefined; mount = mount.earlier) {
-      if (mount.limiter !== this.limiter || mount.settled) continue
+      if (!this.limiter.isRelatedTo(mount.limiter) || mount.settled) continue
       mount.settled = true
       if (this.#refunds(request, status)) this.limiter.refundInBackground(mount.own)
     }
@@ -107,15 +117,25 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
 
   forRoute(written: unknown, route: GuardedRoute): Guard<Request> {
     if (this.#closed) throw new ClosedError("The guard has been closed.")
-    const limiter = readRouteRule(written, route, (rule) => this.limiter.forRoute(this, rule))
-    const known = this.#routes.get(limiter)
-    if (known !== undefined) return known
-    const leave = (): void => {
-      this.#routes.delete(limiter)
-      this.limiter.leaveRoute(this, limiter)
+    return readRouteRule(written, route, (rule) => this.#forRule(rule))
+  }
+
+  #forRule(rule: WrittenRule): LimiterGuard<Request> {
+    const { onRejected, isAlone, name } = rule
+    const limiter = this.limiter.forRoute(this, rule)
+    for (const known of this.#routes) {
+      const ofRoute = known.#ofRoute as OfRoute
+      const isSame = ofRoute.onRejected === onRejected && (ofRoute.isMeant !== undefined) === isAlone
+      if (known.limiter === limiter && isSame) return known
     }
-    const guard = new LimiterGuard(limiter, leave, this.#draining)
-    this.#routes.set(limiter, guard)
+    const isMeant = isAlone ? ({ policy }: RuleCheck): boolean => policy.name === name : undefined
+    const leave = (): void => {
+      this.#routes.delete(guard)
+      const isUsed = [...this.#routes].some((other) => other.limiter === limiter)
+      if (!isUsed) this.limiter.leaveRoute(this, limiter)
+    }
+    const guard = new LimiterGuard(limiter, leave, { draining: this.#draining, onRejected, isMeant })
+    this.#routes.add(guard)
     return guard
   }
 
@@ -131,8 +151,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     if (this.#closed) return
     this.#closed = true
     // Closing the guard of one route must not release requests that are held elsewhere.
-    if (!this.#isRoute) this.drain()
-    for (const route of this.#routes.values()) await route.close()
+    if (this.#ofRoute === undefined) this.drain()
+    for (const route of this.#routes) await route.close()
     await this.#leave()
   }
 
@@ -166,8 +186,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
 
   #uncounted(facts: RequestFacts, request: Request, earlier: MountOutcome | undefined): Outcome {
     const { ruleSet } = this.limiter
-    const isDecided = earlier !== undefined && this.#partAfter(earlier) !== undefined
-    return isDecided
+    return earlier !== undefined && leftBy(this.limiter, earlier) !== undefined
       ? decidedBefore(this.limiter, earlier, ruleSet)
       : this.#outcome(UNLIMITED, ruleSet, facts, request, earlier)
   }
@@ -182,9 +201,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
       if (held === undefined) return undefined
       const { decision, ruleSet } = held
       // The rules may have changed while the request was held, so that none is left to decide.
-      const isDecided = prepared.part !== undefined && decision === UNLIMITED
-      return isDecided
-        ? decidedBefore(this.limiter, earlier as MountOutcome, ruleSet)
+      return earlier !== undefined && prepared.part !== undefined && decision === UNLIMITED
+        ? decidedBefore(this.limiter, earlier, ruleSet)
         : this.#outcome(decision, ruleSet, facts, request, earlier)
     }
     const leaving = { client: clientOf(response), draining: this.#draining.signal }
@@ -200,13 +218,22 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return this.#outcome(await decision, ruleSet, facts, request, earlier)
   }
 
-  /**
-   * Returns the rules that earlier mounts of this limiter have left; undefined if no mount of
-   * it has decided the request.
-   */
-  #partAfter(earlier: MountOutcome): Part | undefined {
-    const isLeft = leftBy(this.limiter, earlier)
+  /** Returns the rules to decide by, without those by which earlier mounts of this limiter have decided. */
+  #partAfter(earlier: MountOutcome | undefined): Part | undefined {
+    const isMeant = this.#ofRoute?.isMeant
+    const isUndecided = earlier && leftBy(this.limiter, earlier)
+    if (isMeant !== undefined && isUndecided !== undefined) {
+      return { steps: ALL_STEPS, isLeft: (ruleCheck) => isMeant(ruleCheck) && isUndecided(ruleCheck) }
+    }
+    const isLeft = isMeant ?? isUndecided
     return isLeft && { steps: ALL_STEPS, isLeft }
+  }
+
+  /** Refunds the units that other mounts of the limiter have taken, because a refused request takes nothing. */
+  #refundEarlier(earlier: MountOutcome | undefined): void {
+    for (let mount = earlier; mount !== undefined; mount = mount.earlier) {
+      if (this.limiter.isRelatedTo(mount.limiter)) this.limiter.refundInBackground(mount.own)
+    }
   }
 
   /** Returns the outcome of a decision that was made together with others, and keeps it on the request. */
@@ -222,7 +249,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     request: Request,
     earlier: MountOutcome | undefined,
   ): Outcome {
-    const mount = new MountOutcome(this.limiter, ruleSet, decision, earlier, facts, request, undefined)
+    if (!decision.allowed && this.#ofRoute?.isMeant !== undefined) this.#refundEarlier(earlier)
+    const mount = new MountOutcome(this, ruleSet, decision, earlier, facts, request, undefined)
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)
     ;(request as Marked<MountOutcome>)[MARK] = mount
     return mount

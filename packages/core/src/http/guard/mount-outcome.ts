@@ -23,14 +23,19 @@ export interface Progress {
   readonly report: Pick<StepReport<unknown>, "add"> | undefined
 }
 
-type MountedLimiter = WritingLimiter & { readonly options: ParsedOptions }
+/** A mount of a limiter, as its decisions know it. */
+export interface DecidingMount {
+  readonly limiter: WritingLimiter & { readonly options: ParsedOptions }
+  /** Whether the app has an `onRejected` for the mount's refusals. */
+  readonly asksApp: boolean
+}
 
 /**
  * The decision of one mount of a limiter on a request, linked to the mounts before it. Headers are only written when
  * they are read, because a gateway that asks for many decisions at once does not need them.
  */
 export class MountOutcome implements MountDecision {
-  declare readonly limiter: MountedLimiter
+  declare readonly mount: DecidingMount
   declare readonly earlier: MountOutcome | undefined
   /** This mount's own decision, even if the decision of another mount binds. */
   declare own: Decision
@@ -47,7 +52,7 @@ export class MountOutcome implements MountDecision {
   declare private lines: readonly HeaderLine[] | undefined
 
   constructor(
-    limiter: MountedLimiter,
+    mount: DecidingMount,
     ruleSet: RuleSet,
     own: Decision,
     earlier: MountOutcome | undefined,
@@ -55,15 +60,19 @@ export class MountOutcome implements MountDecision {
     request: unknown,
     progress: Progress | undefined,
   ) {
-    this.limiter = limiter
+    this.mount = mount
     this.earlier = earlier
     this.settled = false
     this.progress = progress
     this.own = own
-    this.writers = writersOf(ruleSet, limiter)
+    this.writers = writersOf(ruleSet, mount.limiter)
     this.lines = undefined
     if (own.allowed) return
     this.refuse(facts, request)
+  }
+
+  get limiter(): DecidingMount["limiter"] {
+    return this.mount.limiter
   }
 
   /** Returns the strictest decision of all mounts so far. */
@@ -126,7 +135,7 @@ export class MountOutcome implements MountDecision {
    */
   private withRejection(lines: readonly HeaderLine[]): readonly HeaderLine[] {
     const { rejection } = this
-    if (rejection === undefined || this.limiter.options.onRejected === undefined) return lines
+    if (rejection === undefined || !this.mount.asksApp) return lines
     return [...lines, ...rejection.headers.filter((line) => nameOf(line) !== "Content-Type")]
   }
 

@@ -50,7 +50,7 @@ describe("the guards of routes", () => {
     expect(await nameOf(group)).toBe("auth")
     expect(guard.forRoute({ group: "auth", ...RULE }, { label: "POST /b" })).toBe(group)
     expect(problemsOf(() => guard.forRoute(RULE, { label: "auth" }))).toEqual([
-      "name: 'auth' is already the name of the rule of route POST /a; another name, or the same `group` on both routes, so that they share one counter",
+      "name: 'auth' is already the name of the rule of POST /a; another name, or the same `group` on both routes, so that they share one counter",
     ])
   })
 
@@ -61,27 +61,32 @@ describe("the guards of routes", () => {
     ["a text", "5/m", "at: '5/m' is not a rule; false, or a rule such as { limit: 5, "],
     ["an empty group", { ...RULE, group: "" }, "at.group: '' is not a group; a non-empty string"],
     ["a number for a group", { ...RULE, group: 1 }, "at.group: 1 is not a group; a non-empty string"],
+    [
+      "a text for onRejected",
+      { ...RULE, onRejected: "no" },
+      "at.onRejected: 'no' is not a function; (request, rejection, decision, response) => a rejection, ",
+    ],
     ["a name that is a symbol", { ...RULE, name: Symbol("a") }, "at.name: a is not a name; "],
     ["a list for a name", { ...RULE, name: [Symbol("a")] }, "at.name: "],
     [
       "another rule for its group",
       { ...RULE, limit: 4, group: "g" },
-      "at: differs from the existing rule for group 'g'; the same rule as route GET /g, or another group",
+      "at: differs from the existing rule for group 'g'; the same rule as GET /g, or another group",
     ],
     [
       "another rule for its route",
       { ...RULE, limit: 4 },
-      "at: differs from the existing rule for the same route; the same rule as route GET /a, or another group",
+      "at: differs from the existing rule for the same route; the same rule as GET /a, or another group",
     ],
     [
       "another rule of another name for its route",
       { ...RULE, limit: 4, name: "other" },
-      "at: differs from the existing rule for the same route; the same rule as route GET /a, or another group",
+      "at: differs from the existing rule for the same route; the same rule as GET /a, or another group",
     ],
     [
       "a name that is taken",
       { ...RULE, name: "g", group: "h" },
-      "at.name: 'g' is already the name of the rule of route GET /g;",
+      "at.name: 'g' is already the name of the rule of GET /g;",
     ],
   ])("reject %s as a rule without side effects", (_what, written, problem) => {
     const guard = open()
@@ -93,6 +98,13 @@ describe("the guards of routes", () => {
     expect(guard.forRoute({ ...RULE, group: "g" }, { label: "GET /g" })).toBe(group)
     expect(guard.forRoute(RULE, { label: "GET /a" })).toBe(route)
     guard.forRoute({ ...RULE, limit: 4 }, { label: "GET /other", path: "other" })
+  })
+
+  it("do not accept false for a rule that decides alone", () => {
+    const alone = { label: "a hook", path: "hook()", isAlone: true }
+    expect(problemsOf(() => open().forRoute(false, alone))).toEqual([
+      'hook(): false is not a rule; a rule such as { limit: 5, window: "1 minute" }',
+    ])
   })
 
   it("report where an invalid rule is written, and suggest members of routes, too", () => {

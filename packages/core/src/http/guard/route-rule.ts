@@ -2,11 +2,13 @@ import { inspect } from "node:util"
 import { InvalidOptionError } from "../../ground/errors.ts"
 import { hash } from "../../ground/hash.ts"
 import { suggestion } from "../../ground/show.ts"
+import type { OnRejected } from "../../limiter/options/answer-options.ts"
+import { ON_REJECTED } from "../../limiter/options/options-shape.ts"
 import type { RouteKey } from "../../limiter/rule-set/route-rules.ts"
 
 /** A route, as described by its adapter. */
 export interface GuardedRoute {
-  /** Identifies the route in messages: `GET /users/:id`. */
+  /** Identifies the route in messages: `route GET /users/:id`. */
   readonly label: string
   /** Routes with the same `counter` count together. Their rule is named after it. Default: the label. */
   readonly counter?: string
@@ -17,14 +19,24 @@ export interface GuardedRoute {
   readonly path?: string
   /** Names of members next to the rule's that belong to the adapter. Default: none. */
   readonly besides?: readonly string[]
+  /**
+   * True if the guard decides by the route's rule alone, without steps, because another mount of the limiter decides by
+   * all other rules. If the guard refuses, the units of other mounts of the limiter are refunded. Default: false.
+   */
+  readonly isAlone?: boolean
 }
 
 /** The rule that is written for a route, and how its route is identified. */
 export interface WrittenRule extends RouteKey {
-  /** The rule as it is written, without `group` and the adapter's own members. */
+  /** The rule as it is written, without `group`, `onRejected` and the adapter's own members. */
   readonly rule: object
   /** The name for a rule without one. */
   readonly defaultName: string
+  /** The name of the rule. */
+  readonly name: unknown
+  readonly isAlone: boolean
+  /** The route's own callback for the answer; undefined if it has the limiter's. */
+  readonly onRejected: OnRejected<unknown> | undefined
 }
 
 /**
@@ -44,30 +56,41 @@ export function readRouteRule<T>(written: unknown, route: GuardedRoute, use: (ru
         // A member of a route may also be one that rules do not have.
         message: problem.message.replace(
           /; the nearest is .*/,
-          (nearest) => suggestion(problem.path, ["group", ...besides]) || nearest,
+          (nearest) => suggestion(problem.path, ["group", "onRejected", ...besides]) || nearest,
         ),
       })),
     )
   }
 }
 
-function parse(written: unknown, { label, counter = label, besides = [] }: GuardedRoute): WrittenRule {
+function parse(written: unknown, route: GuardedRoute): WrittenRule {
+  const { label, counter = label, besides = [], isAlone = false } = route
   if (typeof written !== "object" || written === null) {
-    const accepted = 'false, or a rule such as { limit: 5, window: "1 minute" }'
-    throw new InvalidOptionError([{ path: "", message: `${inspect(written)} is not a rule`, accepted }])
+    const accepted = 'a rule such as { limit: 5, window: "1 minute" }'
+    throw wrong("", written, "a rule", isAlone ? accepted : `false, or ${accepted}`)
   }
-  const { group, ...rest }: { readonly group?: unknown; readonly [name: string]: unknown } = { ...written }
+  const { group, onRejected, ...rest }: Readonly<Record<string, unknown>> = { ...written }
   if (group !== undefined && (typeof group !== "string" || group === "")) {
-    const message = `${inspect(group)} is not a group`
-    throw new InvalidOptionError([{ path: "group", message, accepted: "a non-empty string" }])
+    throw wrong("group", group, "a group", "a non-empty string")
   }
+  if (onRejected !== undefined && typeof onRejected !== "function") {
+    throw wrong("onRejected", onRejected, "a function", ON_REJECTED)
+  }
+  const defaultName = namedAfter(group ?? counter)
   return {
     key: group === undefined ? `route ${counter}` : `group ${group}`,
     whose: group === undefined ? "the same route" : `group ${inspect(group)}`,
     label,
     rule: Object.fromEntries(Object.entries(rest).filter(([name]) => !besides.includes(name))),
-    defaultName: namedAfter(group ?? counter),
+    defaultName,
+    name: rest.name ?? defaultName,
+    isAlone,
+    onRejected: onRejected as OnRejected<unknown> | undefined,
   }
+}
+
+function wrong(path: string, value: unknown, noun: string, accepted: string): InvalidOptionError {
+  return new InvalidOptionError([{ path, message: `${inspect(value)} is not ${noun}`, accepted }])
 }
 
 /**

@@ -10,7 +10,7 @@ import { type DecisionStep, NO_STEPS, stepsUpTo } from "../../limiter/rule-set/s
 import type { RequestFacts } from "../../request/request.ts"
 import { type ClosingResponse, clientOf } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
-import { MountOutcome, type Outcome, type Progress } from "./mount-outcome.ts"
+import { type DecidingMount, MountOutcome, type Outcome, type Progress } from "./mount-outcome.ts"
 import { warnSameNames } from "./mount-warnings.ts"
 import { StepReport } from "./step-report.ts"
 
@@ -39,11 +39,13 @@ interface StepCall {
 
 /** Decides requests for one mount in several steps. Each step uses the rules that have become decidable. */
 export class SteppedCheck<Request extends object> {
+  readonly #mount: DecidingMount
   readonly #limiter: RequestLimiter<Request>
   readonly #draining: AbortSignal
 
-  constructor(limiter: RequestLimiter<Request>, draining: AbortSignal) {
-    this.#limiter = limiter
+  constructor(mount: DecidingMount & { readonly limiter: RequestLimiter<Request> }, draining: AbortSignal) {
+    this.#mount = mount
+    this.#limiter = mount.limiter
     this.#draining = draining
   }
 
@@ -131,15 +133,7 @@ export class SteppedCheck<Request extends object> {
       this.#report(own, at, isHeld)
       return outcome
     }
-    const mount = new MountOutcome(
-      this.#limiter,
-      progress.ruleSet,
-      decision,
-      newest,
-      facts,
-      request,
-      progress,
-    )
+    const mount = new MountOutcome(this.#mount, progress.ruleSet, decision, newest, facts, request, progress)
     warnSameNames(warner, mount)
     ;(request as Marked<MountOutcome>)[MARK] = mount
     this.#report(mount, at, isHeld)

@@ -107,7 +107,8 @@ export const RULE_NAMES: Names = {
 
 function inRule(here: string): string {
   const [, name = ""] = /^use "(\w+)"/.exec(here) ?? []
-  return LIMITER_OPTIONS.includes(name) && !here.includes(" of ") ? `${here}, ${OF_ALL}` : here
+  if (!LIMITER_OPTIONS.includes(name) || here.includes(" of ")) return here
+  return `${here}, ${OF_ALL}${name === "onRejected" ? ", or of a Fastify route" : ""}`
 }
 
 /**

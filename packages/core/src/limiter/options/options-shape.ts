@@ -47,6 +47,8 @@ const COST = says("a cost", "a whole number from 0 up, or a function that return
 const SERVICE = says("a service", "a non-empty string, or a number up to 9007199254740991")
 const TIMEOUT = "a whole number of milliseconds from 1 to 2147483647"
 const POSITIVE = "a whole number from 1 up"
+/** What `onRejected` has to be. */
+export const ON_REJECTED = "(request, rejection, decision, response) => a rejection, false or undefined"
 
 const FIELD_NAME = says(
   "a name for a field of your own",
@@ -108,12 +110,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   cost: v.optional(v.custom((value) => isUnits(value) || answersAtOnce(value), COST)),
   skip: test("(request) => boolean"),
   rejection: v.optional(member.rejection),
-  onRejected: v.optional(
-    v.custom(
-      isFunction,
-      says("a function", "(request, rejection, decision, response) => a rejection, false or undefined"),
-    ),
-  ),
+  onRejected: v.optional(v.custom(isFunction, says("a function", ON_REJECTED))),
   refundWhen: test("(request, status) => boolean"),
   headers: v.optional(headersShape),
   onStoreFailure: v.optional(member.onStoreFailure),

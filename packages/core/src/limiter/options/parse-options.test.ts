@@ -226,7 +226,7 @@ describe("an invalid option", () => {
     expect(problemsOf({ rules: [{ ...LISTED, ...wrong }] })).toEqual(
       [
         ["max", 'use "limit" instead'],
-        ["handler", `use "onRejected" instead, ${ofAll}`],
+        ["handler", `use "onRejected" instead, ${ofAll}, or of a Fastify route`],
         ["skip", `it is ${ofAll}`],
         ["cache", 'use "maxKeys" of memoryStore() instead'],
         ["validate", "no counterpart: leave it out"],

@@ -9,7 +9,7 @@ export interface RouteKey {
   readonly key: string
   /** The routes with this key, as messages call them: "the same route". */
   readonly whose: string
-  /** The route itself, as messages call it: "GET /users/:id". */
+  /** The route itself, as messages call it: "route GET /users/:id". */
   readonly label: string
 }
 
@@ -39,7 +39,7 @@ export class RouteRules<Limiter> {
       throw wrong(
         "",
         `differs from the existing rule for ${route.whose}`,
-        `the same rule as route ${joined.label}, or another group`,
+        `the same rule as ${joined.label}, or another group`,
       )
     }
     const entry = this.#entries.get(rule.name)
@@ -53,7 +53,7 @@ export class RouteRules<Limiter> {
       const accepted = "another name, or the same `group` on both routes, so that they share one counter"
       throw wrong(
         "name",
-        `${inspect(rule.name)} is already the name of the rule of route ${joined.label}`,
+        `${inspect(rule.name)} is already the name of the rule of ${joined.label}`,
         accepted,
       )
     }

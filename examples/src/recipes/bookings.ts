@@ -2,11 +2,8 @@ import { rateLimit } from "@sluice/express"
 import express, { type Express } from "express"
 import type { Surroundings } from "../surroundings.ts"
 
-/**
- * Creates an app with a limit on `POST /bookings`: ten per minute for each address. Reading bookings is not limited.
- */
+/** Creates an app with a limit on `POST /bookings`: ten per minute for each address. Reading is not limited. */
 export function createApp(surroundings: Surroundings = {}): Express {
-  const app = express()
   const tenAMinute = rateLimit({
     ...surroundings,
     name: "bookings",
@@ -15,16 +12,9 @@ export function createApp(surroundings: Surroundings = {}): Express {
     // In addition to Retry-After, this tells client programs how to retry.
     rejectionMessage: "retry-with-fixed-time",
   })
-
+  const app = express()
   app.get("/bookings", (_req, res) => void res.json([]))
   // The limit is on the route, so that it counts no other requests.
   app.post("/bookings", tenAMinute, (_req, res) => void res.status(201).json({ booked: true }))
   return app
-}
-
-if (process.argv[1] === import.meta.filename) {
-  const port = Number(process.env.PORT || 3000)
-  createApp()
-    .listen(port)
-    .once("listening", () => console.log(`Listens on http://localhost:${port}`))
 }

@@ -1,7 +1,7 @@
 import { rateLimit } from "@sluice/fastify"
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify"
+import { accountOf } from "../authentication.ts"
 import type { Surroundings } from "../surroundings.ts"
-import { accountOf } from "./authentication.ts"
 
 /** Creates an app with limits on `GET /feed`: 10 per minute and 500 per hour for each user, all or nothing. */
 export async function createApp(surroundings: Surroundings = {}): Promise<FastifyInstance> {
@@ -9,21 +9,15 @@ export async function createApp(surroundings: Surroundings = {}): Promise<Fastif
   await app.register(rateLimit, {
     ...surroundings,
     fields: { user: ({ headers }: FastifyRequest) => accountOf(headers.authorization)?.id },
-    // Use one limiter for both rules, so that they are checked atomically. A request that the minute refuses then takes
-    // nothing from the hour. Two limiters, one after the other, would charge the hour for it.
+    // Use one limiter for both rules. Two limiters, one after the other, would charge the hour for a request that the
+    // minute refuses.
     rules: [
       { name: "minute", field: "user", limit: 10, window: "1 minute" },
       { name: "hour", field: "user", limit: 500, window: "1 hour" },
     ],
   })
-
   app.get("/feed", ({ rateLimit: decision }) => ({
     left: Object.fromEntries(decision?.checks.map(({ policy, remaining }) => [policy, remaining]) ?? []),
   }))
   return app
-}
-
-if (process.argv[1] === import.meta.filename) {
-  const app = await createApp()
-  console.log(`Listens on ${await app.listen({ port: Number(process.env.PORT || 3000) })}`)
 }

@@ -1,0 +1,148 @@
+import { manualClock } from "@sluice/core"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { type Served, serve } from "../demo/serve.ts"
+import { createApp } from "./login.ts"
+
+const clock = manualClock()
+let checked: string[]
+/** The password check waits for this promise. */
+let gate: Promise<void>
+let server: Served
+
+beforeEach(async () => {
+  clock.set(Date.UTC(2024, 0, 1))
+  checked = []
+  gate = Promise.resolve()
+  const app = createApp(
+    async (email, password) => {
+      checked.push(password)
+      await gate
+      if (password === "outage") throw new Error("The database does not answer.")
+      return password === "right" && email === "ann@example.com"
+    },
+    { clock, trustedProxies: ["loopback"] },
+  )
+  server = await serve(app)
+})
+afterEach(() => server.close())
+
+interface Guess {
+  readonly email?: unknown
+  readonly from?: string
+  readonly signal?: AbortSignal
+}
+const login = (password: string, { email = "ann@example.com", from = "203.0.113.1", signal }: Guess = {}) =>
+  fetch(`${server.url}/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-forwarded-for": from },
+    body: JSON.stringify({ email, password }),
+    ...(signal && { signal }),
+  })
+
+async function statuses(times: number, guess: (time: number) => Promise<Response>): Promise<number[]> {
+  const seen: number[] = []
+  for (let time = 0; time < times; time++) seen.push((await guess(time)).status)
+  return seen
+}
+const waitOf = (refused: Response) => Number(refused.headers.get("retry-after"))
+const times = (count: number, status: number) => Array<number>(count).fill(status)
+
+describe("login", () => {
+  it("refuses the sixth wrong password in a quarter of an hour, and admits the next after the stated wait", async () => {
+    expect(await statuses(5, () => login("wrong"))).toEqual(times(5, 401))
+    const refused = await login("right")
+    expect(refused.status).toBe(429)
+    expect(await refused.json()).toMatchObject({ "violated-policies": ["login"] })
+    // The rest of the window and one millisecond, rounded up. All five requests came at its start.
+    expect(waitOf(refused)).toBe(901)
+    expect(checked).toHaveLength(5)
+
+    clock.advance(900_000)
+    expect((await login("right")).status).toBe(429)
+    clock.advance(1000)
+    expect((await login("right")).status).toBe(200)
+  })
+
+  it("blocks a client that keeps guessing, each time for longer", async () => {
+    const waits: number[] = []
+    for (let round = 0; round < 4; round++) {
+      await statuses(10, () => login("wrong"))
+      const refused = await login("right")
+      expect(refused.status).toBe(429)
+      waits.push(waitOf(refused))
+      clock.advance(waitOf(refused) * 1000)
+    }
+    expect(waits).toEqual([1_800, 7_200, 43_200, 43_200])
+    expect((await login("right")).status).toBe(200)
+  })
+
+  it("does not count correct passwords", async () => {
+    expect(await statuses(40, () => login("right"))).toEqual(times(40, 200))
+    expect(await statuses(6, () => login("wrong"))).toEqual([...times(5, 401), 429])
+  })
+
+  it("does not count attempts that fail because of an error", async () => {
+    expect(await statuses(10, () => login("outage"))).toEqual(times(10, 500))
+    expect((await login("right")).status).toBe(200)
+    expect(await statuses(6, () => login("wrong"))).toEqual([...times(5, 401), 429])
+  })
+
+  it("counts an attempt of a client that hangs up before the answer", async () => {
+    let open = (): void => undefined
+    gate = new Promise((resolve) => {
+      open = resolve
+    })
+    for (let guess = 1; guess <= 5; guess++) {
+      const hangUp = new AbortController()
+      const attempt = login("wrong", { signal: hangUp.signal })
+      while (checked.length < guess) await new Promise(setImmediate)
+      hangUp.abort()
+      await expect(attempt).rejects.toThrow("aborted")
+    }
+    open()
+    expect((await login("right")).status).toBe(429)
+  })
+
+  it("checks only five of thirty passwords that are sent at the same time", async () => {
+    let open = (): void => undefined
+    gate = new Promise((resolve) => {
+      open = resolve
+    })
+    const guesses = Array.from({ length: 30 }, (_, guess) => login(guess === 29 ? "right" : `guess ${guess}`))
+    // Refusals are answered while the other requests still wait for their password check.
+    let refused = 0
+    await new Promise<void>((resolve) => {
+      for (const guess of guesses) {
+        guess.then(({ status }) => {
+          if (status === 429 && ++refused === 25) resolve()
+        })
+      }
+    })
+    open()
+    await Promise.all(guesses)
+    expect(checked).toHaveLength(5)
+  })
+
+  it("admits 30 wrong passwords from an address, for any accounts", async () => {
+    const seen = await statuses(31, (time) => login("wrong", { email: `user${time}@example.com` }))
+    expect(seen).toEqual([...times(30, 401), 429])
+    expect((await login("right", { from: "203.0.113.2" })).status).toBe(200)
+  })
+
+  it("admits 50 wrong passwords an hour for an account, from any addresses", async () => {
+    const from = (time: number) => `198.51.100.${time}`
+    expect(await statuses(50, (time) => login("wrong", { from: from(time) }))).toEqual(times(50, 401))
+    // Ten more refusals do not prolong the wait of the owner.
+    expect(await statuses(10, (time) => login("wrong", { from: from(100 + time) }))).toEqual(times(10, 429))
+    const owner = await login("right")
+    expect([owner.status, waitOf(owner)]).toEqual([429, 3_601])
+    clock.advance(3_601_000)
+    expect((await login("right")).status).toBe(200)
+  })
+
+  it("counts other spellings of an account as the same account", async () => {
+    const spellings = ["ANN@example.com", " ann@example.com", "ann@Example.com ", ["ann@example.com"]]
+    for (const email of spellings) expect((await login("wrong", { email })).status).toBe(401)
+    expect(await statuses(2, () => login("wrong"))).toEqual([401, 429])
+  })
+})

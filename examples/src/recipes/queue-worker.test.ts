@@ -1,0 +1,117 @@
+import { manualClock } from "@sluice/core"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { createProcessor } from "./queue-worker.ts"
+
+interface Job {
+  readonly customer: string
+  readonly data: unknown
+}
+
+const clock = manualClock()
+let stop: AbortController
+let queue: Job[]
+/** Jobs that are put back, with the time at which they return to the queue. */
+let deferred: { readonly job: Job; readonly atMs: number }[]
+let done: string[]
+let failing: ReadonlySet<unknown>
+let workers: Promise<void>[]
+let process: ReturnType<typeof createProcessor>
+
+const nextTurn = () => new Promise(setImmediate)
+
+/** Takes jobs out of the queue until it is stopped, one at a time. */
+async function work({ signal }: AbortController): Promise<void> {
+  while (!signal.aborted) {
+    const due = deferred.findIndex(({ atMs }) => atMs <= clock.now())
+    const job = queue.shift() ?? (due >= 0 ? deferred.splice(due, 1)[0]?.job : undefined)
+    if (job === undefined) await nextTurn()
+    else await process(job, signal).catch(() => undefined)
+  }
+}
+
+beforeEach(() => {
+  clock.set(Date.UTC(2024, 0, 1))
+  stop = new AbortController()
+  queue = []
+  deferred = []
+  done = []
+  failing = new Set()
+  process = createProcessor(
+    async ({ customer, data }) => {
+      if (failing.has(data)) throw new Error("The job failed.")
+      done.push(`${customer} ${data}`)
+    },
+    async (job, delayMs) => void deferred.push({ job, atMs: clock.now() + delayMs }),
+    { clock },
+  )
+  workers = Array.from({ length: 3 }, () => work(stop))
+})
+afterEach(async () => {
+  stop.abort()
+  await Promise.all(workers)
+})
+
+function add(customer: string, jobs: number): void {
+  queue.push(...Array.from({ length: jobs }, (_, data) => ({ customer, data })))
+}
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await nextTurn()
+}
+const doneFor = (customer: string) => done.filter((job) => job.startsWith(customer)).length
+
+describe("a queue worker", () => {
+  it("runs ten jobs a minute of a customer, and defers the others by the true wait", async () => {
+    add("heavy", 25)
+    await turns()
+    expect([doneFor("heavy"), deferred.length]).toEqual([10, 15])
+    expect(new Set(deferred.map(({ atMs }) => atMs - clock.now()))).toEqual(new Set([60_001]))
+    clock.advance(60_000)
+    await turns()
+    expect(doneFor("heavy")).toBe(10)
+    clock.advance(1)
+    await turns()
+    expect(doneFor("heavy")).toBe(11)
+  })
+
+  it("runs the jobs of other customers, however many a heavy customer has", async () => {
+    add("heavy", 100)
+    add("light", 3)
+    await turns()
+    await turns()
+    expect(doneFor("light")).toBe(3)
+  })
+
+  it("waits for a unit that comes back soon, without deferring the job", async () => {
+    add("heavy", 10)
+    await turns()
+    clock.advance(59_600)
+    add("heavy", 1)
+    await turns()
+    expect([doneFor("heavy"), deferred.length]).toEqual([10, 0])
+    clock.advance(401)
+    await turns()
+    expect([doneFor("heavy"), deferred.length]).toEqual([11, 0])
+  })
+
+  it("does not count a job that fails", async () => {
+    failing = new Set([0, 1, 2, 3, 4])
+    add("heavy", 15)
+    await turns()
+    expect([doneFor("heavy"), deferred.length]).toEqual([10, 0])
+  })
+
+  it("leaves no unit taken and no job waiting when it stops", async () => {
+    add("heavy", 10)
+    await turns()
+    clock.advance(59_600)
+    add("heavy", 1)
+    await turns()
+    stop.abort()
+    await Promise.all(workers)
+    expect([doneFor("heavy"), deferred.length]).toEqual([10, 0])
+    clock.advance(401)
+    // The unit is still there for another process.
+    await process({ customer: "heavy", data: 11 }, new AbortController().signal)
+    expect(doneFor("heavy")).toBe(11)
+  })
+})

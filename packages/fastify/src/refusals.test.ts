@@ -1,0 +1,277 @@
+import { createLimiter, manualClock, memoryStore, RateLimitExceededError } from "@sluice/core"
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type LightMyRequestResponse,
+} from "fastify"
+import { describe, expect, it } from "vitest"
+import { type RateLimitOptions, RefusalError, rateLimit } from "./index.ts"
+
+const clock = manualClock()
+const plugin = { clock, limit: 1, window: "1 minute" } as const
+const handler = async () => "ok"
+
+async function appWith(options: object): Promise<FastifyInstance> {
+  const app = fastify()
+  await app.register(rateLimit, options as RateLimitOptions)
+  return app
+}
+
+/** Returns the second answer for a URL, which is refused under a limit of one. */
+async function second(app: FastifyInstance, url: string): Promise<LightMyRequestResponse> {
+  await app.inject(url)
+  return app.inject(url)
+}
+
+describe("the onRejected of a route", () => {
+  const ours = () => ({ status: 402, headers: [["X-Ours", "yes"]] as const, body: "ours" })
+  const route = (onRejected = ours) => ({
+    config: { rateLimit: { limit: 1, window: "1 minute", onRejected } },
+  })
+
+  it.each<[string, object]>([
+    ["instead of the standard answer", {}],
+    ["instead of the plugin's", { onRejected: () => ({ status: 418, headers: [], body: "plugin" }) }],
+  ])("answers %s, with Retry-After and the rate limit headers", async (_what, more) => {
+    const app = await appWith({ ...plugin, ...more })
+    app.get("/own", route(), handler)
+    app.get("/own-rule", { config: { rateLimit: { limit: 1, window: "1 minute" } } }, handler)
+    app.get("/", handler)
+    const { statusCode, body, headers } = await second(app, "/own")
+    expect([statusCode, body]).toEqual([402, "ours"])
+    expect(headers).toMatchObject({
+      "x-ours": "yes",
+      "retry-after": "61",
+      "cache-control": "no-store",
+      ratelimit: '"GET /own";r=0;t=61',
+    })
+    const others = "onRejected" in more ? 418 : 429
+    expect((await second(app, "/")).statusCode).toBe(others)
+    expect((await second(app, "/own-rule")).statusCode).toBe(others)
+  })
+
+  it("gets the request, the standard answer, the decision and the reply, and may answer itself", async () => {
+    const app = await appWith({ clock })
+    const told: unknown[] = []
+    app.get(
+      "/:id",
+      {
+        config: {
+          rateLimit: {
+            limit: 1,
+            window: "1 minute",
+            onRejected: (request, { status }, { policy }, reply) => {
+              told.push([request.url, status, policy])
+              reply.code(status).send({ error: "slow down" })
+              return false
+            },
+          },
+        },
+      },
+      handler,
+    )
+    const { statusCode, body } = await second(app, "/1")
+    expect([statusCode, body, told]).toEqual([429, '{"error":"slow down"}', [["/1", 429, "GET /:id"]]])
+  })
+
+  it("belongs to the route, even if the routes of a group share a counter", async () => {
+    const app = await appWith({ clock })
+    const group = (onRejected?: typeof ours) => ({
+      config: { rateLimit: { limit: 2, window: "1 minute", group: "g", onRejected } },
+    })
+    app.get("/a", group(ours), handler)
+    app.get(
+      "/b",
+      group(() => ({ ...ours(), body: "b's" })),
+      handler,
+    )
+    app.get("/c", group(), handler)
+    const bodies = []
+    for (const url of ["/a", "/b", "/a", "/b", "/c"]) bodies.push((await app.inject(url)).body.slice(0, 6))
+    expect(bodies).toEqual(["ok", "ok", "ours", "b's", '{"type'])
+    await app.close()
+  })
+
+  it("answers on a route that is older than the plugin, and for a HEAD request", async () => {
+    const app = fastify()
+    app.get("/", route(), handler)
+    app.register(rateLimit, { clock })
+    expect((await second(app, "/")).body).toBe("ours")
+    expect((await app.inject({ method: "HEAD", url: "/" })).statusCode).toBe(402)
+  })
+
+  it("answers after a step that decides later", async () => {
+    const app = await appWith({ clock, rules: [{ name: "all", field: "ip", limit: 9, window: "1 minute" }] })
+    const rule = {
+      limit: 1,
+      window: "1 minute",
+      field: "body:a",
+      onMissing: "shared",
+      onRejected: ours,
+    } as const
+    app.get("/", { config: { rateLimit: rule } }, handler)
+    const { statusCode, headers } = await second(app, "/")
+    expect([statusCode, headers["retry-after"]]).toEqual([402, "61"])
+    expect(headers["ratelimit-policy"]).toBe('"GET /";q=1;w=60, "all";q=9;w=60')
+  })
+
+  it("answers for a hook of app.sluice, on a shared limiter too", async () => {
+    const limiter = createLimiter<FastifyRequest>({ ...plugin, limit: 9 })
+    const app = await appWith({ limiter })
+    const hook = app.sluice.hook({ limit: 1, window: "1 minute", onRejected: ours })
+    app.get("/", { preHandler: hook }, handler)
+    expect((await second(app, "/")).statusCode).toBe(402)
+    await limiter.close()
+  })
+
+  it("makes the start fail if it is not a function", async () => {
+    const app = await appWith(plugin)
+    expect(() => app.get("/", route("no" as never), handler)).toThrow(
+      "route GET / config.rateLimit.onRejected: 'no' is not a function; accepted: (request, rejection, decision, response) =>",
+    )
+  })
+})
+
+describe("with throwOnRefusal, the app's error handler", () => {
+  const throwing = { ...plugin, throwOnRefusal: true }
+
+  it("gets an error with the decision and the answer, whose headers are set", async () => {
+    const app = await appWith(throwing)
+    const errors: unknown[] = []
+    app.setErrorHandler((error, _request, reply) => {
+      errors.push(error)
+      reply.send({ sorry: true })
+    })
+    app.get("/", handler)
+    const { statusCode, headers, body } = await second(app, "/")
+    const [error] = errors as [RefusalError]
+    expect(error).toBeInstanceOf(RefusalError)
+    expect(error).toBeInstanceOf(RateLimitExceededError)
+    expect(error).toMatchObject({
+      name: "RefusalError",
+      message: 'Refused by rate limit "ip-1m" (quota): retry after 60001 ms.',
+      code: "SLUICE_RATE_LIMIT_EXCEEDED",
+      statusCode: 429,
+      decision: { allowed: false, policy: "ip-1m", retryAfterMs: 60_001 },
+    })
+    expect(JSON.parse(error.rejection.body)).toMatchObject({ status: 429, "violated-policies": ["ip-1m"] })
+    expect([errors.length, statusCode, body]).toEqual([1, 429, '{"sorry":true}'])
+    expect(headers).toMatchObject({
+      "content-type": "application/json; charset=utf-8",
+      "retry-after": "61",
+      "cache-control": "no-store",
+      ratelimit: '"ip-1m";r=0;t=61',
+    })
+  })
+
+  it("is Fastify's own if the app has none", async () => {
+    const app = await appWith(throwing)
+    app.get("/", handler)
+    const { headers, body } = await second(app, "/")
+    expect(headers["retry-after"]).toBe("61")
+    expect(JSON.parse(body)).toEqual({
+      statusCode: 429,
+      code: "SLUICE_RATE_LIMIT_EXCEEDED",
+      error: "Too Many Requests",
+      message: 'Refused by rate limit "ip-1m" (quota): retry after 60001 ms.',
+    })
+  })
+
+  it.each<[string, object, number]>([
+    ["a missing field", { ...throwing, field: "header:x-key", onMissing: "deny" }, 400],
+    [
+      "a closed store",
+      { ...throwing, onStoreFailure: "deny", store: closedStore(), logger: { warn() {}, error() {} } },
+      503,
+    ],
+  ])("gets the status of the answer: %s", async (_what, options, status) => {
+    const app = await appWith(options)
+    app.get("/", handler)
+    const { statusCode, body } = await app.inject("/")
+    expect([statusCode, JSON.parse(body).statusCode]).toEqual([status, status])
+  })
+
+  it.each<[string, object, object]>([
+    ["onRequest", {}, {}],
+    ["preHandler", { field: "body:a", onMissing: "shared" }, {}],
+    ["right before the handler", { field: "user", fields: { user: () => "u" } }, {}],
+    ["a route's own hook", {}, { limit: 1, window: "1 minute", hook: "preValidation" }],
+  ])("is that of the scope, for a refusal in %s", async (_where, more, own) => {
+    const app = await appWith({ ...throwing, ...more })
+    const config = Object.keys(own).length === 0 ? {} : { rateLimit: own as never }
+    app.setErrorHandler((_error, _request, reply) => reply.send("outer"))
+    app.register(async (scope) => {
+      scope.setErrorHandler((error, _request, reply) => {
+        reply.code(418).send(error instanceof RefusalError ? `inner ${error.decision.refusal}` : "")
+      })
+      scope.get("/", { config }, handler)
+    })
+    const { statusCode, body } = await second(app, "/")
+    expect([statusCode, body]).toEqual([418, "inner quota"])
+  })
+
+  it("gets refusals by hooks and of unknown routes, and by each registration as it has chosen", async () => {
+    const rule = { limit: 1, window: "1 minute" }
+    const app = await appWith({ clock, notFound: rule, throwOnRefusal: true })
+    app.setErrorHandler((error, _request, reply) => reply.send(error instanceof RefusalError ? "thrown" : ""))
+    app.get("/hook", { preHandler: app.sluice.hook(rule) }, handler)
+    app.register(async (scope) => {
+      await scope.register(rateLimit, { ...plugin, name: "inner" })
+      scope.get("/inner", handler)
+    })
+    const bodies = []
+    for (const url of ["/hook", "/none", "/inner"]) bodies.push((await second(app, url)).body.slice(0, 6))
+    expect(bodies).toEqual(["thrown", "thrown", '{"type'])
+  })
+
+  it("gets the answer of onRejected, unless that has answered itself", async () => {
+    const app = await appWith({
+      ...throwing,
+      onRejected: async (
+        request: FastifyRequest,
+        _rejection: unknown,
+        _decision: unknown,
+        reply: FastifyReply,
+      ) => {
+        if (request.url === "/") return { status: 403, headers: [["X-Ours", "yes"]], body: "banned" }
+        reply.send("answered")
+        return false
+      },
+    })
+    app.setErrorHandler((error: RefusalError, _request, reply) => reply.send(error.rejection.body))
+    app.get("/", handler)
+    app.get("/self", handler)
+    const { statusCode, headers, body } = await second(app, "/")
+    expect([statusCode, headers["x-ours"], headers["retry-after"], body]).toEqual([
+      403,
+      "yes",
+      "61",
+      "banned",
+    ])
+    expect((await app.inject("/self")).body).toBe("answered")
+  })
+
+  it("is not called for a refusal without the option", async () => {
+    const app = await appWith({ ...plugin, throwOnRefusal: false })
+    app.setErrorHandler((_error, _request, reply) => reply.code(418).send())
+    app.get("/", handler)
+    expect((await second(app, "/")).statusCode).toBe(429)
+  })
+
+  it("cannot be chosen by a text", async () => {
+    const app = fastify()
+    app.register(rateLimit, { ...plugin, throwOnRefusal: "yes" } as unknown as RateLimitOptions)
+    await expect(app.ready()).rejects.toThrow(
+      "throwOnRefusal: 'yes' is not a boolean; accepted: true or false",
+    )
+  })
+})
+
+function closedStore() {
+  const store = memoryStore()
+  const fail = async () => {
+    throw new Error("closed")
+  }
+  return { ...store, take: fail, peek: fail, refund: fail, reset: fail, close: async () => undefined }
+}
