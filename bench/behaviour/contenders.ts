@@ -8,8 +8,8 @@ export interface Contender {
 }
 
 /**
- * Each peer on the framework that it is made for. Sluice runs on all frameworks, and once more with its strict
- * algorithm.
+ * Each peer on the framework that it is made for. Sluice runs on all frameworks, once more with its strict algorithm,
+ * and as the store of express-rate-limit.
  */
 export const CONTENDERS: readonly Contender[] = [
   {
@@ -31,6 +31,11 @@ export const CONTENDERS: readonly Contender[] = [
     name: "koa-ratelimit",
     isOurs: false,
     load: async () => (await import("./apps/koa-ratelimit.ts")).start,
+  },
+  {
+    name: "express-rate-limit, sluice's store",
+    isOurs: true,
+    load: async () => (await import("./apps/express-rate-limit.ts")).startOnSluice,
   },
   {
     name: "sluice, express",

@@ -10,9 +10,11 @@ export const IN_MEMORY = "sluice decide, in process"
 export const LEASED = "sluice decide, leased"
 export const PEER = "rate-limiter-flexible"
 export const BLOCK = "rate-limiter-flexible, block"
+export const STORE = "express-rate-limit store"
+export const RATE_LIMIT_REDIS = "rate-limit-redis"
 export const UNION = "rate-limiter-flexible, union"
 
-const BASIC = [OURS, DECIDE, PEER, "rate-limit-redis", NOBODY]
+const BASIC = [OURS, DECIDE, STORE, PEER, RATE_LIMIT_REDIS, NOBODY]
 const EMPTY = "empty script, by hand"
 const BY_HAND = ["lock, by hand", "WATCH, by hand"]
 

@@ -1,5 +1,6 @@
 import { createLimiter, type Decision, type Logger, type Store, type StoreResult } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
+import type { Store as ExpressRateLimitStore, Options } from "express-rate-limit"
 import { type RedisReply, RedisStore } from "rate-limit-redis"
 import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"
 import type { Contender, ContenderKind, Outcome, Setup } from "../load/contender.ts"
@@ -80,32 +81,25 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
       }
     },
   },
+  "express-rate-limit store": {
+    sends: SCRIPTS,
+    async create({ port, limits }) {
+      // `bench:compare` also loads this file with commits that do not have this package.
+      const { SluiceStore } = await import("@sluice/express-rate-limit-store")
+      const client = await connect(port)
+      return byExpressRateLimit(
+        limits,
+        (prefix) => new SluiceStore({ client, prefix, storeTimeoutMs: PATIENCE_MS }),
+      )
+    },
+  },
   "rate-limit-redis": {
     sends: SCRIPTS,
-    async create({ port, limits }): Promise<Contender<boolean>> {
+    async create({ port, limits }) {
       const client = await connect(port)
-      const stores = await Promise.all(
-        limits.map(async ({ limit, windowMs }) => {
-          const store = new RedisStore({
-            prefix: limits.length === 1 ? "rl:" : `rl:${windowMs}:`,
-            sendCommand: (command: string, ...args: string[]) =>
-              client.call(command, ...args) as Promise<RedisReply>,
-          })
-          // The middleware passes all of its options to the store, which reads only this one.
-          await store.init({ windowMs } as Parameters<RedisStore["init"]>[0])
-          return { store, limit }
-        }),
-      )
-      return {
-        // Each middleware compares the store's count with the limit, and then calls the next one.
-        async count(key) {
-          for (const { store, limit } of stores)
-            if ((await store.increment(key)).totalHits > limit) return false
-          return true
-        },
-        judge: (granted) => (granted ? "granted" : "refused"),
-        judgeError: FAILED,
-      }
+      const sendCommand = (command: string, ...args: string[]) =>
+        client.call(command, ...args) as Promise<RedisReply>
+      return byExpressRateLimit(limits, (prefix) => new RedisStore({ prefix, sendCommand }))
     },
   },
   "@fastify/rate-limit": {
@@ -142,6 +136,30 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
     sends: ["watch", "get", "multi", "incr", "pexpire", "exec", "unwatch"],
     create: byWatch,
   },
+}
+
+/** Creates a contender that does what express-rate-limit does with a store for each limit. */
+async function byExpressRateLimit(
+  limits: Setup["limits"],
+  createStore: (prefix: string) => ExpressRateLimitStore,
+): Promise<Contender<boolean>> {
+  const stores = await Promise.all(
+    limits.map(async ({ limit, windowMs }) => {
+      const store = createStore(limits.length === 1 ? "rl:" : `rl:${windowMs}:`)
+      // The middleware passes all of its options to the store, which reads only these.
+      await store.init?.({ limit, windowMs, logger: SILENT } as Options)
+      return { store, limit }
+    }),
+  )
+  return {
+    // Each middleware compares the store's count with the limit, and then calls the next one.
+    async count(key) {
+      for (const { store, limit } of stores) if ((await store.increment(key)).totalHits > limit) return false
+      return true
+    },
+    judge: (granted) => (granted ? "granted" : "refused"),
+    judgeError: FAILED,
+  }
 }
 
 async function deciding(

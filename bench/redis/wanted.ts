@@ -1,7 +1,7 @@
 import { type Case, compare, type Measured, netPerSecond, type Sample } from "../load/measure.ts"
 import { spreadOf } from "../report/statistics.ts"
 import { printWanted } from "../report/table.ts"
-import { BLOCK, DECIDE, IN_MEMORY, LEASED, OURS, PEER, UNION } from "./cases.ts"
+import { BLOCK, DECIDE, IN_MEMORY, LEASED, OURS, PEER, RATE_LIMIT_REDIS, STORE, UNION } from "./cases.ts"
 
 /**
  * A target for a case: the least ratio of our figure to the peer's. For a cost it is the ratio of the peer's to ours.
@@ -56,6 +56,9 @@ const WANTED: readonly Wanted[] = [
   rate("stacked, 256", OURS, PEER, 6),
   rate("stacked, 64", OURS, UNION, 6),
   rate("stacked, 256", OURS, UNION, 6),
+  rate("uniform, 64", STORE, RATE_LIMIT_REDIS, 1.5),
+  rate("uniform, 256", STORE, RATE_LIMIT_REDIS, 1.5),
+  rate("refused, 64", STORE, RATE_LIMIT_REDIS, 10),
 ]
 
 const MOST_LATENCY = 1.15

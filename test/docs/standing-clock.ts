@@ -1,4 +1,5 @@
 import { type Clock, manualClock } from "@sluice/core"
+import type { SluiceStoreOptions, SluiceStore as Store } from "@sluice/express-rate-limit-store"
 import { onTestFinished } from "vitest"
 
 type Exports = Readonly<Record<string, unknown>>
@@ -26,6 +27,7 @@ const storeTimeoutMs = 20_000
  * unchanged.
  */
 export function onStandingClock(module: string, exports: Exports, clock: Clock = manualClock()): Exports {
+  if (module === "@sluice/express-rate-limit-store") return { ...exports, SluiceStore: patientStore(exports) }
   const changed = Object.entries(MAKERS[module] ?? {}).map(([name, at]) => {
     const make = exports[name] as (...args: unknown[]) => unknown
     const apply = (_: unknown, self: unknown, args: unknown[]): unknown => {
@@ -43,4 +45,15 @@ export function onStandingClock(module: string, exports: Exports, clock: Clock =
     return [name, new Proxy(make, { apply })]
   })
   return { ...exports, ...Object.fromEntries(changed) }
+}
+
+/** Returns the store for express-rate-limit, which has no clock. A store is shut down when the test ends. */
+function patientStore({ SluiceStore }: Exports): object {
+  return new Proxy(SluiceStore as typeof Store, {
+    construct(Store, [options]: [SluiceStoreOptions?]) {
+      const store = new Store({ storeTimeoutMs, ...options })
+      onTestFinished(() => store.shutdown())
+      return store
+    },
+  })
 }

@@ -5,6 +5,7 @@ import { programOf } from "./program.ts"
 import type { ModuleSystem, Project } from "./project.ts"
 import { meet, quickStart } from "./quick-start.ts"
 import { COUNT_IN_REDIS, REDIS_CLIENTS } from "./redis-program.ts"
+import { UNDO_HITS, UNDO_IMPORTS } from "./undo-program.ts"
 
 /** An installation of the packages: the versions beside them, and a module system. */
 export interface Place {
@@ -12,9 +13,13 @@ export interface Place {
   readonly type: ModuleSystem
 }
 
+/** The adapter with which express-rate-limit answers. */
+const STORE = "express-rate-limit-store"
+
 /** Registers a test for each adapter's README: its app starts, admits requests, and refuses with 429. */
 export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
-  it.each(ADAPTERS)("limits requests in the app from the README of @sluice/%s", async (name) => {
+  const itLimits = "limits requests in the app from the README of @sluice/%s"
+  it.each(ADAPTERS.filter((name) => name !== STORE))(itLimits, async (name) => {
     const app = quickStart(project, name, type)
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })
@@ -27,6 +32,27 @@ export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
     expect(refused.body).toMatchObject({ status: 429, "violated-policies": ["ip-1m"] })
     expect(output).toBe("")
+  })
+
+  it.each([STORE])(itLimits, async (name) => {
+    const app = quickStart(project, name, type)
+    const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
+    expect(first).toEqual({ hello: "world" })
+    expect(admitted).toBeGreaterThanOrEqual(100)
+    expect(refused).toMatchObject({ status: 429, body: { error: "slow down" } })
+    expect(refused.headers.get("ratelimit")).toMatch(/^"100-in-1min"; r=0; t=\d+$/)
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
+    expect(output).toBe("")
+  })
+
+  it(`undoes the hits of failed requests, and only these, with @sluice/${STORE}`, async () => {
+    const folder = project.programs(type)
+    folder.write("undo.js", programOf(type, UNDO_IMPORTS, UNDO_HITS))
+    expect(await folder.run("node", "undo.js")).toEqual({
+      code: 0,
+      stdout: '[200,429,429,500,500,500]\n{"totalHits":1}\n',
+      stderr: "",
+    })
   })
 }
 

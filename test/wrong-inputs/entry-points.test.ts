@@ -7,6 +7,7 @@ import * as otel from "@sluice/core/otel"
 import * as redis from "@sluice/core/redis"
 import * as replay from "@sluice/core/replay"
 import * as express from "@sluice/express"
+import { SluiceStore } from "@sluice/express-rate-limit-store"
 import * as fastifyAdapter from "@sluice/fastify"
 import * as koa from "@sluice/koa"
 import * as service from "@sluice/service"
@@ -242,6 +243,18 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       },
     ],
     "@sluice/express": [express, { rateLimit: [limiterOptions] }],
+    "@sluice/express-rate-limit-store": [
+      { SluiceStore: initialized },
+      {
+        SluiceStore: [
+          oddFor([
+            ...["client", "store", "prefix", "algorithm", "align", "buckets", "burst", "refill", "penalty"],
+            ...["countRejected", "largestLimit", "instances", "storeTimeoutMs"],
+          ]),
+          oddFor(["limit", "windowMs"], { limit: 5, windowMs: 60_000 }),
+        ],
+      },
+    ],
     "@sluice/koa": [koa, { rateLimit: [limiterOptions] }],
     "@sluice/fastify": [
       { rateLimit: registered },
@@ -289,6 +302,17 @@ async function registered(options: object, ofRoute: unknown): Promise<void> {
     await app.ready()
   } finally {
     await app.close()
+  }
+}
+
+/** Creates a store, tells it the options of express-rate-limit, and counts a hit. */
+async function initialized(options: object, ofLimiter: unknown): Promise<void> {
+  const store = new SluiceStore(options)
+  try {
+    store.init({ limit: 5, windowMs: 60_000, ...(ofLimiter as object), logger: QUIET } as never)
+    await store.increment("ann")
+  } finally {
+    await store.shutdown()
   }
 }
 

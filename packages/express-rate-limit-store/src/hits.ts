@@ -1,0 +1,37 @@
+import type { Decision, PolicyCheck } from "@sluice/core"
+import type { ClientRateLimitInfo } from "express-rate-limit"
+
+/**
+ * Returns a decision as the count that express-rate-limit compares with its limit. For a limit of 5, it is 1 to 5 for an
+ * admitted hit and 6 for a refused one. The client has `limit - totalHits` hits left, or more if a bucket has a larger
+ * burst.
+ *
+ * A refused client that waits until `resetTime` is admitted. For an admitted hit it is the time when all hits are
+ * available again. If none is left, it is the time of the next one, unless the hit may be undone: express-rate-limit
+ * does not undo a hit after its `resetTime`.
+ */
+export function hitsOf(decision: Decision, mayBeUndone: boolean): ClientRateLimitInfo {
+  const { allowed, limit, remaining, retryAfterMs, resetAfterMs } = decision
+  // The present is rounded up, so that a client cannot return a fraction of a millisecond too early.
+  if (!allowed) return { totalHits: limit + 1, resetTime: timeAfter(retryAfterMs + 1) }
+  const totalHits = Math.max(1, limit - remaining)
+  if (remaining > 0 || mayBeUndone) return { totalHits, resetTime: timeAfter(resetAfterMs) }
+  const { nextUnitAfterMs } = decision.checks[0] as PolicyCheck
+  return { totalHits, resetTime: timeAfter(nextUnitAfterMs + 1) }
+}
+
+/** Returns the count of a client that sends nothing now, from a peek; undefined if no hit counts. */
+export function hitsBefore({
+  allowed,
+  limit,
+  remaining,
+  retryAfterMs,
+  resetAfterMs,
+}: Decision): ClientRateLimitInfo | undefined {
+  if (remaining >= limit) return undefined
+  return { totalHits: limit - remaining, resetTime: timeAfter(allowed ? resetAfterMs : retryAfterMs + 1) }
+}
+
+function timeAfter(ms: number): Date {
+  return new Date(Date.now() + ms)
+}

@@ -1,0 +1,106 @@
+import { inspect } from "node:util"
+import { InvalidOptionError, type LimiterSettings, type Problem, type Store } from "@sluice/core"
+import type { RedisClient } from "@sluice/core/redis"
+
+/** Where and how a {@link SluiceStore} counts. All options are optional. */
+export interface SluiceStoreOptions
+  extends Pick<
+    LimiterSettings<string>,
+    "align" | "buckets" | "burst" | "refill" | "countRejected" | "penalty" | "instances" | "storeTimeoutMs"
+  > {
+  /**
+   * A client of ioredis or node-redis, for one server or a cluster. The app connects and closes it. Default: none, so
+   * hits are counted in the memory of this process.
+   */
+  readonly client?: RedisClient | undefined
+  /** A store of `@sluice/core` to use instead of `client`, such as `memoryStore({ maxKeys })`. The app closes it. */
+  readonly store?: Store | undefined
+  /**
+   * Separates the counters of this limiter from those of others in the same Redis or store: each needs its own, such as
+   * "login:". With `client`, keys in Redis begin with it. Default: "rl:".
+   */
+  readonly prefix?: string | undefined
+  /**
+   * How hits are counted. Default: "sliding-window". If `limit` is a function: "fixed-window" from a client's first hit.
+   */
+  readonly algorithm?: Exclude<LimiterSettings<string>["algorithm"], "leaky-bucket">
+  /**
+   * The largest number that `limit` returns if it is a function. Hits above it are refused from a cache, without a call
+   * of Redis. Default: unknown, so that every hit is counted.
+   */
+  readonly largestLimit?: number | undefined
+}
+
+/** The options with their defaults. */
+export interface ParsedStoreOptions {
+  readonly client: RedisClient | undefined
+  readonly store: Store | undefined
+  readonly prefix: string
+  readonly largestLimit: number | undefined
+  /** The options that are passed on to the limiter. */
+  readonly counting: Omit<SluiceStoreOptions, "client" | "store" | "prefix" | "largestLimit">
+}
+
+const NAMES = [
+  ...["client", "store", "prefix", "algorithm", "align", "buckets", "burst", "refill", "countRejected"],
+  ...["penalty", "largestLimit", "instances", "storeTimeoutMs"],
+]
+/** Options of rate-limit-redis and of express-rate-limit, and what to do with them. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  sendCommand: 'use "client" instead',
+  sendCommandCluster: 'use "client" instead',
+  limit: "leave it in rateLimit({ … })",
+  windowMs: "leave it in rateLimit({ … })",
+  logger: "leave it in rateLimit({ … })",
+}
+/** What both a rule's name and the prefix of a Redis key may be. */
+const PREFIX = /^[ !#-[\]-z|~]{1,64}$/
+
+/**
+ * Returns the options with their defaults. The limiter checks `counting`.
+ * @throws {@link InvalidOptionError} with all problems
+ */
+export function parseOptions(options: SluiceStoreOptions): ParsedStoreOptions {
+  if (typeof options !== "object" || options === null || "duplicate" in options) {
+    // Do not show a URL or a client, because it may contain a password.
+    const message = "is not an options object, but a client or another value"
+    throw new InvalidOptionError([{ path: "", message, accepted: "new SluiceStore({ client, prefix })" }])
+  }
+  const { client, store, prefix = "rl:", largestLimit, ...counting } = options
+  const problems = Object.keys(counting).flatMap((path): Problem[] => {
+    if (NAMES.includes(path)) return []
+    const hint = Object.hasOwn(ELSEWHERE, path) ? `; ${ELSEWHERE[path]}` : ""
+    return [{ path, message: `is not an option of SluiceStore${hint}`, accepted: NAMES.join(", ") }]
+  })
+  const check = (path: string, isValid: boolean, message: string, accepted: string): void => {
+    if (!isValid) problems.push({ path, message, accepted })
+  }
+  check(
+    "store",
+    client === undefined || store === undefined,
+    "is given besides client",
+    "only one of the two",
+  )
+  check(
+    "prefix",
+    typeof prefix === "string" && PREFIX.test(prefix),
+    `${inspect(prefix, { depth: 0 })} is not a valid prefix`,
+    "1 to 64 printable ASCII characters, except quotes, backslashes and braces",
+  )
+  check(
+    "largestLimit",
+    largestLimit === undefined || (Number.isSafeInteger(largestLimit) && largestLimit > 0),
+    `${inspect(largestLimit, { depth: 0 })} is not a valid limit`,
+    "a positive whole number",
+  )
+  // Express cannot hold a request, as a leaky bucket asks for.
+  const isLeaky = (counting.algorithm as string | undefined) === "leaky-bucket"
+  check(
+    "algorithm",
+    !isLeaky,
+    '"leaky-bucket" holds requests, and express-rate-limit cannot',
+    "another algorithm",
+  )
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+  return { client, store, prefix, largestLimit, counting }
+}

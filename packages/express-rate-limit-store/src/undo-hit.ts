@@ -1,0 +1,13 @@
+import type { Counted, CounterKey, Limiter, RuleExplanation, Store, StoreResult } from "@sluice/core"
+
+/**
+ * Takes one hit off the current count of a client, if it has any. For a call that does not belong to a request. Rejects
+ * with {@link StoreUnavailableError}.
+ */
+export async function undoHit(limiter: Limiter<string>, store: Store, key: string): Promise<void> {
+  const [rule] = (await limiter.explain(key)) as [RuleExplanation]
+  const counter = rule.counter as CounterKey
+  const [answer] = (await store.peek([[{ ...counter, cost: 1, shadow: false }]])) as [StoreResult]
+  const [counted] = answer.checks as [Counted]
+  await store.refund([{ ...counter, units: 1, after: counted.state }])
+}

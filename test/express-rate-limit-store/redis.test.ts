@@ -1,0 +1,196 @@
+import { redisStore } from "@sluice/core/redis"
+import { SluiceStore, type SluiceStoreOptions } from "@sluice/express-rate-limit-store"
+import express from "express"
+import { type Options, rateLimit } from "express-rate-limit"
+import { Redis } from "ioredis"
+import { RedisStore } from "rate-limit-redis"
+import { createClient } from "redis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { limitedApp, type Served, serve } from "./limited-app.ts"
+
+/** A window that no test outlives. */
+const windowMs = 86_400_000
+/** Long enough for a busy machine, so that Redis makes every decision. */
+const patient: SluiceStoreOptions = { storeTimeoutMs: 20_000 }
+
+let server: RedisServer
+let client: Redis
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port, server.host).on("error", () => {})
+})
+beforeEach(() => server.command("FLUSHALL"))
+afterAll(async () => {
+  client?.disconnect()
+  await server?.stop()
+})
+
+describe("a SluiceStore in Redis", () => {
+  it("counts two processes together, through either client, in keys with the prefix", async () => {
+    const other = createClient({ socket: { host: server.host, port: server.port } })
+    await other.connect()
+    onTestFinished(() => other.destroy())
+    const options = { limit: 3, windowMs }
+    const first = await limitedApp(options, { ...patient, client, prefix: "login:" })
+    const second = await limitedApp(options, { ...patient, client: other, prefix: "login:" })
+    expect([await first.statuses(2), await second.statuses(2)]).toEqual([
+      [200, 200],
+      [200, 429],
+    ])
+    expect(await server.command("KEYS", "*")).toEqual([expect.stringMatching(/^login:sl2:.*127\.0\.0\.1$/)])
+    expect(first.store).toMatchObject({ prefix: "login:", localKeys: false })
+    expect([first.logged, second.logged]).toEqual([[], []])
+  })
+
+  it("refuses a client again without a call of Redis", async () => {
+    const { statuses } = await limitedApp({ limit: 2, windowMs }, { ...patient, client })
+    expect(await statuses(3)).toEqual([200, 200, 429])
+    const before = await callsOf(server)
+    expect(await statuses(5)).toEqual(Array(5).fill(429))
+    expect(await callsOf(server)).toBe(before)
+  })
+
+  it("asks Redis for each hit if the limit is a function, but not above the largest limit", async () => {
+    const limit: Options["limit"] = async () => 1
+    const counts = await limitedApp({ limit, windowMs }, { ...patient, client, prefix: "every:" })
+    const caches = await limitedApp(
+      { limit, windowMs },
+      { ...patient, client, prefix: "largest:", largestLimit: 2 },
+    )
+    const calls: number[] = []
+    for (const { statuses } of [counts, caches]) {
+      expect(await statuses(4)).toEqual([200, 429, 429, 429])
+      const before = await callsOf(server)
+      expect(await statuses(5)).toEqual(Array(5).fill(429))
+      calls.push((await callsOf(server)) - before)
+    }
+    expect(calls).toEqual([5, 0])
+  })
+
+  it("undoes a hit in Redis, and a refusal gives nothing back", async () => {
+    const options = { limit: 2, windowMs, skipFailedRequests: true }
+    const { ask, store } = await limitedApp(options, { ...patient, client })
+    const paths = ["/status/404", "/status/404", "/", "/", "/", "/"]
+    expect((await ask(...paths)).map(({ status }) => status)).toEqual([404, 404, 200, 200, 429, 429])
+    expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 2 })
+    await store.decrement("127.0.0.1")
+    expect(await store.get("127.0.0.1")).toMatchObject({ totalHits: 1 })
+    await store.resetKey("127.0.0.1")
+    expect(await store.get("127.0.0.1")).toBeUndefined()
+  })
+
+  it("leaves a given client and a given store to the app", async () => {
+    const ofClient = new SluiceStore({ client })
+    const given = redisStore({ client, prefix: "given:" })
+    const ofStore = new SluiceStore({ store: given })
+    for (const store of [ofClient, ofStore]) {
+      rateLimit({ store })
+      await store.shutdown()
+      await expect(store.increment("ann")).rejects.toThrow("closed")
+    }
+    expect(await client.ping()).toBe("PONG")
+    expect(await given.take([[]])).toHaveLength(1)
+    await given.close()
+  })
+})
+
+/** How Redis goes away, and how it comes back. */
+const OUTAGES = {
+  frozen: { begin: () => server.freeze(), end: () => server.thaw() },
+  closed: { begin: () => server.kill(), end: () => server.start() },
+} as const
+
+describe.each(Object.entries(OUTAGES))("while Redis is %s", (_how, { begin, end }) => {
+  it("SluiceStore keeps the limit in the process, and nothing of it reaches Redis later", async () => {
+    const { ask, statuses, store, limit, logged } = await limitedApp(
+      { limit: 3, windowMs, skipFailedRequests: true },
+      { client: open(server) },
+    )
+    await begin()
+    onTestFinished(end)
+    expect(await statuses(5)).toEqual([200, 200, 200, 429, 429])
+    // A failed request is undone where it was counted.
+    await store.limiter.decide("bob")
+    expect(await store.get("bob")).toMatchObject({ totalHits: 1 })
+    const [failed] = await ask("/status/404")
+    expect(failed?.status).toBe(429)
+    // express-rate-limit's type says that nobody needs to wait for this.
+    const unhandled = vi.fn()
+    process.on("unhandledRejection", unhandled)
+    limit.resetKey("127.0.0.1")
+    await expect(limit.resetKey("127.0.0.1")).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
+    await new Promise(setImmediate)
+    process.off("unhandledRejection", unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
+    expect(
+      logged.filter((line) => line.includes("SLUICE_DEGRADED") || line.includes("sluice_degraded")),
+    ).toHaveLength(1)
+    await end()
+    await vi.waitUntil(async () => (await store.limiter.decide("probe")).degraded === false, {
+      timeout: 20_000,
+    })
+    expect(await server.command("KEYS", "*127.0.0.1")).toEqual([])
+    expect((await statuses(1))[0]).toBe(200)
+  })
+
+  it("rate-limit-redis answers with errors, or not at all", async () => {
+    const peer = await peerApp(open(server))
+    expect(await peer.statuses(1)).toEqual([200])
+    await begin()
+    onTestFinished(end)
+    // Its client gives up a command after 20 attempts to connect, and waits forever for a frozen server.
+    await expect(fetch(peer.url, { signal: AbortSignal.timeout(300) })).rejects.toThrow("timeout")
+  })
+})
+
+describe("while Redis is absent from the start", () => {
+  it("SluiceStore starts and keeps the limit in the process", async () => {
+    const gone = await startRedis()
+    await gone.stop()
+    const { statuses } = await limitedApp({ limit: 3, windowMs }, { client: open(gone) })
+    expect(await statuses(5)).toEqual([200, 200, 200, 429, 429])
+  })
+
+  it("SluiceStore grants each instance its share", async () => {
+    const gone = await startRedis()
+    await gone.stop()
+    const { ask } = await limitedApp({ limit: 6, windowMs }, { client: open(gone), instances: 3 })
+    const answers = await ask("/", "/", "/")
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+    expect(answers.map(({ headers }) => headers.get("x-ratelimit-remaining"))).toEqual(["1", "0", "0"])
+  })
+
+  it("rate-limit-redis does not answer", async () => {
+    const gone = await startRedis()
+    await gone.stop()
+    const peer = await peerApp(open(gone))
+    await expect(fetch(peer.url, { signal: AbortSignal.timeout(300) })).rejects.toThrow("timeout")
+  })
+})
+
+/** Opens a client with the default options. Errors show in the answers. */
+function open({ host, port }: RedisServer): Redis {
+  const opened = new Redis(port, host).on("error", () => {})
+  onTestFinished(() => opened.disconnect())
+  return opened
+}
+
+/** Serves an app with rate-limit-redis, set up as its README says. */
+async function peerApp(redis: Redis): Promise<Served> {
+  const store = new RedisStore({
+    sendCommand: (command: string, ...args: string[]) => redis.call(command, ...args) as Promise<never>,
+  })
+  const logger = { warn() {}, error() {} }
+  const limit = rateLimit({ limit: 3, windowMs, store, logger })
+  return serve(express().use(limit, (_req, res) => void res.json({})))
+}
+
+/** Returns the number of script calls that the server has received. */
+async function callsOf(server: RedisServer): Promise<number> {
+  const stats = String(await server.command("INFO", "commandstats"))
+  return [...stats.matchAll(/cmdstat_evalsha?:calls=(\d+)/g)].reduce(
+    (sum, [, calls]) => sum + Number(calls),
+    0,
+  )
+}
