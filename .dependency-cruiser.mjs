@@ -158,7 +158,7 @@ const DOORS_FOR = { "express-rate-limit-store": "(index|redis)" }
 
 const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
   name: `${adapter}-imports-core-and-its-own-packages`,
-  comment: `@sluice/${adapter} may only import @sluice/core and ${packages.join(", ")}.`,
+  comment: `@sluice/${adapter} may only import ${["@sluice/core", ...packages].join(", ")}.`,
   severity: "error",
   from: { path: `^packages/${adapter}/src/`, pathNot: TEST_FILES },
   to: {

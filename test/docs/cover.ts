@@ -39,7 +39,7 @@ function isCopy({ testedBy }: Block): boolean {
  * the package is installed, as a reader would.
  */
 function isRunAsInstalled({ document, text }: Block): boolean {
-  return document.startsWith("packages/") && /\.listen\(|\brequire\(/.test(text)
+  return document.startsWith("packages/") && /\.listen\(|\bserve\(|\brequire\(/.test(text)
 }
 
 /**
@@ -58,7 +58,7 @@ export async function cover(block: Block): Promise<string[]> {
 }
 
 function namedBy(block: Block, test: string): string[] {
-  const isTest = test.endsWith(".test.ts") && existsSync(ROOT + test)
+  const isTest = /\.(test|check)\.ts$/.test(test) && existsSync(ROOT + test)
   if (!isTest) return [`${placeOf(block)}: ${test} is no test`]
   const speaks = readFileSync(ROOT + test, "utf8").includes(block.document)
   return speaks ? [] : [`${placeOf(block)}: ${test} says nothing of ${block.document}`]

@@ -77,11 +77,15 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   adapters: {
     // The tests of the adapters also test their shared code.
-    mutate: ["packages/{express,fastify,koa}/src/*.ts", `${CORE}/http/respond.ts`, "!**/*.{test,test-d}.ts"],
+    mutate: [
+      "packages/{express,fastify,fetch,koa}/src/*.ts",
+      `${CORE}/http/respond.ts`,
+      "!**/*.{test,test-d}.ts",
+    ],
     tests: [
-      "packages/{express,fastify,koa}/src/*.test.ts",
+      "packages/{express,fastify,fetch,koa}/src/*.test.ts",
       `${CORE}/http/respond.test.ts`,
-      "test/{express4,express5,fastify5,koa2,koa3,node-http,other-frameworks,http2-*}.test.ts",
+      "test/{express4,express5,fastify5,hono,koa2,koa3,node-http,other-frameworks,http2-*}.test.ts",
       "test/{fields-by-libraries,rule-match,static-files}.test.ts",
     ],
     needsRedis: false,

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
 import { compile } from "./compile.ts"
-import { ADAPTERS, manifestOf } from "./manifests.ts"
+import { ADAPTERS, frameworksOf, manifestOf } from "./manifests.ts"
 import { NODE_20 } from "./nodes.ts"
 import { MODULE_SYSTEMS, Project } from "./project.ts"
+import { versionOf } from "./versions.ts"
 
 // Checks the oldest supported version of everything that a package.json allows: the start of each range.
 
@@ -34,12 +35,15 @@ function lowestPeers(): string[] {
   return [...lowest]
 }
 
+/** The README of @sluice/fetch shows an app with packages that are not its peers. */
+const OF_FETCH = frameworksOf("fetch").map(versionOf)
+
 describe("the lowest versions of all peers", () => {
   const project = new Project(NODE_20)
   let redis: RedisServer
   beforeAll(async () => {
     redis = await startRedis()
-    expect(await project.install("core", ...ADAPTERS, ...lowestPeers(), ...TYPES)).toEqual([])
+    expect(await project.install("core", ...ADAPTERS, ...lowestPeers(), ...OF_FETCH, ...TYPES)).toEqual([])
   })
   afterAll(async () => {
     await redis.stop()

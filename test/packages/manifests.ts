@@ -30,8 +30,12 @@ export const ADAPTERS: readonly string[] = LIBRARIES.filter(
   (name) => manifestOf(name).dependencies?.["@sluice/core"] !== undefined,
 )
 
+/** The frameworks that the README of a package shows, and that are not its peers because others serve as well. */
+const SHOWN: Readonly<Record<string, readonly string[]>> = { fetch: ["hono", "@hono/node-server"] }
+
 /** Returns the packages that an app installs beside one of ours, without types: `["express"]` for "express". */
 export function frameworksOf(name: string): string[] {
   const { peerDependencies = {}, peerDependenciesMeta = {} } = manifestOf(name)
-  return Object.keys(peerDependencies).filter((peer) => peerDependenciesMeta[peer]?.optional !== true)
+  const peers = Object.keys(peerDependencies).filter((peer) => peerDependenciesMeta[peer]?.optional !== true)
+  return [...peers, ...(SHOWN[name] ?? [])]
 }

@@ -57,17 +57,29 @@ export async function findNode(version: string): Promise<string> {
 async function fetchNode(version: string, folder: string): Promise<void> {
   const name = PACKAGES[PLATFORM]
   if (name === undefined) throw new Error("Error: there is no package for this platform")
-  mkdirSync(CACHE, { recursive: true })
+  const isThat = (unpacked: string) => isNode(join(unpacked, "node"), version)
+  await unpackFile(`${name}@${version}`, "bin/node", folder, isThat)
+}
+
+/**
+ * Downloads a package, and unpacks one file of it into a folder. Rejects if it does not run, as `runs` finds out.
+ */
+export async function unpackFile(
+  specifier: string,
+  path: string,
+  folder: string,
+  runs: (folder: string) => Promise<boolean>,
+): Promise<void> {
+  mkdirSync(dirname(folder), { recursive: true })
   // Write beside the final folder and rename it in one step, so that an interrupted run leaves no partial copy.
   const temporary = mkdtempSync(`${folder}-`)
   try {
-    const { stdout } = await run("npm", ["pack", `${name}@${version}`, "--loglevel=error", "--json"], {
-      cwd: temporary,
-    })
+    const { stdout } = await run("npm", ["pack", specifier, "--loglevel=error", "--json"], { cwd: temporary })
     const [{ filename }] = JSON.parse(stdout) as [{ filename: string }]
-    await run("tar", ["-xzf", filename, "--strip-components=2", "package/bin/node"], { cwd: temporary })
+    const depth = path.split("/").length
+    await run("tar", ["-xzf", filename, `--strip-components=${depth}`, `package/${path}`], { cwd: temporary })
     rmSync(join(temporary, filename))
-    if (!(await isNode(join(temporary, "node"), version))) throw new Error("Error: it does not run here")
+    if (!(await runs(temporary))) throw new Error("Error: it does not run here")
     rmSync(folder, { recursive: true, force: true })
     renameSync(temporary, folder)
   } finally {
@@ -84,7 +96,7 @@ async function isNode(path: string, version: string): Promise<boolean> {
 }
 
 /** Returns an error without a stack, which would hide the line that says what to do. */
-function oneLine(message: string): Error {
+export function oneLine(message: string): Error {
   const error = new Error(message)
   error.stack = `Error: ${message}`
   return error

@@ -9,6 +9,7 @@ import * as replay from "@sluice/core/replay"
 import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
 import * as fastifyAdapter from "@sluice/fastify"
+import * as fetch from "@sluice/fetch"
 import * as koa from "@sluice/koa"
 import * as service from "@sluice/service"
 import fc from "fast-check"
@@ -199,6 +200,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         explainDecision: [oddFor(["allowed", "checks", "shadowed", "refusal"]), oddFor(["atMs"])],
         logFields: [oddFor(["allowed", "checks", "shadowed", "refusal"])],
         algorithmOf: BY_TYPES,
+        FetchFacts: BY_TYPES,
         addressGroup: [anyOdd],
         isStricter: BY_TYPES,
         hasRuleOption: BY_TYPES,
@@ -252,6 +254,21 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             ...["countRejected", "largestLimit", "instances", "storeTimeoutMs"],
           ]),
           oddFor(["limit", "windowMs"], { limit: 5, windowMs: 60_000 }),
+        ],
+      },
+    ],
+    "@sluice/fetch": [
+      fetch,
+      {
+        contextOf: [anyOdd],
+        fromBun: BY_TYPES,
+        fromDeno: BY_TYPES,
+        fromH3: BY_TYPES,
+        fromHono: BY_TYPES,
+        fromProxies: BY_TYPES,
+        fromSvelteKit: BY_TYPES,
+        rateLimit: [
+          oddFor(["clientAddress", "facts", ...OPTIONS], { ...GOOD, clientAddress: () => undefined }),
         ],
       },
     ],

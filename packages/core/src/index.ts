@@ -102,6 +102,7 @@ export type { DecisionRecorder, RecorderStatus, RecordLosses } from "./recording
 export type { ClientAddressOptions } from "./request/client-address-options.ts"
 export { addressGroup } from "./request/client-group.ts"
 export type { FactsReader } from "./request/facts-readers.ts"
+export { FetchFacts, type FetchHeaders, type FetchRequest } from "./request/fetch-facts.ts"
 export type { HeaderFields, RequestFacts } from "./request/request.ts"
 export { createRuleBook } from "./rules/book/open-book.ts"
 export type { RuleBookOptions } from "./rules/book/options.ts"

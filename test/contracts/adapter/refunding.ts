@@ -75,7 +75,8 @@ export function refunding(behaves: Behaves): void {
             path: "/",
             handle: async (request) => {
               if (asked++ > 0) return {}
-              const gone = once((request as { readonly socket: Socket }).socket, "close")
+              const { signal, socket } = request as { readonly signal?: AbortSignal; readonly socket: Socket }
+              const gone = signal === undefined ? once(socket, "close") : once(signal, "abort")
               arrived()
               await gone
               setImmediate(answered)

@@ -198,7 +198,7 @@ export function telling(behaves: Behaves): void {
     behaves("gets what the app's function returns for the framework's request", async ({ start, base }) => {
       const rejection = {
         body: (request: object, { status }: Rejection, { policy }: Decision) =>
-          `${(request as { readonly url: string }).url}: ${status} by ${policy}`,
+          `${pathOf(request)}: ${status} by ${policy}`,
       }
       const client = await start({ mounts: [{ ...base, limit: 1, window: "1 minute", rejection }] })
       await client("/a")
@@ -241,4 +241,9 @@ function members(field: string | undefined): Record<string, Record<string, unkno
   return Object.fromEntries(
     parseList(field ?? "").map(([name, parameters]) => [name, Object.fromEntries(parameters)]),
   )
+}
+
+/** Returns the path of a request, whose URL is absolute in the fetch API. */
+function pathOf(request: object): string {
+  return new URL((request as { readonly url: string }).url, "http://shop.example").pathname
 }

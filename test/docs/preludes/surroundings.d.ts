@@ -1,2 +1,3 @@
+/// <reference path="./fetch-servers.d.ts" />
 import "express"
 import "fastify"

@@ -1,13 +1,16 @@
 import type { HeaderFields, RequestFacts } from "./request.ts"
 
 /** The members of the fetch API's `Headers` that are used. A `Map` of header fields has them, too. */
-interface FetchHeaders {
+export interface FetchHeaders {
+  /** Returns the value of a header; null or undefined if it is absent. */
   get(name: string): unknown
+  /** Calls back for each header. */
   forEach(visit: (value: string, name: string) => void): void
 }
 
 /** A request whose `headers` are a `Headers` object: the fetch API's `Request`, or an object with the same members. */
 export interface FetchRequest extends Omit<RequestFacts, "headers"> {
+  /** The header fields. */
   readonly headers: FetchHeaders
 }
 
@@ -24,6 +27,7 @@ export class FetchFacts implements RequestFacts {
   readonly #request: FetchRequest
   #headers: HeaderFields | undefined
 
+  /** Reads nothing yet. */
   constructor(request: FetchRequest) {
     this.#request = request
   }

@@ -1,0 +1,57 @@
+/**
+ * A function that returns the address of the peer of a request's connection. Undefined if there is none, as for a Unix
+ * socket. It must not read a header that clients can write; `trustedProxies` reads those of proxies.
+ */
+export type ClientAddress<Context> = (request: Request, context: Context) => string | undefined
+
+/** Reads the address from the `server` that `Bun.serve` passes to its handlers. */
+export const fromBun: ClientAddress<{
+  /** Returns the address of the request's connection. */
+  requestIP(request: Request): {
+    /** An IP address. */
+    readonly address: string
+  } | null
+}> = (request, server) => server.requestIP(request)?.address
+
+/** Reads the address from the `info` that `Deno.serve` passes to its handler. A Unix socket has none. */
+export const fromDeno: ClientAddress<{
+  /** The peer of the connection. Over TCP, its `hostname` is an IP address. */
+  readonly remoteAddr: object
+}> = (_request, { remoteAddr }) => (remoteAddr as { readonly hostname?: string }).hostname
+
+/**
+ * Reads the address with Hono's own function for the server: `getConnInfo` of "@hono/node-server/conninfo", "hono/bun"
+ * or "hono/deno".
+ */
+export function fromHono<Context>(
+  getConnInfo: (context: Context) => {
+    /** The peer of the connection. */
+    readonly remote: {
+      /** An IP address. */
+      readonly address?: string | undefined
+    }
+  },
+): ClientAddress<Context> {
+  return (_request, context) => getConnInfo(context).remote.address
+}
+
+/** Reads the address from the event of h3 2, on any of its servers. */
+export const fromH3: ClientAddress<{
+  /** The request of h3's server. */
+  readonly req: {
+    /** The address of the connection's peer. */
+    readonly ip?: string | undefined
+  }
+}> = (_request, event) => event.req.ip
+
+/** Reads the address from SvelteKit's event. With adapter-node, leave ADDRESS_HEADER unset and set `trustedProxies`. */
+export const fromSvelteKit: ClientAddress<{
+  /** Returns the address that SvelteKit's adapter knows. */
+  getClientAddress(): string
+}> = (_request, event) => event.getClientAddress()
+
+/**
+ * For servers that do not show the connection, such as Next.js. The address then comes only from what the proxies in
+ * front of the app report, so `trustedProxies` must be their number. Clients must not be able to bypass the proxies.
+ */
+export const fromProxies: ClientAddress<unknown> = () => undefined

@@ -1,0 +1,37 @@
+/** The key of a member that no request has. It only carries a type. */
+declare const CONTEXT: unique symbol
+
+/** A request of the fetch API. {@link contextOf} returns the context that was passed to the limiter with it. */
+export interface RequestWith<Context> extends Request {
+  /** Only a type. No request has this member. */
+  readonly [CONTEXT]?: Context
+}
+
+const contexts = new WeakMap<Request, unknown>()
+
+/**
+ * Returns the context that was passed to `limit(request, context)` with this request: the framework's own object, such
+ * as Hono's context or SvelteKit's event. For the functions in the options, which only receive the request. Undefined
+ * for a request that has not been passed to `limit`.
+ * @example
+ * ```ts
+ * import { contextOf, rateLimit } from "@sluice/fetch"
+ *
+ * interface Event {
+ *   readonly locals: { readonly userId?: string }
+ * }
+ * const limit = rateLimit<Event>({
+ *   rules: [{ field: "user_id", limit: 100, window: "1 minute" }],
+ *   fields: { user_id: (request) => contextOf(request)?.locals.userId },
+ *   clientAddress: () => undefined,
+ * })
+ * ```
+ */
+export function contextOf<Context>(request: RequestWith<Context>): Context | undefined {
+  return contexts.get(request) as Context | undefined
+}
+
+/** Keeps the context for {@link contextOf}. */
+export function setContext(request: Request, context: unknown): void {
+  contexts.set(request, context)
+}

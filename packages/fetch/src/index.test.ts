@@ -1,0 +1,509 @@
+import {
+  createLimiter,
+  InvalidOptionError,
+  type Limiter,
+  manualClock,
+  memoryStore,
+  type RejectionAnswer,
+} from "@sluice/core"
+import { describe, expect, it } from "vitest"
+import { contextOf, fromProxies, type RateLimit, type RateLimitOptions, rateLimit } from "./index.ts"
+
+/** What a server passes beside a request. */
+interface Server {
+  readonly peer?: string
+  readonly user?: string
+}
+const ALICE: Server = { peer: "192.0.2.1" }
+const BOB: Server = { peer: "192.0.2.2" }
+
+const warnings: { readonly code: string; readonly message: string }[] = []
+const log = ({ code }: { readonly code: string }, message: string): void =>
+  void warnings.push({ code, message })
+
+/** Returns options for one request per minute and client, with a clock that stands still. */
+function once(more: object = {}): RateLimitOptions<Server> {
+  warnings.length = 0
+  const address = (_request: Request, server: Server): string | undefined => server.peer
+  const rule = { limit: 1, window: "1 minute", clientAddress: address }
+  return {
+    clock: manualClock(),
+    logger: { warn: log, error: log },
+    ...rule,
+    ...more,
+  } as RateLimitOptions<Server>
+}
+
+/** Creates the function in a turn before the first request, as apps do. */
+async function started(options: RateLimitOptions<Server>): Promise<RateLimit<Server>> {
+  return rateLimit(options)
+}
+
+const asked = (path = "/", init?: RequestInit): Request => new Request(`http://shop.example${path}`, init)
+const told = ({ headers }: Response): (string | null)[] => [
+  headers.get("ratelimit-policy"),
+  headers.get("ratelimit"),
+]
+
+describe("rateLimit", () => {
+  it("throws at once for an invalid option", () => {
+    expect(() => rateLimit(once({ limit: 0 }))).toThrow(InvalidOptionError)
+    expect(() => rateLimit({ ...once(), windowMs: 60_000 } as never)).toThrow(/windowMs/)
+    expect(() => rateLimit({ ...once(), limiter: {} } as never)).toThrow(/is given together with limiter/)
+    expect(() => rateLimit({ limiter: {}, clientAddress: () => undefined } as never)).toThrow(
+      /is not a limiter/,
+    )
+  })
+
+  it("throws if it is not said where the address comes from", () => {
+    for (const options of [
+      undefined,
+      {},
+      { limit: 1, window: "1m" },
+      { ...once(), clientAddress: "fromBun" },
+    ]) {
+      expect(() => rateLimit(options as never)).toThrow(
+        /clientAddress: .* does not have an address.*fromBun.*fromProxies/,
+      )
+    }
+  })
+
+  it("throws for an address from proxies without their number", () => {
+    for (const trustedProxies of [undefined, 0, ["10.0.0.0/8"]]) {
+      const options = once({ clientAddress: fromProxies, trustedProxies })
+      expect(() => rateLimit(options)).toThrow(/trustedProxies: is not a number of proxies/)
+    }
+    const limiter = createLimiter<Request>({ limit: 1, window: "1m", trustedProxies: 1 })
+    expect(rateLimit({ limiter, clientAddress: fromProxies }).limiter).toBe(limiter)
+  })
+
+  it("rejects if it is called without a request of the fetch API", async () => {
+    const limit = await started(once())
+    for (const other of [undefined, {}, { headers: {} }, { req: { raw: asked() } }]) {
+      await expect(limit(other as never, ALICE)).rejects.toThrow(
+        /request: is not a Request.*c\.req\.raw in Hono/,
+      )
+    }
+  })
+
+  it("counts clients by the address of their connection, not by a header that they write", async () => {
+    const limit = await started(once())
+    const from = async (server: Server, forwarded: string) => {
+      const limited = await limit(asked("/", { headers: { "x-forwarded-for": forwarded } }), server)
+      return limited.response?.status
+    }
+    expect(await from(ALICE, "198.51.100.1")).toBe(undefined)
+    expect(await from(ALICE, "198.51.100.2")).toBe(429)
+    expect(await from(BOB, "198.51.100.1")).toBe(undefined)
+    expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_FORWARDED_HEADER_IGNORED"])
+  })
+
+  it("counts clients as the proxies report them if the connection is not visible", async () => {
+    const limit = await started({ ...once(), clientAddress: fromProxies, trustedProxies: 1 })
+    const from = async (forwarded: string) => {
+      const limited = await limit(asked("/", { headers: { "x-forwarded-for": forwarded } }), ALICE)
+      return limited.response?.status
+    }
+    // Only the last entry was written by the proxy.
+    expect(await from("198.51.100.1, 203.0.113.1")).toBe(undefined)
+    expect(await from("198.51.100.2, 203.0.113.1")).toBe(429)
+    expect(await from("198.51.100.1, 203.0.113.2")).toBe(undefined)
+    expect(warnings).toEqual([])
+  })
+
+  it("warns about a request without an address, and refuses it if the rule says so", async () => {
+    const limit = await started(once({ field: "ip", onMissing: "deny" }))
+    expect((await limit(asked(), {})).response?.status).toBe(400)
+    expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_ADDRESS_UNKNOWN"])
+  })
+
+  it.each<[what: string, clientAddress: () => unknown, said: string]>([
+    [
+      "throws",
+      () => {
+        throw new Error("no server")
+      },
+      "failed: Error: no server",
+    ],
+    ["returns a promise that rejects", () => Promise.reject(new Error("no")), "returned [object Promise]"],
+    ["returns something else", () => ({ address: "192.0.2.1" }), "returned [object Object]"],
+  ])("reports once a clientAddress that %s", async (_what, clientAddress, said) => {
+    const limit = await started(once({ limit: 2, clientAddress }))
+    const statuses = [await limit(asked(), ALICE), await limit(asked(), ALICE), await limit(asked(), ALICE)]
+    expect(statuses.map(({ response }) => response?.status)).toEqual([undefined, undefined, 429])
+    expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_INVALID_OPTION", "SLUICE_ADDRESS_UNKNOWN"])
+    expect(warnings[0]?.message).toContain(said)
+  })
+
+  it("shows the decision, and lets the app peek at the client of a request", async () => {
+    const limit = await started(once({ limit: 3 }))
+    const request = asked()
+    expect(limit.limiter.decisionOn(request)).toBe(undefined)
+    await limit(request, ALICE)
+    expect(limit.limiter.decisionOn(request)).toMatchObject({ allowed: true, remaining: 2 })
+    expect((await limit.limiter.peek(request)).remaining).toBe(2)
+    await limit.limiter.reset(request)
+    expect((await limit.limiter.peek(request)).remaining).toBe(3)
+  })
+
+  it("lets several apps share a limiter", async () => {
+    const { clientAddress, ...options } = once()
+    const limiter: Limiter<Request> = createLimiter<Request>(options as never)
+    const [one, other] = [
+      await started({ limiter, clientAddress }),
+      await started({ limiter, clientAddress }),
+    ]
+    expect((await one(asked(), ALICE)).response).toBe(undefined)
+    expect((await other(asked(), ALICE)).response?.status).toBe(429)
+    expect(one.limiter).toBe(limiter)
+  })
+})
+
+describe("the context", () => {
+  it("is available to the functions of the options", async () => {
+    const seen: unknown[] = []
+    const limit = await started({
+      ...once(),
+      field: "user",
+      fields: { user: (request) => contextOf(request)?.user },
+      skip: (request) => seen.push(contextOf(request)) < 0,
+      refundWhen: (request) => seen.push(contextOf(request)) < 0,
+      onRejected: (request, _rejection, _decision, context) => {
+        seen.push(context === contextOf(request))
+        return undefined
+      },
+    })
+    const [ann, ben] = [{ user: "ann" }, { user: "ben" }]
+    const request = asked()
+    const other = await started(once({ name: "other" }))
+    const limited = await limit(request, ann)
+    // The functions see the context that this limiter got, even if another limiter gets another one.
+    await other(request, ALICE)
+    limited.withHeaders?.(new Response("ok"))
+    expect((await limit(asked(), ann)).response?.status).toBe(429)
+    expect((await limit(asked(), ben)).response).toBe(undefined)
+    expect(seen).toEqual([ann, ann, ann, true, ann, ben])
+    expect(contextOf(asked())).toBe(undefined)
+  })
+
+  it("gives facts that a Request does not contain", async () => {
+    let reads = 0
+    const limit = await started(
+      once({
+        field: ["route", "param:id", "body:user"],
+        match: { path: "/users/:id" },
+        facts: (_request: Request, { user }: Server) => {
+          reads++
+          return { routedUrl: "/users/7", route: "/users/:id", params: { id: "7" }, body: { user } }
+        },
+      }),
+    )
+    const as = async (path: string, user: string) => (await limit(asked(path), { user })).response?.status
+    expect(await as("/users/7/__data.json", "ann")).toBe(undefined)
+    expect(await as("/anything", "ann")).toBe(429)
+    expect(await as("/users/7/__data.json", "ben")).toBe(undefined)
+    expect(reads).toBe(3)
+  })
+
+  it.each([
+    [
+      "throws",
+      () => {
+        throw new Error("no route")
+      },
+      "failed: Error: no route",
+    ],
+    ["returns a promise", async () => ({}), "returned [object Promise]"],
+    ["returns nothing", () => undefined, "returned [object Undefined]"],
+  ])("is reported if facts %s", async (_what, facts, said) => {
+    const limit = await started(once({ match: { path: "/login" }, facts }))
+    expect((await limit(asked("/login"), ALICE)).response).toBe(undefined)
+    expect((await limit(asked("/login"), ALICE)).response?.status).toBe(429)
+    expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_INVALID_OPTION"])
+    expect(warnings[0]?.message).toContain(said)
+  })
+})
+
+describe("a refusal", () => {
+  it("is a complete response, and the handler does not run", async () => {
+    let handled = 0
+    const handler = (await started(once())).wrap(() => new Response(String(++handled)))
+    expect(await (await handler(asked(), ALICE)).text()).toBe("1")
+    const refused = await handler(asked(), ALICE)
+    expect(refused.status).toBe(429)
+    expect(Object.fromEntries(refused.headers)).toEqual({
+      "cache-control": "no-store",
+      "content-type": "application/problem+json",
+      ratelimit: '"ip-1m";r=0;t=61',
+      "ratelimit-policy": '"ip-1m";q=1;w=60',
+      "retry-after": "61",
+    })
+    expect(await refused.json()).toMatchObject({ status: 429, "violated-policies": ["ip-1m"] })
+    expect(handled).toBe(1)
+  })
+
+  it("has no function for the app's response, so that ignoring it fails", async () => {
+    const limit = await started(once({ deny: ["192.0.2.1"] }))
+    expect((await limit(asked(), ALICE)).withHeaders).toBe(undefined)
+  })
+
+  const own = (): Response => Response.json({ slow: "down" }, { status: 403, headers: { "x-own": "yes" } })
+  it.each<[what: string, onRejected: () => unknown, status: number, body: RegExp]>([
+    ["a Response", own, 403, /^\{"slow":"down"\}$/],
+    ["a Response in a promise", async () => own(), 403, /^\{"slow":"down"\}$/],
+    [
+      "status, headers and body",
+      (): RejectionAnswer => ({ status: 402, headers: [["x-own", "yes"]], body: "pay" }),
+      402,
+      /^pay$/,
+    ],
+    [
+      "a status without a body",
+      (): RejectionAnswer => ({ status: 204, headers: [["x-own", "yes"]], body: "" }),
+      204,
+      /^$/,
+    ],
+    ["nothing", () => undefined, 429, /quota-exceeded/],
+    ["false, from code without types", () => false, 429, /quota-exceeded/],
+  ])("is what onRejected returns: %s", async (_what, onRejected, status, body) => {
+    const limit = await started(once({ onRejected }))
+    await limit(asked(), ALICE)
+    const { response } = await limit(asked(), ALICE)
+    expect(response?.status).toBe(status)
+    expect(response?.headers.get("x-own")).toBe(status === 429 ? null : "yes")
+    expect(response?.headers.get("retry-after")).toBe("61")
+    expect(told(response as Response)).toEqual(['"ip-1m";q=1;w=60', '"ip-1m";r=0;t=61'])
+    expect(await response?.text()).toMatch(body)
+    expect(warnings).toEqual([])
+  })
+
+  it("is the standard answer, with a warning, if onRejected fails", async () => {
+    const limit = await started(
+      once({
+        onRejected: () => {
+          throw new Error("oops")
+        },
+      }),
+    )
+    await limit(asked(), ALICE)
+    expect((await limit(asked(), ALICE)).response?.status).toBe(429)
+    expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_CALLBACK_FAILED"])
+  })
+})
+
+describe("withHeaders", () => {
+  const admit = async (response: Response, more: object = {}) => {
+    const limited = await (await started(once(more)))(asked(), ALICE)
+    return limited.withHeaders?.(response) as Response
+  }
+
+  it("adds the headers to the response itself", async () => {
+    const response = new Response("ok")
+    expect(await admit(response)).toBe(response)
+    expect(told(response)).toEqual(['"ip-1m";q=1;w=60', '"ip-1m";r=0;t=61'])
+  })
+
+  it("copies a response whose headers are immutable", async () => {
+    const redirect = Response.redirect("http://shop.example/other", 307)
+    const redirected = await admit(redirect)
+    expect([redirected.status, redirected.headers.get("location")]).toEqual([
+      307,
+      "http://shop.example/other",
+    ])
+    expect(told(redirected)).toEqual(['"ip-1m";q=1;w=60', '"ip-1m";r=0;t=61'])
+    expect(told(redirect)).toEqual([null, null])
+    const fetched = await admit(await fetch("data:text/plain,hello"))
+    expect([fetched.headers.get("content-type"), await fetched.text()]).toEqual(["text/plain", "hello"])
+    expect(told(fetched)).toEqual(['"ip-1m";q=1;w=60', '"ip-1m";r=0;t=61'])
+  })
+
+  it("leaves a protocol switch alone, which cannot be copied", async () => {
+    const response = Object.defineProperty(Response.redirect("http://shop.example/", 302), "status", {
+      value: 101,
+    })
+    expect(await admit(response)).toBe(response)
+  })
+
+  it("keeps the headers of the app, and all cookies", async () => {
+    const headers = new Headers({ "RateLimit-Policy": "own" })
+    for (const cookie of ["a=1", "b=2"]) headers.append("Set-Cookie", cookie)
+    const response = await admit(new Response("ok", { headers }))
+    expect(told(response)).toEqual(["own", '"ip-1m";r=0;t=61'])
+    expect(response.headers.getSetCookie()).toEqual(["a=1", "b=2"])
+  })
+
+  it("does not read a stream", async () => {
+    let pulls = 0
+    const body = new ReadableStream(
+      {
+        pull: (controller) =>
+          ++pulls < 3 ? controller.enqueue(new Uint8Array([64 + pulls])) : controller.close(),
+      },
+      { highWaterMark: 0 },
+    )
+    const response = await admit(new Response(body))
+    expect(pulls).toBe(0)
+    expect(await response.text()).toBe("AB")
+  })
+
+  it("does not show a client the numbers of another one if the app sends a response again", async () => {
+    const NO_CONTENT = new Response(null, { status: 204, headers: { "x-own": "yes" } })
+    const limit = await started(once({ limit: 2, skip: (request: Request) => request.url.endsWith("/free") }))
+    const get = limit.wrap(() => NO_CONTENT)
+    const [alice, again, bob, free] = [
+      await get(asked(), ALICE),
+      await get(asked(), ALICE),
+      await get(asked(), BOB),
+      await get(asked("/free"), BOB),
+    ]
+    const left = [alice, again, bob, free].map((response) => response.headers.get("ratelimit"))
+    expect(left).toEqual(['"ip-1m";r=1;t=61', '"ip-1m";r=0;t=61', '"ip-1m";r=1;t=61', null])
+    expect(free.headers.get("x-own")).toBe("yes")
+  })
+
+  it("adds the headers of all limiters of a request", async () => {
+    const outer = await started(once({ name: "all", limit: 5 }))
+    const inner = await started(once({ name: "login", limit: 2 }))
+    const handler = outer.wrap(inner.wrap(() => new Response("ok")))
+    const told2 = told(await handler(asked(), ALICE))
+    expect(told2).toEqual(['"all";q=5;w=60, "login";q=2;w=60', '"all";r=4;t=61, "login";r=1;t=61'])
+    await handler(asked(), ALICE)
+    const refused = await handler(asked(), ALICE)
+    expect([refused.status, ...told(refused)]).toEqual([
+      429,
+      '"all";q=5;w=60, "login";q=2;w=60',
+      '"all";r=2;t=61, "login";r=0;t=61',
+    ])
+  })
+
+  it("adds no headers that a later limiter of the request has withdrawn", async () => {
+    const outer = await started(once({ name: "all", headers: "legacy" }))
+    const inner = await started(once({ name: "login", headers: "draft-11" }))
+    const response = await outer.wrap(inner.wrap(() => new Response("ok")))(asked(), ALICE)
+    const names = [...response.headers.keys()].filter((name) => name.includes("ratelimit"))
+    expect(names).toEqual(["ratelimit", "ratelimit-policy"])
+  })
+
+  it("counts a request once that meets the same limiter twice, with one warning", async () => {
+    const limit = await started(once({ limit: 5 }))
+    const response = await limit.wrap(limit.wrap(() => new Response("ok")))(asked(), ALICE)
+    expect(response.headers.get("ratelimit")).toBe('"ip-1m";r=4;t=61')
+    expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_MOUNTED_TWICE"])
+  })
+})
+
+describe("refundWhen", () => {
+  const setUp = async () => {
+    const statuses: number[] = []
+    const refundWhen = (_request: Request, status: number): boolean =>
+      statuses.push(status) > 0 && status < 400
+    return { statuses, limit: await started(once({ refundWhen })) }
+  }
+
+  it("gets the status of each response", async () => {
+    const { limit, statuses } = await setUp()
+    for (const status of [200, 204, 301, 401]) {
+      const limited = await limit(asked(), ALICE)
+      limited.withHeaders?.(new Response(null, { status }))
+    }
+    expect((await limit(asked(), ALICE)).response?.status).toBe(429)
+    expect(statuses).toEqual([200, 204, 301, 401, 429])
+  })
+
+  it.each<[thrown: unknown, status: number]>([
+    [new Error("oops"), 500],
+    [Object.assign(new Error("no such page"), { status: 404 }), 404],
+    [new Response(null, { status: 302 }), 302],
+    [Object.assign(new Error("odd"), { status: "404" }), 500],
+    [undefined, 500],
+  ])("gets the status of what a wrapped handler throws: %s", async (thrown, status) => {
+    const { limit, statuses } = await setUp()
+    const handler = limit.wrap(() => {
+      throw thrown
+    })
+    const failed = await handler(asked(), ALICE).then(
+      () => "answered",
+      (error: unknown) => error,
+    )
+    expect(failed).toBe(thrown)
+    expect(statuses).toEqual([status])
+  })
+
+  it("is not called for a client that has hung up", async () => {
+    const { limit, statuses } = await setUp()
+    const client = new AbortController()
+    const limited = await limit(asked("/", { signal: client.signal }), ALICE)
+    client.abort()
+    limited.withHeaders?.(new Response("ok"))
+    expect(statuses).toEqual([])
+    expect((await limit(asked(), ALICE)).response?.status).toBe(429)
+  })
+})
+
+describe("a request that is held", () => {
+  const queue = { throttle: { kind: "queue", maxWaitMs: 600_000 }, store: memoryStore() }
+
+  it("is released when its client hangs up, and takes nothing", async () => {
+    const clock = manualClock()
+    const limit = await started(once({ ...queue, clock, store: memoryStore({ clock }) }))
+    await limit(asked(), ALICE)
+    const client = new AbortController()
+    const held = limit(asked("/", { signal: client.signal }), ALICE)
+    const next = limit(asked(), ALICE)
+    await new Promise(setImmediate)
+    expect(limit.limiter.status.waiting).toBe(2)
+    client.abort()
+    const { response } = await held
+    expect([response?.status, response?.body]).toEqual([499, null])
+    clock.advance(60_001)
+    expect((await next).response).toBe(undefined)
+  })
+
+  it("is not held if its client has already hung up", async () => {
+    const limit = await started(once(queue))
+    await limit(asked(), ALICE)
+    const gone = await limit(asked("/", { signal: AbortSignal.abort() }), ALICE)
+    expect(gone.response?.status).toBe(499)
+  })
+
+  it("does not keep listening to the signal of a request that was served", async () => {
+    const clock = manualClock()
+    const limit = await started(once({ ...queue, clock, store: memoryStore({ clock }) }))
+    await limit(asked(), ALICE)
+    const request = asked()
+    let listening = 0
+    const { signal } = request
+    Object.defineProperty(request, "signal", {
+      value: Object.assign(new AbortController().signal, {
+        addEventListener: () => void listening++,
+        removeEventListener: () => void listening--,
+      }),
+    })
+    expect(signal.aborted).toBe(false)
+    const held = limit(request, ALICE)
+    await new Promise(setImmediate)
+    expect(listening).toBe(1)
+    clock.advance(60_001)
+    expect((await held).response).toBe(undefined)
+    expect(listening).toBe(0)
+  })
+})
+
+describe("wrap", () => {
+  it("passes on a handler's undefined, as after Bun's upgrade to a WebSocket", async () => {
+    const handler = (await started(once())).wrap(async (): Promise<Response | undefined> => undefined)
+    expect(await handler(asked(), ALICE)).toBe(undefined)
+    expect((await handler(asked(), ALICE))?.status).toBe(429)
+  })
+
+  it("passes the request and the context to the handler", async () => {
+    const seen: unknown[] = []
+    const request = asked()
+    const handler = (await started(once())).wrap((...args: [Request, Server]) => {
+      seen.push(...args)
+      return new Response("ok")
+    })
+    await handler(request, ALICE)
+    expect(seen).toEqual([request, ALICE])
+  })
+})

@@ -1,0 +1,48 @@
+import type { Outcome } from "@sluice/core"
+
+/** The headers that the limiters of a request have set so far, as Node's own response would have them. */
+const headersOf = new WeakMap<Request, Headers>()
+/** The headers that a response has got. Apps may send a response without a body again. */
+const given = new WeakMap<Response, Headers>()
+
+/** Returns the headers for the response to this request, after this outcome. */
+export function headersAfter({ removed, headers }: Outcome, request: Request): Headers {
+  const all = headersOf.get(request) ?? new Headers()
+  headersOf.set(request, all)
+  for (const name of removed) all.delete(name)
+  for (const [name, value] of headers) all.set(name, value)
+  return all
+}
+
+/**
+ * Adds headers to a response, but keeps those that the app has set. Returns the response itself if it can, because a
+ * copy would lose what a framework keeps on it. The headers of a redirect or of a fetched response are immutable.
+ */
+export function addHeaders(response: Response, headers: Headers): Response {
+  // A protocol switch (RFC 9110, section 15.2.2) belongs to the server, and cannot be copied.
+  if (response.status === 101) return response
+  const former = given.get(response)
+  if (former === undefined || former === headers) {
+    try {
+      return addTo(response, headers)
+    } catch {
+      return addTo(copyOf(response), headers)
+    }
+  }
+  // The response to another request: its headers must not reach this client, nor these headers the other one.
+  const copy = copyOf(response)
+  for (const name of former.keys()) copy.headers.delete(name)
+  return addTo(copy, headers)
+}
+
+function copyOf(response: Response): Response {
+  return new Response(response.body, response)
+}
+
+function addTo(response: Response, headers: Headers): Response {
+  for (const [name, value] of headers) {
+    if (!response.headers.has(name)) response.headers.set(name, value)
+  }
+  given.set(response, headers)
+  return response
+}
