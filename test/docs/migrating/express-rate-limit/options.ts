@@ -40,9 +40,7 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
   },
   message: {
     before: before({ message: { error: "slow down" } }),
-    after: after({
-      onRejected: (_req, rejection) => ({ ...rejection, body: JSON.stringify({ error: "slow down" }) }),
-    }),
+    after: after({ rejection: { body: { error: "slow down" } } }),
     steps: twice,
     told: ({ status, body }) => [status, body],
     expected: [
@@ -52,9 +50,7 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
   },
   statusCode: {
     before: before({ statusCode: 503 }),
-    after: after({
-      onRejected: (_req, _rejection, _decision, res) => void (res as express.Response).sendStatus(503),
-    }),
+    after: after({ rejection: { status: 503 } }),
     steps: twice,
     expected: [200, 503],
   },

@@ -8,13 +8,6 @@ const ratelimitNames = ({ headers }: Response): string[] =>
   Object.keys(headers).filter((name) => name.includes("ratelimit"))
 const answer = ({ status, body }: Response): unknown => [status, body]
 
-/** Renames the limiter's header fields in the response. */
-const renamed: Middleware = async (ctx, next) => {
-  await next()
-  ctx.set("Rate-Limit-Remaining", ctx.response.get("X-RateLimit-Remaining"))
-  for (const name of ["Limit", "Remaining", "Reset"]) ctx.remove(`X-RateLimit-${name}`)
-}
-
 /** Throws an error for a refused request. */
 const thrown: Middleware = async (ctx, next) => {
   await next()
@@ -76,7 +69,10 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
   },
   remaining: {
     before: before({ max: 100, headers: { remaining: "Rate-Limit-Remaining" } }),
-    after: after({ limit: 100, headers: "legacy" }, renamed),
+    after: after({
+      limit: 100,
+      headers: { dialect: "legacy", names: { remaining: "Rate-Limit-Remaining" } },
+    }),
     steps: ["/"],
     told: ({ headers }) => headers["rate-limit-remaining"],
     expected: ["99"],
@@ -90,13 +86,7 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
   },
   errorMessage: {
     before: before({ errorMessage: "slow down" }),
-    after: after({
-      onRejected: (_ctx, rejection) => ({
-        ...rejection,
-        headers: [...rejection.headers, ["Content-Type", "text/plain"]],
-        body: "slow down",
-      }),
-    }),
+    after: after({ rejection: { body: "slow down" } }),
     steps: twice,
     told: answer,
     expected: [
@@ -106,12 +96,7 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
   },
   status: {
     before: before({ status: 503 }),
-    after: after({
-      onRejected: (ctx) => {
-        ctx.status = 503
-        return false
-      },
-    }),
+    after: after({ rejection: { status: 503 } }),
     steps: twice,
     expected: [200, 503],
   },
