@@ -17,6 +17,7 @@ import {
 } from "@sluice/core"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { ExpressFacts, factsOf } from "./facts.ts"
+import { MountOrder } from "./mount-order.ts"
 
 declare global {
   namespace Express {
@@ -67,11 +68,13 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
+    if (order.isWatching) order.watch(req, res, (route) => guard.warnMountedTooLate(route))
     const later = respond(guard, new ExpressFacts(req, handler), new ExpressExchange(req, res, next))
     // Express also passes an error that a handler throws synchronously to `next`.
     if (later instanceof Promise) later.catch(next)
   }
 
+  const order = new MountOrder(handler)
   return Object.assign(handler as RateLimit, { limiter: guard.limiter })
 }
 

@@ -1,7 +1,7 @@
 import type { Request } from "express"
 
 /** An entry in the stack of a router: a route, or something mounted. */
-interface Layer {
+export interface Layer {
   readonly route?: ExpressRoute | undefined
   readonly handle: Stacked
   /** Its path, in newer releases of Express 5. */
@@ -10,16 +10,22 @@ interface Layer {
   readonly params?: object | undefined
   /** The path parameters themselves, in Express 4, where another request soon overwrites the values. */
   readonly keys?: readonly unknown[]
+  /** Whether `use` has mounted it without a path, in Express 5. */
+  readonly slash?: boolean
+  /** The same in Express 4. */
+  readonly regexp?: { readonly fast_slash?: boolean }
 }
 /** A router, or any other function. */
-interface Stacked {
+export interface Stacked {
   readonly stack?: readonly Layer[]
 }
 interface ExpressRoute {
   readonly path?: unknown
   readonly stack?: readonly Layer[]
+  /** The names of its methods in lower case, as members. */
+  readonly methods?: object
 }
-interface App {
+export interface App {
   readonly mountpath?: unknown
   readonly parent?: App | undefined
   readonly _router?: Stacked
@@ -91,7 +97,9 @@ function remembered(memory: WeakMap<object, boolean>, key: object, find: () => b
  * Iterates over all layers of an app, and whether each is below a pattern. Visits a router that
  * contains itself only once.
  */
-function* layersOf(app: App | undefined): Generator<{ readonly layer: Layer; readonly isBelow: boolean }> {
+export function* layersOf(
+  app: App | undefined,
+): Generator<{ readonly layer: Layer; readonly isBelow: boolean }> {
   // Express 4 throws when `router` is read.
   const waiting = [{ stack: (app?._router ?? app?.router)?.stack, isBelow: false }]
   const seen = { above: new Set<unknown>(), below: new Set<unknown>() }

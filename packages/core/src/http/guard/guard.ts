@@ -53,8 +53,11 @@ export interface Guard<Request extends object> {
    * Undefined means to send nothing, because the app answers by itself, now or later.
    */
   answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined>
-  /** Warns once that the limiter is mounted too late, because the response to a refused request had begun. */
-  warnMountedTooLate(): void
+  /**
+   * Warns once that the limiter is mounted too late: after `route` and all other routes of the app. Without `route`, the
+   * response to a refused request had begun.
+   */
+  warnMountedTooLate(route?: string): void
   /**
    * Passes the status of a sent response to `refundWhen`. Idempotent. Do not call it when the client hung up before the
    * answer; over HTTP/2, even such a response has a status.

@@ -103,8 +103,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return this.#handleRejection(outcome.rejection as Rejection, request, outcome.decision, response)
   }
 
-  warnMountedTooLate(): void {
-    warnMountedTooLate(this.limiter.warner)
+  warnMountedTooLate(route?: string): void {
+    warnMountedTooLate(this.limiter.warner, route)
   }
 
   settle(request: Request, status: number): void {
