@@ -93,6 +93,16 @@ describe("a queue worker", () => {
     expect([doneFor("heavy"), deferred.length]).toEqual([11, 0])
   })
 
+  it("keeps a worker for other customers while jobs of one wait", async () => {
+    add("heavy", 10)
+    await turns()
+    clock.advance(59_600)
+    add("heavy", 3)
+    add("light", 1)
+    await turns()
+    expect([doneFor("heavy"), doneFor("light"), deferred.length]).toEqual([10, 1, 1])
+  })
+
   it("does not count a job that fails", async () => {
     failing = new Set([0, 1, 2, 3, 4])
     add("heavy", 15)
