@@ -1,6 +1,6 @@
 import { createLimiter } from "@sluice/core"
 import type { RateLimitOptions } from "@sluice/fastify"
-import type { FastifyRequest } from "fastify"
+import type { FastifyInstance, FastifyRequest, preHandlerHookHandler } from "fastify"
 import type { Pair } from "../pairs.ts"
 import { thenRefused, times, twice } from "../requests.ts"
 import { before, type More, registered } from "./app.ts"
@@ -26,14 +26,13 @@ function calledBack(option: "onExceeding" | "onExceeded" | "onBanReach"): Pair {
     },
     after(clock) {
       const calls: string[] = []
-      const limiter = createLimiter<FastifyRequest>({
-        ...{ limit: 2, window: "1 minute", clock },
-        penalty: { refusals: 2, for: "1 minute" },
+      const options = { limit: 2, window: "1 minute", clock, penalty: { refusals: 2, for: "1 minute" } }
+      return registered(options, (app) => {
+        app.sluice.limiter.on("decision", (decision, request) => {
+          if (is(decision)) calls.push(request.url)
+        })
+        return tells(calls)(app)
       })
-      limiter.on("decision", (decision, request) => {
-        if (is(decision)) calls.push(request.url)
-      })
-      return registered({ limiter }, tells(calls))
     },
     steps: ["/", "/?2", "/?3", "/?4", "/calls"],
     told: ({ status, body }) => (status === 200 ? body : ""),
@@ -46,6 +45,17 @@ function calledBack(option: "onExceeding" | "onExceeded" | "onBanReach"): Pair {
     ],
   }
 }
+
+/** Returns the hooks of a route and a scope with limits of their own, as the old plugin and Sluice create them. */
+const hooked =
+  (hookOf: (app: FastifyInstance, limit: number) => preHandlerHookHandler): More =>
+  async (app) => {
+    app.get("/dear", { preHandler: hookOf(app, 1) }, async () => "ok")
+    await app.register(async (scope) => {
+      scope.addHook("preHandler", hookOf(app, 2))
+      scope.get("/scope", async () => "ok")
+    })
+  }
 
 /** The callbacks of the peer, and the methods that apps call. */
 export const CALLBACKS: Readonly<Record<string, Pair>> = {
@@ -84,6 +94,19 @@ export const CALLBACKS: Readonly<Record<string, Pair>> = {
       [429, ""],
       [200, "0"],
     ],
+  },
+  "rateLimit, on a scope": {
+    before: before(
+      { global: false },
+      hooked((app, max) => app.rateLimit({ max }) as unknown as preHandlerHookHandler),
+    ),
+    after: (clock) =>
+      registered(
+        { clock } as RateLimitOptions,
+        hooked((app, limit) => app.sluice.hook({ limit, window: "1 minute" })),
+      ),
+    steps: [...twice, ...times(2, "/dear"), ...times(3, "/scope")],
+    expected: [200, 200, ...thenRefused, 200, ...thenRefused],
   },
   rateLimit: {
     before: before(

@@ -1,7 +1,7 @@
 import peer from "@fastify/rate-limit"
-import { createLimiter, memoryStore, type RequestFacts } from "@sluice/core"
+import { memoryStore, type RejectionAnswer } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
-import type { FastifyInstance, FastifyRequest } from "fastify"
+import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify"
 import { describe, expect, it } from "vitest"
 import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
 import { closedClient, withRedis } from "../redis.ts"
@@ -61,6 +61,14 @@ describe("the guide on limits", () => {
       )
     }
     expect(await (await theirs({}, limitless))(steps)).toEqual([404, 429])
+    const limited = (app: FastifyInstance) => {
+      const preHandler = app.rateLimit({ max: 2 })
+      app.setNotFoundHandler({ preHandler }, async (_request, reply) => reply.code(404).send())
+    }
+    const thrice = [...steps, "/nowhere", "/"]
+    expect(await (await theirs({}, limited))(thrice)).toEqual([404, 404, 429, 200])
+    const notFound = { limit: 2, window: "1 minute" }
+    expect(await (await ours({ notFound }))(thrice)).toEqual([404, 404, 429, 200])
   })
 
   it("invented clients that fill the memory free a refused client in the old plugin, but not in Sluice", async () => {
@@ -137,6 +145,7 @@ describe("the guide on responses", () => {
     }
     expect(await (await theirs({}, handled))(twice)).toEqual([200, 418])
     expect(await (await ours({}, handled))(twice)).toEqual([200, 429])
+    expect(await (await ours({ throwOnRefusal: true }, handled))(twice)).toEqual([200, 418])
     const [, old] = await answers(await before({})(), commonClock(), twice)
     const error = { statusCode: 429, error: "Too Many Requests" }
     expect(JSON.parse(old?.body ?? "")).toEqual({
@@ -146,6 +155,56 @@ describe("the guide on responses", () => {
     const clock = commonClock()
     const [, now] = await answers(await after({})(clock), clock, twice)
     expect(now?.headers["content-type"]).toBe("application/problem+json")
+  })
+
+  it("the error handler of the old README works with throwOnRefusal", async () => {
+    const clock = commonClock()
+    const handled = (app: FastifyInstance) => {
+      app.setErrorHandler((error: FastifyError, _request, reply) => {
+        if (error.statusCode === 429) {
+          reply.code(429)
+          error.message = "You hit the rate limit! Slow down please!"
+        }
+        reply.send(error)
+      })
+    }
+    const [, old] = await answers(await before({}, handled)(), clock, twice)
+    const [, now] = await answers(await after({ throwOnRefusal: true }, handled)(clock), clock, twice)
+    const error = {
+      statusCode: 429,
+      error: "Too Many Requests",
+      message: "You hit the rate limit! Slow down please!",
+    }
+    expect([old, now].map((answer) => JSON.parse(answer?.body ?? ""))).toEqual([
+      error,
+      { ...error, code: "SLUICE_RATE_LIMIT_EXCEEDED" },
+    ])
+    expect([old?.headers["retry-after"], now?.headers["retry-after"]]).toEqual(["60", "61"])
+  })
+
+  it("a route has its own answer and callback", async () => {
+    const calls: string[] = []
+    const route = (rateLimit: object) => (app: FastifyInstance) =>
+      void app.get("/own", { config: { rateLimit: rateLimit as never } }, async () => "ok")
+    const old = route({
+      max: 1,
+      onExceeded: (request: FastifyRequest) => calls.push(`old ${request.url}`),
+      errorResponseBuilder: () => ({ statusCode: 429, sorry: true }),
+    })
+    const now = route({
+      limit: 1,
+      window: "1 minute",
+      onRejected(request: FastifyRequest, rejection: RejectionAnswer) {
+        calls.push(`now ${request.url}`)
+        return { ...rejection, body: JSON.stringify({ statusCode: 429, sorry: true }) }
+      },
+    })
+    const clock = commonClock()
+    const steps = times(2, "/own")
+    const [, was] = await answers(await before({}, old)(), clock, steps)
+    const [, is] = await answers(await after({}, now)(clock), clock, steps)
+    expect(is?.body).toBe(was?.body)
+    expect(calls).toEqual(["old /own", "now /own"])
   })
 })
 
@@ -173,11 +232,11 @@ describe("the guide on outages", () => {
   })
 })
 
-it("shares a limiter between the plugin and direct calls", async () => {
-  const limiter = createLimiter<FastifyRequest | RequestFacts>({ limit: 1, window: "1 minute" })
-  await limiter.decide({ remoteAddress: "127.0.0.1" })
-  expect(await statuses(await registered({ limiter }), ["/"])).toEqual([429])
-  await limiter.close()
+it("counts calls of app.sluice.limiter together with the plugin", async () => {
+  const app = await registered({ limit: 1, window: "1 minute" }, (app) => {
+    app.get("/call", { config: { rateLimit: false } }, (request) => app.sluice.limiter.decide(request))
+  })
+  expect(await statuses(app, ["/call", "/"])).toEqual([200, 429])
 })
 
 it("runs next to the old plugin if no route has its own limit", async () => {
