@@ -1,6 +1,7 @@
 import { manualClock } from "@sluice/core"
 import { describe, expect, it } from "vitest"
 import { answering } from "./adapter/answering.ts"
+import { awaiting } from "./adapter/awaiting.ts"
 import { counting } from "./adapter/counting.ts"
 import { fields } from "./adapter/fields.ts"
 import { hardship } from "./adapter/hardship.ts"
@@ -64,6 +65,7 @@ export function adapterContract(name: string, adapter: AdapterUnderTest): void {
     hardship(behaves)
     starting(behaves)
     holding(behaves)
+    awaiting(behaves)
 
     it("has a behavior for each deviation", () => {
       expect(deviations.filter(({ behaviour }) => !names.has(behaviour))).toEqual([])

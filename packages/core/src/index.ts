@@ -38,7 +38,7 @@ export {
   StoreUnavailableError,
 } from "./ground/errors.ts"
 export type { Events } from "./ground/events.ts"
-export type { MaybePromise } from "./ground/maybe-promise.ts"
+export type { Awaitable, MaybePromise } from "./ground/maybe-promise.ts"
 export type {
   Alignment,
   OnMissing,

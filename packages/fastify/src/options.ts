@@ -12,7 +12,7 @@ export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> & {
    * `preHandler` decides rules by `body:`, after the body parser and validation. With a `cost` or `skip` function, it
    * also decides the rules of `onRequest`.
    *
-   * `handler` decides rules by the app's own `fields`, or with a `limit` function. It comes after every
+   * `handler` decides rules by the app's own `fields`, or with a `limit` or `match` function. It comes after every
    * `preHandler` of the route.
    */
   readonly hook?: HookName

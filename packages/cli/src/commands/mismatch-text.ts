@@ -1,8 +1,9 @@
-import type { Mismatch, StorableRule } from "@sluice/core"
+import type { Mismatch, RuleMatch, StorableRule } from "@sluice/core"
 
 /** Returns a sentence that says why a rule does not apply to the request. */
 export function mismatchText({ member, field = "", value }: Mismatch, rule: StorableRule): string {
-  const { methods = [], path, fields = {} } = rule.match ?? {}
+  // Only rules in code have functions.
+  const { methods = [], path, fields = {} } = (rule.match ?? {}) as RuleMatch
   switch (member) {
     case "match.methods":
       return `the method is not ${anyOf(methods)}`
@@ -19,6 +20,7 @@ export function mismatchText({ member, field = "", value }: Mismatch, rule: Stor
     case "onMissing":
       return `${is(field, value)}, and the rule skips such requests`
     case "limit":
+    case "match.when":
       return "the request is not limited"
     case "preflight":
       return "a CORS preflight is only counted by rules for OPTIONS"

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs"
 import { dirname } from "node:path"
-import { type ClientAddressOptions, InvalidOptionError } from "@sluice/core"
+import { type ClientAddressOptions, InvalidOptionError, type StorableRule } from "@sluice/core"
 import { createReplay } from "@sluice/core/replay"
 import type { Io } from "../io.ts"
 import { type LogOptions, readLogOptionsOf } from "../log-options.ts"
@@ -147,13 +147,12 @@ function rejectExisting(path: string): void {
 }
 
 /** Returns a group for each `match` of the rules. */
-function groupsOf(
-  rules: readonly { readonly name?: string | undefined; readonly match?: RequestGroup["match"] }[],
-) {
+function groupsOf(rules: readonly StorableRule[]) {
   const groups = new Map<string, RequestGroup>()
   for (const { name, match } of rules) {
     const key = JSON.stringify(match)
-    if (match !== undefined && !groups.has(key))
+    // Only rules in code have functions.
+    if (typeof match === "object" && !groups.has(key))
       groups.set(key, { name: name ?? match.path ?? "rule", match })
   }
   return [...groups.values()]

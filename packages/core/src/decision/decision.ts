@@ -17,8 +17,8 @@ export type Refusal =
   /** A field that the rule needs is missing, and the rule's `onMissing` is "deny". */
   | "missing-field"
   /**
-   * The service fails closed. Either the store is unavailable and the rule's `onStoreFailure` is "deny", or no rules
-   * have been loaded yet and `onRulesMissing` is "deny".
+   * The service fails closed. The store is unavailable and the rule's `onStoreFailure` is "deny", or no rules have been
+   * loaded yet and `onRulesMissing` is "deny", or the rule's `limit` function has failed before it ever returned a limit.
    */
   | "store-failure"
   /** The request fits here, but `decideAll` took nothing, because another request of the group was refused. */

@@ -104,13 +104,20 @@ function explanationOf(check: PolicyCheck, { degraded }: Decision, atMs: number 
   const verdict = allowed ? "admitted" : shadow ? "would-refuse" : "refused"
   const did = verdict === "would-refuse" ? "would have refused" : verdict
   const reason =
-    refusal === undefined || refusal === "quota" ? countText(check, atMs) : refusalText(check, refusal, atMs)
+    refusal === undefined || refusal === "quota"
+      ? countText(check, atMs)
+      : refusalText(check, refusal, atMs, degraded)
   const notes =
     degraded && check.counts !== undefined ? ["the store did not answer, so only this process counted"] : []
   return { policy, verdict, text: [`${policy} ${did} the request: ${reason}`, ...notes].join("; ") }
 }
 
-function refusalText(check: PolicyCheck, refusal: Refusal, atMs: number | undefined): string {
+function refusalText(
+  check: PolicyCheck,
+  refusal: Refusal,
+  atMs: number | undefined,
+  degraded: boolean,
+): string {
   switch (refusal) {
     case "penalty":
       return `the client was refused too often and is blocked for ${waitText(check.retryAfterMs, atMs, "until")}`
@@ -123,7 +130,9 @@ function refusalText(check: PolicyCheck, refusal: Refusal, atMs: number | undefi
     case "missing-field":
       return `the field "${check.field}" is missing`
     default:
-      return "the store did not answer, and the rule refuses requests without it"
+      return degraded
+        ? "the store did not answer, and the rule refuses requests without it"
+        : "its limit function has failed, and has not returned a limit before"
   }
 }
 

@@ -4,7 +4,7 @@ import { isPacked } from "../algorithms/packed-counts.ts"
 import { blockedByHandMs } from "../algorithms/penalty.ts"
 import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
-import { type DecisionMaker, DecisionRecord, type Receipt } from "./decision-record.ts"
+import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS, type Receipt } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
 import { type Parted, partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
@@ -27,7 +27,9 @@ export function isCounted(ruleCheck: RuleCheck): boolean {
 
 /** Returns the verdict on a rule check that is settled without counting. */
 export function explainSettled(ruleCheck: RuleCheck): PolicyCheck {
-  return explainUncounted(ruleCheck, ruleCheck.refusal ?? "cost", Number.POSITIVE_INFINITY)
+  const { refusal = "cost" } = ruleCheck
+  const waitMs = refusal === "store-failure" ? RETRY_WHEN_CLOSED_MS : Number.POSITIVE_INFINITY
+  return explainUncounted(ruleCheck, refusal, waitMs)
 }
 
 /**

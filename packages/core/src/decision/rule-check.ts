@@ -21,9 +21,10 @@ export interface RuleCheck extends Check {
   /** The counter of refusals, if too many of them block the client. A shadow rule never has one. */
   readonly penalty?: Policy | undefined
   /**
-   * The reason for a refusal that is settled before counting: the rule's list names the client, or a field is missing.
+   * The reason for a refusal that is settled before counting: the rule's list names the client, a field is missing, or
+   * the limit is unknown because its function has failed ("store-failure").
    */
-  readonly refusal: "denied" | "missing-field" | undefined
+  readonly refusal: "denied" | "missing-field" | "store-failure" | undefined
   /** The missing field. */
   readonly field: string | undefined
 }

@@ -3,6 +3,9 @@ import { types } from "node:util"
 /** A value or a promise of it. Code that gets a plain value continues synchronously. */
 export type MaybePromise<T> = T | Promise<T>
 
+/** What a function of the app may return: a value, or any promise of it. */
+export type Awaitable<T> = T | PromiseLike<T>
+
 /** True for a promise and for any other object that `await` would wait for. */
 export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof (value as Partial<Promise<T>> | null | undefined)?.then === "function"

@@ -2,7 +2,7 @@ import type { Decision } from "../decision/decision.ts"
 import { UNLIMITED } from "../decision/decision-record.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { RequestFacts } from "../request/request.ts"
-import { compileTest, compileUnits } from "./callbacks.ts"
+import { type Callback, costCallback, testCallback } from "./callback.ts"
 import type { DecisionEvents } from "./decision-events.ts"
 import { type Held, holdInLine, type Leaving } from "./hold.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
@@ -15,10 +15,11 @@ export class Admission<Request> {
   readonly decisionEvents: DecisionEvents<Request>
   readonly #parts: LimiterParts<Request>
   readonly #rules: RulesInForce<Request>
-  /** The units that a request costs by the options, or a function that returns them. */
-  readonly #cost: number | ((request: Request) => number)
-  /** Undefined if all requests are counted. */
-  readonly #skips: ((request: Request) => boolean) | undefined
+  readonly #isEnabled: boolean
+  /** The units that a request costs by the options, or the function that returns them. */
+  readonly #cost: number | Callback<number>
+  /** Undefined if no request is skipped. */
+  readonly #skip: Callback<boolean> | undefined
 
   constructor(
     { enabled, skip, cost }: ParsedOptions,
@@ -29,22 +30,24 @@ export class Admission<Request> {
     this.#parts = parts
     this.#rules = rules
     this.decisionEvents = decisionEvents
-    this.#cost = typeof cost === "number" ? cost : compileUnits(cost, parts.warner)
-    if (!enabled) this.#skips = () => true
-    else if (skip !== undefined) {
-      this.#skips = compileTest("skip", skip, "the request is counted", parts.warner)
-    }
+    this.#isEnabled = enabled
+    const { context } = parts
+    this.#cost = typeof cost === "number" ? cost : costCallback(cost, context)
+    this.#skip = skip && testCallback("skip", skip, false, "the request is counted", context)
   }
 
-  /** Whether the request is counted. */
-  counts(request: Request): boolean {
-    return this.#skips === undefined || !this.#skips(request)
+  /** Whether the request is counted. Returns a promise only if `skip` does. */
+  counts(request: Request): MaybePromise<boolean> {
+    if (!this.#isEnabled || this.#skip === undefined) return this.#isEnabled
+    const skipped = this.#skip.outcome(request)
+    return skipped instanceof Promise ? skipped.then((isSkipped) => !isSkipped) : !skipped
   }
 
   /**
    * Prepares a request; every call begins here. Returns what the request asks for under the rules in force. Returns
    * undefined if the request is not counted, because `skip` skips it or the limiter is disabled. Returns a promise only
-   * while the first rules are loading. `cost` overrides the cost that the options give the request.
+   * while the first rules are loading, or if a function of the app returns a promise. `cost` overrides the cost that
+   * the options give the request.
    */
   prepare(
     facts: RequestFacts,
@@ -52,25 +55,41 @@ export class Admission<Request> {
     cost: number | undefined,
     part?: Part,
   ): MaybePromise<PreparedRequest<Request> | undefined> {
-    const startedMs = part?.isReportedLater === true ? undefined : this.decisionEvents.start()
+    const startedMs = this.decisionEvents.start()
     // Apply `skip` (health checks) even before the rules have loaded.
-    if (!this.counts(request)) return undefined
+    const counts = this.counts(request)
+    if (counts === false) return undefined
     const { first } = this.#rules
     // No closures here: they would cost the synchronous path an allocation.
-    if (first !== undefined) return this.#prepareAfter(first, facts, request, cost, part, startedMs)
-    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#cost, part, startedMs)
+    if (first !== undefined || counts !== true)
+      return this.#prepareAfter(counts, first, facts, request, cost, part, startedMs)
+    return this.prepareCounted(facts, request, cost, part, startedMs)
   }
 
-  async #prepareAfter(
-    first: Promise<void>,
+  /** Prepares a request that is counted, under the rules in force. Does not call `skip`. */
+  prepareCounted(
     facts: RequestFacts,
     request: Request,
     cost: number | undefined,
     part: Part | undefined,
     startedMs: number | undefined,
-  ): Promise<PreparedRequest<Request>> {
+  ): MaybePromise<PreparedRequest<Request>> {
+    const units = cost ?? this.#cost
+    return new PreparedRequest(this.#rules, facts, request, units, part, startedMs).completed(units)
+  }
+
+  async #prepareAfter(
+    counts: MaybePromise<boolean>,
+    first: Promise<void> | undefined,
+    facts: RequestFacts,
+    request: Request,
+    cost: number | undefined,
+    part: Part | undefined,
+    startedMs: number | undefined,
+  ): Promise<PreparedRequest<Request> | undefined> {
+    if (!(await counts)) return undefined
     await first
-    return new PreparedRequest(this.#rules, facts, request, cost ?? this.#cost, part, startedMs)
+    return this.prepareCounted(facts, request, cost, part, startedMs)
   }
 
   /** Decides a request. Returns a value, not a promise, when the store does. */

@@ -1,11 +1,14 @@
 import type { RuleCheck } from "../decision/rule-check.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { CounterKey } from "../stores/store.ts"
 import { parseBlockOptions, refusedByNone, requireUnblockOptions } from "./block-options.ts"
 import { parseRuleNames, requireResetOptions } from "./call-options.ts"
+import { CallbackResults } from "./callback-results.ts"
 import type { BlockOptions, ResetOptions, UnblockOptions } from "./limiter.ts"
 import type { ParsedOptions } from "./options/parse-options.ts"
 import type { LimiterParts } from "./parts.ts"
+import type { PreparedRequest } from "./prepared-request.ts"
 import type { RouteRules } from "./rule-set/route-rules.ts"
 import { isMeant, type RuleSet } from "./rule-set/rule-set.ts"
 import type { RulesInForce } from "./rule-set/rules-in-force.ts"
@@ -35,14 +38,23 @@ export class ClientControl<Request> {
     return parseRuleNames(option, given, [...this.#rules.current.names, ...ofRoutes])
   }
 
+  /** Returns the checks of a request under the named rules. Without names, returns the checks that `decide` makes. */
+  checksOf(
+    prepared: PreparedRequest<Request>,
+    names: readonly string[] | undefined,
+  ): MaybePromise<readonly RuleCheck[]> {
+    const { facts, units, ruleChecks } = prepared
+    return names === undefined ? ruleChecks : this.#checksBy(facts, prepared, units, names)
+  }
+
   /** Returns the rule checks of the named rules. Without names, returns the checks of all rules that have a field. */
-  checksBy(
+  #checksBy(
     facts: RequestFacts,
-    request: Request,
+    results: CallbackResults<Request>,
     units: number,
     names: readonly string[] | undefined,
-  ): readonly RuleCheck[] {
-    return this.#eachSet(names, (ruleSet, own) => ruleSet.checksBy(facts, request, units, own))
+  ): MaybePromise<readonly RuleCheck[]> {
+    return this.#eachSet(results, names, (ruleSet, own) => ruleSet.checksBy(facts, results, units, own))
   }
 
   async reset(request: Request, options: ResetOptions): Promise<void> {
@@ -60,7 +72,8 @@ export class ClientControl<Request> {
     if (!this.#options.enabled) return
     await this.#rules.first
     const names = this.parseNames("rules", rules)
-    const checks = this.checksBy(this.#parts.factsReaders.read(request), request, 1, names)
+    const facts = this.#parts.factsReaders.read(request)
+    const checks = await this.#checksBy(facts, new CallbackResults(request), 1, names)
     const counters = checks.flatMap(blockCounter)
     if (counters.length === 0) throw refusedByNone()
     const { decider, context } = this.#parts
@@ -88,21 +101,26 @@ export class ClientControl<Request> {
     await this.#rules.first
     const names = this.parseNames(option, given)
     const facts = this.#parts.factsReaders.read(request)
-    return this.#eachSet(names, (ruleSet, own) => ruleSet.counters(facts, request, own))
+    const results = new CallbackResults(request)
+    return this.#eachSet(results, names, (ruleSet, own) => ruleSet.counters(facts, results, own))
   }
 
   /**
    * Reads the limiter's rule set, and from each route only its own rule. The other rules of a route are the limiter's.
    */
   #eachSet<Read>(
+    results: CallbackResults,
     names: readonly string[] | undefined,
     read: (ruleSet: RuleSet, names: readonly string[] | undefined) => readonly Read[],
-  ): readonly Read[] {
-    const routes = this.#routes.all.filter(({ rule }) => isMeant(rule, names))
-    return [
-      ...read(this.#rules.current, names),
-      ...routes.flatMap(({ limiter, rule }) => read(limiter.ruleSet, [rule.name])),
-    ]
+  ): MaybePromise<readonly Read[]> {
+    const { current } = this.#rules
+    const routes = this.#routes.all.flatMap(({ limiter, rule }) =>
+      isMeant(rule, names) ? [{ ruleSet: limiter.ruleSet, name: rule.name }] : [],
+    )
+    return results.complete(() => [
+      ...read(current, names),
+      ...routes.flatMap(({ ruleSet, name }) => read(ruleSet, [name])),
+    ])
   }
 }
 

@@ -1,8 +1,7 @@
 import type { RuleCheck } from "../decision/rule-check.ts"
-import type { RequestFacts } from "../request/request.ts"
 import type { CounterKey } from "../stores/store.ts"
+import type { PreparedRequest } from "./prepared-request.ts"
 import type { Mismatch } from "./rule-set/mismatch.ts"
-import type { RuleSet } from "./rule-set/rule-set.ts"
 
 /** What a rule does with a request: the counter that it uses, or why it does not apply. */
 export interface RuleExplanation {
@@ -18,8 +17,11 @@ export interface RuleExplanation {
   readonly counter?: CounterKey
   /** The counter of the client's refusals and blocks. Absent if the rule does not look for a block. */
   readonly penalty?: CounterKey
-  /** Why the rule refuses the request without counting: its deny list has the client, or a field is missing. */
-  readonly refusal?: "denied" | "missing-field"
+  /**
+   * Why the rule refuses the request without counting: its deny list has the client, a field is missing, or its limit
+   * function has failed before it ever returned a limit ("store-failure").
+   */
+  readonly refusal?: "denied" | "missing-field" | "store-failure"
   /** Why the rule does not apply. Empty if it applies. */
   readonly mismatches: readonly Mismatch[]
 }
@@ -29,19 +31,18 @@ export interface RuleExplanation {
  * most one for each rule. With `names`, only these rules are explained.
  */
 export function explainRules(
-  ruleSet: RuleSet,
+  prepared: PreparedRequest<unknown>,
   ruleChecks: readonly RuleCheck[],
-  facts: RequestFacts,
-  request: unknown,
   names: readonly string[] | undefined,
 ): readonly RuleExplanation[] {
+  const { ruleSet, facts } = prepared
   const checks = new Map(ruleChecks.map((ruleCheck) => [ruleCheck.policy.name, ruleCheck]))
   const own = ruleSet.rules.flatMap(({ name, shadow }, position): RuleExplanation[] => {
     const ruleCheck = checks.get(name)
     checks.delete(name)
     if (names?.includes(name) === false) return []
     if (ruleCheck !== undefined) return [explanationOf(ruleCheck)]
-    const mismatches = ruleSet.mismatches(position, facts, request, names === undefined)
+    const mismatches = ruleSet.mismatches(position, facts, prepared, names === undefined)
     return [{ policy: name, applies: false, shadow, cost: 0, mismatches }]
   })
   // Named rules of routes are not in the limiter's rule set.

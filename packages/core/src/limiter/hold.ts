@@ -61,8 +61,9 @@ export function holdInLine(
   const options: WaitOptions = {
     ...waitOptionsOf(storeChecks.ruleChecks, leaving),
     currentChecks() {
-      latest = prepared.renewed()
-      return latest.ruleChecks
+      const renewed = prepared.renewed()
+      latest = renewed ?? latest
+      return renewed?.ruleChecks
     },
     onRulesChanged() {
       storeChecks = latest

@@ -21,7 +21,7 @@ export interface DecisionCall {
   readonly operation: "decide" | "takeUpTo" | "acquire" | "hold"
   /**
    * Milliseconds from the call to the decision, with fractions. Measured by a monotonic clock, never by the `clock`
-   * option. Includes any wait, for the first rules or in a line.
+   * option. Includes any wait: for the first rules, for a promise of the app's functions, or in a line.
    */
   readonly durationMs: number
   /**

@@ -1,5 +1,8 @@
 import { RULES_MISSING, type RuleCheck } from "../decision/rule-check.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { RequestFacts } from "../request/request.ts"
+import type { Callback } from "./callback.ts"
+import { CallbackResults } from "./callback-results.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { ALL_STEPS, type StepSet } from "./rule-set/steps.ts"
 
@@ -13,43 +16,38 @@ export interface Part {
   readonly isLeft: ((ruleCheck: RuleCheck) => boolean) | undefined
   /** True if an earlier step waited for the store without an answer. A request waits for the store only once. */
   readonly isStoreGone?: boolean
-  /** True if the caller reports the decision, together with the decisions of the other steps. */
-  readonly isReportedLater?: boolean
 }
 
 /** A request that is counted, with its checks under the rules that are in force when this object is created. */
-export class PreparedRequest<Request> {
+export class PreparedRequest<Request> extends CallbackResults<Request> {
   // For speed: one is created per request, so no private names, and only the constructor adds fields.
   declare readonly facts: RequestFacts
-  declare readonly request: Request
-  declare readonly units: number
+  /** Final once the request is `completed`. */
+  declare units: number
   declare readonly part: Part | undefined
   /** When the call began. Undefined if there is no listener for decisions, or if the caller reports them. */
   declare readonly startedMs: number | undefined
   declare readonly ruleSet: RuleSet
-  declare readonly ruleChecks: readonly RuleCheck[]
+  /** Final once the request is `completed`. */
+  declare ruleChecks: readonly RuleCheck[]
   declare private readonly rules: { readonly current: RuleSet }
 
   constructor(
     rules: { readonly current: RuleSet },
     facts: RequestFacts,
     request: Request,
-    cost: number | ((request: Request) => number),
+    cost: number | Callback<number>,
     part: Part | undefined,
     startedMs: number | undefined,
+    known?: CallbackResults,
   ) {
-    const units = typeof cost === "number" ? cost : cost(request)
+    super(request, known)
     this.rules = rules
     this.facts = facts
-    this.request = request
-    this.units = units
     this.part = part
     this.startedMs = startedMs
-    const { current } = rules
-    this.ruleSet = current
-    const ruleChecks = current.ruleChecks(facts, request, units, part === undefined ? ALL_STEPS : part.steps)
-    this.ruleChecks =
-      part?.isLeft === undefined || ruleChecks === RULES_MISSING ? ruleChecks : ruleChecks.filter(part.isLeft)
+    this.ruleSet = rules.current
+    this.check(cost)
   }
 
   /** True if other mounts have decided the request by all rules of its part. */
@@ -59,8 +57,32 @@ export class PreparedRequest<Request> {
     )
   }
 
-  /** Returns the same request with its checks under the rules that are in force now. */
-  renewed(): PreparedRequest<Request> {
-    return new PreparedRequest(this.rules, this.facts, this.request, this.units, this.part, this.startedMs)
+  /** Returns the request itself, with its final checks: at once, or when the app's functions have settled. */
+  completed(cost: number | Callback<number>): MaybePromise<this> {
+    return this.isPending ? this.settled(cost) : this
+  }
+
+  /**
+   * Returns the same request with its checks under the rules that are in force now. Returns undefined if they need a
+   * function of the app that returns a promise, and that has not been called for this request yet.
+   */
+  renewed(): PreparedRequest<Request> | undefined {
+    const { rules, facts, request, units, part, startedMs } = this
+    const renewed = new PreparedRequest(rules, facts, request, units, part, startedMs, this)
+    return renewed.isPending ? undefined : renewed
+  }
+
+  private async settled(cost: number | Callback<number>): Promise<this> {
+    await this.complete(() => this.check(cost))
+    return this
+  }
+
+  private check(cost: number | Callback<number>): void {
+    const { ruleSet, facts, part } = this
+    const units = typeof cost === "number" ? cost : (this.resultOf(cost) ?? 1)
+    const ruleChecks = ruleSet.ruleChecks(facts, this, units, part === undefined ? ALL_STEPS : part.steps)
+    this.units = units
+    this.ruleChecks =
+      part?.isLeft === undefined || ruleChecks === RULES_MISSING ? ruleChecks : ruleChecks.filter(part.isLeft)
   }
 }

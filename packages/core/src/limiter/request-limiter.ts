@@ -177,8 +177,9 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const decision = await this.#parts.waitingRoom.enter(ruleChecks, {
       ...{ signal, maxWaitMs, maxWaiting, waitsFor: everyRule },
       currentChecks() {
-        latest = prepared.renewed().ruleChecks
-        return latest
+        const renewed = prepared.renewed()?.ruleChecks
+        latest = renewed ?? latest
+        return renewed
       },
       onRulesChanged() {
         ruleChecks = latest
@@ -207,10 +208,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const prepared = await this.#prepare(request, cost)
     if (prepared === undefined) return UNLIMITED
     const names = this.#control.parseNames("rules", rules)
-    const { facts, units, ruleChecks } = prepared
-    return this.#parts.decider.peek(
-      names === undefined ? ruleChecks : this.#control.checksBy(facts, request, units, names),
-    )
+    return this.#parts.decider.peek(await this.#control.checksOf(prepared, names))
   }
 
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
@@ -219,9 +217,8 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     const prepared = await this.#prepare(request, cost)
     if (prepared === undefined) return []
     const names = this.#control.parseNames("rules", rules)
-    const { facts, units, ruleChecks, ruleSet } = prepared
-    const checks = names === undefined ? ruleChecks : this.#control.checksBy(facts, request, units, names)
-    return explainRules(ruleSet, checks, facts, request, names)
+    const checks = await this.#control.checksOf(prepared, names)
+    return prepared.complete(() => explainRules(prepared, checks, names))
   }
 
   async refund(decision: Decision): Promise<void> {

@@ -4,6 +4,7 @@ import { isUnits } from "../ground/policy.ts"
 import { show } from "../ground/show.ts"
 import { atOnce } from "../ground/time.ts"
 import { createWarner } from "../ground/warnings.ts"
+import { CallbackResults } from "../limiter/callback-results.ts"
 import { createRuleContext } from "../limiter/rule-set/rule-context.ts"
 import { compileRuleSet } from "../limiter/rule-set/rule-set.ts"
 import { ALL_STEPS } from "../limiter/rule-set/steps.ts"
@@ -54,7 +55,9 @@ class RuleReplay implements Replay {
     if (!isUnits(cost)) refuse("cost", cost, "a valid cost", "a whole number from 0 up")
     this.#clock.nowMs = Math.floor(atMs)
     this.#unjudged.see(request)
-    const ruleChecks = this.#ruleSet.ruleChecks(request, request, cost, ALL_STEPS)
+    const results = new CallbackResults(request)
+    const ruleChecks = this.#ruleSet.ruleChecks(request, results, cost, ALL_STEPS)
+    if (results.isPending) throw new InvalidOptionError([PENDING])
     return this.#verdict.on(request, ruleChecks, this.#clientOf(request))
   }
 
@@ -70,6 +73,12 @@ class RuleReplay implements Replay {
 /** Returns the rule without elastic throttling, which depends on the load of a process. */
 function asHard(rule: ParsedRule): ParsedRule {
   return rule.throttle.kind === "elastic" ? { ...rule, throttle: { kind: "hard" } } : rule
+}
+
+const PENDING = {
+  path: "",
+  message: "a function in `fields` or in a rule returned a promise, and a replay does not wait",
+  accepted: "functions that return the value itself",
 }
 
 const REQUEST = 'an object with its time, such as { atMs: 1750000000000, remoteAddress: "192.0.2.7" }'

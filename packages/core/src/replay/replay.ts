@@ -40,7 +40,8 @@ export interface Replay {
   readonly rules: readonly ParsedRule[]
   /**
    * Decides a request at its time, and counts it.
-   * @throws {@link InvalidOptionError} if `atMs` is invalid or earlier than in the call before, or `cost` is invalid.
+   * @throws {@link InvalidOptionError} if `atMs` is invalid or earlier than in the call before, if `cost` is invalid, or
+   * if a function in `fields` or in a rule returns a promise.
    */
   offer(request: ReplayRequest): ReplayVerdict
   /**

@@ -1,5 +1,4 @@
 import { parseCookie } from "cookie"
-import { ignoreRejection, isThenable } from "../ground/maybe-promise.ts"
 import { classOf } from "../ground/show.ts"
 import type { ClientAddressReader, FieldReader, RequestFacts } from "./request.ts"
 
@@ -9,22 +8,20 @@ export interface FieldContext {
   readonly clientGroup: ClientAddressReader
   /** The rule's `match.path`. It serves as `route` if the framework does not name one. */
   readonly matchedPath?: string | undefined
-  /** Called while compiling if a bare name does not have an extractor, so that the client may choose its value. */
+  /** Called while compiling a bare name, because the client may choose its value. */
   onClientChosen(name: string): void
   /** Called if the request carries a body that no parser has read yet. */
   onBodyMissing(name: string): void
   /** Called if neither the framework nor the rule names a route. */
   onRouteMissing(): void
-  /**
-   * Called if an extractor or a getter of the request threw, or an extractor returned a promise or a class instance.
-   */
+  /** Called if a getter of the request threw. */
   onExtractorFailed(name: string, error: unknown): void
 }
 
 const BUILT_IN: ReadonlySet<string> = new Set(["ip", "service", "method", "route"])
 const DEEPEST_PATH = 8
 
-type ValueReader = (facts: RequestFacts, request: unknown) => unknown
+type ValueReader = (facts: RequestFacts) => unknown
 
 /** Whether the name is built in ("ip", "header:x-api-key"), so that an app's extractor cannot use it. */
 export function isBuiltInField(name: string): boolean {
@@ -34,26 +31,21 @@ export function isBuiltInField(name: string): boolean {
 /**
  * Returns the reader of a field. Fields are `ip` (grouped), `service` (always ""), `method` (HEAD is GET), `route`,
  * `header:x-api-key`, `query:page`, `body:user.email` (at most 8 levels), `param:id`, `cookie:session`, and bare names.
- * A bare name is read by the app's own extractor. Without an extractor, it is the route parameter, query parameter,
- * body member or header of that name, whichever has a value first.
+ * A bare name is the route parameter, query parameter, body member or header of that name, whichever has a value first.
  *
  * A scalar counts as its string, so 1 and "1" are one client. Empty strings, NaN, null, lists, objects and repeated
  * parameters count as missing. Only a value's own properties are read. Header lines that Node has joined are one
  * string. The first of several cookies with the same name counts, as in every cookie parser.
  */
-export function compileField(
-  name: string,
-  extractor: ((request: unknown) => unknown) | undefined,
-  context: FieldContext,
-): FieldReader {
+export function compileField(name: string, context: FieldContext): FieldReader {
   // Here an empty string is not a missing value: the whole service is one client.
   if (name === "service") return () => ""
-  const read = compileValue(name, extractor, context)
+  const read = compileValue(name, context)
   const isAddress = name === "ip"
   let failed = false
-  return (facts, request) => {
+  return (facts) => {
     try {
-      const value = read(facts, request)
+      const value = read(facts)
       return isAddress ? (value as string | undefined) : scalarText(value)
     } catch (error) {
       if (!failed) {
@@ -65,14 +57,8 @@ export function compileField(
   }
 }
 
-function compileValue(
-  name: string,
-  extractor: ((request: unknown) => unknown) | undefined,
-  context: FieldContext,
-): ValueReader {
-  if (!isBuiltInField(name)) {
-    return extractor === undefined ? compileClientChosen(name, context) : compileExtractor(name, extractor)
-  }
+function compileValue(name: string, context: FieldContext): ValueReader {
+  if (!isBuiltInField(name)) return compileClientChosen(name, context)
   const colon = name.indexOf(":")
   const key = name.slice(colon + 1)
   switch (colon === -1 ? name : name.slice(0, colon)) {
@@ -179,32 +165,24 @@ function compileClientChosen(name: string, context: FieldContext): ValueReader {
     compileBody(name, name, context),
     compileHeader(name),
   ]
-  return (facts, request) => {
+  return (facts) => {
     for (const read of readers) {
-      const text = scalarText(read(facts, request))
+      const text = scalarText(read(facts))
       if (text !== undefined) return text
     }
     return undefined
   }
 }
 
-function compileExtractor(name: string, extractor: (request: unknown) => unknown): ValueReader {
-  return (_facts, request) => {
-    const value = extractor(request)
-    if (!isObject(value)) return value
-    if (isThenable(value)) {
-      ignoreRejection(value)
-      throw new TypeError(
-        `The function of field "${name}" returned a promise; it must return the value itself`,
-      )
-    }
-    // A client may have sent a list or a plain object. A class instance is the app's mistake, such as a database id.
-    const what = classOf(value)
-    if (what === undefined) return value
-    throw new TypeError(
-      `The function of field "${name}" returned ${what}; it must return a string or a number`,
-    )
-  }
+/**
+ * Returns the text of a value that the app's function of a field returned; undefined if the field is missing. Throws a
+ * TypeError for a class instance.
+ */
+export function extractedText(name: string, value: unknown): string | undefined {
+  // A client may have sent a list or a plain object. A class instance is the app's mistake, such as a database id.
+  const what = isObject(value) ? classOf(value) : undefined
+  if (what === undefined) return scalarText(value)
+  throw new TypeError(`The function of field "${name}" returned ${what}; it must return a string or a number`)
 }
 
 function ownValue(holder: unknown, key: string): unknown {

@@ -1,10 +1,11 @@
 import type { AlgorithmName } from "../algorithms/kinds.ts"
 import type { Decision } from "../decision/decision.ts"
 import type { Rejection, RejectionText } from "../ground/answer.ts"
+import type { Awaitable } from "../ground/maybe-promise.ts"
 import type { Alignment, OnMissing, OnStoreFailure, Refill } from "../ground/policy.ts"
 
 /** The requests that a rule applies to. A request must match every member that is given. */
-export interface RuleMatch {
+export interface RuleMatch<Request = unknown> {
   /** Methods in any case. GET includes HEAD. */
   readonly methods?: readonly string[] | undefined
   /**
@@ -17,6 +18,11 @@ export interface RuleMatch {
    * be in any case. A request without the field does not match.
    */
   readonly fields?: Readonly<Record<string, readonly string[]>> | undefined
+  /**
+   * Returns whether the rule applies to a request that matches the other members; only in code. If the function fails,
+   * the rule applies.
+   */
+  readonly when?: ((request: Request) => Awaitable<boolean>) | undefined
 }
 
 /** How many requests adapters hold, and for how long. The defaults are those of the throttle "queue". */
@@ -159,9 +165,10 @@ export interface Rule<Request = unknown> {
   readonly name?: string | undefined
   /**
    * Quota units per window: a positive whole number, or in code a function that returns one for each request. Infinity
-   * means that the request is not limited.
+   * means that the request is not limited. If the function fails, the latest limit above 0 that it has returned applies.
+   * If there is none, the request is refused with 503.
    */
-  readonly limit: number | ((request: Request) => number)
+  readonly limit: number | ((request: Request) => Awaitable<number>)
   /** A text such as "1 minute" or "15m", or a number of milliseconds. Numbers below 1,000 cause a warning. */
   readonly window: number | string
   /**
@@ -201,8 +208,8 @@ export interface Rule<Request = unknown> {
   readonly notify?: readonly number[] | undefined
   /** Units that one request takes: a positive whole number. Multiplies the cost given by the caller. Default: 1. */
   readonly cost?: number | undefined
-  /** The requests that the rule applies to. Default: all. */
-  readonly match?: RuleMatch | undefined
+  /** The requests that the rule applies to. In code, a function is short for `{ when: function }`. Default: all. */
+  readonly match?: RuleMatch<Request> | ((request: Request) => Awaitable<boolean>) | undefined
   /** Values of the rule's own field that the rule does not count; for "ip", addresses and CIDRs. */
   readonly allow?: readonly string[] | undefined
   /** Values of the rule's own field that the rule always refuses; for "ip", addresses and CIDRs. */

@@ -50,18 +50,17 @@ describe("the guide on clients", () => {
     ])
   })
 
-  it("Sluice does not await asynchronous callbacks of any kind", async () => {
-    const codes: string[] = []
-    const logger = { warn: ({ code }: { code: string }) => void codes.push(code), error: () => undefined }
-    const wrong = {
-      ...{ ...minutely, logger, field: "user" },
-      fields: { user: () => Promise.resolve("7") },
-      skip: () => Promise.resolve(true),
-    } as unknown as LimiterOptions<Request>
-    expect(await statuses(appOf(sluice(wrong)), ["/", "/"])).toEqual([200, 429])
-    expect(codes.sort()).toEqual(["SLUICE_CALLBACK_FAILED", "SLUICE_EXTRACTOR_FAILED"])
-    const async = { ...wrong, skip: async () => true } as unknown as LimiterOptions<Request>
-    expect(() => sluice(async)).toThrow(/skip: is an async function/)
+  it("both await asynchronous callbacks, except that Sluice does not await refundWhen", async () => {
+    const steps = [as("X-User", "ann"), as("X-User", "ann"), as("X-User", "bob"), as("X-User", "probe")]
+    const user = async (req: Request): Promise<string> => req.get("x-user") ?? ""
+    const skip = async (req: Request): Promise<boolean> => (await user(req)) === "probe"
+    const limit = async (): Promise<number> => 1
+    const old = peer({ ...once, limit, skip, keyGenerator: user })
+    expect(await statuses(appOf(old), steps)).toEqual([200, 429, 200, 200])
+    const options: LimiterOptions<Request> = { ...minutely, limit, skip, field: "user", fields: { user } }
+    expect(await statuses(appOf(sluice(options)), steps)).toEqual([200, 429, 200, 200])
+    const async = { ...minutely, refundWhen: async () => true } as unknown as LimiterOptions<Request>
+    expect(() => sluice(async)).toThrow(/refundWhen: is an async function/)
   })
 
   it("Sluice keeps the unit of a request that would be refunded if the client hangs up", async () => {

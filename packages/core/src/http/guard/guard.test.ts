@@ -146,11 +146,16 @@ describe("a guard", () => {
       throw Object.create(null)
     }
     const store: Store = { take: failing, peek: failing, refund: failing, reset: failing, close() {} }
+    let isFirst = true
     const guard = await mount({
       rules: [
         {
           name: "a",
-          limit: failing,
+          limit() {
+            if (!isFirst) return failing()
+            isFirst = false
+            return 1
+          },
           window: "1 day",
           field: "user",
           rejectionMessage: "exhausted-daily-limit",

@@ -31,11 +31,12 @@ export interface Guard<Request extends object> {
   /** Whether `answer` calls the app's `onRejected`. If not, it returns the outcome's rejection at once. */
   readonly asksApp: boolean
   /**
-   * Decides on a request. Never throws and never rejects. Returns a value, not a promise, when the store does.
+   * Decides on a request. Never throws and never rejects. Returns a value, not a promise, when the store and the app's
+   * functions do.
    *
    * If a rule queues requests that do not fit, this method holds them, in order. While a request is held, the method
-   * listens to Node's own `response` and its connection. If the client goes in that time, the outcome is undefined.
-   * Then no units have been taken, and the adapter does nothing.
+   * listens to Node's own `response` and its connection. If the client goes in that time, or while a function of the
+   * app is pending, the outcome is undefined. Then no units have been taken, and the adapter does nothing.
    *
    * Without a `step`, the method decides by all rules. An adapter that can decide at several steps calls it at each of
    * `steps` instead. Each call decides by the rules that have become decidable. When a later step refuses, the units of

@@ -5,7 +5,7 @@ import type { Rejection, RejectionAnswer } from "../../ground/answer.ts"
 import { ClosedError, type InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { soon } from "../../ground/time.ts"
-import { compileTest } from "../../limiter/callbacks.ts"
+import { compileTest } from "../../limiter/compile-test.ts"
 import type { Held } from "../../limiter/hold.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
 import type { OnRejected } from "../../limiter/options/answer-options.ts"
@@ -14,7 +14,7 @@ import type { RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import { ALL_STEPS, type DecisionStep, NO_STEPS } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import { type ClosingResponse, clientOf } from "../client-gone.ts"
+import { type ClosingResponse, clientOf, hasGone } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import type { Guard } from "./guard.ts"
 import { MountOutcome, type Outcome } from "./mount-outcome.ts"
@@ -163,7 +163,10 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     response: ClosingResponse | undefined,
     earlier: MountOutcome | undefined,
   ): Promise<Outcome | undefined> {
-    return this.#decide(await prepared, facts, request, response, earlier)
+    const made = await prepared
+    // The client has gone while its request was prepared, so nothing is taken.
+    if (response !== undefined && hasGone(response)) return undefined
+    return this.#decide(made, facts, request, response, earlier)
   }
 
   #decide(

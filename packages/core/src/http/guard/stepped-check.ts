@@ -6,9 +6,9 @@ import type { DecisionCall } from "../../limiter/limiter.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
 import type { Part, PreparedRequest } from "../../limiter/prepared-request.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
-import { type DecisionStep, NO_STEPS, stepsUpTo } from "../../limiter/rule-set/steps.ts"
+import { type DecisionStep, NO_STEPS, type StepSet, stepsUpTo } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import { type ClosingResponse, clientOf } from "../client-gone.ts"
+import { type ClosingResponse, clientOf, hasGone } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import { type DecidingMount, MountOutcome, type Outcome, type Progress } from "./mount-outcome.ts"
 import { warnSameNames } from "./mount-warnings.ts"
@@ -25,16 +25,12 @@ interface AtStep<Request> {
   readonly newest: MountOutcome | undefined
   /** The outcome of this mount's earlier steps. */
   readonly own: MountOutcome | undefined
+  /** The steps whose rules are decided now. */
+  readonly steps: StepSet
   readonly progress: Progress
   readonly response: ClosingResponse | undefined
   /** Undefined if nothing listens to decisions. */
-  readonly call: StepCall | undefined
-}
-
-/** What is reported about the decision of one step. */
-interface StepCall {
-  readonly startedMs: number
-  readonly counters: DecisionCall["counters"]
+  readonly startedMs: number | undefined
 }
 
 /** Decides requests for one mount in several steps. Each step uses the rules that have become decidable. */
@@ -51,7 +47,7 @@ export class SteppedCheck<Request extends object> {
 
   /**
    * Decides by the rules of this step and by those that earlier steps have left. Returns undefined if the client has
-   * gone while its request was held.
+   * gone while its request was held, or while a function of the app was pending.
    */
   check(
     facts: RequestFacts,
@@ -59,11 +55,25 @@ export class SteppedCheck<Request extends object> {
     response: ClosingResponse | undefined,
     step: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
-    const { ruleSet, admission, firstRules } = this.#limiter
+    const { admission, firstRules } = this.#limiter
+    if (firstRules === undefined) return this.#check(facts, request, response, step)
     // Apply `skip` (health checks) even before the first rules have loaded.
-    if (firstRules !== undefined && admission.counts(request)) {
-      return firstRules.then(() => this.check(facts, request, response, step))
-    }
+    const counts = admission.counts(request)
+    return counts === false
+      ? this.#check(facts, request, response, step, undefined, false)
+      : this.#checkLater(firstRules, counts, facts, request, response, step)
+  }
+
+  /** `counts` is undefined until it is known whether the request is counted. */
+  #check(
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+    step: DecisionStep,
+    began?: number,
+    counts?: boolean,
+  ): MaybePromise<Outcome | undefined> {
+    const { ruleSet, admission } = this.#limiter
     const newest = (request as Marked<MountOutcome>)[MARK]
     const own = this.#ownOutcome(newest)
     const passed = stepsUpTo(step)
@@ -74,26 +84,60 @@ export class SteppedCheck<Request extends object> {
     if (isNothingLeft && (newest !== undefined || step !== LAST)) {
       return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
     }
-    const isLeft = newest && leftBy(this.#limiter, newest)
+    const startedMs = began ?? admission.decisionEvents.start()
+    const isCounted = counts ?? admission.counts(request)
+    if (isCounted instanceof Promise)
+      return this.#checkLater(undefined, isCounted, facts, request, response, step, startedMs)
     const part: Part = {
       steps,
-      isLeft,
+      isLeft: newest && leftBy(this.#limiter, newest),
       isStoreGone: own !== undefined && DecisionRecord.isWithoutStore(own.own),
-      isReportedLater: true,
     }
-    const startedMs = admission.decisionEvents.start()
-    // While the first rules load, only a request that is not counted comes here. Otherwise `prepare` returns no promise.
-    const prepared =
-      firstRules === undefined
-        ? (admission.prepare(facts, request, undefined, part) as PreparedRequest<Request> | undefined)
-        : undefined
-    if (own === undefined && prepared?.isDecided === true) {
-      return decidedBefore(this.#limiter, newest as MountOutcome, ruleSet)
-    }
+    // The decision is reported here, together with those of the other steps.
+    const prepared = isCounted
+      ? admission.prepareCounted(facts, request, undefined, part, undefined)
+      : undefined
     const progress = { by: this, ruleSet, steps: passed, report: own?.progress?.report }
-    const call = startedMs === undefined ? undefined : { startedMs, counters: prepared?.ruleChecks ?? NONE }
-    const at = { facts, request, newest, own, progress, response, call }
-    if (prepared !== undefined && (ruleSet.holding & steps) !== NO_STEPS) {
+    const at = { facts, request, newest, own, steps, progress, response, startedMs }
+    return prepared instanceof Promise ? this.#decideLater(prepared, at) : this.#decide(prepared, at)
+  }
+
+  /** Checks the request when it is known whether it is counted and, if so, when the first rules have loaded. */
+  async #checkLater(
+    firstRules: Promise<void> | undefined,
+    counts: MaybePromise<boolean>,
+    facts: RequestFacts,
+    request: Request,
+    response: ClosingResponse | undefined,
+    step: DecisionStep,
+    startedMs?: number,
+  ): Promise<Outcome | undefined> {
+    const isCounted = await counts
+    if (isCounted) await firstRules
+    if (response !== undefined && hasGone(response))
+      return this.#giveUp(this.#ownOutcome((request as Marked<MountOutcome>)[MARK]))
+    return this.#check(facts, request, response, step, startedMs, isCounted)
+  }
+
+  async #decideLater(
+    prepared: Promise<PreparedRequest<Request>>,
+    at: AtStep<Request>,
+  ): Promise<Outcome | undefined> {
+    const made = await prepared
+    return at.response !== undefined && hasGone(at.response) ? this.#giveUp(at.own) : this.#decide(made, at)
+  }
+
+  #decide(
+    prepared: PreparedRequest<Request> | undefined,
+    at: AtStep<Request>,
+  ): MaybePromise<Outcome | undefined> {
+    const { admission } = this.#limiter
+    const { newest, own, steps, response, progress } = at
+    if (own === undefined && prepared?.isDecided === true) {
+      return decidedBefore(this.#limiter, newest as MountOutcome, progress.ruleSet)
+    }
+    const counters = prepared?.ruleChecks ?? NONE
+    if (prepared !== undefined && (progress.ruleSet.holding & steps) !== NO_STEPS) {
       const held = admission.hold(prepared, { client: clientOf(response), draining: this.#draining })
       return held instanceof Promise
         ? held.then((made) => this.#concludeHeld(made, at))
@@ -101,8 +145,8 @@ export class SteppedCheck<Request extends object> {
     }
     const decision = admission.take(prepared)
     return decision instanceof Promise
-      ? decision.then((made) => this.#conclude(made, at))
-      : this.#conclude(decision, at)
+      ? decision.then((made) => this.#conclude(made, counters, at))
+      : this.#conclude(decision, counters, at)
   }
 
   #ownOutcome(newest: MountOutcome | undefined): MountOutcome | undefined {
@@ -112,44 +156,50 @@ export class SteppedCheck<Request extends object> {
     return undefined
   }
 
-  #concludeHeld(held: Held | undefined, at: AtStep<Request>): Outcome | undefined {
-    if (held === undefined) {
-      if (at.own !== undefined) this.#limiter.refundInBackground(at.own.own)
-      return undefined
-    }
-    const { decision, ruleSet, ruleChecks } = held
-    const progress = { ...at.progress, ruleSet }
-    const call = at.call && { ...at.call, counters: ruleChecks }
-    return this.#conclude(decision, { ...at, progress, call }, true)
+  /** The client has gone. Refunds the units of earlier steps. */
+  #giveUp(own: MountOutcome | undefined): undefined {
+    if (own !== undefined) this.#limiter.refundInBackground(own.own)
   }
 
-  #conclude(decision: Decision, at: AtStep<Request>, isHeld = false): Outcome {
+  #concludeHeld(held: Held | undefined, at: AtStep<Request>): Outcome | undefined {
+    if (held === undefined) return this.#giveUp(at.own)
+    const { decision, ruleSet, ruleChecks } = held
+    return this.#conclude(decision, ruleChecks, { ...at, progress: { ...at.progress, ruleSet } }, true)
+  }
+
+  #conclude(
+    decision: Decision,
+    counters: DecisionCall["counters"],
+    at: AtStep<Request>,
+    isHeld = false,
+  ): Outcome {
     const { facts, request, newest, own, progress } = at
     const { warner } = this.#limiter
     if (own !== undefined) {
       if (!decision.allowed) this.#limiter.refundInBackground(own.own)
       const outcome = own.advance(decision, progress, newest as MountOutcome, facts, request)
       warnSameNames(warner, own)
-      this.#report(own, at, isHeld)
+      this.#report(own, counters, at, isHeld)
       return outcome
     }
     const mount = new MountOutcome(this.#mount, progress.ruleSet, decision, newest, facts, request, progress)
     warnSameNames(warner, mount)
     ;(request as Marked<MountOutcome>)[MARK] = mount
-    this.#report(mount, at, isHeld)
+    this.#report(mount, counters, at, isHeld)
     return mount
   }
 
   #report(
     mount: MountOutcome,
-    { request, progress, response, call }: AtStep<Request>,
+    counters: DecisionCall["counters"],
+    { request, progress, response, startedMs }: AtStep<Request>,
     isHeld: boolean,
   ): void {
-    if (call === undefined) return
+    if (startedMs === undefined) return
     const { decisionEvents } = this.#limiter.admission
     const report = progress.report ?? new StepReport(decisionEvents, request, response, () => mount.own)
     mount.progress = { ...progress, report }
     const isLast = (progress.ruleSet.steps & ~progress.steps) === NO_STEPS
-    report.add(performance.now() - call.startedMs, call.counters, isHeld, isLast)
+    report.add(performance.now() - startedMs, counters, isHeld, isLast)
   }
 }

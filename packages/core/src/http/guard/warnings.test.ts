@@ -116,7 +116,7 @@ const TRIGGERS: Trigger[] = [
   ["SLUICE_INVALID_LIMIT", "a whole number from 0 up", { ...RULE, limit: fail }],
   [
     "SLUICE_CALLBACK_FAILED",
-    "skip failed: Error: oops. It must return true or false, not a promise; otherwise the request is counted.",
+    "skip failed: Error: oops. It must return true or false, or a promise of it; otherwise the request is counted.",
     { ...RULE, skip: fail },
   ],
   [

@@ -31,6 +31,11 @@ export function isCounted(decision: Decision, check: PolicyCheck): boolean {
   return check.refusal !== "missing-field" && check.refusal !== "store-failure"
 }
 
+/** False if the limit function has failed before it ever returned a limit. Headers must not claim a limit then. */
+export function hasLimit({ refusal, limit }: PolicyCheck): boolean {
+  return limit > 0 || refusal !== "store-failure"
+}
+
 /**
  * Returns the remaining units to report to the client. For a refused check it is 0, even when a cheaper request would
  * fit. With units left, the effective window could end after Retry-After, which is not allowed.

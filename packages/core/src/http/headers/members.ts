@@ -6,6 +6,7 @@ import {
   fieldInteger,
   type HeaderPolicy,
   type HeaderWriter,
+  hasLimit,
   isCounted,
   remainingTold,
   secondsTold,
@@ -81,7 +82,7 @@ export function compileMembers(policies: readonly HeaderPolicy[], dialect: Membe
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i] as PolicyCheck
       const text = textOf(check.policy)
-      if (text === undefined) continue
+      if (text === undefined || !hasLimit(check)) continue
       policyList = append(policyList, policyMember(text, check))
       if (isListed(decision, check)) limitList = append(limitList, limitMember(text, check))
     }

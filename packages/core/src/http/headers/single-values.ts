@@ -5,6 +5,7 @@ import {
   fieldInteger,
   type HeaderPolicy,
   type HeaderWriter,
+  hasLimit,
   isCounted,
   remainingTold,
   secondsTold,
@@ -51,7 +52,7 @@ export function compileSingleValues(
     let policyList = ""
     for (const check of decision.checks) {
       const text = textOf(check.policy)
-      if (text === undefined) continue
+      if (text === undefined || !hasLimit(check)) continue
       const limit = check.limit === text.ownLimit ? text.ownLimitText : String(fieldInteger(check.limit))
       policyList += policyList === "" ? limit + text.window : `, ${limit}${text.window}`
       if (check.policy !== decision.policy) continue

@@ -13,7 +13,12 @@ import type { LimiterOptions } from "./options.ts"
 /** The same members, all required and undefined. */
 type Undefined<Options> = { readonly [Name in keyof Required<Options>]: undefined }
 
-const NO_MATCH: Undefined<RuleMatch> = { methods: undefined, path: undefined, fields: undefined }
+const NO_MATCH: Undefined<RuleMatch> = {
+  methods: undefined,
+  path: undefined,
+  fields: undefined,
+  when: undefined,
+}
 const NO_MEMBERS: Undefined<Omit<Rule, "limit" | "window" | "field">> = {
   name: undefined,
   onMissing: undefined,
@@ -47,6 +52,7 @@ const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
   ipv6Prefix: undefined,
   fields: undefined,
   skip: undefined,
+  callbackTimeoutMs: undefined,
   onRejected: undefined,
   refundWhen: undefined,
   headers: undefined,

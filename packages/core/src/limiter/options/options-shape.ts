@@ -8,7 +8,6 @@ import {
   logger,
   type ObjectSchema,
   record,
-  type Schema,
   says,
   strict,
 } from "../../ground/shape.ts"
@@ -23,7 +22,6 @@ import { headersShape } from "./header-formats.ts"
 const isFunction = (value: unknown): boolean => typeof value === "function"
 /** A member that is validated elsewhere. */
 const ANYTHING = v.optional(v.unknown())
-const test = (accepted: string): Schema => v.optional(v.custom(answersAtOnce, says("a function", accepted)))
 
 /** Whether a number is exact. Beyond this bound, a number may differ from the digits that were written. */
 const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER
@@ -45,7 +43,9 @@ const STORE = "memoryStore(), redisStore({ client }) or another Store"
 const REDIS_STORE = "redisStore({ client }) from @sluice/core/redis, with a client of ioredis or node-redis"
 const COST = says("a cost", "a whole number from 0 up, or a function that returns one for a request")
 const SERVICE = says("a service", "a non-empty string, or a number up to 9007199254740991")
-const TIMEOUT = "a whole number of milliseconds from 1 to 2147483647"
+const time = v.optional(
+  integer(says("a time", "a whole number of milliseconds from 1 to 2147483647"), 1, 2_147_483_647),
+)
 const POSITIVE = "a whole number from 1 up"
 /** What `onRejected` has to be. */
 export const ON_REJECTED = "(request, rejection, decision, response) => a rejection, false or undefined"
@@ -61,7 +61,7 @@ const FIELDS = record(
     v.check((name) => !isBuiltInField(name), FIELD_NAME),
     v.check((name) => name !== "__proto__", says("a name for a field of your own", "another name")),
   ),
-  v.custom(answersAtOnce, says("a function", "(request) => string or number")),
+  v.custom(isFunction, says("a function", "(request) => string or number")),
   says("an object of functions", '{ "user_id": (request) => … }'),
 )
 
@@ -105,16 +105,17 @@ export const optionsShape: ObjectSchema = strict("the options", {
   trustedProxies: ANYTHING,
   clientIpHeader: ANYTHING,
   ipv6Prefix: ANYTHING,
-  // Accept any function unless it is async: fields are read synchronously.
+  // The functions that it returns may be async, but it is called while rules are compiled.
   fields: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : FIELDS))),
-  cost: v.optional(v.custom((value) => isUnits(value) || answersAtOnce(value), COST)),
-  skip: test("(request) => boolean"),
+  cost: v.optional(v.custom((value) => isUnits(value) || isFunction(value), COST)),
+  skip: v.optional(v.custom(isFunction, says("a function", "(request) => boolean"))),
+  callbackTimeoutMs: time,
   rejection: v.optional(member.rejection),
   onRejected: v.optional(v.custom(isFunction, says("a function", ON_REJECTED))),
-  refundWhen: test("(request, status) => boolean"),
+  refundWhen: v.optional(v.custom(answersAtOnce, says("a function", "(request, status) => boolean"))),
   headers: v.optional(headersShape),
   onStoreFailure: v.optional(member.onStoreFailure),
-  storeTimeoutMs: v.optional(integer(says("a time", TIMEOUT), 1, 2_147_483_647)),
+  storeTimeoutMs: time,
   instances: v.optional(integer(says("a number of instances", POSITIVE), 1)),
   enabled: v.optional(v.boolean(says("a boolean", "true or false"))),
   logger,

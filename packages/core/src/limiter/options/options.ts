@@ -1,4 +1,5 @@
 import type { Clock } from "../../ground/clock.ts"
+import type { Awaitable } from "../../ground/maybe-promise.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
@@ -12,9 +13,9 @@ import type { HeadersOption } from "./header-formats.ts"
 
 /**
  * A function that reads a field of the app's own, such as a user id or a plan. Undefined means that the field is
- * missing.
+ * missing. It is also missing if the function fails, or its promise does not settle within `callbackTimeoutMs`.
  */
-export type Extractor<Request> = (request: Request) => string | number | undefined
+export type Extractor<Request> = (request: Request) => Awaitable<string | number | undefined>
 
 /** Every member of a rule except its cost, which a limiter reads differently. All of them are optional here. */
 export type InlineRule<Request> = {
@@ -70,14 +71,21 @@ export interface LimiterSettings<Request, Response = unknown>
     | Readonly<Record<string, Extractor<Request>>>
     | ((name: string) => Extractor<Request> | undefined)
     | undefined
-  /** Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function. Default: 1. */
-  readonly cost?: number | ((request: Request) => number) | undefined
   /**
-   * Whether a request is not counted at all. Default: every request is counted. If the function throws or does not
-   * return a boolean, the request is counted. For a request that waits for the first rules of a source, it is called
-   * before and after the wait.
+   * Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function of the request.
+   * Default: 1. If the function fails, the request takes 1 unit.
    */
-  readonly skip?: ((request: Request) => boolean) | undefined
+  readonly cost?: number | ((request: Request) => Awaitable<number>) | undefined
+  /**
+   * Whether a request is not counted at all. Default: every request is counted. If the function fails or does not
+   * return a boolean, the request is counted. It is called first, even before the rules have loaded.
+   */
+  readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined
+  /**
+   * Milliseconds that a decision waits for each promise of `skip`, `cost`, `fields`, `limit` and `match`. After that,
+   * the function counts as failed. Default: 1,000. Measured by `clock` if it can wait.
+   */
+  readonly callbackTimeoutMs?: number | undefined
   /**
    * The answer to requests that are refused with 429, for rules without their own `rejection`. Default: a problem (RFC
    * 9457) in JSON, or lines of text.

@@ -37,7 +37,7 @@ const FIELD_AND_FUNCTION =
   'a name, with the function that reads it in "fields": { field: "user_id", fields: { user_id: (request) => … } }'
 const NAMES =
   "name, limit, window, field, onMissing, algorithm, align, buckets, burst, refill, throttle, countRejected, penalty, notify, match, allow, deny, overrides, rejectionMessage, " +
-  "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, rejection, onRejected, refundWhen, " +
+  "shadow, rules, defaultRules, onRulesMissing, service, store, trustedProxies, clientIpHeader, ipv6Prefix, fields, cost, skip, callbackTimeoutMs, rejection, onRejected, refundWhen, " +
   "headers, onStoreFailure, storeTimeoutMs, instances, enabled, logger, clock"
 
 describe("an invalid option", () => {
@@ -299,11 +299,7 @@ describe("an invalid option", () => {
   })
 
   it.each<[string, Record<string, unknown>, string]>([
-    ["limit", { limit: async () => 5 }, LIMIT],
-    ["cost", { cost: async () => 5 }, COST],
-    ["skip", { skip: async () => true }, "(request) => boolean"],
     ["refundWhen", { refundWhen: async () => true }, "(request, status) => boolean"],
-    ["fields.user_id", { fields: { user_id: async () => "a" } }, "(request) => string or number"],
     ["fields", { fields: async () => () => "a" }, '{ "user_id": (request) => … }'],
     [
       "throttle.signal",
@@ -313,6 +309,21 @@ describe("an invalid option", () => {
   ])("is rejected if it is an async function: %s", (path, options, accepted) => {
     const message = "is an async function, but its result is needed at once"
     expect(problemsOf({ ...RULE, ...options })).toEqual([{ path, message, accepted }])
+  })
+
+  it("is not a function that a decision waits for, if it is async", () => {
+    const fields = { user_id: async () => "a" }
+    const options = { limit: async () => 5, cost: async () => 5, skip: async () => true, fields }
+    for (const match of [async () => true, { path: "/", when: async () => true }])
+      expect(problemsOf({ ...RULE, ...options, match })).toEqual([])
+  })
+
+  it.each<[string, unknown, string, string]>([
+    ["match.when", { when: true }, "true is not a function", "(request) => boolean"],
+    ["match.whn", { whn: () => true }, '"whn" is not a member of a match; did you mean "when"?', ""],
+    ["match", true, "true is not a match", "an object with methods, path, fields, when"],
+  ])("is reported in a match with a function: %s", (path, match, message, accepted) => {
+    expect(problemsOf({ ...RULE, match })).toEqual([{ path, message, ...(accepted && { accepted }) }])
   })
 
   it("is reported together with all others, of rules and options alike", () => {
@@ -546,6 +557,7 @@ describe("options", () => {
       headers: headerFormats("draft-11"),
       onStoreFailure: "local",
       storeTimeoutMs: 50,
+      callbackTimeoutMs: 1_000,
       instances: 1,
       enabled: true,
       logger: undefined,

@@ -48,6 +48,7 @@ export interface ParsedOptions {
   readonly rejection: ParsedRejection
   readonly onStoreFailure: OnStoreFailure
   readonly storeTimeoutMs: number
+  readonly callbackTimeoutMs: number
   readonly instances: number
   readonly enabled: boolean
   readonly logger: Logger | undefined
@@ -86,6 +87,7 @@ export function parseOptions(value: unknown): ParsedOptions {
     rejection: fillRejection(options.rejection ?? {}),
     onStoreFailure: options.onStoreFailure ?? "local",
     storeTimeoutMs: options.storeTimeoutMs ?? 50,
+    callbackTimeoutMs: options.callbackTimeoutMs ?? 1_000,
     instances: options.instances ?? 1,
     enabled: options.enabled ?? true,
     logger: options.logger,

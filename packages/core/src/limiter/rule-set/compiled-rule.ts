@@ -7,9 +7,11 @@ import { compileMatch } from "../../rules/matching/match.ts"
 import { compileValueList } from "../../rules/matching/value-list.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
+import { testCallback } from "../callback.ts"
+import type { CallbackResults } from "../callback-results.ts"
 import { compileElastic } from "./elastic.ts"
-import { appExtractor, rememberedReaders } from "./field-readers.ts"
-import { compileLimit, compileOverrides, policyWithout } from "./limit.ts"
+import { rememberedReaders } from "./field-readers.ts"
+import { compileLimit, compileOverrides, policyWith, policyWithout } from "./limit.ts"
 import { type Mismatch, matchMismatches, text, textOfField } from "./mismatch.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { counterOf, penaltyOf } from "./rule-counters.ts"
@@ -25,20 +27,20 @@ export interface CompiledRule {
    */
   ruleCheck(
     facts: RequestFacts,
-    request: unknown,
+    results: CallbackResults,
     units: number,
     paths: readonly string[],
   ): RuleCheck | undefined
   /** Returns the check as if the rule applied to the request. Always looks for a block. */
-  checkAnyway(facts: RequestFacts, request: unknown, units: number): RuleCheck | undefined
+  checkAnyway(facts: RequestFacts, results: CallbackResults, units: number): RuleCheck | undefined
   /** Returns the text of a field that the rule's `match` names, as `match` reads it. */
-  matchedText(field: string, facts: RequestFacts, request: unknown): string | undefined
+  matchedText(field: string, facts: RequestFacts, results: CallbackResults): string | undefined
   /** Returns the counters of the request's client, whether or not the rule applies to this request. */
-  counters(facts: RequestFacts, request: unknown): readonly CounterKey[]
+  counters(facts: RequestFacts, results: CallbackResults): readonly CounterKey[]
   /** Returns why `ruleCheck` is undefined, or why `checkAnyway` is if `readsMatch` is false. */
   mismatches(
     facts: RequestFacts,
-    request: unknown,
+    results: CallbackResults,
     paths: readonly string[],
     readsMatch: boolean,
   ): readonly Mismatch[]
@@ -49,13 +51,18 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   // Compare lists of addresses with the address itself, not with the /64 network that it is counted in.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
   const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf)
+  const when =
+    rule.match?.when &&
+    testCallback(`match of rule "${rule.name}"`, rule.match.when, true, "the rule applies", context)
   const partitionOf = compilePartition(rule, readerOf)
   const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
   const { blocks } = context
   const hasPenalty = rule.penalty !== undefined
-  const policyOf = compileLimit(rule, counter, context.warner)
+  const unknownLimit = policyWith(rule, counter, 0)
+  const policyOf = compileLimit(rule, counter, unknownLimit, context)
+  const asksForLimit = typeof rule.limit === "function"
   const overridden = compileOverrides(rule, counter, context.clientAddress)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost } = rule
@@ -65,17 +72,20 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
 
   function checkOf(
     facts: RequestFacts,
-    request: unknown,
+    results: CallbackResults,
     units: number,
     looksForBlock: boolean,
   ): RuleCheck | undefined {
-    const list = listed?.(facts, request)
+    const missesBefore = asksForLimit ? results.misses : 0
+    const list = listed?.(facts, results)
     if (list === "allow") return undefined
-    const partition = partitionOf(facts, request)
+    const partition = partitionOf(facts, results)
     if (partition === SKIP) return undefined
+    // The limit function is not called before it is known that the rule counts the client.
+    if (asksForLimit && results.misses > missesBefore) return undefined
     const isText = typeof partition === "string"
-    const own = isText ? overridden?.(partition, facts, request) : undefined
-    const policy = own ?? policyOf(request)
+    const own = isText ? overridden?.(partition, facts, results) : undefined
+    const policy = own ?? policyOf(results)
     if (policy === undefined) return undefined
     const policyNow = policyNowOf?.(policy)
     return {
@@ -89,46 +99,55 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       onStoreFailure,
       throttle,
       penalty: !shadow && looksForBlock ? penalty : undefined,
-      refusal: list === "deny" ? "denied" : isText ? undefined : "missing-field",
+      refusal:
+        list === "deny"
+          ? "denied"
+          : !isText
+            ? "missing-field"
+            : policy === unknownLimit
+              ? "store-failure"
+              : undefined,
       field: isText ? undefined : partition.field,
     }
   }
 
   return {
     step: stepOfRule(rule, context),
-    ruleCheck(facts, request, units, paths) {
+    ruleCheck(facts, results, units, paths) {
       if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
       if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
       // Facts are read only if the rule has a match.
-      if (matches?.(facts, request, text(facts.method), paths, text(facts.route)) === false) return undefined
-      return checkOf(facts, request, units, hasPenalty || blocks.isOn)
+      if (matches?.(facts, results, text(facts.method), paths, text(facts.route)) === false) return undefined
+      if (when !== undefined && results.resultOf(when) !== true) return undefined
+      return checkOf(facts, results, units, hasPenalty || blocks.isOn)
     },
-    checkAnyway: (facts, request, units) => checkOf(facts, request, units, true),
-    matchedText: (field, facts, request) => listReaderOf(field)(facts, request),
-    counters(facts, request) {
-      const partition = partitionOf(facts, request)
+    checkAnyway: (facts, results, units) => checkOf(facts, results, units, true),
+    matchedText: (field, facts, results) => listReaderOf(field)(facts, results),
+    counters(facts, results) {
+      const partition = partitionOf(facts, results)
       if (typeof partition !== "string") return []
       // A counter has the same name under any limit, so do not call the limit function.
       const policy: Policy = { ...policyWithout(rule, counter), limit: 0 }
       // A shadow rule never refuses, so it cannot block.
       return (shadow ? [policy] : [policy, penalty]).map((each) => ({ policy: each, partition }))
     },
-    mismatches(facts, request, paths, readsMatch) {
+    mismatches(facts, results, paths, readsMatch) {
       if (readsMatch) {
         if (!countsPreflight && isPreflight(facts)) return [{ member: "preflight" }]
         const lacked = needed.find((field) => lacks(facts.onlyFields, [field]))
         if (lacked !== undefined) return [{ member: "onlyFields", field: lacked }]
-        const excluding = matchMismatches(rule.match ?? {}, listReaderOf, facts, request, paths)
+        const excluding = matchMismatches(rule.match ?? {}, listReaderOf, facts, results, paths)
         if (excluding.length > 0) return excluding
+        if (when !== undefined && results.resultOf(when) === false) return [{ member: "match.when" }]
       }
       // Only a rule with a single field has lists.
-      if (listed?.(facts, request) === "allow")
-        return [{ member: "allow", ...textOfField(rule.fields[0] as string, listReaderOf, facts, request) }]
-      if (partitionOf(facts, request) === SKIP) {
-        const missing = rule.fields.find((field) => readerOf(field)(facts, request) === undefined) as string
+      if (listed?.(facts, results) === "allow")
+        return [{ member: "allow", ...textOfField(rule.fields[0] as string, listReaderOf, facts, results) }]
+      if (partitionOf(facts, results) === SKIP) {
+        const missing = rule.fields.find((field) => readerOf(field)(facts, results) === undefined) as string
         return [{ member: "onMissing", field: missing }]
       }
-      return checkOf(facts, request, 1, false) === undefined ? [{ member: "limit" }] : []
+      return checkOf(facts, results, 1, false) === undefined ? [{ member: "limit" }] : []
     },
   }
 }
@@ -161,21 +180,21 @@ export function isPreflight(facts: RequestFacts): boolean {
 
 /** Returns the step at which the rule can be decided. */
 export function stepOfRule(rule: ParsedRule, context: RuleContext): StepSet {
-  return stepSet(stepOf(rule, (name) => appExtractor(name, context) !== undefined, context.firstStep))
+  return stepSet(stepOf(rule, (name) => context.fieldOf(name) !== undefined, context.firstStep))
 }
 
 function compileLists(
   { allow, deny, fields }: ParsedRule,
   readerOf: (field: string) => FieldReader,
-): ((facts: RequestFacts, request: unknown) => "allow" | "deny" | undefined) | undefined {
+): ((facts: RequestFacts, results: CallbackResults) => "allow" | "deny" | undefined) | undefined {
   if (allow.length === 0 && deny.length === 0) return undefined
   // Lists are allowed only in a rule with a single field.
   const field = fields[0] as string
   const read = readerOf(field)
   const allows = compileValueList(field, allow)
   const denies = compileValueList(field, deny)
-  return (facts, request) => {
-    const value = read(facts, request)
+  return (facts, results) => {
+    const value = read(facts, results)
     if (value === undefined) return undefined
     // `deny` wins: a client on both lists by mistake was denied for a reason.
     return denies(value) ? "deny" : allows(value) ? "allow" : undefined

@@ -1,24 +1,19 @@
 import { remember } from "../../ground/address.ts"
 import { textOf } from "../../ground/errors.ts"
 import { closest } from "../../ground/show.ts"
-import { compileField, isBuiltInField } from "../../request/field.ts"
+import { compileField } from "../../request/field.ts"
 import type { FieldReader } from "../../request/request.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { CallbackResults } from "../callback-results.ts"
 import type { RuleContext } from "./rule-context.ts"
-
-/** Returns the app's function that reads the field, if there is one. */
-export function appExtractor(
-  name: string,
-  { extractorOf }: RuleContext,
-): ((request: unknown) => unknown) | undefined {
-  return isBuiltInField(name) ? undefined : extractorOf(name)
-}
 
 /** Returns a function that returns the reader of a field, and compiles it only once. */
 export function rememberedReaders(rule: ParsedRule, context: RuleContext): (field: string) => FieldReader {
   const { warner, clientGroup, extractorNames } = context
-  const compile = (name: string): FieldReader =>
-    compileField(name, appExtractor(name, context), {
+  const compile = (name: string): FieldReader => {
+    const own = context.fieldOf(name)
+    if (own !== undefined) return (_facts, results) => (results as CallbackResults).resultOf(own)
+    return compileField(name, {
       clientGroup,
       matchedPath: rule.match?.path,
       onClientChosen: () => {
@@ -54,5 +49,6 @@ export function rememberedReaders(rule: ParsedRule, context: RuleContext): (fiel
           error,
         ),
     })
+  }
   return remember(compile) as (field: string) => FieldReader
 }

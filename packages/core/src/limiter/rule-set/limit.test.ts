@@ -1,13 +1,13 @@
-import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { createWarner } from "../../ground/warnings.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { Rule } from "../../rules/rule.ts"
+import { CallbackResults } from "../callback-results.ts"
 import { createLimiter } from "../create-limiter.ts"
 import { parseInlineRule } from "../options/parse-options.ts"
-import { compileLimit } from "./limit.ts"
+import { compileLimit, policyWithout } from "./limit.ts"
 
 interface Asker extends RequestFacts {
   readonly plan?: unknown
@@ -34,6 +34,9 @@ function byPlan(
   return { limiter, clock, warned }
 }
 
+const throwUndefined = () => {
+  throw undefined
+}
 const planLimit = ({ plan }: Asker): unknown => plan
 
 describe("a limit by a function", () => {
@@ -88,55 +91,69 @@ describe("a limit by a function", () => {
     ["returned undefined", undefined],
     ['returned "5"', "5"],
     ["returned an unprintable object", Object.create(null)],
-    ["returned [object Promise]", Promise.resolve(5)],
-    ["returned [object Promise]", "rejected"],
-  ])("is the smallest limit so far if the function %s, which is reported once", async (what, plan) => {
-    const { limiter, warned } = byPlan((request) =>
-      request.plan === "rejected" ? Promise.reject(new Error("late")) : request.plan,
-    )
-    expect((await limiter.peek({ plan })).limit).toBe(1)
+    ["returned undefined", Promise.resolve()],
+    ["failed: Error: late", "rejected"],
+    ["failed: TypeError: no plan", "thrown"],
+  ])("is the latest limit if the function %s, which is reported once", async (what, plan) => {
+    const { limiter, warned } = byPlan((request) => {
+      if (request.plan === "thrown") throw new TypeError("no plan")
+      return request.plan === "rejected" ? Promise.reject(new Error("late")) : request.plan
+    })
     for (const sound of [7, 4, 9]) await limiter.peek({ plan: sound })
-    expect((await limiter.peek({ plan })).limit).toBe(4)
+    expect((await limiter.peek({ plan })).limit).toBe(9)
+    await limiter.peek({ plan: 5 })
+    expect((await limiter.peek({ plan })).limit).toBe(5)
     expect(warned).toEqual([
-      `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must return a whole number from 0 up, ` +
-        "or Infinity for no limit. Until it does, the smallest limit above 0 that it has returned applies.",
+      `SLUICE_INVALID_LIMIT: The limit function of rule "plan" ${what}. It must return a whole number from 0 up, Infinity ` +
+        "for no limit, or a promise of it. Until it does, the latest limit above 0 that it has returned applies. Before the first, " +
+        "requests are refused with 503.",
     ])
   })
 
-  it("does not reuse a 0 that was returned for another client if the function fails", async () => {
-    const { limiter } = byPlan(planLimit)
-    expect((await limiter.peek({ plan: 0 })).limit).toBe(0)
-    expect((await limiter.peek({ plan: undefined })).limit).toBe(1)
-    await limiter.peek({ plan: 7 })
-    await limiter.peek({ plan: 0 })
-    expect((await limiter.peek({ plan: undefined })).limit).toBe(7)
-  })
-
-  it("leaves no unhandled rejection if the function returns a promise", async () => {
-    const unhandled: unknown[] = []
-    const listen = (reason: unknown): number => unhandled.push(reason)
-    process.on("unhandledRejection", listen)
-    const { limiter } = byPlan(() => Promise.reject(new Error("late")))
-    expect((await limiter.peek({})).limit).toBe(1)
-    await nextTurn()
-    process.off("unhandledRejection", listen)
-    expect(unhandled).toEqual([])
-  })
-
-  it("is the smallest limit so far if the function throws, whatever it throws", async () => {
-    for (const [thrown, said] of [
-      [new TypeError("no plan"), "failed: TypeError: no plan"],
-      [Object.create(null), "failed: an unprintable object"],
-      [undefined, "returned undefined"],
-    ] as const) {
-      const { limiter, warned } = byPlan(() => {
-        throw thrown
-      })
-      expect(await limiter.decide({})).toMatchObject({ allowed: true, limit: 1 })
-      expect(await limiter.decide({})).toMatchObject({ allowed: false, limit: 1 })
+  it.each([
+    ["throws", () => expect.unreachable()],
+    ["throws undefined", throwUndefined],
+    ["rejects", () => Promise.reject(new Error("late"))],
+    ["returns undefined", () => undefined],
+  ])(
+    "is unknown if the function %s before it has ever returned a limit, and refuses requests as an outage does",
+    async (_what, limit) => {
+      const { limiter, warned } = byPlan(limit)
+      for (let i = 0; i < 2; i++) {
+        const decision = await limiter.decide({})
+        expect(decision).toMatchObject({
+          allowed: false,
+          limit: 0,
+          remaining: 0,
+          cost: 0,
+          retryAfterMs: 1_000,
+        })
+        expect(decision).toMatchObject({ refusal: "store-failure", degraded: false })
+      }
+      expect(await limiter.peek({})).toMatchObject({ refusal: "store-failure" })
+      await expect(limiter.acquire({})).rejects.toMatchObject({ decision: { refusal: "store-failure" } })
+      expect(await limiter.takeUpTo({}, 3)).toMatchObject({ refusal: "store-failure", cost: 0 })
+      expect((await limiter.explain({}))[0]).toMatchObject({ applies: true, refusal: "store-failure" })
       expect(warned).toHaveLength(1)
-      expect(warned[0]).toContain(said)
+    },
+  )
+
+  it("does not apply a 0 or an Infinity that was returned for another client if the function fails", async () => {
+    const { limiter } = byPlan(planLimit)
+    for (const plan of [0, Number.POSITIVE_INFINITY]) {
+      await limiter.peek({ plan })
+      expect(await limiter.peek({ plan: undefined })).toMatchObject({ refusal: "store-failure" })
     }
+    await limiter.peek({ plan: 7 })
+    for (const plan of [0, Number.POSITIVE_INFINITY]) {
+      await limiter.peek({ plan })
+      expect((await limiter.peek({ plan: undefined })).limit).toBe(7)
+    }
+  })
+
+  it("is unknown under a shadow rule, which refuses nothing and is reported", async () => {
+    const { limiter } = byPlan(() => undefined, "1m", { shadow: true })
+    expect(await limiter.decide({})).toMatchObject({ allowed: true, shadowed: ["plan"] })
   })
 
   it("is capped at what can be counted exactly", async () => {
@@ -194,11 +211,11 @@ describe("a limit by a function", () => {
 
   it("has a cached policy for few distinct limits, and a new policy after very many", () => {
     const { rule } = parseInlineRule({ limit: ({ plan }: Asker) => plan, window: "1m" }, 1)
-    const policyFor = compileLimit(
-      rule as ParsedRule,
-      "counter",
-      createWarner(undefined, () => undefined),
-    )
+    const warner = createWarner(undefined, () => undefined)
+    const context = { callbackTimeoutMs: 1, clock: manualClock(), warner }
+    const unknown = { ...policyWithout(rule as ParsedRule, "counter"), limit: 0 }
+    const policyOf = compileLimit(rule as ParsedRule, "counter", unknown, context)
+    const policyFor = (request: Asker) => policyOf(new CallbackResults(request))
     const first = policyFor({ plan: 1 })
     for (let plan = 2; plan <= 1_000; plan++) policyFor({ plan })
     expect(policyFor({ plan: 1 })).toBe(first)

@@ -1,43 +1,61 @@
-import { textOf } from "../../ground/errors.ts"
-import { ignoreRejection } from "../../ground/maybe-promise.ts"
-import type { Policy } from "../../ground/policy.ts"
-import type { Warner } from "../../ground/warnings.ts"
+import { isUnits, type Policy } from "../../ground/policy.ts"
 import { partitionText } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { canonicalValue, compileValueTable } from "../../rules/matching/value-list.ts"
 import { burstOf, limitOf, type Override, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import { mostUnits, percentOf } from "../../rules/parsing/units.ts"
-import { yieldedText } from "../callbacks.ts"
+import { Callback, type CallbackContext, wrong } from "../callback.ts"
+import type { CallbackResults } from "../callback-results.ts"
 
 /** Number of compiled limits cached per rule. An app has few plans, but its function might return any number. */
 const MAX_LIMITS = 1_000
 
 /**
  * Compiles the policy of a request: a fixed one, or by the rule's limit function. If the function returns Infinity, the
- * rule does not apply and the policy is undefined.
+ * rule does not apply and the policy is undefined. It is also undefined while the function's promise is pending.
  *
- * If the function throws or returns an invalid limit, a warning is logged once. The smallest limit above 0 returned so
- * far applies, or 1 if there is none yet. So a bug in the function neither opens the service nor closes it. The 0 of
- * one blocked client must not close it for all others.
+ * If the function fails, a warning is logged once, and the latest limit that it has returned applies. The 0 of one
+ * blocked client and the Infinity of an unlimited one do not apply to others. If it has returned no other limit yet, the
+ * policy is `unknown`.
  */
 export function compileLimit(
   rule: ParsedRule,
   counter: string,
-  warner: Warner,
-): (request: unknown) => Policy | undefined {
-  const { name, algorithm, windowMs, throttle } = rule
+  unknown: Policy,
+  context: CallbackContext,
+): (results: CallbackResults) => Policy | undefined {
+  const { name, algorithm, windowMs, throttle, limit } = rule
   const percent = throttle.kind === "soft" ? throttle.percent : 0
-  if (typeof rule.limit === "number") {
-    const policy = policyWith(rule, counter, rule.limit)
+  if (typeof limit === "number") {
+    const policy = policyWith(rule, counter, limit)
     return () => policy
   }
 
-  const limitOf = rule.limit
   const policies = new Map<number, Policy>()
   const most = largestLimit(mostUnits(algorithm, windowMs), rule.burst, percent)
-  let smallest = Number.POSITIVE_INFINITY
-  return (request) => {
-    const units = yielded(request)
+  let latest: number | undefined
+  const callback = new Callback(limit, context, {
+    read(result) {
+      if (result === Number.POSITIVE_INFINITY) return result
+      if (!isUnits(result)) return wrong(result)
+      const sound = Math.min(result, most)
+      if (sound > 0) latest = sound
+      return sound
+    },
+    failed(what, cause) {
+      context.warner.once(
+        "SLUICE_INVALID_LIMIT",
+        `The limit function of rule "${name}" ${what}. It must return a whole number from 0 up, Infinity for no ` +
+          "limit, or a promise of it. Until it does, the latest limit above 0 that it has returned applies. Before the first, requests are refused with 503.",
+        name,
+        cause,
+      )
+      return latest
+    },
+  })
+  return (results) => {
+    const units = results.resultOf(callback)
+    if (units === undefined) return results.isPending ? undefined : unknown
     if (units === Number.POSITIVE_INFINITY) return undefined
     let policy = policies.get(units)
     if (policy === undefined) {
@@ -46,32 +64,6 @@ export function compileLimit(
       policies.set(units, policy)
     }
     return policy
-  }
-
-  function yielded(request: unknown): number {
-    let units: unknown
-    let error: unknown
-    try {
-      units = limitOf(request)
-      ignoreRejection(units)
-    } catch (thrown) {
-      error = thrown
-    }
-    if (units === Number.POSITIVE_INFINITY) return units
-    if (Number.isSafeInteger(units) && (units as number) >= 0) {
-      const sound = Math.min(units as number, most)
-      if (sound > 0) smallest = Math.min(smallest, sound)
-      return sound
-    }
-    const what = error === undefined ? yieldedText(units) : `failed: ${textOf(error)}`
-    warner.once(
-      "SLUICE_INVALID_LIMIT",
-      `The limit function of rule "${name}" ${what}. It must return a whole number from 0 up, or Infinity for no ` +
-        "limit. Until it does, the smallest limit above 0 that it has returned applies.",
-      name,
-      error,
-    )
-    return Number.isFinite(smallest) ? smallest : 1
   }
 }
 
@@ -112,7 +104,8 @@ export function compileOverrides(
   return (partition) => policies.get(partition)
 }
 
-function policyWith(rule: ParsedRule, counter: string, limit: number): Policy {
+/** Returns the policy of a rule under this limit. */
+export function policyWith(rule: ParsedRule, counter: string, limit: number): Policy {
   const { throttle } = rule
   const extra = throttle.kind === "soft" ? percentOf(limit, throttle.percent) : 0
   return { ...policyWithout(rule, counter), limit, ...(extra > 0 && { extra }) }

@@ -13,6 +13,7 @@ export interface Mismatch {
     | "match.methods"
     | "match.path"
     | "match.fields"
+    | "match.when"
     | "allow"
     | "onMissing"
     | "limit"
@@ -32,13 +33,13 @@ export function matchMismatches(
   match: RuleMatch,
   readerOf: (field: string) => FieldReader,
   facts: RequestFacts,
-  request: unknown,
+  results: unknown,
   paths: readonly string[],
 ): readonly Mismatch[] {
   return partsOf(match).flatMap(([member, part, field]): Mismatch[] => {
     const matches = compileMatch(part, readerOf)
-    if (matches(facts, request, text(facts.method), paths, text(facts.route))) return []
-    return [{ member, ...(field !== undefined && textOfField(field, readerOf, facts, request)) }]
+    if (matches(facts, results, text(facts.method), paths, text(facts.route))) return []
+    return [{ member, ...(field !== undefined && textOfField(field, readerOf, facts, results)) }]
   })
 }
 
@@ -47,9 +48,9 @@ export function textOfField(
   field: string,
   readerOf: (field: string) => FieldReader,
   facts: RequestFacts,
-  request: unknown,
+  results: unknown,
 ): Pick<Mismatch, "field" | "value"> {
-  const value = readerOf(field)(facts, request)
+  const value = readerOf(field)(facts, results)
   return value === undefined ? { field } : { field, value }
 }
 

@@ -3,17 +3,22 @@ import type { Warner } from "../../ground/warnings.ts"
 import { compileClientAddress } from "../../request/client-address.ts"
 import type { ClientAddressOptions } from "../../request/client-address-options.ts"
 import { compileClientGroup } from "../../request/client-group.ts"
+import { isBuiltInField } from "../../request/field.ts"
 import type { ClientAddressReader } from "../../request/request.ts"
+import type { Callback, CallbackContext } from "../callback.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
+import { fieldCallback } from "./field-callback.ts"
 import { blocksOf } from "./rule-counters.ts"
 import type { DecisionStep } from "./steps.ts"
 
 /** The settings with which all rules of a limiter are compiled. */
 export interface RuleContext
-  extends Pick<ParsedOptions, "service" | "onStoreFailure" | "extractorOf" | "extractorNames"> {
+  extends CallbackContext,
+    Pick<ParsedOptions, "service" | "onStoreFailure" | "extractorNames"> {
+  /** Returns the callback of a field of the app's own; undefined for any other field. */
+  readonly fieldOf: (name: string) => Callback<string | undefined> | undefined
   readonly clientAddress: ClientAddressReader
   readonly clientGroup: ClientAddressReader
-  readonly warner: Warner
   /** The first step at which any rule is decided. */
   readonly firstStep: DecisionStep
   /** Whether clients may be blocked by `limiter.block`. */
@@ -31,19 +36,30 @@ type ContextOptions = Pick<
   | "skip"
   | "store"
   | "storeTimeoutMs"
+  | "callbackTimeoutMs"
+  | "clock"
   | "clientAddress"
 >
 
 export function createRuleContext(options: ContextOptions, warner: Warner): RuleContext {
   const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
-  const { store, storeTimeoutMs } = options
+  const { store, storeTimeoutMs, callbackTimeoutMs, clock } = options
+  const callbackContext = { callbackTimeoutMs, clock, warner }
+  // New rules find the same callbacks, so requests that wait under them know the results.
+  const known = new WeakMap<(request: unknown) => unknown, Callback<string | undefined>>()
   const clientAddress = createAddressReader(options.clientAddress, warner)
   return {
+    ...callbackContext,
     service,
     onStoreFailure,
-    extractorOf,
     extractorNames,
-    warner,
+    fieldOf(name) {
+      const extractor = isBuiltInField(name) ? undefined : extractorOf(name)
+      if (extractor === undefined) return undefined
+      const callback = known.get(extractor) ?? fieldCallback(name, extractor, callbackContext)
+      known.set(extractor, callback)
+      return callback
+    },
     // Such a function is called before any rule is decided, and may read the body.
     firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
     blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs),

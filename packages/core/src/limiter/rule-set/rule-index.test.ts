@@ -1,12 +1,16 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { BlockWatch } from "../../decision/block-watch.ts"
+import { manualClock } from "../../ground/clock.ts"
 import { atOnce } from "../../ground/time.ts"
+import { isBuiltInField } from "../../request/field.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { requireRules } from "../../rules/parsing/parse-rule.ts"
-import type { Rule } from "../../rules/rule.ts"
+import type { Rule, RuleMatch } from "../../rules/rule.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
+import { CallbackResults } from "../callback-results.ts"
+import { fieldCallback } from "./field-callback.ts"
 import type { RuleContext } from "./rule-context.ts"
 import { blocksOf } from "./rule-counters.ts"
 import { RuleIndex } from "./rule-index.ts"
@@ -19,19 +23,28 @@ interface Request {
 
 function contextWith(onRead: (field: string) => void = () => undefined): RuleContext {
   const address = ({ remoteAddress }: RequestFacts) => remoteAddress
+  const callbacks = {
+    callbackTimeoutMs: 1_000,
+    clock: manualClock(),
+    warner: { once() {}, say() {} } as unknown as RuleContext["warner"],
+  }
   return {
+    ...callbacks,
     service: "s",
     onStoreFailure: "local",
     clientAddress: address as RuleContext["clientAddress"],
     clientGroup: address as RuleContext["clientGroup"],
-    extractorOf: (name) => (request) => {
-      onRead(name)
-      return (request as Request).fields[name]
+    fieldOf(name) {
+      if (isBuiltInField(name)) return undefined
+      const read = (request: unknown) => {
+        onRead(name)
+        return (request as Request).fields[name]
+      }
+      return fieldCallback(name, read, callbacks)
     },
     extractorNames: [],
     firstStep: "arrival",
     blocks: new BlockWatch(blocksOf("s"), memoryStore(), 50),
-    warner: { once() {}, say() {} } as unknown as RuleContext["warner"],
   }
 }
 
@@ -50,7 +63,7 @@ function indexOf(rules: readonly Rule[]): RuleIndex | undefined {
 }
 
 function namesFor(set: RuleSet, facts: RequestFacts, request: Request, steps = ALL_STEPS): string[] {
-  return set.ruleChecks(facts, request, 1, steps).map(({ policy }) => policy.name)
+  return set.ruleChecks(facts, new CallbackResults(request), 1, steps).map(({ policy }) => policy.name)
 }
 
 const limited = (rules: readonly Partial<Rule>[]): Rule[] =>
@@ -166,7 +179,8 @@ describe("a rule set that is large enough for an index", () => {
           const indexed = compile(named)
           const alone = named.map((one) => compile([one]))
           const requests: (readonly [RequestFacts, Request])[] = own.map(([index, spelling, from]) => {
-            const { methods: [method = "GET"] = [], path = "/a/7" } = rules[index % rules.length]?.match ?? {}
+            const { methods: [method = "GET"] = [], path = "/a/7" } = (rules[index % rules.length]?.match ??
+              {}) as RuleMatch
             return [{ method, url: spelled(path, spelling) }, from]
           })
           for (const [known, from] of [...others, ...requests]) {

@@ -5,6 +5,7 @@ import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../../stores/store.ts"
+import type { CallbackResults } from "../callback-results.ts"
 import { type CompiledRule, compileRule, isPreflight, stepOfRule } from "./compiled-rule.ts"
 import { needsMonitor } from "./elastic.ts"
 import { type Mismatch, text } from "./mismatch.ts"
@@ -28,14 +29,19 @@ export interface RuleSet {
   /** Whether a rule needs the monitor of this process's spare capacity. */
   readonly needsMonitor: boolean
   /** Returns the request's checks, `units` of each rule that applies to it and is decided at one of the steps. */
-  ruleChecks(facts: RequestFacts, request: unknown, units: number, steps: StepSet): readonly RuleCheck[]
+  ruleChecks(
+    facts: RequestFacts,
+    results: CallbackResults,
+    units: number,
+    steps: StepSet,
+  ): readonly RuleCheck[]
   /**
    * Returns the request's checks under the named rules. Without names, under all rules except those for the whole
    * service. Includes rules whose `match` does not apply to this request. Always looks for blocks.
    */
   checksBy(
     facts: RequestFacts,
-    request: unknown,
+    results: CallbackResults,
     units: number,
     names: readonly string[] | undefined,
   ): readonly RuleCheck[]
@@ -44,7 +50,7 @@ export interface RuleSet {
    * the whole service. Includes rules that do not apply to this request, because a caller that resets a client may know
    * only its address.
    */
-  counters(facts: RequestFacts, request: unknown, names: readonly string[] | undefined): CounterKey[]
+  counters(facts: RequestFacts, results: CallbackResults, names: readonly string[] | undefined): CounterKey[]
   /**
    * Returns why the rule at a position has no check in `ruleChecks`, or in `checksBy` if `readsMatch` is false. Empty if
    * it has one.
@@ -52,7 +58,7 @@ export interface RuleSet {
   mismatches(
     position: number,
     facts: RequestFacts,
-    request: unknown,
+    results: CallbackResults,
     readsMatch: boolean,
   ): readonly Mismatch[]
 }
@@ -63,10 +69,10 @@ const NO_ASKS: readonly RuleCheck[] = []
 /** Compiles rules, in steps of about one rule. */
 export function* compileRuleSet(
   rules: readonly ParsedRule[],
-  { extractorOf, ...others }: RuleContext,
+  { fieldOf, ...others }: RuleContext,
   link?: string,
 ): Steps<RuleSet> {
-  const context = { ...others, extractorOf: remembered(extractorOf) }
+  const context = { ...others, fieldOf: remembered(fieldOf) }
   const steps: StepSet[] = []
   for (const rule of rules) {
     steps.push(stepOfRule(rule, context))
@@ -104,23 +110,23 @@ export function* compileRuleSet(
     steps: stepsOf(() => true),
     holding: stepsOf(({ throttle, shadow }) => queueOf(throttle) !== undefined && !shadow),
     needsMonitor: rules.some(needsMonitor),
-    ruleChecks(facts, request, units, atSteps) {
+    ruleChecks(facts, results, units, atSteps) {
       const paths = needsPath ? pathsIn(facts) : NO_PATHS
-      const rules = index === undefined ? compiled : candidates(index, at, facts, request, paths, atSteps)
-      return checksOf(rules, facts, request, units, paths, atSteps)
+      const rules = index === undefined ? compiled : candidates(index, at, facts, results, paths, atSteps)
+      return checksOf(rules, facts, results, units, paths, atSteps)
     },
-    checksBy(facts, request, units, names) {
+    checksBy(facts, results, units, names) {
       return rules.flatMap((rule, position) =>
-        isMeant(rule, names) ? (at(position).checkAnyway(facts, request, units) ?? []) : [],
+        isMeant(rule, names) ? (at(position).checkAnyway(facts, results, units) ?? []) : [],
       )
     },
-    counters(facts, request, names) {
+    counters(facts, results, names) {
       return rules.flatMap((rule, position) =>
-        isMeant(rule, names) ? at(position).counters(facts, request) : [],
+        isMeant(rule, names) ? at(position).counters(facts, results) : [],
       )
     },
-    mismatches(position, facts, request, readsMatch) {
-      return at(position).mismatches(facts, request, needsPath ? pathsIn(facts) : NO_PATHS, readsMatch)
+    mismatches(position, facts, results, readsMatch) {
+      return at(position).mismatches(facts, results, needsPath ? pathsIn(facts) : NO_PATHS, readsMatch)
     },
   }
 }
@@ -133,7 +139,7 @@ export function denyingRuleSet(context: RuleContext): RuleSet {
 function checksOf(
   rules: readonly CompiledRule[],
   facts: RequestFacts,
-  request: unknown,
+  results: CallbackResults,
   units: number,
   paths: readonly string[],
   steps: StepSet,
@@ -142,7 +148,7 @@ function checksOf(
   for (let i = 0; i < rules.length; i++) {
     const rule = rules[i] as CompiledRule
     if ((rule.step & steps) === NO_STEPS) continue
-    const ruleCheck = rule.ruleCheck(facts, request, units, paths)
+    const ruleCheck = rule.ruleCheck(facts, results, units, paths)
     if (ruleCheck === undefined) continue
     // Nearly always there is one check. Pushing onto an empty array would allocate room for seventeen.
     if (ruleChecks === undefined) ruleChecks = [ruleCheck]
@@ -161,7 +167,7 @@ function candidates(
   index: RuleIndex,
   at: (position: number) => CompiledRule,
   facts: RequestFacts,
-  request: unknown,
+  results: CallbackResults,
   paths: readonly string[],
   steps: StepSet,
 ): readonly CompiledRule[] {
@@ -171,7 +177,7 @@ function candidates(
     route: text(facts.route),
     isPreflight: isPreflight(facts),
     steps,
-    fieldText: (position, field) => at(position).matchedText(field, facts, request),
+    fieldText: (position, field) => at(position).matchedText(field, facts, results),
   })
   return positions.map(at)
 }

@@ -38,7 +38,7 @@ export function stepsIn(set: StepSet): readonly DecisionStep[] {
 
 /**
  * Returns the step at which a rule can be decided, `first` or later. `isAppField` returns whether a function of the app
- * reads a field. A `limit` function may read anything that the app knows, most often the user's plan.
+ * reads a field. The functions of a rule may read anything that the app knows, most often the user's plan.
  */
 export function stepOf(
   { fields, limit, match }: ParsedRule,
@@ -46,7 +46,7 @@ export function stepOf(
   first: DecisionStep,
 ): DecisionStep {
   const read = [...fields, ...Object.keys(match?.fields ?? {})]
-  if (typeof limit === "function" || read.some(isAppField)) return "app"
+  if (typeof limit === "function" || match?.when !== undefined || read.some(isAppField)) return "app"
   return first === "body" || read.some(mayBeInBody) ? "body" : first
 }
 

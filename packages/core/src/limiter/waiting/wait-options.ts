@@ -26,8 +26,11 @@ export interface WaitOptions {
    * true.
    */
   linesUpFor?(ruleCheck: RuleCheck): boolean
-  /** Returns the request's checks under the rules in force. Absent if the rules never change. */
-  currentChecks?(): readonly RuleCheck[]
+  /**
+   * Returns the request's checks under the rules in force. Undefined if they are unknown; then its previous checks
+   * apply. Absent if the rules never change.
+   */
+  currentChecks?(): readonly RuleCheck[] | undefined
   /** Called when the request switches to the latest result of `currentChecks`. */
   onRulesChanged?(): void
 }

@@ -9,7 +9,7 @@ import { storeRejection } from "../parsing/rejection-members.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import { metadataProblems, plainMetadata } from "../parsing/service-metadata-members.ts"
 import { storeThrottle } from "../parsing/throttle-members.ts"
-import type { RulePenalty, StorableRule } from "../rule.ts"
+import type { RuleMatch, RulePenalty, StorableRule } from "../rule.ts"
 import type { ServiceMetadata } from "../service-metadata.ts"
 import { SERVICE_ACCEPTED, serviceId } from "./document-schema.ts"
 
@@ -188,14 +188,19 @@ function versionProblems(version: unknown): Problem[] {
   ]
 }
 
-/** In code, a limit, a signal and a body may be functions, which cannot be stored. */
+const MATCH = "methods, path and fields alone"
+
+/** In code, a limit, a match, a signal and a body may be functions, which cannot be stored. */
 function functionProblems(rules: unknown): Problem[] {
   if (!Array.isArray(rules)) return []
   return rules.flatMap((rule: Partial<StorableRule> | null, index) => {
     const { signal } = (rule?.throttle ?? {}) as { readonly signal?: unknown }
     const isBodyFunction = typeof rule?.rejection?.body === "function"
+    const { when } = (rule?.match ?? {}) as RuleMatch
     const functions = [
       ...(typeof rule?.limit === "function" ? [{ path: ["limit"], accepted: POSITIVE }] : []),
+      ...(typeof rule?.match === "function" ? [{ path: ["match"], accepted: MATCH }] : []),
+      ...(when === undefined ? [] : [{ path: ["match", "when"], accepted: MATCH }]),
       ...(typeof signal === "function"
         ? [{ path: ["throttle", "signal"], accepted: "no signal, so that the event loop decides" }]
         : []),

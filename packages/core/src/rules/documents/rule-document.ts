@@ -14,7 +14,7 @@ import { lacksUnit } from "../parsing/parsed-rule.ts"
 import { rejectionInCode } from "../parsing/rejection-members.ts"
 import { POSITIVE } from "../parsing/rule-members.ts"
 import { plainMetadata } from "../parsing/service-metadata-members.ts"
-import type { Rule, StorableRule } from "../rule.ts"
+import type { Rule, RuleMatch, StorableRule } from "../rule.ts"
 import type { ServiceMetadata } from "../service-metadata.ts"
 import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
 
@@ -138,11 +138,13 @@ const WHOLE_SERVICE: MemberProblem = {
 }
 
 function doubtsOf(rule: StorableRule): MemberProblem[] {
-  const methods = (rule.match?.methods ?? []).flatMap((method, index): MemberProblem[] => {
+  // Only rules in code have functions.
+  const match = (rule.match ?? {}) as RuleMatch
+  const methods = (match.methods ?? []).flatMap((method, index): MemberProblem[] => {
     const message = methodDoubt(method)
     return message === undefined ? [] : [{ path: ["match", "methods", index], message }]
   })
-  const path = pathDoubt(rule.match?.path ?? "")
+  const path = pathDoubt(match.path ?? "")
   const matches = path === undefined ? methods : [{ path: ["match", "path"], message: path }, ...methods]
   if (!lacksUnit(rule)) return matches
   const { window } = rule

@@ -8,7 +8,7 @@ import {
 import { ADDRESS_RANGE_ACCEPTED, parseAddressRange } from "../../ground/address.ts"
 import { type MemberProblem, show } from "../../ground/show.ts"
 import { canonicalValue } from "../matching/value-list.ts"
-import type { Rule, ThrottleQueue } from "../rule.ts"
+import type { Rule, RuleMatch, ThrottleQueue } from "../rule.ts"
 import { burstOf, defaultName, fieldsOf } from "./parsed-rule.ts"
 import { rejectionProblems } from "./rejection-members.ts"
 import { NAME, NAME_ACCEPTED, POSITIVE } from "./rule-members.ts"
@@ -230,7 +230,8 @@ function valueProblems(
 }
 
 function matchFieldProblems({ match }: Partial<Rule>): MemberProblem[] {
-  return Object.entries(match?.fields ?? {}).flatMap(([field, values]) => {
+  const { fields = {} }: RuleMatch = typeof match === "object" ? match : {}
+  return Object.entries(fields).flatMap(([field, values]) => {
     const path = ["match", "fields", field]
     if (field !== "service") return valueProblems(field, values, path)
     const message = "is the same for every request of the rule"

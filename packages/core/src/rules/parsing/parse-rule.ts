@@ -1,6 +1,6 @@
 import * as v from "valibot"
 import { InvalidRuleError, type Problem } from "../../ground/errors.ts"
-import { answersAtOnce, readShape, type Shape, says, strict } from "../../ground/shape.ts"
+import { readShape, type Schema, type Shape, says, strict } from "../../ground/shape.ts"
 import { locate, type MemberProblem, show } from "../../ground/show.ts"
 import type { Rule, StorableRule } from "../rule.ts"
 import { contradictions } from "./contradictions.ts"
@@ -9,7 +9,11 @@ import { member, NAMES_ELSEWHERE, POSITIVE } from "./rule-members.ts"
 import { readThrottle } from "./throttle-members.ts"
 
 /** Not a union: for 0, a union would only report an invalid number and not mention that a function is accepted. */
-const isLimit = (value: unknown): boolean => answersAtOnce(value) || v.is(member.limit, value)
+const isLimit = (value: unknown): boolean => isFunction(value) || v.is(member.limit, value)
+const isFunction = (value: unknown): boolean => typeof value === "function"
+const test = v.custom(isFunction, says("a function", "(request) => boolean"))
+const matchShape = strict("a match", { ...member.match.entries, when: v.optional(test) })
+const match: Schema = v.lazy((value) => (isFunction(value) ? test : matchShape))
 
 const optionalMembers = Object.entries(member).map(([name, schema]) => [name, v.optional(schema)])
 const ruleShape = strict(
@@ -18,6 +22,7 @@ const ruleShape = strict(
     ...Object.fromEntries(optionalMembers),
     limit: v.custom(isLimit, says("a limit", `${POSITIVE}, or a function that returns one for a request`)),
     window: member.window,
+    match: v.optional(match),
   },
   [],
   NAMES_ELSEWHERE,

@@ -200,8 +200,10 @@ export function burstOf(override: Override | undefined): number | undefined {
   return typeof override === "object" ? override.burst : undefined
 }
 
-function fillMatch({ methods, path, fields }: RuleMatch): RuleMatch {
+function fillMatch(match: NonNullable<StorableRule["match"]>): RuleMatch {
+  const { methods, path, fields, when }: RuleMatch = typeof match === "function" ? { when: match } : match
   return {
+    ...(when !== undefined && { when }),
     ...(methods !== undefined && { methods: [...new Set(methods.map((method) => method.toUpperCase()))] }),
     ...(path !== undefined && { path }),
     ...(fields !== undefined && {

@@ -1,35 +1,15 @@
 import { textOf } from "../ground/errors.ts"
 import { ignoreRejection } from "../ground/maybe-promise.ts"
-import { isUnits } from "../ground/policy.ts"
 import { show } from "../ground/show.ts"
 import type { Warner } from "../ground/warnings.ts"
 
 /**
- * Compiles the app's function that returns the units of a request. If it throws or returns an invalid value, the
- * request counts 1 unit. The first such failure is logged.
- */
-export function compileUnits<Request>(
-  cost: (request: Request) => unknown,
-  warner: Warner,
-): (request: Request) => number {
-  return (request) => {
-    const { value, failure } = called(cost, request)
-    if (isUnits(value)) return value
-    warner.once(
-      "SLUICE_INVALID_COST",
-      `The cost function ${failure ?? yieldedText(value)}. It must return a whole number from 0 up. Such a request counts as 1 unit.`,
-    )
-    return 1
-  }
-}
-
-/**
- * Compiles one of the app's boolean functions. If it throws or returns anything but a boolean, the result is false, and
- * a warning is logged once that ends with `otherwise`. A promise is not accepted: it is truthy in JavaScript, so an
- * async `skip` would disable the limiter.
+ * Compiles one of the app's boolean functions whose result is needed at once. If it throws or returns anything but a
+ * boolean, the result is false, and a warning is logged once that ends with `otherwise`. A promise is not accepted: it
+ * is truthy in JavaScript.
  */
 export function compileTest<Args extends unknown[]>(
-  name: "skip" | "refundWhen" | `signal of rule "${string}"`,
+  name: "refundWhen" | `signal of rule "${string}"`,
   test: ((...args: Args) => unknown) | undefined,
   otherwise: string,
   warner: Warner,

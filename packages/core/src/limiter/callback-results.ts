@@ -1,0 +1,106 @@
+import type { MaybePromise } from "../ground/maybe-promise.ts"
+import type { Callback } from "./callback.ts"
+
+const PENDING = Symbol("pending")
+
+interface Result {
+  readonly callback: Callback<unknown>
+  readonly value: unknown
+  readonly before: Result | undefined
+}
+
+/** What is known about a request once a function has returned a promise. */
+interface Later {
+  /** The results by callback. {@link PENDING} until the promise is settled. */
+  readonly results: Map<Callback<unknown>, unknown>
+  /** The promises that are not awaited yet. They never reject. */
+  pending: Promise<void>[]
+  /** How often a pending result was asked for. */
+  misses: number
+}
+
+/**
+ * The results of the app's functions for one request. Rules are checked by synchronous code. When a function returns a
+ * promise, its result is undefined at first. Then the code runs once more when the promise is settled. It gets the
+ * known results, so no function is called again.
+ */
+export class CallbackResults<Request = unknown> {
+  // For speed: one is created per request, so no private names, and only the constructor adds fields.
+  /** The request that the functions receive. */
+  declare readonly request: Request
+  /** The latest result. Undefined as soon as `later` is present. */
+  declare private latest: Result | undefined
+  /** Present as soon as a function has returned a promise. */
+  declare private later: Later | undefined
+
+  /** Results of functions that have returned promises for this request are taken from `known`. */
+  constructor(request: Request, known?: CallbackResults) {
+    this.request = request
+    this.latest = undefined
+    this.later =
+      known?.later === undefined
+        ? undefined
+        : { results: new Map(known.later.results), pending: [], misses: 0 }
+  }
+
+  /** True if a result is undefined because its promise is pending. */
+  get isPending(): boolean {
+    return this.later !== undefined && this.later.pending.length > 0
+  }
+
+  /** How often a result was undefined because its promise was pending. */
+  get misses(): number {
+    return this.later === undefined ? 0 : this.later.misses
+  }
+
+  /** Returns the result of a callback. Undefined while its promise is pending. */
+  resultOf<Value>(callback: Callback<Value>): Value | undefined {
+    const { later } = this
+    if (later?.results.has(callback) === true) return this.known(later, callback)
+    const value = callback.outcome(this.request)
+    if (value instanceof Promise) return this.await(callback, value)
+    if (later === undefined) this.latest = { callback, value, before: this.latest }
+    else later.results.set(callback, value)
+    return value
+  }
+
+  /**
+   * Returns what `read` returns once no result is pending. Returns a promise only if `read` asks for a pending result.
+   */
+  complete<Read>(read: () => Read): MaybePromise<Read> {
+    const made = read()
+    return this.isPending ? this.completeLater(read) : made
+  }
+
+  private async completeLater<Read>(read: () => Read): Promise<Read> {
+    const later = this.later as Later
+    for (;;) {
+      const { pending } = later
+      later.pending = []
+      await Promise.all(pending)
+      const made = read()
+      if (later.pending.length === 0) return made
+    }
+  }
+
+  private known<Value>(later: Later, callback: Callback<Value>): Value | undefined {
+    const result = later.results.get(callback)
+    if (result !== PENDING) return result as Value
+    later.misses++
+    return undefined
+  }
+
+  private await<Value>(callback: Callback<Value>, value: Promise<Value>): undefined {
+    if (this.later === undefined) {
+      const results = new Map<Callback<unknown>, unknown>()
+      for (let result = this.latest; result !== undefined; result = result.before)
+        results.set(result.callback, result.value)
+      this.latest = undefined
+      this.later = { results, pending: [], misses: 0 }
+    }
+    const { later } = this
+    later.misses++
+    later.results.set(callback, PENDING)
+    later.pending.push(value.then((settled) => void later.results.set(callback, settled)))
+  }
+}
