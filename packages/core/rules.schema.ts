@@ -341,9 +341,18 @@ export function rulesSchema(): object {
   }
 }
 
-/** What the file has. */
+/** Returns the text of the file: a line for each member of a definition. The file is part of the packed core. */
 export function rulesSchemaText(): string {
-  return `${JSON.stringify(rulesSchema(), null, 2)}\n`
+  return `${lines(rulesSchema(), 4)}\n`
+}
+
+function lines(value: unknown, depth: number): string {
+  if (depth === 0 || typeof value !== "object" || value === null || Array.isArray(value))
+    return JSON.stringify(value)
+  const members = Object.entries(value).map(
+    ([name, member]) => `${JSON.stringify(name)}: ${lines(member, depth - 1)}`,
+  )
+  return `{\n${members.join(",\n")}\n}`
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -16,8 +16,6 @@ const config: UserConfig = {
     mangle: { toplevel: true, keepNames: { function: true, class: true } },
     codegen: { removeWhitespace: true },
   },
-  // Names of functions stay, so an alias for each of them would only take room.
-  outputOptions: { ...base.outputOptions, minifyInternalExports: false },
   plugins: [
     base.plugins,
     {
@@ -54,6 +52,16 @@ const config: UserConfig = {
           const ends = [...new Set(endsOf(this.parse(code)))].sort((one, other) => one - other)
           const lines = ends.map((end, i) => code.slice(ends[i - 1] ?? 0, end))
           chunk.code = [...bundledIn(chunk.moduleIds), ...lines].join("\n") + code.slice(ends.at(-1))
+        }
+      },
+    },
+    {
+      // Only people who read the bundle need to know the files.
+      name: "declarations-without-regions",
+      generateBundle(_options, bundle) {
+        for (const chunk of Object.values(bundle)) {
+          if (chunk.type !== "chunk" || !chunk.fileName.endsWith(".d.ts")) continue
+          chunk.code = chunk.code.replace(/^\/\/#(?:end)?region.*\n/gm, "")
         }
       },
     },
