@@ -133,7 +133,7 @@ describe("the program", () => {
     expect(err.trimEnd().split("\n")).toEqual([
       'error: SLUICE_GRPC_ADDRESS (or --grpc): "0.0.0.0:99999" is not a valid address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port',
       'error: --http (or SLUICE_HTTP_ADDRESS): "8080" is not a valid address; accepted: host:port, such as 127.0.0.1:8080 or [::1]:8080; port 0 picks a free port',
-      "error: REDIS_URL: its value (not shown) is not a valid URL for this setting; accepted: redis://host:6379, or rediss:// with TLS",
+      "error: REDIS_URL: its value (not shown) has the scheme http:; accepted: redis://host:6379, or rediss:// with TLS",
       'error: --poll (or SLUICE_POLL): "30" is not a valid time; accepted: a whole number with its unit: 50ms, 5s, 2m (up to 24 days)',
       "error: --rules (or SLUICE_RULES): is missing; give a file with rules, or a table with --table",
       'error: SLUICE_TOKENS: its value (not shown) is not a valid object of tokens: 1 of its 1 members are invalid; accepted: a JSON object with a token of 16 to 512 letters, digits and -._~+/ for each service, such as {"1": "…", "*": "…"}',

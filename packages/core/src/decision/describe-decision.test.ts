@@ -118,7 +118,7 @@ describe("explainDecision", () => {
     ["cost", { cost: 12, retryAfterMs: Infinity }, "it costs 12 units, more than the rule can ever grant"],
     ["denied", { retryAfterMs: Infinity }, "the rule's deny list has the client"],
     ["missing-field", { field: "user_id", retryAfterMs: Infinity }, 'the field "user_id" is missing'],
-    ["store-failure", {}, "the store did not answer, and the rule refuses requests without it"],
+    ["store-failure", {}, "its limit function has failed, and has not returned a limit before"],
   ] as const)("explains the refusal %s", (refusal, more, part) => {
     expect(textOf({ refusal, ...more })).toBe(`per-user refused the request: ${part}`)
   })
@@ -181,6 +181,11 @@ describe("explainDecision", () => {
 
   it("says that a decision was made without the store, or by another request of its group", () => {
     const degraded = new DecisionRecord([admitted], true, undefined)
+    const { counts: _, ...uncounted } = refused
+    const closed = new DecisionRecord([{ ...uncounted, refusal: "store-failure" }], true, undefined)
+    expect(explainDecision(closed)[0]?.text).toBe(
+      "per-user refused the request: the store did not answer, and the rule refuses requests without it",
+    )
     expect(explainDecision(degraded)[0]?.text).toMatch(
       /; the store did not answer, so only this process counted$/,
     )
