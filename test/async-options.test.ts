@@ -248,6 +248,19 @@ describe("a function that fails", () => {
     expect(warned[0]).toMatch(`SLUICE_INVALID_COST: The cost function ${what}. It must return a whole number`)
   })
 
+  it.each([2 ** 53, 1e300, Infinity])("refuses a request for good whose cost is %s units", async (units) => {
+    const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: () => units })
+    expect(await limiter.decide({})).toMatchObject({ refusal: "cost", retryAfterMs: Infinity })
+    expect(await limiter.peek({}, { cost: 1 })).toMatchObject({ remaining: 3 })
+    expect(warned).toEqual([])
+  })
+
+  it.each([-1, 1.5, Number.NaN, -Infinity])("counts 1 unit if cost returns %s", async (units) => {
+    const { limiter, warned } = limited({ ...MINUTE, limit: 3, cost: () => units })
+    expect(await limiter.decide({})).toMatchObject({ cost: 1, remaining: 2 })
+    expect(warned[0]).toMatch("SLUICE_INVALID_COST: The cost function returned ")
+  })
+
   it.each(failures)("counts the request if skip %s", async (_how, what, skip) => {
     const { limiter, warned, clock } = limited({ ...MINUTE, limit: 3, skip: skip as () => boolean })
     expect(await afterDeadline(clock, limiter.decide({}))).toMatchObject({ remaining: 2 })

@@ -83,10 +83,19 @@ export class Callback<Value> {
   }
 }
 
-/** Creates the callback that returns the units of a request. If it fails, the request counts 1 unit. */
+const { MAX_SAFE_INTEGER: MAX } = Number
+
+/**
+ * Creates the callback that returns the units of a request. If it fails, the request counts 1 unit. More units than can
+ * be counted exactly are more than any rule admits.
+ */
 export function costCallback(cost: (request: never) => unknown, context: CallbackContext): Callback<number> {
   return new Callback(cost as (request: unknown) => unknown, context, {
-    read: (result) => (isUnits(result) ? result : wrong(result)),
+    read(result) {
+      // A client that asks for more than can be counted must not pay for 1 unit.
+      const units = typeof result === "number" && result > MAX ? MAX : result
+      return isUnits(units) ? units : wrong(result)
+    },
     failed(what, cause) {
       context.warner.once(
         "SLUICE_INVALID_COST",

@@ -73,7 +73,8 @@ export interface LimiterSettings<Request, Response = unknown>
     | undefined
   /**
    * Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function of the request.
-   * Default: 1. If the function fails, the request takes 1 unit.
+   * Default: 1. If the function fails, the request takes 1 unit. If it returns more than can be counted exactly, such as
+   * Infinity, no rule ever admits the request.
    */
   readonly cost?: number | ((request: Request) => Awaitable<number>) | undefined
   /**
