@@ -72,7 +72,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "return refunds.filter(({ units }) => units > 0)": "EqualityOperator: of no units there is no refund",
   },
   "core/src/http/guard/limiter-guard.ts": {
-    "const part = earlier === undefined ? undefined : this.#partAfter(earlier)":
+    "const part = isWhole ? undefined : this.#partAfter(earlier)":
       "ConditionalExpression: of no mounts none is this one's",
     "if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)":
       "ConditionalExpression: beside no other mount there is nothing to warn of",
@@ -124,9 +124,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: a limiter without refundWhen gives nothing back",
     "return guard.asksApp ? askApp(outcome, guard, exchange) : exchange.send(rejection)":
       "ConditionalExpression: the guard would return the same rejection",
-  },
-  "core/src/limiter/admission.ts": {
-    "else if (skip !== undefined) {": "ConditionalExpression: what skips nobody is asked in vain",
   },
   "core/src/limiter/block-options.ts": {
     "if (options === undefined) return NONE": "ConditionalExpression: what follows returns the same",
@@ -370,8 +367,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "get keepsAddress(): object | undefined {":
       "BlockStatement: an address that is kept nowhere is read anew",
   },
-  "fastify/src/index.ts": {
-    'if (anyOwn || guard.settles || name !== "onRequest" || !decidesAtOnce) {':
+  "fastify/src/registration.ts": {
+    'if (anyOwn || name !== "onRequest" || !decidesAtOnce) decideAt(name, request, reply, done)':
       "ConditionalExpression,EqualityOperator,StringLiteral: with both it is decided the same",
     "if (guard.settles) {": "ConditionalExpression: what takes no refunds gives none back",
   },
