@@ -1,14 +1,13 @@
 import { memoryStore } from "@sluice/core"
 import { SluiceStore, type SluiceStoreOptions } from "@sluice/express-rate-limit-store"
 import { rateLimit, type Store } from "express-rate-limit"
-import { Redis } from "ioredis"
 import { createClient } from "redis"
 
 const strict: SluiceStoreOptions = { algorithm: "sliding-window-strict", buckets: 10, instances: 4 }
 const stores: readonly SluiceStore[] = [
   new SluiceStore(),
-  new SluiceStore({ ...strict, client: new Redis(), prefix: "login:" }),
-  new SluiceStore({ client: createClient(), penalty: { refusals: 10, for: "1 hour" } }),
+  new SluiceStore({ ...strict, client: createClient(), prefix: "login:" }),
+  new SluiceStore({ penalty: { refusals: 10, for: "1 hour" } }),
   new SluiceStore({ store: memoryStore({ maxKeys: 1_000 }), largestLimit: 100 }),
 ]
 export const limits = stores.map((store) => rateLimit({ limit: async () => 10, store }))
