@@ -189,7 +189,9 @@ describe("findWebServer", () => {
   it("says in one line how to get a server if there is none", async () => {
     // The cache folder cannot be created below a file, so nothing is downloaded.
     const cache = join(tmpdir(), "none", "\0")
-    const failure = await findWebServer("apache", { PATH: "" }, cache).catch((error: unknown) => error)
+    const failure = await findWebServer("apache", { env: { PATH: "" }, cacheFolder: cache }).catch(
+      (error: unknown) => error,
+    )
     expect(failure).toHaveProperty(
       "stack",
       expect.stringMatching(/^Error: No Apache httpd found[^\n]*apt-get install[^\n]*$/),

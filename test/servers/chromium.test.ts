@@ -20,13 +20,13 @@ describe("findChromium", () => {
     const named = programAt(join(scratch, "named/chrome"), "Google Chrome 150.0")
     const onPath = programAt(join(scratch, "path/chromium"), "Chromium 150.0")
     const env = { SLUICE_CHROMIUM: named, PATH: join(onPath, "..") }
-    expect(await findChromium(env)).toEqual({ path: named, env: {} })
-    expect(await findChromium({ PATH: env.PATH })).toEqual({ path: onPath, env: {} })
+    expect(await findChromium({ env })).toEqual({ path: named, env: {} })
+    expect(await findChromium({ env: { PATH: env.PATH } })).toEqual({ path: onPath, env: {} })
   })
 
   it("does not try another program if the file in SLUICE_CHROMIUM is not a Chromium", async () => {
     const other = programAt(join(scratch, "other/browser"), "Lynx 2.9")
-    await expect(findChromium({ ...process.env, SLUICE_CHROMIUM: other })).rejects.toThrow(
+    await expect(findChromium({ env: { ...process.env, SLUICE_CHROMIUM: other } })).rejects.toThrow(
       `SLUICE_CHROMIUM is ${other}, which is not a Chromium`,
     )
   })
@@ -35,7 +35,9 @@ describe("findChromium", () => {
     // The cache folder cannot be created below a file, so nothing is downloaded.
     const file = join(scratch, "a-file")
     writeFileSync(file, "")
-    const failure = await findChromium({ PATH: "" }, join(file, "cache")).catch((error) => error)
+    const failure = await findChromium({ env: { PATH: "" }, cacheFolder: join(file, "cache") }).catch(
+      (error) => error,
+    )
     expect(failure.stack).toMatch(
       /^Error: No Chromium found: .*apt-get install.*brew install.*SLUICE_CHROMIUM[^\n]*$/,
     )

@@ -20,13 +20,13 @@ describe("findPromtool", () => {
     const named = programAt(join(scratch, "named/my-tool"), "promtool, version 3.0")
     const onPath = programAt(join(scratch, "path/promtool"), "promtool, version 2.0")
     const env = { SLUICE_PROMTOOL: named, PATH: join(onPath, "..") }
-    expect(await findPromtool(env)).toBe(named)
-    expect(await findPromtool({ PATH: env.PATH })).toBe(onPath)
+    expect(await findPromtool({ env })).toBe(named)
+    expect(await findPromtool({ env: { PATH: env.PATH } })).toBe(onPath)
   })
 
   it("does not try another program if the file in SLUICE_PROMTOOL is not a promtool", async () => {
     const other = programAt(join(scratch, "other/tool"), "amtool, version 1.0")
-    await expect(findPromtool({ ...process.env, SLUICE_PROMTOOL: other })).rejects.toThrow(
+    await expect(findPromtool({ env: { ...process.env, SLUICE_PROMTOOL: other } })).rejects.toThrow(
       `SLUICE_PROMTOOL is ${other}, which is not a promtool`,
     )
   })
@@ -35,7 +35,9 @@ describe("findPromtool", () => {
     // The cache folder cannot be created below a file, so nothing is downloaded.
     const file = join(scratch, "a-file")
     writeFileSync(file, "")
-    const failure = await findPromtool({ PATH: "" }, join(file, "cache")).catch((error) => error)
+    const failure = await findPromtool({ env: { PATH: "" }, cacheFolder: join(file, "cache") }).catch(
+      (error) => error,
+    )
     expect(failure.stack).toMatch(
       /^Error: No promtool found: .*apt-get install.*brew install.*SLUICE_PROMTOOL[^\n]*$/,
     )

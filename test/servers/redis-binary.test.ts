@@ -27,7 +27,7 @@ describe("findRedis", () => {
   it("does not try another server if the file in SLUICE_REDIS_SERVER does not exist", async () => {
     const env = { ...process.env, SLUICE_REDIS_SERVER: "/nowhere/redis" }
     await expect(findRedis({ env })).rejects.toThrow(
-      "SLUICE_REDIS_SERVER is /nowhere/redis, which is no Redis",
+      "SLUICE_REDIS_SERVER is /nowhere/redis, which is not a Redis",
     )
   })
 
