@@ -2,7 +2,7 @@ import { createLimiter, InvalidOptionError, type Limiter, type Logger, type Stor
 import type { Options } from "express-rate-limit"
 import type { ParsedStoreOptions } from "./options.ts"
 
-/** What express-rate-limit tells a store about its limiter. */
+/** The options of its limiter that express-rate-limit passes to a store. */
 export interface LimiterFacts {
   readonly windowMs: number
   /** The number of hits that every client has. Undefined if it is not known: then every hit is counted. */

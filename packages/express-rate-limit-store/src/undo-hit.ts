@@ -1,8 +1,8 @@
 import type { Counted, CounterKey, Limiter, RuleExplanation, Store, StoreResult } from "@sluice/core"
 
 /**
- * Takes one hit off the current count of a client, if it has any. For a call that does not belong to a request. Rejects
- * with {@link StoreUnavailableError}.
+ * Removes one hit from the current count of a client, if the count is above 0. Used for a call of `decrement` outside of
+ * a request. Rejects with {@link StoreUnavailableError}.
  */
 export async function undoHit(limiter: Limiter<string>, store: Store, key: string): Promise<void> {
   const [rule] = (await limiter.explain(key)) as [RuleExplanation]

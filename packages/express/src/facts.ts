@@ -58,7 +58,7 @@ export class ExpressFacts implements RequestFacts {
   get keepsAddress(): object | undefined {
     return this.#req.socket
   }
-  /** Without an app, as on Node's own server, there is no setting. */
+  /** Returns undefined on Node's own server, because there is no app and so no setting. */
   get proxySetting(): string | undefined {
     return this.#req.app?.enabled("trust proxy") ? 'Express\' setting "trust proxy"' : undefined
   }

@@ -15,9 +15,9 @@ interface LatePlace {
 }
 
 /**
- * Finds out whether a limiter is mounted after all routes of an app. Then only unmatched requests reach it. The app is
- * looked at once if there is no route before the limiter, or if there is one after it. Otherwise each response is
- * looked at, until one is not a 404 or it is certain that the limiter is mounted too late.
+ * Detects a limiter that is mounted after all routes of an app, so that only unmatched requests reach it. One look at
+ * the app is enough if no route is before the limiter, or if a route is after it. Otherwise this class reads the status
+ * of each response, until a status is not 404 or the limiter is certainly mounted too late.
  */
 export class MountOrder {
   /** False once the place of the limiter is known. */
@@ -81,7 +81,7 @@ function isLimited({ handle, route }: Layer): boolean {
   return "limiter" in handle || route?.stack?.some((layer) => "limiter" in layer.handle) === true
 }
 
-/** True if a layer of `use` has no path. Express 4 keeps this with the pattern. */
+/** True if a layer of `use` has no path. Express 4 stores this in the pattern of the layer. */
 function isAtRoot({ slash, regexp }: Layer): boolean {
   return slash ?? regexp?.fast_slash ?? false
 }

@@ -36,7 +36,7 @@ const FACTS: Accepted<FrameworkFacts> = {
 
 /**
  * Returns functions that never throw. If a function of the app fails or returns an invalid result, such as a promise,
- * what it reads is unknown, and `onFault` is called.
+ * the address or the facts count as unknown, and `onFault` is called.
  */
 export function withoutErrors<Context>(
   { clientAddress, facts }: Given<Context>,

@@ -9,7 +9,7 @@ describe("the phrases of a suggestion", () => {
     expect(clientsText({ value: 1, error: 0.2 })).toBe("1 ± 1 clients")
   })
 
-  it("shorten names, and name what has no name", () => {
+  it("shorten long names, and replace an empty name", () => {
     expect(shortened("")).toBe("(no name)")
     expect(shortened("a".repeat(61))).toBe(`${"a".repeat(60)}…`)
   })

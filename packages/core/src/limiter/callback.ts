@@ -6,7 +6,7 @@ import { beforeDeadline } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import { yieldedText } from "./compile-test.ts"
 
-/** How long a decision waits for each function of the app, and who is told of a failure. */
+/** The deadline of each function of the app, the clock that measures it, and where failures are logged. */
 export interface CallbackContext {
   readonly callbackTimeoutMs: number
   readonly clock: Clock

@@ -74,7 +74,7 @@ export interface LimiterSettings<Request, Response = unknown>
   /**
    * Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function of the request.
    * Default: 1. If the function fails, the request takes 1 unit. If it returns more than can be counted exactly, such as
-   * Infinity, no rule ever admits the request.
+   * Infinity, the request is always refused.
    */
   readonly cost?: number | ((request: Request) => Awaitable<number>) | undefined
   /**
