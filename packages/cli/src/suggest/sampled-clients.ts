@@ -29,7 +29,10 @@ export class SampledClients {
   /** Present as soon as clients are sampled. */
   #largest: LargestClients | undefined
 
-  /** `seed` chooses the sample; by default it is random. `onForget` is called with the number of each client that is removed. The number may then be given to another one. */
+  /**
+   * `seed` chooses the sample; by default it is random. `onForget` is called with the number of each client that is
+   * removed. The number may then be given to another client.
+   */
   constructor(most: number, onForget: (client: number) => void, seed: number = randomInt(2 ** 32)) {
     this.#seed = seed
     this.#most = most

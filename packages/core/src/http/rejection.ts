@@ -80,7 +80,9 @@ const TEXT_TYPE: HeaderLine = ["Content-Type", "text/plain; charset=utf-8"]
  *
  * Three messages have a machine-readable meaning. They come with `retry`, a {@link RetryAdvice}. All three promise
  * success after a wait, so they are left out when waiting does not help. A client that does not accept JSON gets the
- * same facts as lines of text. A rule may have another status and body for the requests that it refuses with 429. `link` is a page about the limits, for the header `Link` (RFC 8288).
+ * same facts as lines of text. A rule may have another status and body for the requests that it refuses with 429.
+ *
+ * `link` is a page about the limits, for the header `Link` (RFC 8288).
  */
 export function compileRejection(
   rules: readonly RejectionRule[],

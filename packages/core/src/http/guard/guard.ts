@@ -80,7 +80,8 @@ export interface Guard<Request extends object> {
   drain(): void
   /**
    * Drains, and closes the limiter if the guard created it. Idempotent. A route's guard frees the name of its
-   * rule only if no other mount uses that rule. Do not use that guard after closing, because another rule may have taken the name.
+   * rule only if no other mount uses that rule. Do not use that guard after closing, because another rule may have
+   * taken the name.
    */
   close(): Promise<void>
 }

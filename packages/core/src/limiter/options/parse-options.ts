@@ -208,7 +208,8 @@ function attempt<T>(action: () => T): { readonly value: T } | { readonly error: 
 }
 
 /**
- * Whether the value is undefined or a foreign object. An example is the request, if an app mounts `rateLimit` instead of `rateLimit()`.
+ * Whether the value is undefined or a foreign object. An example is the request, if an app mounts
+ * `rateLimit` instead of `rateLimit()`.
  */
 function isForeign(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === undefined
