@@ -90,8 +90,17 @@ it("a store that was not passed to rateLimit throws", async () => {
   await expect(store.increment("ann")).rejects.toThrow(InvalidOptionError)
 })
 
-it("a window that cannot be counted is reported by init and by each call", async () => {
+it.each([
+  [Number.NaN, "NaN ms"],
+  [
+    "1 minute",
+    "windowMs: '1 minute' is not a window of express-rate-limit; accepted: a number of milliseconds",
+  ],
+  [Symbol("odd"), "windowMs: Symbol(odd) is not a window"],
+  [5n, "windowMs: 5n is not a window"],
+])("a window of %s is reported by init and by each call", async (windowMs, text) => {
   const store = open()
-  expect(() => store.init({ limit: 1, windowMs: Number.NaN } as Options)).toThrow("NaN ms")
-  await expect(store.increment("ann")).rejects.toThrow("NaN ms")
+  expect(() => store.init({ limit: 1, windowMs: windowMs as number } as Options)).toThrow(text)
+  await expect(store.increment("ann")).rejects.toThrow(InvalidOptionError)
+  await expect(store.increment("ann")).rejects.toThrow(text)
 })

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks"
+import { inspect } from "node:util"
 import { type Decision, InvalidOptionError, type Limiter, memoryStore, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import type { ClientRateLimitInfo, Store as ExpressRateLimitStore, Options } from "express-rate-limit"
@@ -85,6 +86,7 @@ export class SluiceStore implements ExpressRateLimitStore {
     const before = this.#facts
     if (before !== undefined && before.windowMs === windowMs && before.limit === known) return
     try {
+      if (typeof windowMs !== "number") throw notMilliseconds(windowMs)
       if (before !== undefined && before.windowMs !== windowMs)
         throw severalWindows(before.windowMs, windowMs)
       if (!(this.#counter instanceof InvalidOptionError)) void this.#counter.close()
@@ -151,6 +153,11 @@ function createContext(): AsyncLocalStorage<Hit> {
   // Node 20 and 22 follow only promises that were created after the first use. So use it before the first request.
   hits.run({ key: "" }, () => {})
   return hits
+}
+
+function notMilliseconds(windowMs: unknown): InvalidOptionError {
+  const message = `${inspect(windowMs, { depth: 0 })} is not a window of express-rate-limit`
+  return new InvalidOptionError([{ path: "windowMs", message, accepted: "a number of milliseconds" }])
 }
 
 function severalWindows(first: number, other: number): InvalidOptionError {
