@@ -57,6 +57,7 @@ const config: ViteUserConfig = defineConfig({
     env: { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: "true" },
     // Finds the Redis that tests start. Without one, fails the run with a line that explains how to get it.
     globalSetup: ["test/servers/global-setup.ts"],
+    setupFiles: ["test/property-seed.ts"],
     // The files of a worker share their modules. Importing the modules again for each file takes as long as all tests.
     isolate: false,
     // The default leaves one core unused, which halves the speed on a machine with two.
