@@ -8,8 +8,8 @@ export interface Lines {
 }
 
 /**
- * Returns the lines of each pair in some files, by the pair's name: those of the expression or of the function's body
- * that creates the app. Code that several pairs share, such as a handler, is not counted.
+ * Returns the lines of each pair in some files, by the pair's name: those of the options, of another expression or of
+ * the function's body that creates the app. Code that several pairs share, such as a handler, is not counted.
  */
 export function linesOfPairs(...urls: readonly URL[]): ReadonlyMap<string, Lines> {
   const found = new Map<string, Lines>()
@@ -30,6 +30,18 @@ export function linesOfPairs(...urls: readonly URL[]): ReadonlyMap<string, Lines
   return found
 }
 
+/**
+ * Returns what the column "lines" of a guide says about some names, such as "1 → 6": the lines of the pair that takes the
+ * most after the change. A pair belongs to the name before a comma: "handler, for JSON". Without a pair, the cell is empty.
+ */
+export function linesCell(names: readonly string[], pairs: ReadonlyMap<string, Lines>): string {
+  const [longest] = [...pairs]
+    .filter(([pair]) => names.includes(pair.replace(/,.*/, "")))
+    .map(([, lines]) => lines)
+    .sort((a, b) => b.after - a.after || b.before - a.before)
+  return longest === undefined ? "" : `${longest.before} → ${longest.after}`
+}
+
 function membersOf(object: ts.ObjectLiteralExpression): Readonly<Record<string, ts.Node | undefined>> {
   const members: Record<string, ts.Node> = {}
   for (const member of object.properties) {
@@ -41,7 +53,16 @@ function membersOf(object: ts.ObjectLiteralExpression): Readonly<Record<string, 
 
 function linesOf(node: ts.Node, file: ts.SourceFile): number {
   const body = ts.isArrowFunction(node) || ts.isMethodDeclaration(node) ? (node.body ?? node) : node
+  const counted = optionsOf(body) ?? body
   const lineOf = (position: number): number => file.getLineAndCharacterOfPosition(position).line
-  const all = lineOf(body.getEnd()) - lineOf(body.getStart(file)) + 1
-  return ts.isBlock(body) ? Math.max(1, all - 2) : all
+  const all = lineOf(counted.getEnd()) - lineOf(counted.getStart(file)) + 1
+  // The braces of options and of a function's body stay the same.
+  return ts.isBlock(counted) || counted !== body ? Math.max(1, all - 2) : all
+}
+
+/** Returns the argument of a call that takes only options. */
+function optionsOf(node: ts.Node): ts.ObjectLiteralExpression | undefined {
+  if (!ts.isCallExpression(node) || node.arguments.length !== 1) return undefined
+  const [only] = node.arguments
+  return only !== undefined && ts.isObjectLiteralExpression(only) ? only : undefined
 }
