@@ -1,12 +1,14 @@
 import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
+import { expect } from "vitest"
 import { type Block, readBlocks } from "../blocks.ts"
+import { readGuide } from "./guide.ts"
 
 const require = createRequire(import.meta.url)
 
-/** A text of a peer's example, which occurs once, and what the user writes instead. */
-export type Edit = readonly [old: string, replacement: string]
+/** A text of a peer's example, which occurs once, and what the user writes instead. A pattern has no groups. */
+export type Edit = readonly [old: string | RegExp, replacement: string]
 
 /** What a change of an example costs its user, in lines. Empty lines and braces count too. */
 export interface LinesChanged {
@@ -36,7 +38,7 @@ export function blockWith(blocks: readonly Block[], text: string): Block {
 export function edited(text: string, edits: readonly Edit[]): string {
   return edits.reduce((changed, [old, replacement]) => {
     const parts = changed.split(old)
-    if (parts.length !== 2) throw new Error(`${JSON.stringify(old)} occurs ${parts.length - 1} times`)
+    if (parts.length !== 2) throw new Error(`${old} occurs ${parts.length - 1} times`)
     return parts.join(replacement)
   }, text)
 }
@@ -45,6 +47,17 @@ export function edited(text: string, edits: readonly Edit[]): string {
 export function linesChanged(before: string, after: string): LinesChanged {
   const written = linesMissing(after, before)
   return { written, deleted: Math.max(0, linesMissing(before, after).length - written.length) }
+}
+
+/**
+ * Expects that a guide, and its row in the table of all guides, name the lines that the change of an example takes.
+ * `label` is what the row says after the guide's link.
+ */
+export function expectLinesTold(guide: string, label: string, { written, deleted }: LinesChanged): void {
+  const told = readGuide(`${guide}.md`).text.match(/\d+ lines written, \d+ deleted/g) ?? []
+  expect(told).toContain(`${written.length} lines written, ${deleted} deleted`)
+  const rows = readGuide("README.md").text.match(/^\| \[.*\|$/gm) ?? []
+  expect(rows).toContain(`| [${guide}](${guide}.md)${label} | ${written.length} | ${deleted} |`)
 }
 
 /** Returns the lines of a text that another text does not have as often, without their indentation. */

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http"
+
 /** Returns a request with one header. */
 export const as = (
   name: string,
@@ -7,6 +9,14 @@ export const as = (
   path,
   headers: { [name]: value },
 })
+
+/** Returns a request that comes from an address, for apps with `pretendAddress`. */
+export const fromAddress = (address: string): ReturnType<typeof as> => as("X-From", address)
+
+/** Gives the connection of a request the address that `fromAddress` wrote, before the app sees it. */
+export function pretendAddress({ socket, headers }: IncomingMessage): void {
+  Object.defineProperty(socket, "remoteAddress", { value: headers["x-from"], configurable: true })
+}
 
 /** Two requests, and the expected statuses under a limit of one. */
 export const twice: readonly string[] = ["/", "/"]

@@ -1,13 +1,10 @@
 import { memoryStore } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { rateLimit as sluice } from "@sluice/express"
-import express, { type RequestHandler } from "express"
+import express, { type Request, type RequestHandler } from "express"
 import { MemoryStore, rateLimit as peer } from "express-rate-limit"
 import { RedisStore } from "rate-limit-redis"
 import { describe, expect, it } from "vitest"
-import type { Block } from "../../blocks.ts"
-import { blocksTestedBy } from "../../shown.ts"
-import { runTypeScript } from "../../typescript/run.ts"
 import { answers, commonClock, serve, statuses } from "../pairs.ts"
 import { closedClient, withRedis } from "../redis.ts"
 import { as, quiet } from "../requests.ts"
@@ -47,21 +44,28 @@ describe("the guide on responses", () => {
     expect(await policyOf(sluice(minutely))).toBe('"ip-1m";q=1;w=60')
   })
 
-  it("a second header family can be added to admitted and refused requests", async () => {
-    const document = "docs/guides/migrating/express-rate-limit.md"
-    const [block] = blocksTestedBy(import.meta.url.slice(import.meta.url.indexOf("test/docs/")), document, 1)
-    const app = express()
-    await runTypeScript(block as Block, { app })
-    app.use((_req, res) => void res.send("ok"))
-    const send = await serve({ listener: app, close: async () => undefined })
-    for (let left = 99; left >= -1; left--) {
-      const { status, headers } = await send("/")
-      expect(status).toBe(left < 0 ? 429 : 200)
-      expect(headers["x-ratelimit-limit"]).toBe("100")
-      expect(headers["x-ratelimit-remaining"]).toBe(String(Math.max(0, left)))
-      expect(Number(headers["x-ratelimit-reset"])).toBeGreaterThan(1_704_067_200)
-      expect(headers.ratelimit).toContain('"ip-1m"')
+  it("no dialect writes the field of draft 7", () => {
+    expect(() => sluice({ ...minutely, headers: "draft-7" as never })).toThrow(/"draft-7"/)
+  })
+
+  it("only the old library counts refused requests, and has the key", async () => {
+    const seen = async (limiter: RequestHandler, read: (req: Request) => unknown): Promise<unknown[]> => {
+      const told: unknown[] = []
+      const listener = express().use((req, res, next) => {
+        res.once("finish", () => told.push(read(req)))
+        next()
+      })
+      await answers(listener.use(limiter), commonClock(), ["/", "/", "/"])
+      return told
     }
+    const info = (req: Request): unknown => {
+      const { used, key } = req.rateLimit as unknown as { used: number; key: string }
+      return [used, key]
+    }
+    const key = "127.0.0.1"
+    expect(await seen(peer(once), info)).toEqual([1, 2, 3].map((used) => [used, key]))
+    const used = ({ rateLimit }: Request): number => (rateLimit?.limit ?? 0) - (rateLimit?.remaining ?? 0)
+    expect(await seen(sluice(minutely), used)).toEqual([1, 1, 1])
   })
 
   it("the old library logs a wrong option, and Sluice throws and names its own option", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { exportedValuesOf, fileOf, membersOf } from "../declared.ts"
 import { namesIn, namesWithCounterpart, notShown, type Row, readGuide, type ShownBy } from "../guide.ts"
+import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
 import { withRedis } from "../redis.ts"
 import { METHODS } from "./methods.ts"
@@ -8,6 +9,10 @@ import { OPTIONS } from "./options.ts"
 import { redisOptions } from "./redis-options.ts"
 
 const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(withRedis()) }
+const lines = linesOfPairs(
+  new URL("options.ts", import.meta.url),
+  new URL("redis-options.ts", import.meta.url),
+)
 const guide = readGuide("express-rate-limit.md")
 const types = fileOf("express-rate-limit", "index.d.ts")
 const redisTypes = fileOf("rate-limit-redis", "index.d.ts")
@@ -34,8 +39,14 @@ describe("the guide for express-rate-limit", () => {
 
   it("names only counterparts that have been tested", () => {
     const named = namesWithCounterpart([...options, ...ofRedis, ...methods])
-    expect(named).toEqual([...Object.keys(pairs), ...Object.keys(SHOWN_BY)].sort())
+    const tried = Object.keys(pairs).map((name) => name.replace(/,.*/, ""))
+    expect(named).toEqual([...new Set([...tried, ...Object.keys(SHOWN_BY)])].sort())
     expect(notShown(SHOWN_BY)).toEqual([])
+  })
+
+  it("says how many lines each option takes before and after the change", () => {
+    for (const row of [...options, ...ofRedis])
+      expect([row.names, row.lines]).toEqual([row.names, linesCell(row.names, lines)])
   })
 })
 

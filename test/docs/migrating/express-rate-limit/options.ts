@@ -1,13 +1,14 @@
+import type { GuardOptions } from "@sluice/core"
 import { rateLimit as sluice } from "@sluice/express"
-import type express from "express"
+import type { Request, RequestHandler, Response } from "express"
 import { rateLimit as peer } from "express-rate-limit"
 import { parseList } from "structured-headers"
-import type { Response } from "../../../contracts/adapter/ask.ts"
+import type { Response as Answer } from "../../../contracts/adapter/ask.ts"
 import type { Pair } from "../pairs.ts"
 import { as, thenRefused, twice } from "../requests.ts"
 import { appOf } from "./app.ts"
 
-type Options = Parameters<typeof sluice>[0]
+type Options = GuardOptions<Request, Response>
 const before =
   (options: Parameters<typeof peer>[0]): Pair["before"] =>
   () =>
@@ -18,11 +19,19 @@ const after =
     appOf(sluice({ limit: 1, window: "1 minute", trustedProxies: 1, clock, ...options } as Options))
 
 /** Returns the quota and the remaining units from the draft's header fields. */
-const members = ({ headers }: Response): unknown => {
+const members = ({ headers }: Answer): unknown => {
   const [policy] = parseList(headers["ratelimit-policy"] ?? "")
   const [rest] = parseList(headers.ratelimit ?? "")
   return [policy?.[0], policy?.[1].get("q"), policy?.[1].get("w"), rest?.[0], rest?.[1].get("r")]
 }
+
+/** Returns a middleware that sets X-Left to the units that are left according to a property of the request. */
+const tells =
+  (property: "quota" | "rateLimit"): RequestHandler =>
+  (req, res, next) => {
+    res.set("X-Left", String((req as { quota?: { remaining: number } } & Request)[property]?.remaining))
+    next()
+  }
 
 /** Each option of express-rate-limit that has a counterpart, for both limiters. */
 export const OPTIONS: Readonly<Record<string, Pair>> = {
@@ -79,6 +88,20 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
     ],
     expected: [["100", "99", "100;w=60"]],
   },
+  "standardHeaders, beside the legacy ones": {
+    before: before({ standardHeaders: true, limit: 100 }),
+    after: after({ headers: ["triple", "legacy"], limit: 100 }),
+    steps: ["/"],
+    told: ({ headers }) => [headers["ratelimit-remaining"], headers["x-ratelimit-remaining"]],
+    expected: [["99", "99"]],
+  },
+  "standardHeaders, of draft 8": {
+    before: before({ standardHeaders: "draft-8", limit: 100, identifier: "ip-1m" }),
+    after: after({ headers: ["draft-11", "legacy"], limit: 100 }),
+    steps: ["/"],
+    told: (response) => [members(response), response.headers["x-ratelimit-remaining"]],
+    expected: [[["ip-1m", 100, 60, "ip-1m", 99], "99"]],
+  },
   identifier: {
     before: before({ identifier: "api", standardHeaders: "draft-8", limit: 100 }),
     after: after({ name: "api", limit: 100 }),
@@ -89,12 +112,7 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
   retryAfter: {
     before: before({ retryAfter: 120 }),
     after: after({
-      onRejected: (_req, rejection) => ({
-        ...rejection,
-        headers: rejection.headers.map(
-          ([name, value]) => [name, name === "Retry-After" ? "120" : value] as const,
-        ),
-      }),
+      onRejected: (_req, it) => ({ ...it, headers: [...it.headers, ["Retry-After", "120"]] }),
     }),
     steps: twice,
     told: ({ status, headers }) => [status, headers["retry-after"]],
@@ -138,18 +156,27 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
   },
   handler: {
     before: before({ handler: (req, res) => void res.status(429).send(`${req.path} has to wait`) }),
-    after: after({
-      onRejected(req, rejection, _decision, response) {
-        const res = response as express.Response
-        res.status(rejection.status).send(`${req.path} has to wait`)
-        return false
-      },
-    }),
+    after: after({ rejection: { body: ({ path }: Request) => `${path} has to wait` } }),
     steps: ["/a", "/a"],
     told: ({ status, body }) => [status, body],
     expected: [
       [200, "ok"],
       [429, "/a has to wait"],
+    ],
+  },
+  "handler, which answers by itself": {
+    before: before({ handler: (_req, res) => res.redirect("/slow") }),
+    after: after({
+      onRejected(_req, _rejection, _decision, res) {
+        res.redirect("/slow")
+        return false
+      },
+    }),
+    steps: twice,
+    told: ({ status, headers }) => [status, headers.location],
+    expected: [
+      [200, undefined],
+      [302, "/slow"],
     ],
   },
   skip: {
@@ -172,17 +199,8 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
     expected: [[]],
   },
   requestPropertyName: {
-    before: () =>
-      appOf(peer({ limit: 3, requestPropertyName: "quota" }), (req, res, next) => {
-        res.set("X-Left", String((req as { quota?: { remaining: number } }).quota?.remaining))
-        next()
-      }),
-    after: (clock) =>
-      appOf(sluice({ limit: 3, window: "1 minute", clock }), (req, res, next) => {
-        const quota = req.rateLimit
-        res.set("X-Left", String(quota?.remaining))
-        next()
-      }),
+    before: () => appOf(peer({ limit: 3, requestPropertyName: "quota" }), tells("quota")),
+    after: (clock) => appOf(sluice({ limit: 3, window: "1 minute", clock }), tells("rateLimit")),
     steps: ["/"],
     told: ({ headers }) => headers["x-left"],
     expected: ["2"],

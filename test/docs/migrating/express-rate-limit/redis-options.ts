@@ -1,3 +1,4 @@
+import type { Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { rateLimit as sluice } from "@sluice/express"
 import type { RequestHandler } from "express"
@@ -9,58 +10,54 @@ import { closedClient, type Running } from "../redis.ts"
 import { quiet, thenRefused, twice } from "../requests.ts"
 import { appOf, callOf } from "./app.ts"
 
-const counted = (redis: Running): Pair => ({
-  before: () => appOf(peer({ limit: 1, store: new RedisStore({ sendCommand: callOf(redis.client) }) })),
-  after: () => appOf(sluice(inRedis(redis.client))),
-  steps: twice,
-  expected: thenRefused,
-})
-
 /** Returns the options that need a Redis, and the options of rate-limit-redis. */
-export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => ({
-  store: counted(redis),
-  sendCommand: counted(redis),
-  prefix: {
-    before() {
-      const store = new RedisStore({ sendCommand: callOf(redis.client), prefix: "mine:" })
-      return appOf(peer({ limit: 1, store }), tellKeys(redis))
+export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => {
+  const failing = async <S>(storeOf: (client: Redis) => S) => ({
+    store: storeOf(await closedClient(redis)),
+    logger: quiet,
+  })
+  return {
+    store: {
+      before: () => appOf(peer({ limit: 1, store: new RedisStore({ sendCommand: callOf(redis.client) }) })),
+      after: () => appOf(sluice({ ...patient, store: redisStore({ client: redis.client }) })),
+      steps: twice,
+      expected: thenRefused,
     },
-    async after() {
-      await redis.server.command("FLUSHALL")
-      return appOf(sluice(inRedis(redis.client, "mine:")), tellKeys(redis))
+    sendCommand: {
+      before: () => appOf(peer({ limit: 1, store: new RedisStore({ sendCommand: callOf(redis.client) }) })),
+      after: () => appOf(sluice({ ...patient, store: redisStore({ client: redis.client }) })),
+      steps: twice,
+      expected: thenRefused,
     },
-    steps: ["/"],
-    told: ({ headers }) => headers["x-keys"],
-    expected: ["1"],
-  },
-  passOnStoreError: {
-    async before() {
-      const store = new RedisStore({ sendCommand: callOf(await closedClient(redis)) })
-      return appOf(peer({ limit: 1, store, passOnStoreError: true, logger: quiet }))
+    prefix: {
+      before: () => appOf(peer({ limit: 1, store: theirs(redis.client, "old:") }), tellKeys(redis, "old:")),
+      after: () => appOf(sluice({ ...patient, store: ours(redis.client, "new:") }), tellKeys(redis, "new:")),
+      steps: ["/"],
+      told: ({ headers }) => headers["x-keys"],
+      expected: ["1"],
     },
-    async after() {
-      const store = redisStore({ client: await closedClient(redis) })
-      return appOf(sluice({ ...once, service: "migrated", store, onStoreFailure: "allow", logger: quiet }))
+    passOnStoreError: {
+      before: async () => appOf(peer({ ...(await failing(theirs)), limit: 1, passOnStoreError: true })),
+      after: async () => appOf(sluice({ ...(await failing(ours)), ...once, onStoreFailure: "allow" })),
+      steps: [...twice, "/"],
+      expected: [200, 200, 200],
     },
-    steps: [...twice, "/"],
-    expected: [200, 200, 200],
-  },
-})
+  }
+}
 
-const once = { limit: 1, window: "1 day" } as const
+const once = { limit: 1, window: "1 day", service: "migrated" } as const
+/** The timeout is long enough for a busy machine. */
+const patient = { ...once, storeTimeoutMs: 20_000 } as const
 
-/** Returns options with a timeout that is long enough for a busy machine. */
-const inRedis = (client: Redis, prefix = "") =>
-  ({
-    ...{ ...once, service: "migrated", storeTimeoutMs: 20_000 },
-    store: redisStore({ client, prefix }),
-  }) as const
+const theirs = (client: Redis, prefix = "rl:"): RedisStore =>
+  new RedisStore({ sendCommand: callOf(client), prefix })
+const ours = (client: Redis, prefix = ""): Store => redisStore({ client, prefix })
 
-/** Returns a handler that sets X-Keys to the number of keys with the prefix. */
+/** Returns a handler that sets X-Keys to the number of keys with a prefix. */
 const tellKeys =
-  ({ server }: Running): RequestHandler =>
+  ({ server }: Running, prefix: string): RequestHandler =>
   (_req, res, next) => {
-    void server.command("KEYS", "mine:*").then((keys) => {
+    void server.command("KEYS", `${prefix}*`).then((keys) => {
       res.set("X-Keys", String((keys as unknown[]).length))
       next()
     })

@@ -110,6 +110,13 @@ describe("the guide on clients", () => {
     expect(await ours({ field: "header:x-user" }, twice)).toEqual([200, 429])
   })
 
+  it("`deny` takes a list, and answers 429", async () => {
+    const [denied, other] = ["192.0.2.66", "192.0.2.7"].map((ip) => as("X-Forwarded-For", ip))
+    const steps = [denied, other] as Steps
+    expect(await theirs({ blacklist: (ctx) => ctx.ip === "192.0.2.66" }, steps)).toEqual([403, 200])
+    expect(await ours({ deny: ["192.0.2.66"] }, steps)).toEqual([429, 200])
+  })
+
   it("the old library counts preflights, and Sluice does not", async () => {
     const headers = { Origin: "https://example.com", "Access-Control-Request-Method": "GET" }
     const preflight = { path: "/", method: "OPTIONS", headers }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { namesIn, namesWithCounterpart, readGuide } from "../guide.ts"
+import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
 import { withRedis } from "../redis.ts"
 import { OPTIONS } from "./options.ts"
@@ -7,6 +8,10 @@ import { optionsRead } from "./options-read.ts"
 import { redisOptions } from "./redis-options.ts"
 
 const pairs = { ...OPTIONS, ...redisOptions(withRedis()) }
+const lines = linesOfPairs(
+  new URL("options.ts", import.meta.url),
+  new URL("redis-options.ts", import.meta.url),
+)
 const options = readGuide("koa-ratelimit.md").rows("Options")
 
 describe("the guide for koa-ratelimit", () => {
@@ -19,7 +24,13 @@ describe("the guide for koa-ratelimit", () => {
 
   it("names only counterparts that have been tested", () => {
     // `reset` and `total` are renamed in the same way as `remaining`.
-    expect(namesWithCounterpart(options)).toEqual([...Object.keys(pairs), "reset", "total"].sort())
+    const tried = Object.keys(pairs).map((name) => name.replace(/,.*/, ""))
+    expect(namesWithCounterpart(options)).toEqual([...new Set([...tried, "reset", "total"])].sort())
+  })
+
+  it("says how many lines each option takes before and after the change", () => {
+    for (const row of options)
+      expect([row.names, row.lines]).toEqual([row.names, linesCell(row.names, lines)])
   })
 })
 

@@ -1,0 +1,99 @@
+import { manualClock } from "@sluice/core"
+import express from "express"
+import { describe, expect, it } from "vitest"
+import type { Response } from "../../../contracts/adapter/ask.ts"
+import type { Block } from "../../blocks.ts"
+import { blocksOf } from "../../documents.ts"
+import { runTypeScript } from "../../typescript/run.ts"
+import { answers } from "../pairs.ts"
+import { blockWith, type Edit, edited, exampleOf, expectLinesTold, linesChanged } from "../readme-examples.ts"
+import { withRedis } from "../redis.ts"
+import { fromAddress, pretendAddress, times } from "../requests.ts"
+
+const redis = withRedis()
+
+/** The lines that the guide adds for the store. */
+const [IMPORT = "", STORE = ""] = ["import { SluiceStore }", "store: new SluiceStore("].map((text) => {
+  const block = blockWith(blocksOf("docs/guides/migrating/express-rate-limit.md"), "SluiceStore")
+  return block.text
+    .split("\n")
+    .find((line) => line.includes(text))
+    ?.trim()
+})
+
+/** The change of express-rate-limit's example that replaces it. */
+const REPLACED: readonly Edit[] = [
+  ["'express-rate-limit'", "'@sluice/express'"],
+  ["windowMs:", "window:"],
+  ["ipv6Subnet:", "ipv6Prefix:"],
+  [/\tstandardHeaders: .*\n/, ""],
+  [/\tlegacyHeaders: .*\n/, ""],
+]
+
+/** One request more than the limit, then one of the same /56 network, and one of another network. */
+const requests = [
+  ...times(101, fromAddress("2001:db8:0:100::1")),
+  fromAddress("2001:db8:0:101::1"),
+  fromAddress("2001:db8:0:200::1"),
+]
+const asLimited = [...times(100, 200), 429, 429, 200]
+
+/** Runs an example with an empty Redis, and returns its answers to the requests. */
+async function answersOf(block: Block, text: string): Promise<Response[]> {
+  await redis.server.command("FLUSHALL")
+  const app = express().use((req, _res, next) => {
+    pretendAddress(req)
+    next()
+  })
+  // The example's client would look for Redis at its usual place.
+  const here = text.replace("new RedisClient()", "opened")
+  await runTypeScript({ ...block, text: here }, { app, client: redis.client, opened: redis.client })
+  app.use((_req, res) => void res.send("ok"))
+  return answers(app, manualClock(), requests)
+}
+
+const statusesOf = (all: readonly Response[]): number[] => all.map(({ status }) => status)
+
+/** Returns the headers about limits. When hits return differs, because the window of Sluice slides. */
+const headersOf = (all: readonly Response[]): string[] =>
+  all.flatMap(({ headers }) =>
+    Object.entries(headers)
+      .filter(([name]) => name.includes("ratelimit"))
+      .map(([name, value]) => `${name}: ${name.endsWith("reset") ? "…" : value.replace(/\bt=\d+/, "t=…")}`),
+  )
+
+describe("the README example of express-rate-limit", () => {
+  const block = exampleOf("express-rate-limit", "// store:")
+
+  it("gives the same statuses with Sluice, after the lines that the guide names", async () => {
+    const after = edited(block.text, REPLACED)
+    const changed = linesChanged(block.text, after)
+    expect(changed.written.length).toBeLessThanOrEqual(3)
+    expectLinesTold("express-rate-limit", "", changed)
+    for (const text of [block.text, after])
+      expect(statusesOf(await answersOf(block, text))).toEqual(asLimited)
+  })
+
+  it("needs one line and its import for the store, and then answers in the same way", async () => {
+    const after = `${IMPORT}\n${edited(block.text, [[/\/\/ store: .*/, STORE]])}`
+    const changed = linesChanged(block.text, after)
+    expect(changed.written).toEqual([IMPORT, STORE])
+    expectLinesTold("express-rate-limit", ", only its store", changed)
+    const [before, now] = [await answersOf(block, block.text), await answersOf(block, after)]
+    expect(headersOf(now)).toEqual(headersOf(before))
+    expect(statusesOf(now)).toEqual(asLimited)
+    expect(await redis.server.command("KEYS", "all:*")).toHaveLength(2)
+  })
+})
+
+it("the README example of rate-limit-redis needs one line and its import for the store", async () => {
+  const block = exampleOf("rate-limit-redis", "new RedisClient()")
+  const after = edited(block.text, [
+    [/import .* from 'rate-limit-redis'/, IMPORT],
+    [/store: new RedisStore\(\{.*?\n\t\}\),/s, STORE],
+  ])
+  expect(linesChanged(block.text, after)).toEqual({ written: [IMPORT, STORE], deleted: 3 })
+  const [before, now] = [await answersOf(block, block.text), await answersOf(block, after)]
+  expect(headersOf(now)).toEqual(headersOf(before))
+  expect(statusesOf(now)).toEqual(asLimited)
+})
