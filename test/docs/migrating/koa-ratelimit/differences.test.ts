@@ -103,6 +103,7 @@ describe("the guide on clients", () => {
     const steps = ["2001:db8::1", "2001:db8::2"].map((ip) => as("X-Forwarded-For", ip))
     expect(await theirs({}, steps)).toEqual([200, 200])
     expect(await ours({}, steps)).toEqual([200, 429])
+    expect(await ours({ ipv6Prefix: 128 }, steps)).toEqual([200, 200])
   })
 
   it("the old library fails on an empty id, and Sluice treats the field as missing", async () => {
