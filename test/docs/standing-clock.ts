@@ -15,7 +15,7 @@ const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "@sluice/express": { rateLimit: 0 },
   "@sluice/koa": { rateLimit: 0 },
   // Fastify calls it with the app, and then with the options.
-  "@sluice/fastify": { rateLimit: 1 },
+  "@sluice/fastify": { rateLimit: 1, default: 1 },
 }
 
 /** A timeout that is long enough for Redis on a busy machine. Blocks do not depend on milliseconds. */

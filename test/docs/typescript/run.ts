@@ -15,7 +15,7 @@ export async function runTypeScript(block: Block, given: Values = {}): Promise<R
   const { declares } = outlineOf(block.text)
   const code = compile(block.text)
   const modules = new Map<string, unknown>()
-  for (const [, name = ""] of code.matchAll(/\brequire\("([^"]+)"\)/g)) {
+  for (const [, name = ""] of code.matchAll(/\brequire\(["']([^"']+)["']\)/g)) {
     // Compiled imports check whether a module was written as an ES module. Treat all of these as such.
     modules.set(name, { ...onStandingClock(name, await import(/* @vite-ignore */ name)), __esModule: true })
   }
