@@ -19,8 +19,8 @@ const STORE = "express-rate-limit-store"
 /** Registers a test for each adapter's README: its app starts, admits requests, and refuses with 429. */
 export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
   const itLimits = "limits requests in the app from the README of @sluice/%s"
-  it.each(ADAPTERS.filter((name) => name !== STORE))(itLimits, async (name) => {
-    const app = quickStart(project, name, type)
+  /** Starts an app with a limit of 100 a minute, and checks its answers. */
+  async function expectLimited(app: string): Promise<void> {
     const { admitted, first, refused, output } = await meet(project.programs(type), app, 200)
     expect(first).toEqual({ remaining: 99 })
     // Never fewer than the limit. More are possible if a minute begins in between, which is not tested here.
@@ -32,6 +32,17 @@ export function itLimitsTheAppsOfTheReadmes({ project, type }: Place): void {
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
     expect(refused.body).toMatchObject({ status: 429, "violated-policies": ["ip-1m"] })
     expect(output).toBe("")
+  }
+
+  it.each(ADAPTERS.filter((name) => name !== STORE))(itLimits, async (name) => {
+    await expectLimited(quickStart(project, name, type))
+  })
+
+  it('limits requests in an app that registers import("@sluice/fastify")', async () => {
+    const named = "register(rateLimit,"
+    const app = quickStart(project, "fastify", type)
+    expect(app).toContain(named)
+    await expectLimited(app.replace(named, 'register(import("@sluice/fastify"),'))
   })
 
   it.each([STORE])(itLimits, async (name) => {
