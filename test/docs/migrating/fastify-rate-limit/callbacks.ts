@@ -1,67 +1,104 @@
-import { createLimiter } from "@sluice/core"
-import type { RateLimitOptions } from "@sluice/fastify"
-import type { FastifyInstance, FastifyRequest, preHandlerHookHandler } from "fastify"
+import { createLimiter, type Decision } from "@sluice/core"
+import type { FastifyInstance, FastifyRequest, preHandlerHookHandler, RouteShorthandOptions } from "fastify"
+import type { Response } from "../../../contracts/adapter/ask.ts"
 import type { Pair } from "../pairs.ts"
 import { thenRefused, times, twice } from "../requests.ts"
 import { before, type More, registered } from "./app.ts"
 
-/** Adds an unlimited route that returns the calls so far. */
-const tells =
-  (calls: readonly string[]): More =>
-  (app) =>
-    void app.get("/calls", { config: { rateLimit: false } }, async () => calls.join(" "))
+/** A callback of the app. */
+type Note = (request: FastifyRequest) => void
+type Listener = (decision: Decision, request: FastifyRequest) => void
+type Old = Parameters<typeof before>[0]
 
-/** Returns the pair for a callback of the peer. */
-function calledBack(option: "onExceeding" | "onExceeded" | "onBanReach"): Pair {
-  const is = {
-    onExceeding: ({ allowed }: { allowed: boolean }) => allowed,
-    onExceeded: ({ allowed }: { allowed: boolean }) => !allowed,
-    onBanReach: ({ refusal }: { refusal?: string }) => refusal === "penalty",
-  }[option]
+/** Returns a callback that notes the URL of each request, and a function that adds an unlimited route to read them. */
+function notes(): { note: Note; read: More } {
+  const urls: string[] = []
   return {
-    before() {
-      const calls: string[] = []
-      const call = (req: FastifyRequest): void => void calls.push(req.url)
-      return before({ max: 2, ban: 1, [option]: call }, tells(calls))()
-    },
-    after(clock) {
-      const calls: string[] = []
-      const options = { limit: 2, window: "1 minute", clock, penalty: { refusals: 2, for: "1 minute" } }
-      return registered(options, (app) => {
-        app.sluice.limiter.on("decision", (decision, request) => {
-          if (is(decision)) calls.push(request.url)
-        })
-        return tells(calls)(app)
-      })
-    },
-    steps: ["/", "/?2", "/?3", "/?4", "/calls"],
-    told: ({ status, body }) => (status === 200 ? body : ""),
-    expected: [
-      "ok",
-      "ok",
-      "",
-      "",
-      { onExceeding: "/ /?2", onExceeded: "/?3 /?4", onBanReach: "/?4" }[option],
-    ],
+    note: ({ url }) => void urls.push(url),
+    read: (app) => void app.get("/calls", { config: { rateLimit: false } }, async () => urls.join(" ")),
   }
+}
+
+/** Returns a function that creates an app whose options have a callback. It admits two requests and bans then. */
+const noted =
+  (optionsOf: (note: Note) => Old): Pair["before"] =>
+  () => {
+    const { note, read } = notes()
+    return before({ max: 2, ban: 1, ...optionsOf(note) }, read)()
+  }
+
+/** Returns the same for Sluice, with a listener to its decisions. */
+const listened =
+  (listenerOf: (note: Note) => Listener): Pair["after"] =>
+  (clock) => {
+    const { note, read } = notes()
+    const options = { limit: 2, window: "1 minute", clock, penalty: { refusals: 2, for: "1 minute" } }
+    return registered(options, (app) => {
+      app.sluice.limiter.on("decision", listenerOf(note))
+      return read(app)
+    })
+  }
+
+const called = {
+  steps: ["/", "/?2", "/?3", "/?4", "/calls"],
+  told: ({ status, body }: Response) => (status === 200 ? body : ""),
 }
 
 /** Returns the hooks of a route and a scope with limits of their own, as the old plugin and Sluice create them. */
 const hooked =
   (hookOf: (app: FastifyInstance, limit: number) => preHandlerHookHandler): More =>
   async (app) => {
-    app.get("/dear", { preHandler: hookOf(app, 1) }, async () => "ok")
+    dear(() => ({ preHandler: hookOf(app, 1) }))(app)
     await app.register(async (scope) => {
       scope.addHook("preHandler", hookOf(app, 2))
       scope.get("/scope", async () => "ok")
     })
   }
 
+/** Returns a function that adds a route with its own limit. */
+const dear =
+  (optionsOf: (app: FastifyInstance) => RouteShorthandOptions): More =>
+  (app) =>
+    void app.get("/dear", optionsOf(app), async () => "ok")
+
+/** Returns a function that creates an app with Sluice, in which only routes and hooks have limits. */
+const withoutRule =
+  (more: More): Pair["after"] =>
+  (clock) =>
+    registered({ clock }, more)
+
 /** The callbacks of the peer, and the methods that apps call. */
 export const CALLBACKS: Readonly<Record<string, Pair>> = {
-  onExceeding: calledBack("onExceeding"),
-  onExceeded: calledBack("onExceeded"),
-  onBanReach: calledBack("onBanReach"),
+  onExceeding: {
+    before: noted((note) => ({ onExceeding: note })),
+    after: listened(
+      (note) =>
+        ({ allowed }, request) =>
+          void (allowed && note(request)),
+    ),
+    ...called,
+    expected: ["ok", "ok", "", "", "/ /?2"],
+  },
+  onExceeded: {
+    before: noted((note) => ({ onExceeded: note })),
+    after: listened(
+      (note) =>
+        ({ allowed }, request) =>
+          void (allowed || note(request)),
+    ),
+    ...called,
+    expected: ["ok", "ok", "", "", "/?3 /?4"],
+  },
+  onBanReach: {
+    before: noted((note) => ({ onBanReach: note })),
+    after: listened(
+      (note) =>
+        ({ refusal }, request) =>
+          void (refusal === "penalty" && note(request)),
+    ),
+    ...called,
+    expected: ["ok", "ok", "", "", "/?4"],
+  },
   createRateLimit: {
     before: before({ global: false }, (app) => {
       const check = app.createRateLimit({ max: 2 })
@@ -76,13 +113,13 @@ export const CALLBACKS: Readonly<Record<string, Pair>> = {
     }),
     after: (clock) => {
       const limiter = createLimiter<FastifyRequest>({ limit: 2, window: "1 minute", clock })
-      return registered({ clock } as RateLimitOptions, (app) => {
+      return withoutRule((app) => {
         app.get("/look", async (request) => String((await limiter.peek(request)).remaining))
         app.get("/take", async (request, reply) => {
           const { allowed } = await limiter.decide(request)
           return reply.code(allowed ? 200 : 429).send()
         })
-      })
+      })(clock)
     },
     steps: ["/look", "/take", "/look", "/take", "/take", "/look"],
     told: ({ status, body }) => [status, body],
@@ -98,31 +135,18 @@ export const CALLBACKS: Readonly<Record<string, Pair>> = {
   "rateLimit, on a scope": {
     before: before(
       { global: false },
-      hooked((app, max) => app.rateLimit({ max }) as unknown as preHandlerHookHandler),
+      hooked((app, max) => app.rateLimit({ max }) as never),
     ),
-    after: (clock) =>
-      registered(
-        { clock } as RateLimitOptions,
-        hooked((app, limit) => app.sluice.hook({ limit, window: "1 minute" })),
-      ),
+    after: withoutRule(hooked((app, limit) => app.sluice.hook({ limit, window: "1 minute" }))),
     steps: [...twice, ...times(2, "/dear"), ...times(3, "/scope")],
     expected: [200, 200, ...thenRefused, 200, ...thenRefused],
   },
   rateLimit: {
     before: before(
       { global: false },
-      (app) => void app.get("/dear", { preHandler: app.rateLimit({ max: 1 }) }, async () => "ok"),
+      dear((app) => ({ preHandler: app.rateLimit({ max: 1 }) })),
     ),
-    after: (clock) =>
-      registered(
-        { clock } as RateLimitOptions,
-        (app) =>
-          void app.get(
-            "/dear",
-            { config: { rateLimit: { limit: 1, window: "1 minute" } } },
-            async () => "ok",
-          ),
-      ),
+    after: withoutRule(dear(() => ({ config: { rateLimit: { limit: 1, window: "1 minute" } } }))),
     steps: [...twice, ...times(2, "/dear")],
     expected: [200, 200, ...thenRefused],
   },

@@ -1,8 +1,9 @@
 import peer from "@fastify/rate-limit"
-import { memoryStore, type RejectionAnswer } from "@sluice/core"
+import { memoryStore } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify"
 import { describe, expect, it } from "vitest"
+import type { Response } from "../../../contracts/adapter/ask.ts"
 import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
 import { closedClient, withRedis } from "../redis.ts"
 import { admitted, as, times, twice } from "../requests.ts"
@@ -29,6 +30,27 @@ describe("the guide on limits", () => {
     expect(admitted(await (await ours({ limit: 10 }))(steps)) - 1).toBe(10)
     const firstHit = { algorithm: "fixed-window", align: "first-hit" } as const
     expect(admitted(await (await ours({ limit: 10, ...firstHit }))(steps)) - 1).toBe(19)
+  })
+
+  it("the quota comes back at once in the old plugin, and bit by bit in Sluice", async () => {
+    const steps = [...times(10, "/"), 60_001, ...times(10, "/")]
+    expect(admitted(await (await theirs({ max: 10 }))(steps))).toBe(20)
+    expect(admitted(await (await ours({ limit: 10 }))(steps))).toBeLessThan(15)
+    const firstHit = { algorithm: "fixed-window", align: "first-hit" } as const
+    expect(admitted(await (await ours({ limit: 10, ...firstHit }))(steps))).toBe(20)
+  })
+
+  it("a limit of 0 refuses all requests in the old plugin, and has to be a function in Sluice", async () => {
+    expect(await (await theirs({ max: 0 }))(twice)).toEqual([429, 429])
+    await expect(after({ limit: 0 })(commonClock())).rejects.toThrow(/limit: 0 is not a limit/)
+    expect(await (await ours({ limit: () => 0 }))(twice)).toEqual([429, 429])
+  })
+
+  it("a ban ends with the window, and a block when its time is over", async () => {
+    const steps = ["/", 50_000, "/", "/", 10_001, "/", 40_000, "/"]
+    expect(await (await theirs({ ban: 0 }))(steps)).toEqual([200, 403, 403, 200, 403])
+    const penalty = { refusals: 1, for: "1 minute" }
+    expect(await (await ours({ penalty }))(steps)).toEqual([200, 429, 429, 429, 429])
   })
 
   it("routes of one `groupId` have separate counters, and routes of one `group` share a counter", async () => {
@@ -105,6 +127,44 @@ describe("the guide on limits", () => {
 })
 
 describe("the guide on options", () => {
+  it("a route lists its clients by a function, and in Sluice by `match`", async () => {
+    const isFriend = ({ headers }: FastifyRequest) => headers["x-user"] === "friend"
+    const own = (limit: object) => (app: FastifyInstance) =>
+      void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
+    const steps = [as("X-User", "friend", "/own"), as("X-User", "friend", "/own"), ...times(2, "/own")]
+    expect(await (await theirs({}, own({ max: 1, allowList: isFriend })))(steps)).toEqual([
+      200, 200, 200, 429,
+    ])
+    const match = (request: FastifyRequest) => !isFriend(request)
+    const rule = { limit: 1, window: "1 minute", match }
+    expect(await (await ours({}, own(rule)))(steps)).toEqual([200, 200, 200, 429])
+  })
+
+  it("callbacks get the key, and in Sluice the event `decision` has it", async () => {
+    const keys: unknown[] = []
+    await (await theirs({ onExceeding: (_request, key) => keys.push(key) }))(["/"])
+    const app: More = ({ sluice }) => {
+      sluice.limiter.on("decision", (_decision, _request, { counters }) => keys.push(counters[0]?.partition))
+    }
+    await (await ours({}, app))(["/"])
+    expect(keys).toEqual(["127.0.0.1", "127.0.0.1"])
+  })
+
+  it("an old store is an error at the start in Sluice", async () => {
+    class OldStore {
+      incr(_key: string, done: (error: null, result: { current: number; ttl: number }) => void): void {
+        done(null, { current: 1, ttl: 1 })
+      }
+      child(): OldStore {
+        return this
+      }
+    }
+    expect(await (await theirs({ store: OldStore }))(["/"])).toEqual([200])
+    await expect(after({ store: OldStore as never })(commonClock())).rejects.toThrow(
+      /store: .* is not a store/,
+    )
+  })
+
   it("the old plugin replaces a wrong option by the default, and Sluice throws and names its own", async () => {
     const limit = (await answers(await before({ max: "1" as never })(), commonClock(), ["/"]))[0]?.headers
     expect(limit?.["x-ratelimit-limit"]).toBe("1000")
@@ -137,6 +197,24 @@ describe("the guide on responses", () => {
     const epochSeconds = Number(legacy?.headers["x-ratelimit-reset"])
     expect(epochSeconds).toBeGreaterThan(clock.now() / 1000)
     expect(epochSeconds).toBeLessThan(clock.now() / 1000 + 120)
+  })
+
+  it("the old header names are available in Sluice", async () => {
+    const [old] = await answers(await before({ max: 5 })(), commonClock(), ["/"])
+    const clock = commonClock()
+    const headers = { dialect: "triple", prefix: "X-RateLimit" } as const
+    const exact = { algorithm: "fixed-window", align: "first-hit" } as const
+    const [now] = await answers(await after({ limit: 5, headers, ...exact })(clock), clock, ["/"])
+    const fields = ({ headers }: Response) =>
+      Object.entries(headers).filter(([name]) => name.startsWith("x-ratelimit"))
+    expect(old && fields(old)).toEqual([
+      ["x-ratelimit-limit", "5"],
+      ["x-ratelimit-remaining", "4"],
+      ["x-ratelimit-reset", "60"],
+    ])
+    expect(now && new Map(fields(now))).toEqual(
+      new Map([...(old ? fields(old) : []), ["x-ratelimit-policy", "5;w=60"]]),
+    )
   })
 
   it("the old plugin passes a refusal to the app's error handler, and Sluice responds itself", async () => {
@@ -194,10 +272,8 @@ describe("the guide on responses", () => {
     const now = route({
       limit: 1,
       window: "1 minute",
-      onRejected(request: FastifyRequest, rejection: RejectionAnswer) {
-        calls.push(`now ${request.url}`)
-        return { ...rejection, body: JSON.stringify({ statusCode: 429, sorry: true }) }
-      },
+      onRejected: (request: FastifyRequest) => void calls.push(`now ${request.url}`),
+      rejection: { body: { statusCode: 429, sorry: true } },
     })
     const clock = commonClock()
     const steps = times(2, "/own")

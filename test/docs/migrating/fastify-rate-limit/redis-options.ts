@@ -1,4 +1,5 @@
 import { redisStore } from "@sluice/core/redis"
+import type { Redis } from "ioredis"
 import type { Pair } from "../pairs.ts"
 import { closedClient, type Running } from "../redis.ts"
 import { thenRefused, twice } from "../requests.ts"
@@ -6,10 +7,10 @@ import { after, before, type More } from "./app.ts"
 
 /** Adds an unlimited route that returns the number of keys with the prefix. */
 const tellsKeys =
-  ({ server }: Running): More =>
+  ({ server }: Running, prefix: string): More =>
   (app) =>
     void app.get("/keys", { config: { rateLimit: false } }, async () => {
-      const keys = (await server.command("KEYS", "mine:*")) as unknown[]
+      const keys = (await server.command("KEYS", `${prefix}*`)) as unknown[]
       return String(keys.length)
     })
 
@@ -20,6 +21,11 @@ export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => 
       ...{ service: "migrated", window: "1 day", storeTimeoutMs: 20_000, clock: undefined },
       store: redisStore({ client: redis.client, prefix }),
     }) as const
+  const failing = (client: Redis) => ({
+    service: "migrated",
+    clock: undefined,
+    store: redisStore({ client }),
+  })
   return {
     redis: {
       before: () => before({ redis: redis.client })(),
@@ -28,21 +34,16 @@ export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => 
       expected: thenRefused,
     },
     nameSpace: {
-      before: () => before({ redis: redis.client, nameSpace: "mine:" }, tellsKeys(redis))(),
-      async after(clock) {
-        await redis.server.command("FLUSHALL")
-        return after(inRedis("mine:"), tellsKeys(redis))(clock)
-      },
+      before: () => before({ redis: redis.client, nameSpace: "old:" }, tellsKeys(redis, "old:"))(),
+      after: (clock) => after(inRedis("new:"), tellsKeys(redis, "new:"))(clock),
       steps: ["/", "/keys"],
       told: ({ body }) => body,
       expected: ["ok", "1"],
     },
     skipOnError: {
       before: async () => before({ redis: await closedClient(redis), skipOnError: true })(),
-      async after(clock) {
-        const store = redisStore({ client: await closedClient(redis) })
-        return after({ service: "migrated", store, onStoreFailure: "allow", clock: undefined })(clock)
-      },
+      after: async (clock) =>
+        after({ ...failing(await closedClient(redis)), onStoreFailure: "allow" })(clock),
       steps: [...twice, "/"],
       expected: [200, 200, 200],
     },

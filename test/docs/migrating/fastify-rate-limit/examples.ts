@@ -1,0 +1,136 @@
+import type { Step } from "../pairs.ts"
+import { type Edit, edited } from "../readme-examples.ts"
+import { as, times } from "../requests.ts"
+
+/** A block of the README, and how a user changes it. */
+export interface Example {
+  /** A text that only this block has. */
+  readonly has: string
+  /** The ends of passages to delete. */
+  readonly cuts?: readonly (readonly [start: string, end: string])[]
+  /** Texts that occur several times, and are replaced everywhere. */
+  readonly everywhere?: readonly Edit[]
+  readonly edits: readonly Edit[]
+  readonly steps: readonly Step[]
+  readonly expected: readonly number[]
+}
+
+const IMPORT: Edit = ["import('@fastify/rate-limit')", "import('@sluice/fastify')"]
+const from = (path: string, count: number): Step[] => times(count, path)
+
+/** The examples, by the text of their row in the guide. */
+export const EXAMPLES: Readonly<Record<string, Example>> = {
+  "the first one": {
+    has: "fastify.listen({ port: 3000 }",
+    edits: [IMPORT, ["max: 100", "limit: 100"], ["timeWindow:", "window:"]],
+    steps: times(101, "/"),
+    expected: [...times(100, 200), 429],
+  },
+  "404 answers": {
+    has: "fastify.rateLimit()",
+    edits: [
+      ["global: true, max: 2, timeWindow", "limit: 2, window"],
+      ["({\n  preHandler: fastify.rateLimit()\n}, ", "("],
+    ],
+    steps: times(3, "/nowhere"),
+    expected: [404, 404, 429],
+  },
+  "404 answers with a limit of their own": {
+    has: "fastify.rateLimit({",
+    edits: [
+      [
+        "global: true, max: 2, timeWindow: 1000",
+        "limit: 2, window: 1000, notFound: { limit: 4, window: 500 }",
+      ],
+      ["({\n  preHandler: fastify.rateLimit({\n    max: 4,\n    timeWindow: 500\n  })\n}, ", "("],
+    ],
+    steps: times(5, "/nowhere"),
+    expected: [404, 404, 404, 404, 429],
+  },
+  "`max`, a function": {
+    has: "request.headers['service-key']",
+    edits: [
+      ["keyGenerator (request) { return request.headers['service-key'] }", "field: 'header:service-key'"],
+      [
+        "max: async (request, key) => { return key ===",
+        "limit: async (request) => { return request.headers['service-key'] ===",
+      ],
+      ["timeWindow:", "window:"],
+    ],
+    steps: ["free", "pro"].flatMap((key) => times(4, as("Service-Key", key))),
+    expected: [200, 200, 429, 429, 200, 200, 200, 429],
+  },
+  "limits of routes, with Redis": {
+    has: "groupId:",
+    cuts: [
+      ["    global : false,", "\n"],
+      ["    max: 3000,", "\n"],
+      ["      onExceeding:", "      },\n"],
+    ],
+    everywhere: [
+      ["max: 3,", "limit: 3,"],
+      ["timeWindow:", "window:"],
+      ['groupId:"OTP"', 'group: "OTP"'],
+    ],
+    edits: [
+      ["import Fastify", "import { redisStore } from '@sluice/core/redis'\nimport Fastify"],
+      [IMPORT[0], IMPORT[1]],
+      ["allowList: ['192.168.0.10']", "skip: (request) => request.ip === '192.168.0.10'"],
+      ["redis: redis", "service: 'shop', store: redisStore({ client: redis })"],
+      [
+        "      window: '1 minute',\n      allowList:",
+        "      limit: 3000,\n      window: '1 minute',\n      allow:",
+      ],
+      ["onExceeded: function (request, key)", "onRejected: function (request)"],
+    ],
+    // Only in Sluice do the two routes of the group share a counter, so this asks one of them.
+    steps: [
+      ...from("/", 4),
+      ...from("/private", 4),
+      ...from("/public", 4),
+      ...from("/public/sub-rated-1", 4),
+      ...from("/otp/send", 4),
+    ],
+    expected: [200, 200, 200, 429, 200, 200, 200, 429, ...times(8, 200), 200, 200, 200, 429],
+  },
+  "routes with another limit, or with none": {
+    has: "max: 9",
+    edits: [
+      IMPORT,
+      ["max: 100", "limit: 100"],
+      ["timeWindow:", "window:"],
+      ["max: 9", "limit: 9,\n      window: '1 minute'"],
+    ],
+    steps: [...from("/private", 10), ...from("/public", 101), ...from("/", 101)],
+    expected: [...times(9, 200), 429, ...times(101, 200), ...times(100, 200), 429],
+  },
+  "`createRateLimit`": {
+    has: "checkCustomRateLimit",
+    cuts: [["// register with", "})\n\n"]],
+    everywhere: [["if(!limit.isAllowed && limit.isExceeded)", "if(!limit.allowed)"]],
+    edits: [
+      ["import Fastify", "import { createLimiter } from '@sluice/core'\nimport Fastify"],
+      ["fastify.createRateLimit()", "createLimiter({ limit: 100, window: '1 minute' })"],
+      ["fastify.createRateLimit({ max: 100 })", "createLimiter({ limit: 100, window: '1 minute' })"],
+      ["await checkRateLimit(", "await checkRateLimit.decide("],
+      ["await checkCustomRateLimit(", "await checkCustomRateLimit.decide("],
+    ],
+    steps: [...from("/", 101), "/custom"],
+    expected: [...times(100, 200), 429, 200],
+  },
+}
+
+/** Returns the example with the user's changes. Throws if a text does not occur, so that a new README is noticed. */
+export function changed(text: string, { cuts = [], everywhere = [], edits }: Example): string {
+  const cut = cuts.reduce((rest, [start, end]) => {
+    const from = rest.indexOf(start)
+    const to = rest.indexOf(end, from)
+    if (from === -1 || to === -1) throw new Error(`${start}…${end} does not occur`)
+    return rest.slice(0, from) + rest.slice(to + end.length)
+  }, text)
+  const replaced = everywhere.reduce((all, [old, replacement]) => {
+    if (!all.includes(old)) throw new Error(`${JSON.stringify(old)} does not occur`)
+    return all.replaceAll(old, replacement)
+  }, cut)
+  return edited(replaced, edits)
+}
