@@ -1,3 +1,4 @@
+import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { rateLimit } from "@sluice/express"
 import express, { type RequestHandler } from "express"
@@ -10,7 +11,7 @@ import {
 } from "rate-limiter-flexible"
 import { describe, expect, it } from "vitest"
 import { until } from "../../../servers/until.ts"
-import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"
+import { type App, afterwards, answers, commonClock, serve, statuses } from "../pairs.ts"
 import { closedClient, withRedis } from "../redis.ts"
 import { admitted, as, quiet, times, twice } from "../requests.ts"
 import { after, before, consuming } from "./app.ts"
@@ -39,6 +40,42 @@ describe("the guide on limits", () => {
     const steps = ["/?cost=8", "/?cost=5", "/"]
     expect(await theirs(memory({ points: 10 }), steps)).toEqual([200, 429, 429])
     expect(await ours({ limit: 10 }, steps)).toEqual([200, 429, 200])
+  })
+
+  it("the quota comes back at once in the old library, and bit by bit in Sluice", async () => {
+    const steps = [...times(10, "/"), 60_001, ...times(10, "/")]
+    const clock = commonClock()
+    expect(admitted(await theirs(before({ points: 10 })(clock), steps, clock))).toBe(20)
+    expect(admitted(await ours({ limit: 10 }, steps))).toBeLessThan(15)
+    const firstHit = { algorithm: "fixed-window", align: "first-hit" } as const
+    expect(admitted(await ours({ limit: 10, ...firstHit }, steps))).toBe(20)
+  })
+
+  it("the old library refunds a key at any time, and Sluice refunds a decision once", async () => {
+    const old = new RateLimiterMemory({ points: 2, duration: 60 })
+    for (let i = 0; i < 2; i++) await old.consume("somebody")
+    for (let i = 0; i < 2; i++) await old.reward("somebody")
+    expect((await old.get("somebody"))?.remainingPoints).toBe(2)
+    const limiter = createLimiter({ limit: 2, window: "1 minute", clock: commonClock() })
+    afterwards(() => limiter.close())
+    const client = { remoteAddress: "192.0.2.7" }
+    await limiter.decide(client)
+    const decision = await limiter.decide(client)
+    for (let i = 0; i < 2; i++) await limiter.refund(decision)
+    expect((await limiter.peek(client)).remaining).toBe(1)
+  })
+
+  it("the old library blocks without an end, and Sluice for at most 366 days", async () => {
+    const clock = commonClock()
+    const old = new RateLimiterMemory(minutely)
+    await old.block("somebody", 0)
+    clock.advance(400 * 86_400_000)
+    await expect(old.consume("somebody")).rejects.toBeInstanceOf(RateLimiterRes)
+    const limiter = createLimiter({ limit: 2, window: "52 weeks", clock })
+    afterwards(() => limiter.close())
+    const client = { remoteAddress: "192.0.2.7" }
+    await expect(limiter.block(client, { for: "367 days" })).rejects.toThrow(/at most 366d/)
+    await expect(limiter.block(client, { for: "366 days" })).resolves.toBeUndefined()
   })
 
   it("a union charges the hourly limit for requests that the per-minute limit refuses, but not in Sluice", async () => {
@@ -115,6 +152,20 @@ describe("the guide on responses", () => {
 })
 
 describe("the guide on outages", () => {
+  it("`consume` rejects while Redis fails, and `enforce` decides in the process", async () => {
+    const client = await closedClient(redis)
+    const old = new RateLimiterRedis({ ...minutely, storeClient: client })
+    await expect(old.consume("somebody")).rejects.toThrow("Connection is closed")
+    const now = { service: "degraded", store: redisStore({ client }), logger: quiet }
+    const limiter = createLimiter({ ...now, limit: 1, window: "1 minute" })
+    afterwards(() => limiter.close())
+    const errors: unknown[] = []
+    limiter.on("store-error", (error) => errors.push(error))
+    const decision = await limiter.enforce({ remoteAddress: "192.0.2.7" })
+    expect(decision).toMatchObject({ allowed: true, degraded: true })
+    expect(errors).toHaveLength(1)
+  })
+
   it("the documented middleware answers 429 while Redis fails, and Sluice limits in the process", async () => {
     const failing = new RateLimiterRedis({ ...minutely, storeClient: await closedClient(redis) })
     expect(await theirs(consuming(failing), twice)).toEqual([429, 429])

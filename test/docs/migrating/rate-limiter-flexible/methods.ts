@@ -1,4 +1,4 @@
-import type { Limiter } from "@sluice/core"
+import type { Decision, Limiter } from "@sluice/core"
 import type { Request } from "express"
 import {
   BurstyRateLimiter,
@@ -9,19 +9,18 @@ import {
 } from "rate-limiter-flexible"
 import type { Pair } from "../pairs.ts"
 import { as, thenRefused, times, twice } from "../requests.ts"
-import { after, before, consuming } from "./app.ts"
+import { after, before, type Calls, consuming } from "./app.ts"
 
-/** Returns a function for the last decision, which a handler would find in `req.rateLimit`. */
-function lastOf(limiter: Limiter<Request>) {
-  let last: Parameters<typeof limiter.settle>[0] | undefined
-  limiter.on("decision", (decision) => {
-    last = decision
+/** Like `after`, for calls that need the last decision. An app would keep it with the request or the job. */
+const withLast = (
+  options: Parameters<typeof after>[0],
+  callsOf: (limiter: Limiter<Request>, last: () => Decision) => Calls,
+): Pair["after"] =>
+  after(options, (limiter) => {
+    const decisions: Decision[] = []
+    limiter.on("decision", (decision) => void decisions.push(decision))
+    return callsOf(limiter, () => decisions.at(-1) as Decision)
   })
-  return () => {
-    if (last === undefined) throw new Error("nothing has been decided")
-    return last
-  }
-}
 
 /** Each method and each class that has a counterpart, for both limiters. */
 export const METHODS: Readonly<Record<string, Pair>> = {
@@ -33,19 +32,13 @@ export const METHODS: Readonly<Record<string, Pair>> = {
   },
   penalty: {
     before: before({ points: 5 }, (limiter) => ({ "/wrong": () => limiter.penalty("somebody", 2) })),
-    after: after({ limit: 5 }, (limiter) => {
-      const last = lastOf(limiter)
-      return { "/wrong": () => limiter.settle(last(), 3) }
-    }),
+    after: withLast({ limit: 5 }, (limiter, last) => ({ "/wrong": () => limiter.settle(last(), 3) })),
     steps: ["/", "/wrong", "/", ...twice],
     expected: [200, 200, 200, ...thenRefused],
   },
   reward: {
     before: before({}, (limiter) => ({ "/right": () => limiter.reward("somebody") })),
-    after: after({}, (limiter) => {
-      const last = lastOf(limiter)
-      return { "/right": () => limiter.refund(last()) }
-    }),
+    after: withLast({}, (limiter, last) => ({ "/right": () => limiter.refund(last()) })),
     steps: ["/", "/right", ...twice],
     expected: [200, 200, ...thenRefused],
   },
@@ -65,6 +58,12 @@ export const METHODS: Readonly<Record<string, Pair>> = {
     after: after({}, (limiter) => ({ "/forget": (req) => limiter.reset(req) })),
     steps: [...twice, "/forget", ...twice],
     expected: [...thenRefused, 200, ...thenRefused],
+  },
+  block: {
+    before: before({}, (limiter) => ({ "/lock": () => limiter.block("somebody", 600) })),
+    after: after({}, (limiter) => ({ "/lock": (req) => limiter.block(req, { for: "10 minutes" }) })),
+    steps: ["/lock", "/", 599_999, "/", 2, ...twice],
+    expected: [200, 429, 429, ...thenRefused],
   },
   getTokensRemaining: {
     before: before({ points: 3 }, (limiter) => {

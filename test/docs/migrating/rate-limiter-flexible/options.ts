@@ -1,6 +1,7 @@
 import { createLimiter, memoryStore } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import type { Request } from "express"
+import type { Redis } from "ioredis"
 import { RateLimiterMemory, RateLimiterRedis, RLWrapperBlackAndWhite } from "rate-limiter-flexible"
 import type { Response } from "../../../contracts/adapter/ask.ts"
 import type { Pair } from "../pairs.ts"
@@ -41,12 +42,10 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
       return consuming(search as RateLimiterMemory, { "/login": () => login?.consume("somebody") })
     },
     after(clock) {
-      const store = memoryStore({ clock })
-      const login = createLimiter<Request>({
-        ...{ name: "login", store, clock, limit: 1, window: "1 minute" },
-        ...{ field: "user", fields: { user: userOf } },
-      })
-      return after({ name: "search", store }, () => ({ "/login": (req) => login.decide(req) }))(clock)
+      const shared = { clock, store: memoryStore({ clock }) }
+      const own = { limit: 1, window: "1 minute", field: "user", fields: { user: userOf } }
+      const login = createLimiter<Request>({ ...shared, ...own, name: "login" })
+      return after({ ...shared, name: "search" }, () => ({ "/login": (req) => login.decide(req) }))(clock)
     },
     steps: ["/login", ...twice],
     expected: [200, ...thenRefused],
@@ -96,6 +95,8 @@ export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => 
       ...{ service: "migrated", window: "1 day", storeTimeoutMs: 20_000, clock: undefined },
       store: redisStore({ client: redis.client }),
     }) as const
+  const insured = (client: Redis) =>
+    ({ service: "insured", store: redisStore({ client }), clock: undefined, logger: quiet }) as const
   return {
     storeClient: {
       before: () => consuming(new RateLimiterRedis({ ...daily, storeClient: redis.client })),
@@ -124,10 +125,8 @@ export const redisOptions = (redis: Running): Readonly<Record<string, Pair>> => 
         const storeClient = await closedClient(redis)
         return consuming(new RateLimiterRedis({ ...daily, storeClient, insuranceLimiter }))
       },
-      async after(clock) {
-        const store = redisStore({ client: await closedClient(redis) })
-        return after({ service: "insured", store, clock: undefined, logger: quiet })(clock)
-      },
+      after: async (clock) =>
+        after({ ...insured(await closedClient(redis)), onStoreFailure: "local" })(clock),
       steps: twice,
       expected: thenRefused,
     },
