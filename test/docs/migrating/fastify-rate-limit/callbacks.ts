@@ -7,7 +7,7 @@ import { before, type More, registered } from "./app.ts"
 
 /** A callback of the app. */
 type Note = (request: FastifyRequest) => void
-type Listener = (decision: Decision, request: FastifyRequest) => void
+type Listener = (decision: Decision, request: FastifyRequest, note: Note) => void
 type Old = Parameters<typeof before>[0]
 
 /** Returns a callback that notes the URL of each request, and a function that adds an unlimited route to read them. */
@@ -29,12 +29,12 @@ const noted =
 
 /** Returns the same for Sluice, with a listener to its decisions. */
 const listened =
-  (listenerOf: (note: Note) => Listener): Pair["after"] =>
+  (listener: Listener): Pair["after"] =>
   (clock) => {
     const { note, read } = notes()
     const options = { limit: 2, window: "1 minute", clock, penalty: { refusals: 2, for: "1 minute" } }
     return registered(options, (app) => {
-      app.sluice.limiter.on("decision", listenerOf(note))
+      app.sluice.limiter.on("decision", (decision, request) => listener(decision, request, note))
       return read(app)
     })
   }
@@ -71,31 +71,19 @@ const withoutRule =
 export const CALLBACKS: Readonly<Record<string, Pair>> = {
   onExceeding: {
     before: noted((note) => ({ onExceeding: note })),
-    after: listened(
-      (note) =>
-        ({ allowed }, request) =>
-          void (allowed && note(request)),
-    ),
+    after: listened(({ allowed }, request, note) => void (allowed && note(request))),
     ...called,
     expected: ["ok", "ok", "", "", "/ /?2"],
   },
   onExceeded: {
     before: noted((note) => ({ onExceeded: note })),
-    after: listened(
-      (note) =>
-        ({ allowed }, request) =>
-          void (allowed || note(request)),
-    ),
+    after: listened(({ allowed }, request, note) => void (allowed || note(request))),
     ...called,
     expected: ["ok", "ok", "", "", "/?3 /?4"],
   },
   onBanReach: {
     before: noted((note) => ({ onBanReach: note })),
-    after: listened(
-      (note) =>
-        ({ refusal }, request) =>
-          void (refusal === "penalty" && note(request)),
-    ),
+    after: listened(({ refusal }, request, note) => void (refusal === "penalty" && note(request))),
     ...called,
     expected: ["ok", "ok", "", "", "/?4"],
   },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { exportsOf, fileOf, membersOf } from "../declared.ts"
 import { namesIn, namesWithCounterpart, notShown, type Row, readGuide, type ShownBy } from "../guide.ts"
+import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
 import { withRedis } from "../redis.ts"
 import { CALLBACKS } from "./callbacks.ts"
@@ -8,6 +9,9 @@ import { OPTIONS } from "./options.ts"
 import { redisOptions } from "./redis-options.ts"
 
 const pairs = { ...OPTIONS, ...CALLBACKS, ...redisOptions(withRedis()) }
+const lines = linesOfPairs(
+  ...["options.ts", "callbacks.ts", "redis-options.ts"].map((name) => new URL(name, import.meta.url)),
+)
 const guide = readGuide("fastify-rate-limit.md")
 const types = fileOf("@fastify/rate-limit", "types/index.d.ts")
 const [options, methods] = ["Options", "Methods and exports"].map(guide.rows) as [Row[], Row[]]
@@ -35,6 +39,11 @@ describe("the guide for @fastify/rate-limit", () => {
     const tried = Object.keys(pairs).map((name) => name.replace(/,.*/, ""))
     expect(named).toEqual([...new Set([...tried, ...Object.keys(SHOWN_BY)])].sort())
     expect(notShown(SHOWN_BY)).toEqual([])
+  })
+
+  it("says how many lines each option and method takes before and after the change", () => {
+    for (const row of [...options, ...methods])
+      expect([row.names, row.lines]).toEqual([row.names, linesCell(row.names, lines)])
   })
 })
 

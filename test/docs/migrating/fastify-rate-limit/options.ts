@@ -1,4 +1,5 @@
 import { memoryStore } from "@sluice/core"
+import type { FastifyRequest } from "fastify"
 import type { Response } from "../../../contracts/adapter/ask.ts"
 import type { Pair } from "../pairs.ts"
 import { as, thenRefused, times, twice } from "../requests.ts"
@@ -13,6 +14,7 @@ const own =
   (limit: object): More =>
   (app) =>
     void app.get("/own", { config: { rateLimit: limit as never } }, async () => "ok")
+const postedUser = ({ body }: FastifyRequest): string => (body as { user: string }).user
 const posted: More = (app) => void app.post("/", async () => "ok")
 
 /** Each option of @fastify/rate-limit that has a counterpart and needs no Redis, for both limiters. */
@@ -66,10 +68,7 @@ export const OPTIONS: Readonly<Record<string, Pair>> = {
     expected: [200, 429, 200],
   },
   hook: {
-    before: before(
-      { hook: "preHandler", keyGenerator: (req) => (req.body as { user: string }).user },
-      posted,
-    ),
+    before: before({ hook: "preHandler", keyGenerator: postedUser }, posted),
     after: after({ hook: "preHandler", field: "body:user" }, posted),
     steps: ["7", "8", "7"].map((user) => ({ ...byUser, body: JSON.stringify({ user }) })),
     expected: [200, 200, 429],

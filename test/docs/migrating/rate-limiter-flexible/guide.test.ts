@@ -2,12 +2,14 @@ import ts from "typescript"
 import { describe, expect, it } from "vitest"
 import { exportedValuesOf, fileOf, membersOf, nodesOf } from "../declared.ts"
 import { namesIn, namesWithCounterpart, notShown, type Row, readGuide, type ShownBy } from "../guide.ts"
+import { linesCell, linesOfPairs } from "../lines-of-pairs.ts"
 import { behaveAlike } from "../pairs.ts"
 import { withRedis } from "../redis.ts"
 import { METHODS } from "./methods.ts"
 import { OPTIONS, redisOptions } from "./options.ts"
 
 const pairs = { ...OPTIONS, ...METHODS, ...redisOptions(withRedis()) }
+const lines = linesOfPairs(...["options.ts", "methods.ts"].map((name) => new URL(name, import.meta.url)))
 const guide = readGuide("rate-limiter-flexible.md")
 const [options, methods, yielded, classes] = ["Options", "Methods", "What it yields", "Classes"].map(
   guide.rows,
@@ -69,6 +71,11 @@ describe("the guide for rate-limiter-flexible", () => {
     expect(named).toEqual(tried.sort())
     for (const name of Object.values(SAME_AS)) expect(Object.keys(pairs)).toContain(name)
     expect(notShown(SHOWN_BY)).toEqual([])
+  })
+
+  it("says how many lines each option, method and class takes before and after the change", () => {
+    for (const row of [...options, ...methods, ...classes])
+      expect([row.names, row.lines]).toEqual([row.names, linesCell(row.names, lines)])
   })
 })
 
