@@ -6,10 +6,8 @@ import { as, times } from "../requests.ts"
 export interface Example {
   /** A text that only this block has. */
   readonly has: string
-  /** The ends of passages to delete. */
-  readonly cuts?: readonly (readonly [start: string, end: string])[]
   /** Texts that occur several times, and are replaced everywhere. */
-  readonly everywhere?: readonly Edit[]
+  readonly everywhere?: readonly (readonly [old: string, replacement: string])[]
   readonly edits: readonly Edit[]
   readonly steps: readonly Step[]
   readonly expected: readonly number[]
@@ -18,14 +16,16 @@ export interface Example {
 const IMPORT: Edit = ["import('@fastify/rate-limit')", "import('@sluice/fastify')"]
 const from = (path: string, count: number): Step[] => times(count, path)
 
-/** The examples, by the text of their row in the guide. */
+/** The first example. */
+export const FIRST: Example = {
+  has: "fastify.listen({ port: 3000 }",
+  edits: [IMPORT, ["max: 100", "limit: 100"], ["timeWindow:", "window:"]],
+  steps: times(101, "/"),
+  expected: [...times(100, 200), 429],
+}
+
+/** The other examples, by the text of their row in the guide. */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
-  "the first one": {
-    has: "fastify.listen({ port: 3000 }",
-    edits: [IMPORT, ["max: 100", "limit: 100"], ["timeWindow:", "window:"]],
-    steps: times(101, "/"),
-    expected: [...times(100, 200), 429],
-  },
   "404 answers": {
     has: "fastify.rateLimit()",
     edits: [
@@ -62,11 +62,6 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   "limits of routes, with Redis": {
     has: "groupId:",
-    cuts: [
-      ["    global : false,", "\n"],
-      ["    max: 3000,", "\n"],
-      ["      onExceeding:", "      },\n"],
-    ],
     everywhere: [
       ["max: 3,", "limit: 3,"],
       ["timeWindow:", "window:"],
@@ -74,7 +69,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
     edits: [
       ["import Fastify", "import { redisStore } from '@sluice/core/redis'\nimport Fastify"],
-      [IMPORT[0], IMPORT[1]],
+      IMPORT,
+      [/ {4}global : false,.*\n/, ""],
+      [/ {4}max: 3000,.*\n/, ""],
+      [/ {6}onExceeding:[^}]*\},\n/, ""],
       ["allowList: ['192.168.0.10']", "skip: (request) => request.ip === '192.168.0.10'"],
       ["redis: redis", "service: 'shop', store: redisStore({ client: redis })"],
       [
@@ -106,10 +104,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   "`createRateLimit`": {
     has: "checkCustomRateLimit",
-    cuts: [["// register with", "})\n\n"]],
     everywhere: [["if(!limit.isAllowed && limit.isExceeded)", "if(!limit.allowed)"]],
     edits: [
       ["import Fastify", "import { createLimiter } from '@sluice/core'\nimport Fastify"],
+      [/\/\/ register with[^}]*\}\)\n\n/, ""],
       ["fastify.createRateLimit()", "createLimiter({ limit: 100, window: '1 minute' })"],
       ["fastify.createRateLimit({ max: 100 })", "createLimiter({ limit: 100, window: '1 minute' })"],
       ["await checkRateLimit(", "await checkRateLimit.decide("],
@@ -121,16 +119,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
 }
 
 /** Returns the example with the user's changes. Throws if a text does not occur, so that a new README is noticed. */
-export function changed(text: string, { cuts = [], everywhere = [], edits }: Example): string {
-  const cut = cuts.reduce((rest, [start, end]) => {
-    const from = rest.indexOf(start)
-    const to = rest.indexOf(end, from)
-    if (from === -1 || to === -1) throw new Error(`${start}…${end} does not occur`)
-    return rest.slice(0, from) + rest.slice(to + end.length)
-  }, text)
+export function changed(text: string, { everywhere = [], edits }: Example): string {
   const replaced = everywhere.reduce((all, [old, replacement]) => {
-    if (!all.includes(old)) throw new Error(`${JSON.stringify(old)} does not occur`)
+    if (!all.includes(old)) throw new Error(`${old} does not occur`)
     return all.replaceAll(old, replacement)
-  }, cut)
+  }, text)
   return edited(replaced, edits)
 }

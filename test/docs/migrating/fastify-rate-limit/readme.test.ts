@@ -5,14 +5,13 @@ import { describe, expect, it } from "vitest"
 import { runTypeScript } from "../../typescript/run.ts"
 import { readGuide } from "../guide.ts"
 import { answers, commonClock } from "../pairs.ts"
-import { exampleOf, linesChanged } from "../readme-examples.ts"
+import { exampleOf, expectLinesTold, type LinesChanged, linesChanged } from "../readme-examples.ts"
 import { withRedis } from "../redis.ts"
 import { times } from "../requests.ts"
-import { changed, EXAMPLES, type Example } from "./examples.ts"
+import { changed, EXAMPLES, type Example, FIRST } from "./examples.ts"
 
 const PEER = "@fastify/rate-limit"
 const redis = withRedis()
-const lines = readGuide("fastify-rate-limit.md").text.split("\n")
 
 /** Runs an example on a new app, or on the given one, and resolves with its statuses. */
 async function statusesOf(
@@ -33,32 +32,38 @@ async function statusesOf(
   return (await answers(served, clock, steps)).map(({ status }) => status)
 }
 
-/** Returns the guide's row for an example. */
-const rowOf = (name: string): string | undefined => lines.find((line) => line.startsWith(`| ${name} |`))
+function linesOf(example: Example): LinesChanged {
+  const { text } = exampleOf(PEER, example.has)
+  return linesChanged(text, changed(text, example))
+}
+
+/** Expects that the guide's row for an example has its numbers of lines. */
+function expectRow(name: string, example: Example): void {
+  const { written, deleted } = linesOf(example)
+  const rows = readGuide("fastify-rate-limit.md").text.split("\n")
+  const row = rows.find((line) => line.startsWith(`| ${name} |`))
+  expect(row).toBe(`| ${name} | ${written.length} | ${deleted} |`)
+}
 
 /** Logins always fail. */
 const tryLogin = async (): Promise<boolean> => false
 
 describe("the README examples of @fastify/rate-limit", () => {
-  for (const [name, example] of Object.entries(EXAMPLES)) {
+  const all = Object.entries({ "the first one": FIRST, ...EXAMPLES })
+  it.each(all)("%s: answers in the same way after the change", async (_name, example) => {
     const { text } = exampleOf(PEER, example.has)
-    const after = changed(text, example)
+    expect(await statusesOf(example, text, peer)).toEqual(example.expected)
+    expect(await statusesOf(example, changed(text, example), sluice)).toEqual(example.expected)
+  })
 
-    it(`${name}: answers in the same way after the change`, async () => {
-      expect(await statusesOf(example, text, peer)).toEqual(example.expected)
-      expect(await statusesOf(example, after, sluice)).toEqual(example.expected)
-    })
+  it("the first one: takes as many lines as the guide says, and at most 3 new ones", () => {
+    const lines = linesOf(FIRST)
+    expect(lines.written.length).toBeLessThanOrEqual(3)
+    expectLinesTold("fastify-rate-limit", "", lines)
+  })
 
-    it(`${name}: takes as many lines as the guide says`, () => {
-      const { written, deleted } = linesChanged(text, after)
-      expect(rowOf(name)).toBe(`| ${name} | ${written.length} | ${deleted} |`)
-    })
-  }
-
-  it("takes at most 3 new lines for the first one", () => {
-    const first = EXAMPLES["the first one"] as Example
-    const { text } = exampleOf(PEER, first.has)
-    expect(linesChanged(text, changed(text, first)).written.length).toBeLessThanOrEqual(3)
+  it.each(Object.entries(EXAMPLES))("%s: takes as many lines as the guide says", (name, example) => {
+    expectRow(name, example)
   })
 
   it("failed logins: the old limiter admits one more than its limit", async () => {
@@ -80,8 +85,6 @@ describe("the README examples of @fastify/rate-limit", () => {
     const after = changed(text, example)
     expect(await statusesOf(example, text, peer, old)).toEqual([...times(6, 401), 429])
     expect(await statusesOf(example, after, sluice)).toEqual([...times(5, 401), 429, 429])
-    const { written, deleted } = linesChanged(text, after)
-    const name = "`createRateLimit`, for failed logins"
-    expect(rowOf(name)).toBe(`| ${name} | ${written.length} | ${deleted} |`)
+    expectRow("`createRateLimit`, for failed logins", example)
   })
 })
