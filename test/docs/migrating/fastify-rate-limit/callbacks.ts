@@ -61,6 +61,9 @@ const dear =
   (app) =>
     void app.get("/dear", optionsOf(app), async () => "ok")
 
+/** Returns a function that creates an app with the old plugin, in which only routes and hooks have limits. */
+const onRoutes = (more: More): Pair["before"] => before({ global: false }, more)
+
 /** Returns a function that creates an app with Sluice, in which only routes and hooks have limits. */
 const withoutRule =
   (more: More): Pair["after"] =>
@@ -121,19 +124,13 @@ export const CALLBACKS: Readonly<Record<string, Pair>> = {
     ],
   },
   "rateLimit, on a scope": {
-    before: before(
-      { global: false },
-      hooked((app, max) => app.rateLimit({ max }) as never),
-    ),
+    before: onRoutes(hooked((app, max) => app.rateLimit({ max }) as never)),
     after: withoutRule(hooked((app, limit) => app.sluice.hook({ limit, window: "1 minute" }))),
     steps: [...twice, ...times(2, "/dear"), ...times(3, "/scope")],
     expected: [200, 200, ...thenRefused, 200, ...thenRefused],
   },
   rateLimit: {
-    before: before(
-      { global: false },
-      dear((app) => ({ preHandler: app.rateLimit({ max: 1 }) })),
-    ),
+    before: onRoutes(dear((app) => ({ preHandler: app.rateLimit({ max: 1 }) }))),
     after: withoutRule(dear(() => ({ config: { rateLimit: { limit: 1, window: "1 minute" } } }))),
     steps: [...twice, ...times(2, "/dear")],
     expected: [200, 200, ...thenRefused],

@@ -77,6 +77,7 @@ describe("the guide on limits", () => {
     const steps = ["/nowhere", "/nowhere"]
     expect(await (await theirs({}))(steps)).toEqual([404, 404])
     expect(await (await ours({}))(steps)).toEqual([404, 429])
+    expect(await (await ours({ notFound: false }))(steps)).toEqual([404, 404])
     const limitless = (app: FastifyInstance) => {
       app.setNotFoundHandler({ preHandler: app.rateLimit() }, async (_request, reply) =>
         reply.code(404).send(),
@@ -91,6 +92,16 @@ describe("the guide on limits", () => {
     expect(await (await theirs({}, limited))(thrice)).toEqual([404, 404, 429, 200])
     const notFound = { limit: 2, window: "1 minute" }
     expect(await (await ours({ notFound }))(thrice)).toEqual([404, 404, 429, 200])
+  })
+
+  it("the old plugin counts preflights that a route answers, and Sluice counts them with `match.methods`", async () => {
+    const headers = { Origin: "https://example.com", "Access-Control-Request-Method": "GET" }
+    const preflight = { path: "/", method: "OPTIONS", headers }
+    const steps = [preflight, preflight]
+    const answered = (app: FastifyInstance) => void app.options("/", async () => "ok")
+    expect(await (await theirs({}, answered))(steps)).toEqual([200, 429])
+    expect(await (await ours({}, answered))(steps)).toEqual([200, 200])
+    expect(await (await ours({ match: { methods: ["OPTIONS"] } }, answered))(steps)).toEqual([200, 429])
   })
 
   it("invented clients that fill the memory free a refused client in the old plugin, but not in Sluice", async () => {

@@ -73,6 +73,13 @@ describe("the guide for rate-limiter-flexible", () => {
     expect(notShown(SHOWN_BY)).toEqual([])
   })
 
+  it("starts with every option, method and member that has no counterpart", () => {
+    const [, first = ""] = guide.text.split(/^## /m)
+    const without = [...options, ...methods, ...yielded].filter(({ becomes }) => /^No count/.test(becomes))
+    expect(namesIn(without).filter((name) => !first.includes(`\`${name}\``))).toEqual([])
+    expect(without.length).toBeGreaterThan(5)
+  })
+
   it("says how many lines each option, method and class takes before and after the change", () => {
     for (const row of [...options, ...methods, ...classes])
       expect([row.names, row.lines]).toEqual([row.names, linesCell(row.names, lines)])
