@@ -65,6 +65,20 @@ describe("the guide on limits", () => {
     expect((await limiter.peek(client)).remaining).toBe(1)
   })
 
+  it("the old library sets a count, and in Sluice `reset` and `decide` do", async () => {
+    const old = new RateLimiterMemory({ points: 5, duration: 60 })
+    const limiter = createLimiter({ limit: 5, window: "1 minute", clock: commonClock() })
+    afterwards(() => limiter.close())
+    const client = { remoteAddress: "192.0.2.7" }
+    await old.consume("somebody")
+    await old.set("somebody", 3, 60)
+    await limiter.decide(client)
+    await limiter.reset(client)
+    await limiter.decide(client, { cost: 3 })
+    expect((await old.get("somebody"))?.remainingPoints).toBe(2)
+    expect((await limiter.peek(client)).remaining).toBe(2)
+  })
+
   it("the old library blocks without an end, and Sluice for at most 366 days", async () => {
     const clock = commonClock()
     const old = new RateLimiterMemory(minutely)
