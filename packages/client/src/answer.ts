@@ -1,0 +1,71 @@
+import { DIALECTS } from "./dialects/dialects.ts"
+import { LONGEST_MS, numberIn, type Reading } from "./reading.ts"
+
+/** What the head of a response says about the quotas of its call. */
+export interface Answer {
+  /** The name of the dialect that the fields are in. Undefined if the response has none. */
+  readonly dialect: string | undefined
+  /** The quotas, at least one if there is a dialect. */
+  readonly readings: readonly Reading[]
+  /** True if the call was not processed, because a limit was reached or the server is overloaded. */
+  readonly isRefused: boolean
+  /** The least milliseconds until another call may be sent. Undefined unless the call was refused and the server says it. */
+  readonly waitMs: number | undefined
+  /** What Stripe says about another attempt, in `Stripe-Should-Retry`. */
+  readonly shouldRetry: boolean | undefined
+}
+
+/** The wait after a secondary limit of GitHub that names none. Source: GitHub's best practices for its REST API. */
+const GITHUB_SECONDARY_MS = 60_000
+
+/** Reads the head of a response. */
+export function readAnswer({ status, headers }: Response): Answer {
+  // An instant is compared with the server's own clock, because this one may be wrong.
+  const nowMs = dateIn(headers, "date") ?? Date.now()
+  let dialect: string | undefined
+  let readings: readonly Reading[] | undefined
+  for (const [name, read] of Object.entries(DIALECTS)) {
+    readings = read(headers, nowMs)
+    if (readings === undefined) continue
+    dialect = name
+    break
+  }
+  const told = retryAfterMs(headers, nowMs)
+  const emptyMs = Math.max(
+    ...(readings ?? []).map(({ remaining, forMs }) => (remaining < 1 ? forMs : -1)),
+    -1,
+  )
+  const untilReset = emptyMs < 0 ? undefined : emptyMs
+  const isGitHub = headers.has("x-github-request-id")
+  const isRefused =
+    status === 429 ||
+    (status === 503 && told !== undefined) ||
+    (status === 403 && isGitHub && (told ?? untilReset) !== undefined)
+  const fallback = isGitHub ? GITHUB_SECONDARY_MS : undefined
+  const should = headers.get("stripe-should-retry")
+  return {
+    dialect,
+    readings: readings ?? [],
+    isRefused,
+    waitMs: isRefused ? (told ?? untilReset ?? fallback) : undefined,
+    shouldRetry: should === null ? undefined : should === "true",
+  }
+}
+
+/**
+ * Returns the wait in `retry-after-ms`, which OpenAI and Azure send, or in `Retry-After` (RFC 9110, section 10.2.3);
+ * undefined if neither makes sense.
+ */
+function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
+  const [ms, seconds] = [numberIn(headers, "retry-after-ms"), numberIn(headers, "retry-after")]
+  const until = dateIn(headers, "retry-after")
+  const told = [ms, seconds * 1000, (until ?? Number.NaN) - nowMs].find((wait) => !Number.isNaN(wait))
+  return told === undefined ? undefined : Math.min(Math.max(told, 0), LONGEST_MS)
+}
+
+/** Returns the epoch milliseconds of an HTTP date (RFC 9110, section 5.6.7). */
+function dateIn(headers: Headers, name: string): number | undefined {
+  const text = headers.get(name) ?? ""
+  const ms = /^[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(ms) ? undefined : ms
+}

@@ -1,0 +1,102 @@
+import { type Answer, readAnswer } from "./answer.ts"
+import type { Events } from "./events.ts"
+import type { Gate } from "./gate.ts"
+import type { ParsedOptions } from "./options.ts"
+import { PaceError } from "./pace-error.ts"
+import { readProblem } from "./problem.ts"
+import { backoffMs, hasNotConnected, isIdempotent } from "./retries.ts"
+import { acquired } from "./share.ts"
+import { type Call, watch } from "./watch.ts"
+
+/** A call with what decides about its attempts. */
+export interface Attempted {
+  readonly gate: Gate
+  readonly key: string
+  readonly call: Call
+  /** The request without its body. */
+  readonly head: Request
+  /** How often it may be sent again. */
+  readonly retries: number
+  /** Sends it. `isLast` tells that it is not sent again. */
+  readonly send: (isLast: boolean) => Promise<Response>
+}
+
+/**
+ * Sends a call, and sends it again as long as that is allowed and may help. Resolves with the last response, which may
+ * be a refusal. Rejects with the error of the last attempt, the reason of a signal or {@link PaceError}.
+ */
+export async function attempts(
+  attempted: Attempted,
+  { share, idempotent }: ParsedOptions,
+  events: Events,
+): Promise<Response> {
+  const { key, call, gate, head, retries, send } = attempted
+  gate.budget.earn()
+  /** Gives the caller what the attempt before has got, if there cannot be another one. */
+  let give: (() => Response) | undefined
+  for (let attempt = 0; ; attempt++) {
+    const isLast = attempt >= retries
+    let sent: number
+    try {
+      sent = await gate.enter(call)
+    } catch (error) {
+      if (give !== undefined && error instanceof PaceError && error.code !== "SLUICE_PACE_CLOSED")
+        return give()
+      throw error
+    }
+    let response: Response
+    try {
+      if (share !== undefined) await acquired(share, key, gate, call)
+      response = await send(isLast)
+    } catch (error) {
+      gate.failed(sent)
+      const isSafe = !isLast && hasNotConnected(error) && (idempotent ?? isIdempotent)(head)
+      if (!(isSafe && gate.budget.take() && (await pause(call, attempt)))) throw error
+      give = () => {
+        throw error
+      }
+      continue
+    }
+    const answer = readAnswer(response)
+    gate.answered(sent, answer)
+    if (!answer.isRefused) return response
+    // A refused call was not processed, unless the server may have failed in the middle.
+    const isSafe = response.status === 503 ? isIdempotent : () => true
+    const mayRepeat = !isLast && (idempotent ?? isSafe)(head)
+    const isRetried = await isWorthwhile(attempted, response, answer, mayRepeat, attempt)
+    events.emit("refused", { key, status: response.status, waitMs: answer.waitMs, isRetried })
+    if (!isRetried || (answer.waitMs === undefined && !(await pause(call, attempt)))) return response
+    give = () => response
+  }
+}
+
+/** Reads what a refusal says about another attempt. Resolves with true if there may be one, and takes it off the budget. */
+async function isWorthwhile(
+  { gate, call }: Attempted,
+  response: Response,
+  { waitMs, shouldRetry }: Answer,
+  mayRepeat: boolean,
+  attempt: number,
+): Promise<boolean> {
+  const reading = readProblem(response).then((problem) => {
+    gate.detail = problem.detail
+    return problem
+  })
+  const isTold = waitMs === undefined ? shouldRetry === true : shouldRetry !== false
+  if (!mayRepeat || !isTold || gate.whyNot(call) !== undefined) return false
+  const longerMs = (await reading).waitMs(attempt)
+  if (longerMs > (waitMs ?? 0)) gate.blockFor(longerMs)
+  return gate.whyNot(call) === undefined && gate.budget.take()
+}
+
+/** Waits without blocking the gate. False if the call may not wait that long. Rejects with the reason of a signal. */
+function pause(call: Call, attempt: number): Promise<boolean> {
+  const ms = backoffMs(attempt)
+  const isOver = new Error("the pause is over")
+  return new Promise((resolve, reject) => {
+    if (ms > call.waitLeftMs) return resolve(false)
+    call.waitLeftMs -= ms
+    const give = (reason: unknown): void => (reason === isOver ? resolve(true) : reject(reason))
+    watch({ ...call, waitLeftMs: ms }, () => isOver, give)
+  })
+}

@@ -1,0 +1,19 @@
+const MS_PER_UNIT: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+}
+
+const PART =
+  "(\\d{1,15}(?:\\.\\d{1,9})?) *(ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|d(?:ays?)?|w(?:eeks?)?)"
+
+/** Returns the milliseconds of "90 seconds", "1 minute", "15m", "6m0s" or "17ms"; NaN for anything else. */
+export function durationMs(text: string): number {
+  if (!new RegExp(`^(?:${PART})+$`, "i").test(text)) return Number.NaN
+  let ms = 0
+  for (const [, number, unit = ""] of text.toLowerCase().matchAll(new RegExp(PART, "g")))
+    ms += Number(number) * (/^m(?:s|il)/.test(unit) ? 1 : (MS_PER_UNIT[unit.charAt(0)] as number))
+  return ms
+}

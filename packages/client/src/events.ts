@@ -1,0 +1,46 @@
+import type { GateStatus } from "./gate.ts"
+
+/** The events of a paced fetch, by name. */
+export interface PaceEvents {
+  /** A call joins the line. */
+  readonly wait: GateStatus
+  /** A server says for the first time, or again after a block, what is left, or it sends no rate limit headers. */
+  readonly learned: GateStatus
+  /** A server has refused a call. */
+  readonly refused: {
+    readonly key: string
+    readonly status: number
+    /** The milliseconds that the server asks to wait. Undefined if it does not say. */
+    readonly waitMs: number | undefined
+    /** Whether the call is sent again. Otherwise, the caller gets the response. */
+    readonly isRetried: boolean
+  }
+}
+
+type Listeners = { readonly [Name in keyof PaceEvents]: Set<(event: PaceEvents[Name]) => void> }
+
+/** The listeners of a paced fetch. */
+export class Events {
+  readonly #listeners: Listeners = { wait: new Set(), refused: new Set(), learned: new Set() }
+
+  /** Adds a listener. Returns a function that removes it. */
+  on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void {
+    const listeners: Set<(event: PaceEvents[Name]) => void> = this.#listeners[name]
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+
+  /** Calls the listeners. An error of a listener cannot stop a call, so it becomes an uncaught error. */
+  emit<Name extends keyof PaceEvents>(name: Name, event: PaceEvents[Name]): void {
+    const listeners: Set<(event: PaceEvents[Name]) => void> = this.#listeners[name]
+    for (const listener of listeners) {
+      try {
+        listener(event)
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error
+        })
+      }
+    }
+  }
+}

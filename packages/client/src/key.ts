@@ -1,0 +1,20 @@
+/**
+ * Returns the default key of a request: its origin, and a fingerprint of its credentials. Calls with different
+ * credentials have different quotas.
+ */
+export function keyOf({ url, headers }: Request): string {
+  const { origin } = new URL(url)
+  const credentials = headers.get("authorization") ?? headers.get("x-api-key")
+  return credentials === null ? origin : `${origin}#${fingerprint(credentials)}`
+}
+
+/** Returns 64 bits of a text, by two FNV-1a hashes, so that keys in logs and errors do not show credentials. */
+function fingerprint(text: string): string {
+  return [0x811c9dc5, 0x01000193]
+    .map((seed) => {
+      let hash = seed
+      for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193) >>> 0
+      return hash.toString(36)
+    })
+    .join("")
+}

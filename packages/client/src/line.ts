@@ -1,0 +1,56 @@
+import { type Call, watch } from "./watch.ts"
+
+interface Waiting {
+  readonly order: number
+  /** When it gives up, as a time of `performance.now()`. */
+  readonly untilMs: number
+  stop(): void
+  resolve(sent: number): void
+  reject(reason: unknown): void
+}
+
+/** The calls that wait at a gate, in the order in which they arrived. Each leaves at its deadline, or when it is aborted. */
+export class Line {
+  readonly #waiting: Waiting[] = []
+
+  get length(): number {
+    return this.#waiting.length
+  }
+
+  /**
+   * Adds a call. Resolves with the number that {@link next} gives it. Rejects with the error of `tooLate` or the reason
+   * of a signal, after which `left` is called.
+   */
+  join(call: Call, tooLate: () => Error, left: () => void): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const stop = watch(call, tooLate, (reason) => {
+        this.#remove(waiting)
+        reject(reason)
+        left()
+      })
+      const { order, waitLeftMs } = call
+      const waiting: Waiting = { order, untilMs: performance.now() + waitLeftMs, stop, resolve, reject }
+      this.#waiting.splice(this.#waiting.findLastIndex((other) => other.order < order) + 1, 0, waiting)
+    })
+  }
+
+  /** Lets the first call go, with the number `sent`. */
+  next(sent: number): void {
+    const { stop, resolve } = this.#waiting.shift() as Waiting
+    stop()
+    resolve(sent)
+  }
+
+  /** Rejects every call that gives up before `untilMs`. */
+  rejectUntil(untilMs: number, tooLate: () => Error): void {
+    for (const waiting of this.#waiting.filter((each) => each.untilMs < untilMs)) {
+      this.#remove(waiting)
+      waiting.stop()
+      waiting.reject(tooLate())
+    }
+  }
+
+  #remove(waiting: Waiting): void {
+    this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
+  }
+}

@@ -1,0 +1,124 @@
+import { durationMs } from "./duration.ts"
+import { PaceError } from "./pace-error.ts"
+
+/** How {@link paced} paces and repeats calls. All options are optional. */
+export interface PacedOptions {
+  /**
+   * Returns the key of a request. Calls with the same key share a quota. The request has no body. Default: its origin
+   * and a fingerprint of its `Authorization` or `X-Api-Key` header.
+   */
+  readonly key?: ((request: Request) => string) | undefined
+  /** The longest time that a call waits in all, milliseconds. A call that would wait longer fails at once. Default: 30,000. */
+  readonly maxWaitMs?: number | undefined
+  /** The most calls of one key that wait. A call beyond that fails at once. Default: 1,000. */
+  readonly maxWaiting?: number | undefined
+  /** How often a call is sent again after 429, after 503 with `Retry-After`, or if no connection was made. Default: 3. */
+  readonly retries?: number | undefined
+  /** The share of all calls of a key that may be retries, from 0 to 1. The first 10 are free. Default: 0.1. */
+  readonly retryBudget?: number | undefined
+  /**
+   * Whether a request may be sent again. Default: after 429 each request, because it was not processed. Otherwise GET,
+   * HEAD, OPTIONS, PUT and DELETE, and requests with `Idempotency-Key`. The request has no body.
+   */
+  readonly idempotent?: ((request: Request) => boolean) | undefined
+  /**
+   * The most calls of one key in any window, such as `{ limit: 100, window: "1 minute" }`, whatever the server says. For
+   * servers that send no headers. Default: no limit.
+   */
+  readonly limit?: { readonly limit: number; readonly window: string | number } | undefined
+  /** Paces several processes together: a limiter's `acquire`. Each call waits for it before it is sent. */
+  readonly share?: { acquire(key: string, signal?: AbortSignal): Promise<unknown> } | undefined
+}
+
+/** What a single call does differently: `api(url, { pace: { maxWaitMs: 0 } })`. */
+export interface CallPace {
+  /** The key of this call, instead of what the option `key` returns. */
+  readonly key?: string | undefined
+  /** The longest time that this call waits in all, milliseconds. 0 fails instead of waiting. */
+  readonly maxWaitMs?: number | undefined
+  /** How often this call is sent again. */
+  readonly retries?: number | undefined
+}
+
+/** The options with their defaults. */
+export interface ParsedOptions extends Omit<Required<PacedOptions>, "limit"> {
+  readonly maxWaitMs: number
+  readonly maxWaiting: number
+  readonly retries: number
+  readonly retryBudget: number
+  readonly limit: { readonly limit: number; readonly windowMs: number } | undefined
+}
+
+/** The options of a call, with what they leave to {@link PacedOptions}. */
+interface ParsedCallPace {
+  readonly key: string | undefined
+  readonly maxWaitMs: number
+  readonly retries: number
+}
+
+/** The longest delay of a timer, 24.8 days. */
+const LONGEST_MS = 2 ** 31 - 1
+const LARGEST_LIMIT = 1_000_000
+/** The largest value of each option that is a whole number. */
+const MOST: Readonly<Record<string, number>> = {
+  maxWaitMs: LONGEST_MS,
+  maxWaiting: LONGEST_MS,
+  retries: 1_000,
+}
+
+const DEFAULTS: Omit<ParsedOptions, "limit"> & Pick<PacedOptions, "limit"> = {
+  ...{ maxWaitMs: 30_000, maxWaiting: 1_000, retries: 3, retryBudget: 0.1 },
+  ...{ key: undefined, idempotent: undefined, limit: undefined, share: undefined },
+}
+
+/** @throws {@link PaceError} with the code SLUICE_INVALID_OPTION */
+export function parseOptions(options: PacedOptions): ParsedOptions {
+  const parsed = withDefaults("paced", options, DEFAULTS)
+  const { key, idempotent, retryBudget, share } = parsed
+  for (const [name, value] of Object.entries({ key, idempotent }))
+    check(value === undefined || typeof value === "function", name, value, "a function of the request")
+  check(retryBudget >= 0 && retryBudget <= 1, "retryBudget", retryBudget, "a number from 0 to 1")
+  check(
+    share === undefined || typeof share?.acquire === "function",
+    "share",
+    share,
+    "{ acquire(key, signal) }",
+  )
+  return { ...parsed, limit: parseLimit(parsed.limit) }
+}
+
+/** @throws {@link PaceError} with the code SLUICE_INVALID_OPTION */
+export function parseCallPace(pace: CallPace, { maxWaitMs, retries }: ParsedOptions): ParsedCallPace {
+  const parsed = withDefaults<ParsedCallPace>("pace", pace, { key: undefined, maxWaitMs, retries })
+  check(parsed.key === undefined || typeof parsed.key === "string", "key", parsed.key, "a text")
+  return parsed
+}
+
+function parseLimit(limit: PacedOptions["limit"]): ParsedOptions["limit"] {
+  if (limit === undefined) return undefined
+  const { limit: units, window } = { ...limit }
+  const windowMs = typeof window === "number" ? window : durationMs(String(window))
+  const isValid = Number.isInteger(units) && units >= 1 && units <= LARGEST_LIMIT && windowMs > 0
+  const accepted = '{ limit: 100, window: "1 minute" }, with a limit from 1 to a million'
+  check(isValid && Number.isFinite(windowMs), "limit", limit, accepted)
+  return { limit: units, windowMs }
+}
+
+function withDefaults<Parsed extends object>(of: string, options: object, defaults: Parsed): Parsed {
+  const names = Object.keys(defaults).join(", ")
+  check(typeof options === "object" && options !== null, of, options, `an object with any of ${names}`)
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
+  for (const [name, value] of given) {
+    check(name in defaults, of, `"${name}"`, names)
+    const most = MOST[name]
+    const isWhole = Number.isInteger(value) && value >= 0 && value <= (most as number)
+    check(most === undefined || isWhole, name, value, `a whole number from 0 to ${most}`)
+  }
+  return { ...defaults, ...Object.fromEntries(given) }
+}
+
+function check(isValid: boolean, path: string, value: unknown, accepted: string): void {
+  if (isValid) return
+  const shown = typeof value === "object" && value !== null ? "this object" : String(value)
+  throw new PaceError("SLUICE_INVALID_OPTION", `${path}: ${shown} is not valid. Use ${accepted}.`)
+}

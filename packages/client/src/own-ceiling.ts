@@ -1,0 +1,33 @@
+/** Never lets more than `limit` calls leave in any window, whatever a server says. Remembers the times of the last calls. */
+export class OwnCeiling {
+  readonly #limit: number
+  readonly #windowMs: number
+  /** The times of the last calls, in a ring that grows to `limit`. */
+  readonly #sentAt: number[] = []
+  #oldest = 0
+
+  constructor(limit: number, windowMs: number) {
+    this.#limit = limit
+    this.#windowMs = windowMs
+  }
+
+  /** Returns the milliseconds until a call may leave: 0 if it may leave now. */
+  waitMs(nowMs: number): number {
+    if (this.#sentAt.length < this.#limit) return 0
+    return Math.max(0, (this.#sentAt[this.#oldest] as number) + this.#windowMs - nowMs)
+  }
+
+  count(nowMs: number): void {
+    if (this.#sentAt.length < this.#limit) this.#sentAt.push(nowMs)
+    else {
+      this.#sentAt[this.#oldest] = nowMs
+      this.#oldest = (this.#oldest + 1) % this.#limit
+    }
+  }
+
+  /** Whether all calls are so old that they no longer count. */
+  isEmpty(nowMs: number): boolean {
+    const newest = this.#sentAt.at(this.#oldest - 1)
+    return newest === undefined || newest + this.#windowMs <= nowMs
+  }
+}

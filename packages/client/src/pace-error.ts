@@ -1,0 +1,40 @@
+/** Why a call was not sent, for programs. */
+export type PaceErrorCode =
+  /** The call would have waited longer than `maxWaitMs`, or has waited that long. */
+  | "SLUICE_PACE_WAIT_TOO_LONG"
+  /** `maxWaiting` calls of the same key are waiting. */
+  | "SLUICE_PACE_LINE_FULL"
+  /** `close()` was called. */
+  | "SLUICE_PACE_CLOSED"
+  /** `share.acquire` failed. `cause` is its error. */
+  | "SLUICE_PACE_SHARE_FAILED"
+  /** An option of `paced` or of a call is wrong. */
+  | "SLUICE_INVALID_OPTION"
+
+/** What a {@link PaceError} knows besides its message. */
+export interface PaceErrorDetails {
+  readonly key?: string | undefined
+  readonly retryAfterMs?: number | undefined
+  readonly detail?: string | undefined
+  readonly cause?: unknown
+}
+
+/** A call was not sent. The server did not see it, so it can be sent later. */
+export class PaceError extends Error {
+  override readonly name = "PaceError"
+  readonly code: PaceErrorCode
+  /** The key whose calls have to wait. */
+  readonly key: string | undefined
+  /** The milliseconds after which a call can be sent, if that is known. */
+  readonly retryAfterMs: number | undefined
+  /** What the server said when it last refused a call of this key: the message of the rule's owner. */
+  readonly detail: string | undefined
+
+  constructor(code: PaceErrorCode, message: string, { cause, ...details }: PaceErrorDetails = {}) {
+    super(message, { cause })
+    this.code = code
+    this.key = details.key
+    this.retryAfterMs = details.retryAfterMs
+    this.detail = details.detail
+  }
+}

@@ -1,0 +1,69 @@
+import { attempts } from "./attempts.ts"
+import { Events, type PaceEvents } from "./events.ts"
+import type { GateStatus } from "./gate.ts"
+import { Gates } from "./gates.ts"
+import { keyOf } from "./key.ts"
+import { type CallPace, type PacedOptions, parseCallPace, parseOptions } from "./options.ts"
+import { PaceError } from "./pace-error.ts"
+import { copyOf, type FetchInit, type FetchInput, headOf, isResendable, signalsOf } from "./sending.ts"
+
+/** A `fetch` that paces itself. It is called like `fetch`, and passed on as one. */
+export interface PacedFetch {
+  /**
+   * Sends a request once its key has quota for it. The promise is that of `fetch`. It also rejects with
+   * {@link PaceError} if the call was not sent, and with the signal's reason if the call was aborted.
+   */
+  (input: FetchInput, init?: FetchInit & { readonly pace?: CallPace | undefined }): Promise<Response>
+  /** Adds a listener. Returns a function that removes it. An error of a listener becomes an uncaught error. */
+  on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void
+  /** Describes each key that has been used of late. */
+  status(): readonly GateStatus[]
+  /** Rejects the calls that wait, and all later ones, with {@link PaceError}. Calls in flight go on. */
+  close(): void
+}
+
+/**
+ * Returns a `fetch` that reads the rate limit headers of each response, and slows down before the server has to refuse
+ * a call. After a refusal, all calls of the same key wait as long as the server says.
+ * @param fetch the fetch that sends the calls. Default: the global one.
+ * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
+ * @example
+ * ```ts
+ * import { paced } from "@sluice/client"
+ *
+ * const api = paced(fetch, { maxWaitMs: 10_000 })
+ * const response = await api("https://api.example.com/orders")
+ * ```
+ */
+export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {}): PacedFetch {
+  const parsed = parseOptions(options)
+  const events = new Events()
+  const gates = new Gates({ ...parsed, emit: (name, event) => events.emit(name, event) })
+  const closing = new AbortController()
+  let calls = 0
+
+  async function call(
+    input: FetchInput,
+    init: FetchInit & { readonly pace?: CallPace | undefined } = {},
+  ): Promise<Response> {
+    const { pace = {}, ...rest } = init
+    const { key: ownKey, maxWaitMs, retries: most } = parseCallPace(pace, parsed)
+    const head = headOf(input, rest)
+    const key = ownKey ?? (parsed.key ?? keyOf)(head)
+    const retries = isResendable(input, rest) ? most : 0
+    const signals = [closing.signal, ...signalsOf(input, rest)]
+    const send = (isLast: boolean): Promise<Response> =>
+      (fetch ?? globalThis.fetch)(isLast ? input : copyOf(input, rest), rest)
+    const waiting = { order: ++calls, signals, waitLeftMs: maxWaitMs }
+    return attempts({ gate: gates.of(key), key, call: waiting, head, retries, send }, parsed, events)
+  }
+
+  return Object.assign(call, {
+    on: events.on.bind(events),
+    status: () => gates.status(),
+    close() {
+      const message = "The paced fetch was closed. Create another one to send more calls."
+      closing.abort(new PaceError("SLUICE_PACE_CLOSED", message))
+    },
+  })
+}

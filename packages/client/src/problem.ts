@@ -1,0 +1,71 @@
+import { LONGEST_MS } from "./reading.ts"
+
+/** What the body of a refusal says. */
+export interface Problem {
+  /** The explanation for people. */
+  readonly detail?: string | undefined
+  /** Returns the least wait before the n-th attempt after a refusal, n from 0, in milliseconds; 0 if the body has no advice. */
+  waitMs(attempt: number): number
+}
+
+const LARGEST_BYTES = 65_536
+/** A body that takes longer is ignored, so that a server that stalls delays nobody. */
+const LONGEST_READ_MS = 1_000
+
+const NOTHING: Problem = { waitMs: () => 0 }
+
+/**
+ * Reads a problem document (RFC 9457) with the advice in `retry` that a Sluice server gives. Reads at most 64 kB, for at
+ * most a second. Never rejects: without a usable body, the result says nothing.
+ */
+export async function readProblem(response: Response): Promise<Problem> {
+  if (!/^application\/(?:[\w.-]+\+)?json\b/.test(response.headers.get("content-type") ?? "")) return NOTHING
+  try {
+    const { detail, rejection, retry } = JSON.parse(await textOf(response))
+    const told = [rejection, detail].find((text) => typeof text === "string")
+    return { detail: told?.slice(0, 500), waitMs: (attempt) => adviceMs(retry ?? {}, attempt) }
+  } catch {
+    return NOTHING
+  }
+}
+
+interface Advice {
+  readonly kind?: unknown
+  readonly afterSeconds?: unknown
+  readonly initialDelaySeconds?: unknown
+  readonly multiplier?: unknown
+  readonly maxDelaySeconds?: unknown
+  readonly jitter?: unknown
+}
+
+function adviceMs(advice: Advice, attempt: number): number {
+  if (advice.kind !== "exponential-backoff") return inRange(Number(advice.afterSeconds) * 1000)
+  const { initialDelaySeconds, multiplier, maxDelaySeconds, jitter } = advice
+  const grown = Number(initialDelaySeconds) * Number(multiplier) ** attempt
+  const seconds = Math.min(grown, Number(maxDelaySeconds))
+  return inRange(seconds * (1 + Math.random() * Number(jitter)) * 1000)
+}
+
+function inRange(ms: number): number {
+  return ms > 0 ? Math.min(ms, LONGEST_MS) : 0
+}
+
+async function textOf({ body }: Response): Promise<string> {
+  const reader = body?.getReader()
+  if (reader === undefined) return ""
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), LONGEST_READ_MS)
+  const decoder = new TextDecoder()
+  let text = ""
+  try {
+    for (let bytes = 0; bytes < LARGEST_BYTES; ) {
+      const { done, value } = await reader.read()
+      if (done) return text + decoder.decode()
+      bytes += value.byteLength
+      text += decoder.decode(value, { stream: true })
+    }
+  } finally {
+    clearTimeout(timer)
+    void reader.cancel().catch(() => {})
+  }
+  return ""
+}

@@ -1,0 +1,56 @@
+/** The retries that a new gate may send before its calls have earned any. */
+const FIRST_RETRIES = 10
+
+/**
+ * Bounds the retries to a share of the calls that are sent, as gRPC's A6 and the SRE book advise, so that a server in
+ * trouble does not get a multiple of the usual calls.
+ */
+export class RetryBudget {
+  readonly #share: number
+  #retries = FIRST_RETRIES
+
+  constructor(share: number) {
+    this.#share = share
+  }
+
+  /** Counts a call that was sent for the first time. */
+  earn(): void {
+    this.#retries = Math.min(this.#retries + this.#share, Math.max(FIRST_RETRIES, 1_000 * this.#share))
+  }
+
+  /** Takes a retry, if there is one left. */
+  take(): boolean {
+    if (this.#retries < 1) return false
+    this.#retries--
+    return true
+  }
+}
+
+const IDEMPOTENT = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]
+
+/** Whether a call may be sent again although the server may have processed it (RFC 9110, section 9.2.2). */
+export function isIdempotent({ method, headers }: Request): boolean {
+  return IDEMPOTENT.includes(method) || headers.has("idempotency-key")
+}
+
+/** Codes of errors that end a connection before a byte of the request was sent, in Node, Bun and Deno. */
+const NOT_CONNECTED = [
+  ...["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"],
+  ...["UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused"],
+]
+
+/** Whether a fetch failed before anything was sent. A browser does not say it. */
+export function hasNotConnected(error: unknown): boolean {
+  const causes = [error, (error as Error | undefined)?.cause]
+  return causes.some((cause) =>
+    NOT_CONNECTED.includes(String((cause as { code?: unknown } | undefined)?.code)),
+  )
+}
+
+const FIRST_DELAY_MS = 200
+const LONGEST_DELAY_MS = 10_000
+
+/** Returns the wait after the n-th attempt, n from 0, if no server says one: it doubles, and is jittered upward. */
+export function backoffMs(attempt: number): number {
+  return Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS) * (1 + Math.random())
+}

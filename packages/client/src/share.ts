@@ -1,0 +1,43 @@
+import type { Gate } from "./gate.ts"
+import type { PacedOptions } from "./options.ts"
+import { PaceError } from "./pace-error.ts"
+import { type Call, watch } from "./watch.ts"
+
+/**
+ * Waits until the processes together may send a call of this key. Waits no longer than the call may, even if `acquire`
+ * ignores its signal. Rejects with the reason of a signal, or with {@link PaceError}.
+ */
+export function acquired(
+  share: NonNullable<PacedOptions["share"]>,
+  key: string,
+  gate: Gate,
+  call: Call,
+): Promise<unknown> {
+  const ending = new AbortController()
+  return new Promise((resolve, reject) => {
+    const stop = watch(
+      call,
+      () => gate.tooLong(),
+      (reason) => {
+        ending.abort(reason)
+        reject(reason)
+      },
+    )
+    const acquire = async (): Promise<unknown> => share.acquire(key, ending.signal)
+    acquire().then(
+      (granted) => {
+        stop()
+        resolve(granted)
+      },
+      (cause) => {
+        stop()
+        reject(
+          new PaceError("SLUICE_PACE_SHARE_FAILED", `share.acquire failed for ${key}: ${cause}`, {
+            key,
+            cause,
+          }),
+        )
+      },
+    )
+  })
+}
