@@ -1,27 +1,56 @@
-import { CLIENTS } from "./contenders.ts"
+import { answerTasks } from "../contender-process.ts"
+import { type Allowed, CLIENTS } from "./contenders.ts"
 
-// Sends the calls of one process, and prints what became of them: worker.ts <client> <url> <limit> <windowMs> <calls> <workers>
+// A process that sends calls with one client.
 
-const [name = "", url = "", limit, windowMs, calls, workers] = process.argv.slice(2)
-const create = CLIENTS[name]
-if (create === undefined) throw new Error(`${name} is not a client of this benchmark`)
-const send = await create(Number(limit), Number(windowMs))
+/** The first task of a process, which is answered when the client is loaded. */
+export type LoadTask = { readonly calls: 0 }
 
-let begun = 0
-let failed = 0
-const latenciesMs: number[] = []
-const startedAt = performance.now()
-await Promise.all(
-  Array.from({ length: Number(workers) }, async () => {
-    while (begun++ < Number(calls)) {
+/** Calls to send. */
+export interface Task extends Allowed {
+  readonly url: string
+  readonly calls: number
+  /** The number of calls that are sent or wait at the same time. */
+  readonly workers: number
+}
+
+/** What a process has measured. */
+export interface ProcessResult {
+  /** From the first call to the last response. */
+  readonly wallMs: number
+  /** The duration of each call, with its waits and retries. */
+  readonly latenciesMs: readonly number[]
+  /** Why each failed call failed. */
+  readonly failures: readonly string[]
+}
+
+const [name = ""] = process.argv.slice(2)
+const load = CLIENTS[name]
+if (load === undefined) throw new Error(`"${name}" is not a client of this benchmark`)
+const create = await load()
+
+answerTasks<Task | LoadTask>((task) => ("url" in task ? run(task) : undefined))
+
+async function run({ url, calls, workers, ...allowed }: Task): Promise<ProcessResult> {
+  const client = create(allowed)
+  const latenciesMs: number[] = []
+  const failures: string[] = []
+  let started = 0
+  const startedAt = performance.now()
+  async function work(): Promise<void> {
+    while (started++ < calls) {
       const sentAt = performance.now()
-      const status = await send(url).catch((error) => error.response?.status ?? error.message)
-      if (status !== 200) failed++
+      try {
+        const status = await client.send(url)
+        if (status !== 200) failures.push(`status ${status}`)
+      } catch (error) {
+        failures.push(String(error))
+      }
       latenciesMs.push(performance.now() - sentAt)
     }
-  }),
-)
-process.stdout.write(
-  `${JSON.stringify({ failed, wallMs: performance.now() - startedAt, latenciesMs })}\n`,
-)
-process.exit(0)
+  }
+  await Promise.all(Array.from({ length: workers }, work))
+  const wallMs = performance.now() - startedAt
+  client.close()
+  return { wallMs, latenciesMs, failures }
+}
