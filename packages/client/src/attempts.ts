@@ -32,29 +32,28 @@ export async function attempts(
 ): Promise<Response> {
   const { key, call, gate, head, retries, send } = attempted
   gate.budget.earn()
-  /** Gives the caller what the attempt before has got, if there cannot be another one. */
-  let give: (() => Response) | undefined
+  /** What the attempt before has got. The caller gets it if there cannot be another one. */
+  let before: { readonly response?: Response; readonly error?: unknown } | undefined
   for (let attempt = 0; ; attempt++) {
     const isLast = attempt >= retries
     let sent: number
     try {
-      sent = await gate.enter(call)
+      sent = await entered(attempted, share)
     } catch (error) {
-      if (give !== undefined && error instanceof PaceError && error.code !== "SLUICE_PACE_CLOSED")
-        return give()
-      throw error
+      const isRefused = error instanceof PaceError && error.code !== "SLUICE_PACE_CLOSED"
+      if (before?.response !== undefined && isRefused) return before.response
+      discard(before?.response)
+      throw before !== undefined && isRefused ? before.error : error
     }
+    discard(before?.response)
     let response: Response
     try {
-      if (share !== undefined) await acquired(share, key, gate, call)
       response = await send(isLast)
     } catch (error) {
       gate.failed(sent)
       const isSafe = !isLast && hasNotConnected(error) && (idempotent ?? isIdempotent)(head)
       if (!(isSafe && gate.budget.take() && (await pause(call, attempt)))) throw error
-      give = () => {
-        throw error
-      }
+      before = { error }
       continue
     }
     const answer = readAnswer(response)
@@ -66,8 +65,25 @@ export async function attempts(
     const isRetried = await isWorthwhile(attempted, response, answer, mayRepeat, attempt)
     events.emit("refused", { key, status: response.status, waitMs: answer.waitMs, isRetried })
     if (!isRetried || (answer.waitMs === undefined && !(await pause(call, attempt)))) return response
-    give = () => response
+    before = { response }
   }
+}
+
+/** Resolves with the number of the call once its gate and, if there are several processes, all of them let it go. */
+async function entered({ key, gate, call }: Attempted, share: ParsedOptions["share"]): Promise<number> {
+  const sent = await gate.enter(call)
+  try {
+    if (share !== undefined) await acquired(share, key, gate, call)
+  } catch (error) {
+    gate.failed(sent)
+    throw error
+  }
+  return sent
+}
+
+/** Frees the connection of a refusal that the caller does not get. */
+function discard(response: Response | undefined): void {
+  void response?.body?.cancel().catch(() => {})
 }
 
 /** Reads what a refusal says about another attempt. Resolves with true if there may be one, and takes it off the budget. */

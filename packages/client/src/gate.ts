@@ -129,8 +129,10 @@ export class Gate {
   answered(sent: number, answer: Answer): void {
     this.#ended(sent)
     if (answer.waitMs !== undefined) this.blockFor(answer.waitMs)
-    else if (!answer.isRefused) this.#learn(sent, answer)
-    this.#run()
+    else {
+      if (!answer.isRefused) this.#learn(sent, answer)
+      this.#run()
+    }
   }
 
   /** Tells that the call with this number has no response. */
@@ -144,6 +146,7 @@ export class Gate {
     this.#sentBeforeRefusal = this.#lastSent
     this.#inFlightSince = 0
     this.#block(performance.now() + Math.max(ms, SHORTEST_BLOCK_MS))
+    this.#run()
   }
 
   status(): GateStatus {
@@ -178,7 +181,8 @@ export class Gate {
         this.#line.next(this.#send(nowMs))
         continue
       }
-      if (waitMs < Number.POSITIVE_INFINITY)
+      // A block rejects the calls that cannot wait for its end, which may have been all.
+      if (waitMs < Number.POSITIVE_INFINITY && this.#line.length > 0)
         this.#timer = setTimeout(() => this.#run(), Math.min(Math.ceil(waitMs), LONGEST_TIMER_MS))
       return
     }
@@ -208,11 +212,11 @@ export class Gate {
       if (remaining - this.#inFlight >= 1) return Math.max(0, this.#lastSentAtMs + this.#intervalMs() - nowMs)
       // The next response brings a new number of units.
       if (this.#inFlight > 0) return Number.POSITIVE_INFINITY
-      const until = this.#readAtMs + forMs
+      const until = this.#readAtMs + Math.max(forMs, SHORTEST_BLOCK_MS)
       // An old reading may have run out while the gate was idle. Then ask the server at once.
       if (until <= nowMs) this.#mode = "learning"
       else {
-        this.#block(Math.max(until, nowMs + SHORTEST_BLOCK_MS))
+        this.#block(until)
         return this.#blockedUntilMs - nowMs
       }
     }

@@ -16,12 +16,12 @@ const NOTHING: Problem = { waitMs: () => 0 }
 
 /**
  * Reads a problem document (RFC 9457) with the advice in `retry` that a Sluice server gives. Reads at most 64 kB, for at
- * most a second. Never rejects: without a usable body, the result says nothing.
+ * most a second, of a copy, because the caller may need the body. Never rejects: without a usable body, the result says nothing.
  */
 export async function readProblem(response: Response): Promise<Problem> {
   if (!/^application\/(?:[\w.-]+\+)?json\b/.test(response.headers.get("content-type") ?? "")) return NOTHING
   try {
-    const { detail, rejection, retry } = JSON.parse(await textOf(response))
+    const { detail, rejection, retry } = JSON.parse(await textOf(response.clone()))
     const told = [rejection, detail].find((text) => typeof text === "string")
     return { detail: told?.slice(0, 500), waitMs: (attempt) => adviceMs(retry ?? {}, attempt) }
   } catch {

@@ -1,0 +1,279 @@
+import { describe, expect, it, vi } from "vitest"
+import { left, world } from "./testing/fake-server.ts"
+
+const times = <Result>(n: number, make: (i: number) => Result): Result[] =>
+  Array.from({ length: n }, (_, i) => make(i))
+
+describe("a new gate", () => {
+  it("sends one call, and the others after its response", async () => {
+    const { call, arrived, pass, answer } = world()
+    times(5, (i) => call(String(i)))
+    await pass(60)
+    expect(arrived).toHaveLength(1)
+    await answer(0, 200, left(90, 60))
+    expect(arrived.map(({ url }) => url.at(-1))).toEqual(["0", "1", "2", "3", "4"])
+  })
+
+  it("sends all calls if the server has no rate limit headers", async () => {
+    const { api, call, arrived, answer } = world()
+    times(5, () => call())
+    await answer(0)
+    expect(arrived).toHaveLength(5)
+    expect(api.status()).toMatchObject([{ mode: "open", inFlight: 4, waiting: 0 }])
+  })
+
+  it("sends the next call if the first one fails", async () => {
+    const { call, arrived, fail } = world()
+    const [first] = times(2, () => call())
+    await fail(0, new Error("broken"))
+    expect(first?.result).toEqual(new Error("broken"))
+    expect(arrived).toHaveLength(2)
+  })
+})
+
+describe("a gate that knows what is left", () => {
+  it("has no more calls in flight than units are left", async () => {
+    const { api, call, arrived, answer } = world()
+    times(9, () => call())
+    await answer(0, 200, left(3, 60, 4))
+    expect(arrived).toHaveLength(4)
+    expect(api.status()).toMatchObject([
+      { mode: "paced", dialect: "draft-8", remaining: 3, quota: 4, inFlight: 3 },
+    ])
+  })
+
+  it("spreads the last half over the time that it must last, give or take a quarter", async () => {
+    const { call, arrived, pass, answer } = world()
+    times(30, () => call())
+    await answer(0, 200, left(20, 40))
+    await pass(30_000)
+    const gaps = arrived.slice(1).map(({ atMs }, i) => atMs - (arrived[i]?.atMs ?? 0))
+    expect(gaps.length).toBeGreaterThan(12)
+    for (const gap of gaps) expect(gap).toBeGreaterThanOrEqual(1_500)
+    for (const gap of gaps) expect(gap).toBeLessThanOrEqual(2_501)
+    expect(new Set(gaps).size).toBeGreaterThan(5)
+  })
+
+  it("does not spread calls while at least half is left", async () => {
+    const { call, arrived, answer } = world()
+    times(30, () => call())
+    await answer(0, 200, left(50, 60))
+    expect(arrived).toHaveLength(30)
+  })
+
+  it("takes the most units so far for the quota if the server does not tell it", async () => {
+    const { call, arrived, pass, answer } = world()
+    times(3, () => call())
+    await answer(0, 200, { ratelimit: '"p";r=10;t=10' })
+    expect(arrived).toHaveLength(3)
+    await answer(1, 200, { ratelimit: '"p";r=4;t=10' })
+    times(2, () => call())
+    await pass(1_000)
+    expect(arrived).toHaveLength(3)
+    await pass(2_200)
+    expect(arrived).toHaveLength(4)
+  })
+
+  it("waits until units come back if none is left, and then sends one call", async () => {
+    const { api, call, arrived, pass, answer } = world()
+    times(3, () => call())
+    await answer(0, 200, left(0, 7))
+    expect(api.status()).toMatchObject([{ mode: "learning", waiting: 2 }])
+    await pass(6_999)
+    expect(arrived).toHaveLength(1)
+    await pass(1_800)
+    expect(arrived).toHaveLength(2)
+    await answer(1, 200, left(9, 7, 10))
+    expect(arrived).toHaveLength(3)
+  })
+
+  it("asks at once if the time of an empty quota passed while nobody called", async () => {
+    const { call, arrived, pass, answer } = world()
+    call()
+    await answer(0, 200, left(0, 7))
+    await pass(10_000)
+    call()
+    await pass(0)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("does not ask a server in a loop that has nothing left for no time", async () => {
+    const { call, arrived, pass, answer } = world()
+    times(50, () => call())
+    for (let i = 0; i < 20; i++) {
+      await answer(i, 200, left(0, 0))
+      await pass(20)
+    }
+    expect(arrived.length).toBeLessThan(9)
+  })
+
+  it("heeds the policy with the fewest units for the calls in flight, and the slowest one for the interval", async () => {
+    const { call, arrived, pass, answer } = world()
+    times(9, () => call())
+    const two = {
+      ratelimit: '"burst";r=3;t=1, "day";r=10;t=40',
+      "ratelimit-policy": '"burst";q=4;w=1, "day";q=100;w=99',
+    }
+    await answer(0, 200, two)
+    await pass(2_900)
+    expect(arrived).toHaveLength(1)
+    await pass(2_100)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("lowers what is left by an older response, but never raises it", async () => {
+    const { api, call, answer } = world()
+    times(4, () => call())
+    await answer(0, 200, left(80, 60))
+    await answer(3, 200, left(60, 60))
+    expect(api.status()).toMatchObject([{ remaining: 60 }])
+    await answer(1, 200, left(79, 60))
+    expect(api.status()).toMatchObject([{ remaining: 60 }])
+    await answer(2, 200, left(10, 60))
+    expect(api.status()).toMatchObject([{ remaining: 10 }])
+  })
+
+  it("keeps what it knows after a response without fields", async () => {
+    const { api, call, answer } = world()
+    times(2, () => call())
+    await answer(0, 200, left(80, 60))
+    await answer(1)
+    expect(api.status()).toMatchObject([{ mode: "paced", remaining: 80 }])
+  })
+})
+
+describe("a refusal", () => {
+  it("blocks all calls of the key for Retry-After and at most a quarter more, and then sends one", async () => {
+    const { api, call, arrived, pass, answer } = world()
+    times(4, () => call())
+    await answer(0, 429, { "retry-after": "4" })
+    expect(api.status()[0]?.blockedForMs).toBeGreaterThanOrEqual(4_000)
+    await pass(3_999)
+    expect(arrived).toHaveLength(1)
+    await pass(1_002)
+    expect(arrived).toHaveLength(2)
+    await pass(9_000)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("is not ended by the response to a call that was sent before it", async () => {
+    const { api, call, arrived, pass, answer } = world()
+    times(4, () => call())
+    await answer(0, 200, left(80, 60))
+    await answer(1, 429, { "retry-after": "1" })
+    await answer(2, 200, left(80, 60))
+    expect(api.status()).toMatchObject([{ mode: "learning" }])
+    call()
+    await pass(1_300)
+    // One call to learn from, although a call from before the refusal is still in flight.
+    expect(arrived).toHaveLength(5)
+  })
+
+  it("that is shorter than another one does not end it", async () => {
+    const { call, arrived, pass, answer } = world()
+    times(2, () => call())
+    await answer(0, 200, left(80, 60))
+    times(2, () => call())
+    await answer(1, 429, { "retry-after": "20" })
+    await answer(2, 429, { "retry-after": "1" })
+    await pass(19_000)
+    expect(arrived).toHaveLength(4)
+  })
+
+  it("without a wait blocks nothing", async () => {
+    const { call, answer } = world()
+    const [first, second] = times(2, () => call())
+    await answer(0, 429)
+    expect(first?.result).toBe(429)
+    await answer(1)
+    expect(second?.result).toBe(200)
+  })
+
+  it("with 0 seconds blocks for a moment", async () => {
+    const { call, arrived, pass, answer } = world()
+    call()
+    await answer(0, 429, { "retry-after": "0" })
+    await pass(49)
+    expect(arrived).toHaveLength(1)
+    await pass(20)
+    expect(arrived).toHaveLength(2)
+  })
+})
+
+describe("the own limit", () => {
+  it("lets no more calls leave in any window, whatever the server says", async () => {
+    const { call, arrived, pass, answer } = world({ limit: { limit: 3, window: "10 seconds" } })
+    times(8, () => call())
+    await answer(0, 200, left(99, 60))
+    expect(arrived).toHaveLength(3)
+    await pass(9_999)
+    expect(arrived).toHaveLength(3)
+    await pass(1)
+    expect(arrived).toHaveLength(6)
+    await pass(10_000)
+    expect(arrived).toHaveLength(8)
+  })
+
+  it("counts retries, too", async () => {
+    const { call, arrived, pass, answer } = world({ limit: { limit: 2, window: 10_000 } })
+    const [first] = times(3, () => call())
+    await answer(0, 429, { "retry-after": "1" })
+    await pass(1_300)
+    expect(arrived).toHaveLength(2)
+    await answer(1)
+    expect(first?.result).toBe(200)
+    await pass(8_000)
+    expect(arrived).toHaveLength(2)
+    await pass(1_000)
+    expect(arrived).toHaveLength(3)
+  })
+})
+
+it("forgets a key that has not been used, once another key is used", async () => {
+  const { api, call, pass, answer } = world({
+    key: ({ url }) => url.slice(-1),
+    limit: { limit: 5, window: "2 minutes" },
+  })
+  call("a")
+  call("b")
+  await answer(0, 200, left(5, 10))
+  await pass(60_001)
+  call("c")
+  await pass(0)
+  // "a" still counts for the own limit, and "b" is in flight.
+  expect(api.status().map(({ key }) => key)).toEqual(["a", "b", "c"])
+  await pass(60_001)
+  call("d")
+  await pass(0)
+  expect(api.status().map(({ key }) => key)).toEqual(["b", "c", "d"])
+})
+
+it("reports a wait and what it has learned, until the listener is removed", async () => {
+  const { api, call, pass, answer } = world()
+  const [waits, learned] = [vi.fn(), vi.fn()]
+  const stop = api.on("wait", waits)
+  api.on("learned", learned)
+  times(2, () => call())
+  await pass(0)
+  expect(waits.mock.calls).toMatchObject([[{ key: "http://localhost", waiting: 1, blockedForMs: 0 }]])
+  stop()
+  await answer(0, 200, left(0, 7))
+  call()
+  expect(waits).toHaveBeenCalledTimes(1)
+  expect(learned.mock.calls).toMatchObject([
+    [{ mode: "paced", remaining: 0, quota: 100, dialect: "draft-8" }],
+  ])
+})
+
+it("an error of a listener is an uncaught error, and stops nothing", async () => {
+  const { api, call, answer } = world()
+  const thrown = vi.spyOn(globalThis, "queueMicrotask").mockImplementation(() => {})
+  api.on("learned", () => {
+    throw new Error("of the listener")
+  })
+  const made = call()
+  await answer(0, 200, left(9, 7))
+  expect(made.result).toBe(200)
+  expect(() => thrown.mock.calls[0]?.[0]()).toThrow("of the listener")
+  thrown.mockRestore()
+})

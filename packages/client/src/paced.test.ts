@@ -1,0 +1,568 @@
+import { describe, expect, it, vi } from "vitest"
+import { type PacedOptions, PaceError, paced } from "./index.ts"
+import { left, world } from "./testing/fake-server.ts"
+
+const times = <Result>(n: number, make: (i: number) => Result): Result[] =>
+  Array.from({ length: n }, (_, i) => make(i))
+const REFUSED = { "retry-after": "1" }
+const refused = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } })
+
+describe("another attempt", () => {
+  const stream = () => new ReadableStream({ start: (controller) => controller.close() })
+  const asyncIterable = { async *[Symbol.asyncIterator]() {} } as unknown as ReadableStream
+
+  it.each<[string, number, RequestInit & { duplex?: "half" }, boolean]>([
+    ["a GET", 429, {}, true],
+    ["a POST, which was not processed", 429, { method: "POST", body: "text" }, true],
+    ["a POST of bytes", 429, { method: "POST", body: new Uint8Array(3) }, true],
+    ["a POST of a form", 429, { method: "POST", body: new URLSearchParams("a=1") }, true],
+    ["a stream, which is gone", 429, { method: "POST", body: stream(), duplex: "half" }, false],
+    ["an async iterable, which is gone", 429, { method: "POST", body: asyncIterable, duplex: "half" }, false],
+    ["a GET", 503, {}, true],
+    ["a PUT", 503, { method: "PUT", body: "text" }, true],
+    ["a POST, which may have been processed", 503, { method: "POST", body: "text" }, false],
+    ["a POST with a key", 503, { method: "POST", headers: { "Idempotency-Key": "7" } }, true],
+  ])("follows for %s after %d: %o", async (_name, status, init, isRepeated) => {
+    const { call, arrived, answer, pass } = world()
+    const made = call("", init)
+    await answer(0, status, REFUSED)
+    expect(made.result).toBe(isRepeated ? undefined : status)
+    await pass(1_251)
+    expect(arrived).toHaveLength(isRepeated ? 2 : 1)
+    if (!isRepeated) return
+    expect(arrived[1]?.init.body).toBe(init.body)
+    await answer(1)
+    expect(made.result).toBe(200)
+  })
+
+  it.each<[string, Error, RequestInit, boolean]>([
+    ["a GET without a connection", refused, {}, true],
+    ["a POST without a connection", refused, { method: "POST" }, false],
+    [
+      "a GET whose connection broke later",
+      Object.assign(new Error("reset"), { code: "ECONNRESET" }),
+      {},
+      false,
+    ],
+    ["a GET with an unknown error", new TypeError("Failed to fetch"), {}, false],
+  ])("follows for %s", async (_name, error, init, isRepeated) => {
+    const { call, arrived, fail, answer, pass } = world()
+    const made = call("", init)
+    await fail(0, error)
+    expect(made.result).toBe(isRepeated ? undefined : error)
+    await pass(199)
+    expect(arrived).toHaveLength(1)
+    await pass(201)
+    expect(arrived).toHaveLength(isRepeated ? 2 : 1)
+    if (isRepeated) await answer(1)
+    expect(made.result).toBe(isRepeated ? 200 : error)
+  })
+
+  it("waits longer after each failed connection, and gives up with its error", async () => {
+    const { call, arrived, fail, pass } = world({ retries: 2 })
+    const made = call()
+    await fail(0, refused)
+    await pass(400)
+    await fail(1, refused)
+    await pass(399)
+    expect(arrived).toHaveLength(2)
+    await pass(401)
+    await fail(2, refused)
+    expect(made.result).toBe(refused)
+  })
+
+  it("does not follow a failed connection if the call may not wait", async () => {
+    const { call, fail } = world({ maxWaitMs: 100 })
+    const made = call()
+    await fail(0, refused)
+    expect(made.result).toBe(refused)
+  })
+
+  it("follows at most `retries` times, of which the last refusal goes to the caller", async () => {
+    const { api, call, arrived, answer, pass } = world({ retries: 1 })
+    const events: unknown[] = []
+    api.on("refused", (event) => events.push(event))
+    const made = call()
+    await answer(0, 429, REFUSED)
+    await pass(1_251)
+    await answer(1, 429, REFUSED)
+    expect(made.result).toBe(429)
+    expect(arrived).toHaveLength(2)
+    const refusal = { key: "http://localhost", status: 429, waitMs: 1_000 }
+    expect(events).toEqual([
+      { ...refusal, isRetried: true },
+      { ...refusal, isRetried: false },
+    ])
+  })
+
+  it.each<[string, PacedOptions, RequestInit, number, boolean]>([
+    ["narrows what follows 429", { idempotent: () => false }, {}, 429, false],
+    [
+      "widens what follows 503",
+      { idempotent: ({ method }) => method === "POST" },
+      { method: "POST" },
+      503,
+      true,
+    ],
+  ])("`idempotent` %s", async (_name, options, init, status, isRepeated) => {
+    const { call, answer } = world(options)
+    const made = call("", init)
+    await answer(0, status, REFUSED)
+    expect(made.result).toBe(isRepeated ? undefined : status)
+  })
+
+  it.each([
+    ["true", undefined, true],
+    ["false", undefined, false],
+    ["false", "1", false],
+    ["true", "1", true],
+  ])("follows as Stripe says: %s, Retry-After: %s", async (should, after, isRepeated) => {
+    const { call, arrived, answer, pass } = world()
+    const made = call()
+    const headers = { "stripe-should-retry": should, ...(after !== undefined && { "retry-after": after }) }
+    await answer(0, 429, headers)
+    expect(made.result).toBe(isRepeated ? undefined : 429)
+    await pass(1_300)
+    expect(arrived).toHaveLength(isRepeated ? 2 : 1)
+  })
+
+  it("sends the body of a Request again", async () => {
+    const { api, arrived, answer, pass } = world()
+    const request = new Request("http://localhost/", { method: "POST", body: "text" })
+    const response = api(request)
+    await answer(0, 429, REFUSED)
+    await pass(1_300)
+    await answer(1)
+    expect((await response).status).toBe(200)
+    const bodies = arrived.map(({ input }) => (input as Request).text())
+    expect(await Promise.all(bodies)).toEqual(["text", "text"])
+  })
+
+  it("stays within the budget: ten at first, and then a tenth of the calls", async () => {
+    const { call, arrived, answer, pass } = world({ retries: 100, maxWaitMs: 100_000 })
+    const first = call()
+    for (let i = 0; i < 11; i++) {
+      await answer(i, 429, REFUSED)
+      await pass(1_251)
+    }
+    expect(first.result).toBe(429)
+    expect(arrived).toHaveLength(11)
+    for (let i = 0; i < 9; i++) {
+      call()
+      await answer(11 + i)
+    }
+    const [second, third] = [call(), call()]
+    await answer(20, 429, REFUSED)
+    expect(second.result).toBeUndefined()
+    await answer(21, 429, REFUSED)
+    expect(third.result).toBe(429)
+  })
+
+  it("keeps its place before later calls", async () => {
+    const { call, arrived, answer, pass } = world()
+    call("first")
+    call("second")
+    await answer(0, 429, REFUSED)
+    call("third")
+    await pass(1_251)
+    await answer(1)
+    expect(arrived.map(({ url }) => url.slice(17))).toEqual(["first", "first", "second", "third"])
+  })
+
+  it("that finds the line full gives the caller the refusal", async () => {
+    const { call, answer } = world({ maxWaiting: 1 })
+    const made = call()
+    await answer(0, 200, left(50, 60))
+    const [refusedCall, other] = [call(), call()]
+    await answer(1, 429, { "retry-after": "2" })
+    await answer(2, 429, { "retry-after": "2" })
+    expect([made.result, refusedCall.result, other.result]).toEqual([200, undefined, 429])
+  })
+})
+
+describe("the advice of a Sluice server", () => {
+  const problem = (retry: unknown) =>
+    JSON.stringify({ detail: "Quota exceeded", rejection: "Upgrade your plan", retry })
+  const json = { "retry-after": "1", "content-type": "application/problem+json" }
+  const backoff = {
+    kind: "exponential-backoff",
+    initialDelaySeconds: 1,
+    multiplier: 2,
+    maxDelaySeconds: 3,
+    jitter: 0,
+  }
+
+  it("to back off doubles the wait of each attempt, up to the longest one", async () => {
+    const { call, arrived, answer, pass } = world()
+    call()
+    for (const [attempt, seconds] of [1, 2, 3].entries()) {
+      await answer(attempt, 429, json, problem(backoff))
+      await pass(seconds * 1_000 - 1)
+      expect(arrived).toHaveLength(attempt + 1)
+      await pass(seconds * 250 + 2)
+      expect(arrived).toHaveLength(attempt + 2)
+    }
+  })
+
+  it("to wait until an instant is followed", async () => {
+    const { call, arrived, answer, pass } = world()
+    call()
+    await answer(0, 429, json, problem({ kind: "at", at: "2026-11-27T02:00:09Z", afterSeconds: 9 }))
+    await pass(8_999)
+    expect(arrived).toHaveLength(1)
+    await pass(2_300)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("to wait longer than the call may gives the caller the refusal, with its body", async () => {
+    const { api, answer } = world({ maxWaitMs: 5_000 })
+    const response = api("http://localhost/")
+    await answer(0, 429, json, problem({ kind: "fixed", afterSeconds: 9 }))
+    expect(await (await response).json()).toMatchObject({ rejection: "Upgrade your plan" })
+  })
+
+  it("is in the error of the calls that would wait too long", async () => {
+    const { call, answer } = world({ maxWaitMs: 5_000 })
+    const [first, second] = [call(), call()]
+    await answer(0, 429, { ...json, "retry-after": "60" }, problem(undefined))
+    expect([first.result, second.result]).toMatchObject([429, { code: "SLUICE_PACE_WAIT_TOO_LONG" }])
+    const third = call()
+    await answer(9)
+    expect(third.result).toMatchObject({
+      name: "PaceError",
+      message: expect.stringMatching(
+        /^The calls of http:\/\/localhost wait longer than "maxWaitMs"; the next one may leave in \d\d s\. Try again later, or raise "maxWaitMs"\.$/,
+      ),
+      key: "http://localhost",
+      detail: "Upgrade your plan",
+      retryAfterMs: expect.closeTo(67_500, -4),
+    })
+  })
+
+  it.each([
+    ["of another type", { "content-type": "text/html" }, "<p>no</p>"],
+    ["that is not JSON", {}, "{"],
+    ["that is null", {}, "null"],
+    ["without advice", {}, "{}"],
+    ["with wrong advice", {}, problem({ kind: "fixed", afterSeconds: -7 })],
+    [
+      "that is too large",
+      {},
+      JSON.stringify({ pad: "x".repeat(70_000), retry: { kind: "fixed", afterSeconds: 9 } }),
+    ],
+  ])("in a body %s is ignored", async (_name, headers, body) => {
+    const { call, arrived, answer, pass } = world()
+    call()
+    await answer(0, 429, { ...json, ...headers }, body)
+    await pass(1_251)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("in a body that stalls is ignored after a second", async () => {
+    const { api, arrived, pass } = world()
+    void api("http://localhost/")
+    await pass(0)
+    arrived[0]?.settle(new Response(new ReadableStream({}), { status: 429, headers: json }))
+    await pass(999)
+    expect(arrived).toHaveLength(1)
+    await pass(300)
+    expect(arrived).toHaveLength(2)
+  })
+})
+
+describe("a call that waits", () => {
+  it("fails when it has waited too long, also if the call to learn from stalls", async () => {
+    const { call, arrived, pass } = world({ maxWaitMs: 5_000 })
+    call()
+    await pass(1_000)
+    const second = call()
+    await pass(4_999)
+    expect(second.result).toBeUndefined()
+    await pass(1)
+    expect(second.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG", retryAfterMs: undefined })
+    expect(arrived).toHaveLength(1)
+  })
+
+  it("fails at once if it may not wait", async () => {
+    const { call, pass } = world()
+    call()
+    const second = call("", { pace: { maxWaitMs: 0 } })
+    await pass(0)
+    expect(second.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG" })
+  })
+
+  it("fails at once if the line is full", async () => {
+    const { call, pass } = world({ maxWaiting: 2 })
+    const calls = times(4, () => call())
+    await pass(0)
+    expect(calls.map(({ result }) => (result as PaceError | undefined)?.code)).toEqual([
+      ...[undefined, undefined, undefined],
+      "SLUICE_PACE_LINE_FULL",
+    ])
+    expect(String(calls[3]?.result)).toBe(
+      'PaceError: 2 calls of http://localhost wait already. Send fewer calls, or raise "maxWaiting".',
+    )
+  })
+
+  it("waits in all no longer than it may, over all attempts", async () => {
+    const { call, answer, pass } = world({ maxWaitMs: 2_600 })
+    const made = call()
+    await answer(0, 429, REFUSED)
+    await pass(1_251)
+    await answer(1, 429, REFUSED)
+    await pass(1_251)
+    await answer(2, 429, REFUSED)
+    expect(made.result).toBe(429)
+  })
+})
+
+describe("an abort", () => {
+  const reason = new Error("no longer needed")
+  const aborted = () => AbortSignal.abort(reason)
+
+  it("before the call sends nothing", async () => {
+    const { call, arrived, pass } = world()
+    const made = call("", { signal: aborted() })
+    await pass(0)
+    expect(made.result).toBe(reason)
+    expect(arrived).toHaveLength(0)
+  })
+
+  it("of a call in line frees its place, and leaves no timer", async () => {
+    const { api, call, arrived, answer, pass } = world()
+    call()
+    const abort = new AbortController()
+    const made = call("second", { signal: abort.signal })
+    call("third")
+    await pass(0)
+    abort.abort(reason)
+    await pass(0)
+    expect(made.result).toBe(reason)
+    expect(api.status()).toMatchObject([{ waiting: 1 }])
+    await answer(0)
+    expect(arrived[1]?.url).toContain("third")
+    await answer(1)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("of the last call in line leaves no timer", async () => {
+    const { call, answer, pass } = world()
+    const abort = new AbortController()
+    call()
+    const made = call("", { signal: abort.signal })
+    await answer(0, 200, left(0, 9))
+    expect(vi.getTimerCount()).toBe(2)
+    abort.abort(reason)
+    await pass(0)
+    expect(made.result).toBe(reason)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("of a call in flight lets the next one go", async () => {
+    const { call, arrived, pass } = world()
+    const abort = new AbortController()
+    const made = call("", { signal: abort.signal })
+    call()
+    await pass(0)
+    abort.abort(reason)
+    await pass(0)
+    expect(made.result).toBe(reason)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("in the pause after a failed connection sends nothing more", async () => {
+    const { call, arrived, fail, pass } = world()
+    const abort = new AbortController()
+    const made = call("", { signal: abort.signal })
+    await fail(0, refused)
+    abort.abort(reason)
+    await pass(9_000)
+    expect(made.result).toBe(reason)
+    expect(arrived).toHaveLength(1)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("by the signal of a Request counts, too", async () => {
+    const { api, arrived } = world()
+    const request = new Request("http://localhost/", { signal: aborted() })
+    await expect(api(request)).rejects.toBe(reason)
+    expect(arrived).toHaveLength(0)
+  })
+})
+
+describe("close", () => {
+  it("rejects the calls that wait and later ones, and lets the others go on", async () => {
+    const { api, call, answer, pass } = world()
+    const [first, second] = times(2, () => call())
+    await pass(0)
+    api.close()
+    const third = call()
+    await answer(0)
+    expect(first?.result).toBe(200)
+    for (const made of [second, third]) expect(made?.result).toMatchObject({ code: "SLUICE_PACE_CLOSED" })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("ends the wait for another attempt with its own error", async () => {
+    const { api, call, answer, pass } = world()
+    const made = call()
+    await answer(0, 429, REFUSED)
+    api.close()
+    await pass(0)
+    expect(made.result).toMatchObject({ code: "SLUICE_PACE_CLOSED" })
+  })
+})
+
+describe("the key", () => {
+  it("is the origin and a fingerprint of the credentials, which it does not show", async () => {
+    const { api, call, arrived, pass } = world()
+    call("a")
+    call("b", { headers: { Authorization: "Bearer secret-1" } })
+    call("c", { headers: { Authorization: "Bearer secret-2" } })
+    call("d", { headers: { "X-Api-Key": "secret-1" } })
+    call("e", { headers: { Authorization: "Bearer secret-1" } })
+    await pass(0)
+    expect(arrived).toHaveLength(4)
+    const keys = api.status().map(({ key }) => key)
+    expect(new Set(keys).size).toBe(4)
+    expect(keys[0]).toBe("http://localhost")
+    for (const key of keys.slice(1)) expect(key).toMatch(/^http:\/\/localhost#[0-9a-z]{10,14}$/)
+  })
+
+  it("can be a function of the request, or given with the call", async () => {
+    const { api, call, pass } = world({ key: ({ url, method, body }) => `${method} ${url.at(-1)} ${body}` })
+    call("a", { method: "POST", body: "text" })
+    call("b", { pace: { key: "own" } })
+    await pass(0)
+    expect(api.status().map(({ key }) => key)).toEqual(["POST a null", "own"])
+  })
+})
+
+describe("share", () => {
+  it("is asked with the key before each attempt, and holds the call", async () => {
+    const grants: (() => void)[] = []
+    const acquire = vi.fn(
+      (_key: string, _signal?: AbortSignal) => new Promise<void>((resolve) => void grants.push(resolve)),
+    )
+    const { call, arrived, answer, pass } = world({ share: { acquire } })
+    const made = call()
+    await pass(500)
+    expect(acquire.mock.calls).toEqual([["http://localhost", expect.any(AbortSignal)]])
+    expect(arrived).toHaveLength(0)
+    grants[0]?.()
+    await answer(0, 429, REFUSED)
+    await pass(1_251)
+    expect(arrived).toHaveLength(1)
+    grants[1]?.()
+    await answer(1)
+    expect(made.result).toBe(200)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("that fails is an error of the call", async () => {
+    const cause = new Error("Redis is down")
+    const { call, pass } = world({ share: { acquire: () => Promise.reject(cause) } })
+    const made = call()
+    await pass(0)
+    expect(made.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED", key: "http://localhost", cause })
+    const thrown = world({
+      share: {
+        acquire() {
+          throw cause
+        },
+      },
+    })
+    const other = thrown.call()
+    await thrown.pass(0)
+    expect(other.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED", cause })
+  })
+
+  it("that hangs ends when the call has waited too long, or is aborted", async () => {
+    const signals: AbortSignal[] = []
+    const acquire = (_key: string, signal?: AbortSignal) => {
+      signals.push(signal as AbortSignal)
+      return new Promise(() => {})
+    }
+    const { call, answer, pass } = world({ share: { acquire }, maxWaitMs: 3_000, key: ({ url }) => url })
+    const [late, abort] = [call("a"), new AbortController()]
+    const aborted = call("b", { signal: abort.signal })
+    await pass(0)
+    abort.abort(new Error("enough"))
+    await pass(3_000)
+    expect(late.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG" })
+    expect(aborted.result).toEqual(new Error("enough"))
+    expect(signals.map((signal) => signal.aborted)).toEqual([true, true])
+    await answer(0)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe("options", () => {
+  it.each<[unknown, string]>([
+    [null, "paced: null is not valid. Use an object with any of maxWaitMs"],
+    [
+      { maxwait: 1 },
+      'paced: "maxwait" is not valid. Use maxWaitMs, maxWaiting, retries, retryBudget, key, idempotent, limit, share.',
+    ],
+    [{ maxWaitMs: -1 }, "maxWaitMs: -1 is not valid. Use a whole number from 0 to 2147483647."],
+    [{ maxWaiting: 1.5 }, "maxWaiting: 1.5 is not valid."],
+    [{ retries: "3" }, "retries: 3 is not valid. Use a whole number from 0 to 1000."],
+    [{ retryBudget: 2 }, "retryBudget: 2 is not valid. Use a number from 0 to 1."],
+    [{ key: "a" }, "key: a is not valid. Use a function of the request."],
+    [{ idempotent: {} }, "idempotent: this object is not valid."],
+    [{ share: {} }, "share: this object is not valid. Use { acquire(key, signal) }."],
+    [
+      { limit: { limit: 0, window: "1 minute" } },
+      'limit: this object is not valid. Use { limit: 100, window: "1 minute" }',
+    ],
+    [{ limit: { limit: 5, window: "1 month" } }, "limit: this object is not valid."],
+    [{ limit: { limit: 5, window: 0 } }, "limit: this object is not valid."],
+    [{ limit: { limit: 5 } }, "limit: this object is not valid."],
+    [{ limit: 5 }, "limit: 5 is not valid."],
+    [{ maxWaitMs: Symbol("odd") }, "maxWaitMs: Symbol(odd) is not valid."],
+  ])("%o are refused", (options, message) => {
+    const create = () => paced(fetch, options as PacedOptions)
+    expect(create).toThrow(PaceError)
+    expect(create).toThrow(message)
+    expect(create).toThrow(expect.objectContaining({ code: "SLUICE_INVALID_OPTION" }))
+  })
+
+  it.each<[unknown, string]>([
+    [{ wait: 1 }, 'pace: "wait" is not valid. Use key, maxWaitMs, retries.'],
+    [{ key: 7 }, "key: 7 is not valid. Use a text."],
+    [{ retries: -1 }, "retries: -1 is not valid."],
+    [null, "pace: null is not valid."],
+  ])("of a call, %o are refused", async (pace, message) => {
+    const { api } = world()
+    await expect(api("http://localhost/", { pace: pace as never })).rejects.toThrow(message)
+  })
+
+  it.each(["500 ms", "0.5 s", "500milliseconds", 500])("a window can be %s", async (window) => {
+    const { call, arrived, answer, pass } = world({ limit: { limit: 1, window } })
+    times(2, () => call())
+    await answer(0)
+    await pass(499)
+    expect(arrived).toHaveLength(1)
+    await pass(1)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("can be undefined", async () => {
+    const { call, answer } = world({ maxWaitMs: undefined, key: undefined, share: undefined })
+    const made = call("", { pace: undefined })
+    await answer(0)
+    expect(made.result).toBe(200)
+  })
+})
+
+it("uses the global fetch of the moment, and passes on everything but its own option", async () => {
+  const global = vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("ok"))
+  const api = paced()
+  await api(new URL("http://localhost/a"), { method: "PUT", pace: { retries: 0 }, keepalive: true })
+  expect(global.mock.calls).toEqual([[new URL("http://localhost/a"), { method: "PUT", keepalive: true }]])
+  global.mockRestore()
+})
+
+it("rejects a wrong URL as fetch does", async () => {
+  await expect(paced()("not a url")).rejects.toThrow(TypeError)
+})

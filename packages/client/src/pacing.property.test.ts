@@ -1,0 +1,175 @@
+import fc from "fast-check"
+import { afterEach, beforeEach, expect, it, vi } from "vitest"
+import { PaceError, paced } from "./index.ts"
+
+// The promises of a paced fetch, whatever a server answers, and in whatever order: nothing leaves before its
+// Retry-After, the line never exceeds its bound, no call waits too long, each call ends, and nothing is left behind.
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] }))
+afterEach(() => void vi.useRealTimers())
+
+const MAX_WAITING = 4
+const MAX_WAIT_MS = 5_000
+
+interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+const seconds = fc.oneof(fc.integer({ min: 0, max: 8 }), fc.constantFrom(60, 99_999_999_999))
+const left = fc.oneof(fc.integer({ min: 0, max: 6 }), fc.constantFrom(1_000_000, 999_999_999_999_999))
+const fields = fc.oneof(
+  fc
+    .tuple(left, seconds)
+    .map(([r, t]) => ({ ratelimit: `"a";r=${r};t=${t}`, "ratelimit-policy": '"a";q=10;w=5' })),
+  fc.tuple(left, seconds).map(([r, t]) => ({ "x-ratelimit-remaining": `${r}`, "x-ratelimit-reset": `${t}` })),
+  fc.constantFrom({}, { ratelimit: '"a";r=-1' }, { ratelimit: "((" }, { "x-ratelimit-remaining": "many" }),
+)
+const advice = fc.oneof(
+  seconds.map((afterSeconds) => ({ kind: "fixed", afterSeconds })),
+  seconds.map((initialDelaySeconds) => ({
+    ...{ kind: "exponential-backoff", initialDelaySeconds, multiplier: 2 },
+    ...{ maxDelaySeconds: 60, jitter: 0.5 },
+  })),
+  fc.constantFrom(null, { kind: 7 }, { kind: "fixed", afterSeconds: "no" }),
+)
+const answer: fc.Arbitrary<Answer | Error> = fc.oneof(
+  { weight: 4, arbitrary: fields.map((headers) => ({ status: 200, headers })) },
+  {
+    weight: 3,
+    arbitrary: fc
+      .tuple(fc.constantFrom(429, 503), fc.option(seconds), fields, advice)
+      .map(([status, wait, headers, retry]) => ({
+        status,
+        headers: {
+          ...headers,
+          ...(wait !== null && { "retry-after": `${wait}` }),
+          "content-type": "application/problem+json",
+        },
+        body: JSON.stringify({ detail: "slow down", retry }),
+      })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom("ECONNREFUSED", "ECONNRESET")
+      .map((code) => Object.assign(new Error(code), { code })),
+  },
+)
+const nth = fc.nat({ max: 20 })
+const step = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant("call" as const), method: fc.constantFrom("GET", "POST") }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("answer" as const), nth, answer }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("abort" as const), nth }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 3_000 }) }),
+  },
+)
+
+interface Made {
+  readonly abort: AbortController
+  /** The time that it has waited before it was sent, and since when it waits now. */
+  waitedMs: number
+  sinceMs: number | undefined
+  outcome?: unknown
+}
+
+it("holds its promises", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.boolean(), async (steps, hasLimit) => {
+      vi.clearAllTimers()
+      const calls: Made[] = []
+      const flights: { readonly made: Made; readonly settle: (given: Answer | Error) => void }[] = []
+      const sentAtMs: number[] = []
+      let notBeforeMs = 0
+      const settled = new Set<Made>()
+      const waitOf = ({ waitedMs, sinceMs = performance.now() }: Made): number =>
+        waitedMs + performance.now() - sinceMs
+
+      const api = paced(
+        (input) =>
+          new Promise((resolve, reject) => {
+            const nowMs = performance.now()
+            expect(nowMs).toBeGreaterThanOrEqual(notBeforeMs)
+            sentAtMs.push(nowMs)
+            const made = calls[Number(new URL(String(input)).searchParams.get("n"))] as Made
+            made.waitedMs = waitOf(made)
+            made.sinceMs = undefined
+            made.abort.signal.addEventListener("abort", () => reject(made.abort.signal.reason))
+            flights.push({
+              made,
+              settle(given) {
+                if (given instanceof Error) reject(given)
+                else
+                  resolve(
+                    new Response(given.body ?? null, { status: given.status, headers: { ...given.headers } }),
+                  )
+              },
+            })
+          }),
+        {
+          ...{ maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS, retries: 2, key: () => "all" },
+          limit: hasLimit ? { limit: 3, window: "2 seconds" } : undefined,
+        },
+      )
+
+      const answerFlight = (index: number, given: Answer | Error): void => {
+        const [flight] = flights.splice(index, 1)
+        flight?.settle(given)
+        if (flight !== undefined) flight.made.sinceMs = performance.now()
+        if (given instanceof Error || flight?.made.abort.signal.aborted) return
+        const wait = given.headers["retry-after"]
+        if (wait !== undefined && given.status !== 200)
+          notBeforeMs = Math.max(notBeforeMs, performance.now() + Math.min(Number(wait), 86_400) * 1000)
+      }
+
+      for (const each of steps) {
+        if (each.do === "call") {
+          const made: Made = { abort: new AbortController(), waitedMs: 0, sinceMs: performance.now() }
+          calls.push(made)
+          const url = `http://localhost/?n=${calls.length - 1}`
+          api(url, { method: each.method, signal: made.abort.signal }).then(
+            (response) => Object.assign(made, { outcome: response }) && settled.add(made),
+            (error) => Object.assign(made, { outcome: error }) && settled.add(made),
+          )
+        } else if (each.do === "answer") {
+          if (flights.length > 0) answerFlight(each.nth % flights.length, each.answer)
+        } else if (each.do === "abort")
+          calls[each.nth % Math.max(1, calls.length)]?.abort.abort(new Error("aborted"))
+        await vi.advanceTimersByTimeAsync(each.do === "wait" ? each.ms : 0)
+        for (const { waiting } of api.status()) expect(waiting).toBeLessThanOrEqual(MAX_WAITING)
+        for (const made of calls.filter((one) => !settled.has(one)))
+          expect(waitOf(made)).toBeLessThanOrEqual(MAX_WAIT_MS)
+      }
+
+      // Answer everything that is still in flight, until each call has ended.
+      for (let rounds = 0; settled.size < calls.length && rounds < 200; rounds++) {
+        while (flights.length > 0) answerFlight(0, { status: 200, headers: {} })
+        await vi.advanceTimersByTimeAsync(500)
+      }
+      expect(settled.size).toBe(calls.length)
+      for (const { outcome } of calls) {
+        const isError = outcome instanceof Error && /^(aborted|ECONN\w+)$/.test(outcome.message)
+        expect(outcome instanceof Response || outcome instanceof PaceError || isError).toBe(true)
+      }
+      if (hasLimit)
+        sentAtMs.forEach((atMs, index) => {
+          const fourth = sentAtMs[index + 3]
+          if (fourth !== undefined) expect(fourth - atMs).toBeGreaterThanOrEqual(2_000)
+        })
+      expect(api.status().map(({ waiting, inFlight }) => waiting + inFlight)).toEqual(
+        calls.length > 0 ? [0] : [],
+      )
+      // A body that was read may leave its own timer for a second.
+      await vi.advanceTimersByTimeAsync(1_000)
+      expect(vi.getTimerCount()).toBe(0)
+      api.close()
+    }),
+    { numRuns: Number(process.env.RUNS ?? 300) },
+  )
+})

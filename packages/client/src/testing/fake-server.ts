@@ -1,0 +1,72 @@
+import { onTestFinished, vi } from "vitest"
+import { type PacedFetch, type PacedOptions, paced } from "../index.ts"
+
+/** A call that has arrived at the fake server. */
+export interface Arrived {
+  readonly atMs: number
+  readonly url: string
+  readonly input: Parameters<typeof fetch>[0]
+  readonly init: RequestInit
+  settle(outcome: Response | Error): void
+}
+
+export interface World {
+  readonly api: PacedFetch
+  /** The calls that have arrived, in order. */
+  readonly arrived: Arrived[]
+  /** Sends calls, and returns what becomes of them: a status, an error, or nothing yet. */
+  call(path?: string, init?: Parameters<PacedFetch>[1]): { result?: number | Error }
+  /** Answers the n-th call that has arrived, n from 0, and lets everything happen that follows at once. */
+  answer(n: number, status?: number, headers?: Readonly<Record<string, string>>, body?: string): Promise<void>
+  /** Breaks the connection of the n-th call. */
+  fail(n: number, error: Error): Promise<void>
+  /** Lets time pass. */
+  pass(ms: number): Promise<void>
+}
+
+/** Returns a paced fetch whose calls are answered by the test, on a fake clock that starts at 0. */
+export function world(options?: PacedOptions): World {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"], now: 1_795_744_800_000 })
+  onTestFinished(() => void vi.useRealTimers())
+  const arrived: Arrived[] = []
+  const pass = async (ms: number): Promise<void> => void (await vi.advanceTimersByTimeAsync(ms))
+  const api = paced(
+    (input, init = {}) =>
+      new Promise((resolve, reject) => {
+        init.signal?.addEventListener("abort", () => reject(init.signal?.reason))
+        const url = input instanceof Request ? input.url : String(input)
+        arrived.push({
+          ...{ atMs: performance.now(), url, input, init },
+          settle: (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome)),
+        })
+      }),
+    options,
+  )
+  const call: World["call"] = (path = "", init) => {
+    const made: { result?: number | Error } = {}
+    api(`http://localhost/${path}`, init)
+      .then(
+        ({ status }) => status,
+        (error: Error) => error,
+      )
+      .then((result) => Object.assign(made, { result }))
+    return made
+  }
+  const settle = async (n: number, outcome: Response | Error): Promise<void> => {
+    // A call arrives some promises later than it was made.
+    await pass(0)
+    arrived[n]?.settle(outcome)
+    await pass(0)
+  }
+  return {
+    ...{ api, arrived, call, pass },
+    answer: (n, status = 200, headers = {}, body = "") =>
+      settle(n, new Response(body, { status, headers: { ...headers } })),
+    fail: settle,
+  }
+}
+
+/** Returns the fields of draft 11. */
+export function left(r: number, t: number, q = 100): Readonly<Record<string, string>> {
+  return { ratelimit: `"p";r=${r};t=${t}`, "ratelimit-policy": `"p";q=${q};w=60` }
+}
