@@ -142,7 +142,7 @@ const portRules = Object.entries(PORTS).map(([port, others]) => ({
 
 /** Adapters, each with the packages that it declares, and may import in addition to the core and Node's modules. */
 const ADAPTERS = readdirSync("packages")
-  .filter((name) => !["cli", "contracts", "core", "service"].includes(name))
+  .filter((name) => !["cli", "client", "contracts", "core", "service"].includes(name))
   .map((name) => {
     const { dependencies, peerDependencies } = JSON.parse(
       readFileSync(`packages/${name}/package.json`, "utf8"),
@@ -170,6 +170,9 @@ const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
     dependencyTypesNot: ["core"],
   },
 }))
+
+/** Packages that the client may import, and nothing else: it runs in browsers, without the core. */
+const CLIENT_PACKAGES = ["structured-headers"]
 
 /** Packages that the contract suites may import in addition to the core's main entry point and Node's modules. */
 const CONTRACTS_PACKAGES = ["expect", "fast-check"]
@@ -345,6 +348,15 @@ export default {
       },
     },
     ...adapterRules,
+    {
+      name: "client-imports-its-own-packages",
+      comment: "@sluice/client may only import structured-headers: no core and no module of Node.",
+      severity: "error",
+      from: { path: "^packages/client/src/", pathNot: TEST_FILES },
+      to: {
+        pathNot: ["^packages/client/src/", `(^|node_modules/)(${CLIENT_PACKAGES.join("|")})(/|$)`],
+      },
+    },
     {
       name: "contracts-import-core-and-their-own-packages",
       comment: "@sluice/contracts may only import @sluice/core, expect and fast-check, and no test runner.",
