@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb"
+import * as paced from "@sluice/client"
 import * as contracts from "@sluice/contracts"
 import * as core from "@sluice/core"
 import * as dynamodb from "@sluice/core/dynamodb"
@@ -206,6 +207,20 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         hasRuleOption: BY_TYPES,
         ruleName: BY_TYPES,
         withoutCredentials: BY_TYPES,
+      },
+    ],
+    "@sluice/client": [
+      paced,
+      {
+        paced: [
+          argument(
+            anyOdd,
+            exactly("a fetch", () => globalThis.fetch),
+          ),
+          oddFor([
+            ...["key", "maxWaitMs", "maxWaiting", "retries", "retryBudget", "idempotent", "limit", "share"],
+          ]),
+        ],
       },
     ],
     "@sluice/core/dynamodb": [
@@ -425,6 +440,12 @@ const REGISTRY = {
   createTable: [callOptions],
 } satisfies Record<MethodsOf<dynamodb.DynamoDBRegistry>, Args>
 
+const PACED = {
+  on: [event, anyOdd],
+  status: [anyOdd],
+  close: [anyOdd],
+} satisfies Record<MethodsOf<paced.PacedFetch>, Args>
+
 /** `wait` ends when the test moves the clock. */
 const CLOCK = { now: [], advance: [anyOdd], set: [anyOdd] } satisfies Record<
   Exclude<MethodsOf<core.ManualClock>, "wait">,
@@ -457,7 +478,8 @@ function isPromised(error: unknown): boolean {
       ({ message, accepted }) =>
         accepted !== undefined || /; (?:did you mean|it is|the nearest is) /.test(message),
     )
-  return error instanceof core.SluiceError && /^SLUICE_[A-Z_]+$/.test(error.code)
+  const isOurs = error instanceof core.SluiceError || error instanceof paced.PaceError
+  return isOurs && /^SLUICE_[A-Z_]+$/.test(error.code)
 }
 
 async function fuzz(call: Function, args: Args): Promise<void> {
@@ -502,6 +524,7 @@ describe.each([
   ["a rule book", () => core.createRuleBook({ source: core.staticRules([]), logger: QUIET }), BOOK],
   ["a registry", () => registry, REGISTRY],
   ["a manual clock", () => core.manualClock(), CLOCK],
+  ["a paced fetch", () => paced.paced(async () => new Response("ok")), PACED],
 ] as const)("a wrong input of a method gets an error with a code: %s", (_name, make, methods) => {
   it.each(Object.entries(methods as Record<string, Args>))("%s", (name, args) =>
     fuzz(method(make, name), args),

@@ -1,4 +1,5 @@
 import type { GateStatus } from "./gate.ts"
+import { check } from "./options.ts"
 
 /** The events of a paced fetch, by name. */
 export interface PaceEvents {
@@ -8,7 +9,9 @@ export interface PaceEvents {
   readonly learned: GateStatus
   /** A server has refused a call. */
   readonly refused: {
+    /** The key of the call. */
     readonly key: string
+    /** The status of the response, such as 429. */
     readonly status: number
     /** The milliseconds that the server asks to wait. Undefined if it does not say. */
     readonly waitMs: number | undefined
@@ -23,8 +26,13 @@ type Listeners = { readonly [Name in keyof PaceEvents]: Set<(event: PaceEvents[N
 export class Events {
   readonly #listeners: Listeners = { wait: new Set(), refused: new Set(), learned: new Set() }
 
-  /** Adds a listener. Returns a function that removes it. */
+  /**
+   * Adds a listener. Returns a function that removes it.
+   * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
+   */
   on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void {
+    check(Object.keys(this.#listeners).includes(name), "on", name, "wait, refused or learned")
+    check(typeof listener === "function", "on", listener, "a function of the event")
     const listeners: Set<(event: PaceEvents[Name]) => void> = this.#listeners[name]
     listeners.add(listener)
     return () => void listeners.delete(listener)

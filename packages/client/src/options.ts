@@ -25,9 +25,21 @@ export interface PacedOptions {
    * The most calls of one key in any window, such as `{ limit: 100, window: "1 minute" }`, whatever the server says. For
    * servers that send no headers. Default: no limit.
    */
-  readonly limit?: { readonly limit: number; readonly window: string | number } | undefined
+  readonly limit?:
+    | {
+        /** The number of calls, from 1 to a million. */
+        readonly limit: number
+        /** The time in which they may leave: "1 minute", or milliseconds. */
+        readonly window: string | number
+      }
+    | undefined
   /** Paces several processes together: a limiter's `acquire`. Each call waits for it before it is sent. */
-  readonly share?: { acquire(key: string, signal?: AbortSignal): Promise<unknown> } | undefined
+  readonly share?:
+    | {
+        /** Resolves once a call of the key may be sent. Must stop waiting when the signal is aborted. */
+        acquire(key: string, signal?: AbortSignal): Promise<unknown>
+      }
+    | undefined
 }
 
 /** What a single call does differently: `api(url, { pace: { maxWaitMs: 0 } })`. */
@@ -117,7 +129,8 @@ function withDefaults<Parsed extends object>(of: string, options: object, defaul
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
-function check(isValid: boolean, path: string, value: unknown, accepted: string): void {
+/** @throws {@link PaceError} with the code SLUICE_INVALID_OPTION if a value is not valid */
+export function check(isValid: boolean, path: string, value: unknown, accepted: string): void {
   if (isValid) return
   const shown = typeof value === "object" && value !== null ? "this object" : String(value)
   throw new PaceError("SLUICE_INVALID_OPTION", `${path}: ${shown} is not valid. Use ${accepted}.`)

@@ -3,7 +3,7 @@ import { Events, type PaceEvents } from "./events.ts"
 import type { GateStatus } from "./gate.ts"
 import { Gates } from "./gates.ts"
 import { keyOf } from "./key.ts"
-import { type CallPace, type PacedOptions, parseCallPace, parseOptions } from "./options.ts"
+import { type CallPace, check, type PacedOptions, parseCallPace, parseOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
 import { copyOf, type FetchInit, type FetchInput, headOf, isResendable, signalsOf } from "./sending.ts"
 
@@ -13,8 +13,17 @@ export interface PacedFetch {
    * Sends a request once its key has quota for it. The promise is that of `fetch`. It also rejects with
    * {@link PaceError} if the call was not sent, and with the signal's reason if the call was aborted.
    */
-  (input: FetchInput, init?: FetchInit & { readonly pace?: CallPace | undefined }): Promise<Response>
-  /** Adds a listener. Returns a function that removes it. An error of a listener becomes an uncaught error. */
+  (
+    input: FetchInput,
+    init?: FetchInit & {
+      /** What this call does differently. */
+      readonly pace?: CallPace | undefined
+    },
+  ): Promise<Response>
+  /**
+   * Adds a listener. Returns a function that removes it. An error of a listener becomes an uncaught error.
+   * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
+   */
   on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void
   /** Describes each key that has been used of late. */
   status(): readonly GateStatus[]
@@ -36,6 +45,7 @@ export interface PacedFetch {
  * ```
  */
 export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {}): PacedFetch {
+  check(fetch === undefined || typeof fetch === "function", "paced", fetch, "a fetch, and then the options")
   const parsed = parseOptions(options)
   const events = new Events()
   const gates = new Gates({ ...parsed, emit: (name, event) => events.emit(name, event) })
