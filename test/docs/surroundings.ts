@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { dynamoDBRegistry } from "@sluice/core/dynamodb"
 import { onTestFinished, vi } from "vitest"
 import { type DynamoDBServer, startDynamoDB } from "../servers/dynamodb.ts"
+import { startLimitedApi } from "../servers/limited-api.ts"
 import { blocksOf } from "./documents.ts"
 import { redisUrl } from "./preludes/redis.ts"
 
@@ -15,8 +16,8 @@ const EXPECTED_WARNING = "SLUICE_CLIENT_CHOSEN_FIELD"
 
 /**
  * Prepares the surroundings for a block until the current test ends. The working directory is a new folder, with the
- * guide's rules in rules.yaml. If the block names them, REDIS_URL and the AWS SDK's variables refer to running servers.
- * Returns a list that receives the warnings of the block's limiters.
+ * guide's rules in rules.yaml. If the block names them, REDIS_URL, API_URL and the AWS SDK's variables refer to running
+ * servers. Returns a list that receives the warnings of the block's limiters.
  */
 export async function enterSurroundings(text: string): Promise<readonly string[]> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-docs-"))
@@ -40,6 +41,11 @@ export async function enterSurroundings(text: string): Promise<readonly string[]
   if (text.includes("REDIS_URL")) vi.stubEnv("REDIS_URL", await redisUrl())
   // Another database of the same server stands for another data center.
   if (text.includes("REDIS_URL_EU")) vi.stubEnv("REDIS_URL_EU", `${await redisUrl()}/1`)
+  if (text.includes("API_URL")) {
+    const api = await startLimitedApi({ limit: 100, window: "1 minute" })
+    onTestFinished(() => api.close())
+    vi.stubEnv("API_URL", api.url)
+  }
   if (text.includes("new DynamoDBClient(")) {
     const server = await startDynamoDB()
     onTestFinished(() => server.stop())

@@ -11,17 +11,16 @@ export type PaceErrorCode =
   /** An option of `paced` or of a call is wrong. */
   | "SLUICE_INVALID_OPTION"
 
-/** What a {@link PaceError} knows besides its message. */
-export interface PaceErrorDetails {
-  readonly key?: string | undefined
-  readonly retryAfterMs?: number | undefined
-  readonly detail?: string | undefined
+/** The members of a {@link PaceError}, besides its code and message. */
+export interface PaceErrorDetails extends Partial<Pick<PaceError, "key" | "retryAfterMs" | "detail">> {
+  /** The error that caused this one. */
   readonly cause?: unknown
 }
 
 /** A call was not sent. The server did not see it, so it can be sent later. */
 export class PaceError extends Error {
   override readonly name = "PaceError"
+  /** The reason, which stays the same in later versions. */
   readonly code: PaceErrorCode
   /** The key whose calls have to wait. */
   readonly key: string | undefined
@@ -30,8 +29,9 @@ export class PaceError extends Error {
   /** What the server said when it last refused a call of this key: the message of the rule's owner. */
   readonly detail: string | undefined
 
-  constructor(code: PaceErrorCode, message: string, { cause, ...details }: PaceErrorDetails = {}) {
-    super(message, { cause })
+  /** Creates an error. Only {@link paced} needs this, and tests of code that handles the error. */
+  constructor(code: PaceErrorCode, message: string, details: PaceErrorDetails = {}) {
+    super(message, { cause: details.cause })
     this.code = code
     this.key = details.key
     this.retryAfterMs = details.retryAfterMs

@@ -1,0 +1,38 @@
+import type { Rule } from "@sluice/core"
+import { rateLimit } from "@sluice/express"
+import express from "express"
+import { listen } from "../contracts/adapter/listen.ts"
+
+/** An HTTP API with a limiter in front of it, and what it has answered so far. */
+export interface LimitedApi {
+  readonly url: string
+  readonly admitted: number
+  readonly refused: number
+  close(): Promise<void>
+}
+
+/** Starts an API that answers every path with `{ "ok": true }`, or with 429. All clients count together. */
+export async function startLimitedApi(
+  rule: Pick<Rule, "limit" | "window" | "algorithm">,
+): Promise<LimitedApi> {
+  const counts = { admitted: 0, refused: 0 }
+  const limit = rateLimit({ rules: [{ ...rule, field: "service" }] })
+  limit.limiter.on("decision", ({ allowed }) => void counts[allowed ? "admitted" : "refused"]++)
+  const app = express()
+  app.use(limit)
+  app.use((_req, res) => void res.json({ ok: true }))
+  const { url, close } = await listen(app)
+  return {
+    url,
+    get admitted() {
+      return counts.admitted
+    },
+    get refused() {
+      return counts.refused
+    },
+    async close() {
+      await close()
+      await limit.limiter.close()
+    },
+  }
+}
