@@ -1,4 +1,4 @@
-import type { GateStatus } from "./gate.ts"
+import type { GateStatus } from "./gate-status.ts"
 import { check } from "./options.ts"
 
 /** The events of a paced fetch, by name. */

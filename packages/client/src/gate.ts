@@ -1,5 +1,6 @@
 import type { Answer } from "./answer.ts"
 import type { PaceEvents } from "./events.ts"
+import type { GateMode, GateStatus } from "./gate-status.ts"
 import { Line } from "./line.ts"
 import type { ParsedOptions } from "./options.ts"
 import { OwnCeiling } from "./own-ceiling.ts"
@@ -20,32 +21,6 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** What a gate needs to know besides the calls. */
 export interface GateSettings extends Pick<ParsedOptions, "maxWaiting" | "limit" | "retryBudget"> {
   readonly emit: <Name extends keyof PaceEvents>(name: Name, event: PaceEvents[Name]) => void
-}
-
-/**
- * - learning: one call at a time, to learn from its response
- * - paced: the server says what is left, and calls are spread over the time that it must last
- * - open: the server does not say it, so only refusals are heeded
- */
-export type GateMode = "learning" | "paced" | "open"
-
-/** A gate as {@link Gate.status} describes it. */
-export interface GateStatus {
-  /** The key that the calls share. */
-  readonly key: string
-  readonly mode: GateMode
-  /** The dialect of the last response with rate limit headers. */
-  readonly dialect: string | undefined
-  /** The calls that wait in line. */
-  readonly waiting: number
-  /** The calls that were sent and have no response yet. */
-  readonly inFlight: number
-  /** The units that the last response left, if it said so. */
-  readonly remaining: number | undefined
-  /** The units of a full window, if the server says so. */
-  readonly quota: number | undefined
-  /** The milliseconds until the next call may leave because of a refusal or an empty quota: 0 if there is none. */
-  readonly blockedForMs: number
 }
 
 /**

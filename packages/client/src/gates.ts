@@ -1,4 +1,5 @@
-import { Gate, type GateSettings, type GateStatus } from "./gate.ts"
+import { Gate, type GateSettings } from "./gate.ts"
+import type { GateStatus } from "./gate-status.ts"
 
 /** How often gates without use are looked for, at most. */
 const SWEEP_MS = 60_000

@@ -1,6 +1,6 @@
 import { attempts } from "./attempts.ts"
 import { Events, type PaceEvents } from "./events.ts"
-import type { GateStatus } from "./gate.ts"
+import type { GateStatus } from "./gate-status.ts"
 import { Gates } from "./gates.ts"
 import { keyOf } from "./key.ts"
 import { type CallPace, check, type PacedOptions, parseCallPace, parseOptions } from "./options.ts"

@@ -1,0 +1,26 @@
+/**
+ * - learning: one call at a time, to learn from its response
+ * - paced: the server says what is left, and calls are spread over the time that it must last
+ * - open: the server does not say it, so only refusals are heeded
+ */
+export type GateMode = "learning" | "paced" | "open"
+
+/** What a paced fetch knows about the calls of one key. */
+export interface GateStatus {
+  /** The key that the calls share. */
+  readonly key: string
+  /** How the next call is let go. */
+  readonly mode: GateMode
+  /** The dialect of the last response with rate limit headers. */
+  readonly dialect: string | undefined
+  /** The calls that wait in line. */
+  readonly waiting: number
+  /** The calls that were sent and have no response yet. */
+  readonly inFlight: number
+  /** The units that the last response left, if it said so. */
+  readonly remaining: number | undefined
+  /** The units of a full window, if the server says so. */
+  readonly quota: number | undefined
+  /** The milliseconds until the next call may leave because of a refusal or an empty quota: 0 if there is none. */
+  readonly blockedForMs: number
+}
