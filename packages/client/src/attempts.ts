@@ -1,18 +1,18 @@
 import { type Answer, readAnswer } from "./answer.ts"
-import type { Events } from "./events.ts"
+import type { PaceListeners } from "./events.ts"
 import type { Gate } from "./gate.ts"
-import type { ParsedOptions } from "./options.ts"
+import type { ParsedPacedOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
 import { readProblem } from "./problem.ts"
 import { backoffMs, hasNotConnected, isIdempotent } from "./retries.ts"
 import { acquired } from "./share.ts"
-import { type Call, watch } from "./watch.ts"
+import { type PacedCall, watch } from "./watch.ts"
 
 /** A call with what decides about its attempts. */
 export interface Attempted {
   readonly gate: Gate
   readonly key: string
-  readonly call: Call
+  readonly call: PacedCall
   /** The request without its body. */
   readonly head: Request
   /** How often it may be sent again. */
@@ -27,8 +27,8 @@ export interface Attempted {
  */
 export async function attempts(
   attempted: Attempted,
-  { share, idempotent }: ParsedOptions,
-  events: Events,
+  { share, idempotent }: ParsedPacedOptions,
+  events: PaceListeners,
 ): Promise<Response> {
   const { key, call, gate, head, retries, send } = attempted
   gate.budget.earn()
@@ -70,7 +70,7 @@ export async function attempts(
 }
 
 /** Resolves with the number of the call once its gate and, if there are several processes, all of them let it go. */
-async function entered({ key, gate, call }: Attempted, share: ParsedOptions["share"]): Promise<number> {
+async function entered({ key, gate, call }: Attempted, share: ParsedPacedOptions["share"]): Promise<number> {
   const sent = await gate.enter(call)
   try {
     if (share !== undefined) await acquired(share, key, gate, call)
@@ -106,7 +106,7 @@ async function isWorthwhile(
 }
 
 /** Waits without blocking the gate. False if the call may not wait that long. Rejects with the reason of a signal. */
-function pause(call: Call, attempt: number): Promise<boolean> {
+function pause(call: PacedCall, attempt: number): Promise<boolean> {
   const ms = backoffMs(attempt)
   const isOver = new Error("the pause is over")
   return new Promise((resolve, reject) => {

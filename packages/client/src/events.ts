@@ -23,7 +23,7 @@ export interface PaceEvents {
 type Listeners = { readonly [Name in keyof PaceEvents]: Set<(event: PaceEvents[Name]) => void> }
 
 /** The listeners of a paced fetch. */
-export class Events {
+export class PaceListeners {
   readonly #listeners: Listeners = { wait: new Set(), refused: new Set(), learned: new Set() }
 
   /**

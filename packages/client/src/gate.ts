@@ -1,13 +1,13 @@
 import type { Answer } from "./answer.ts"
 import type { PaceEvents } from "./events.ts"
 import type { GateMode, GateStatus } from "./gate-status.ts"
-import { Line } from "./line.ts"
-import type { ParsedOptions } from "./options.ts"
+import { CallLine } from "./line.ts"
+import type { ParsedPacedOptions } from "./options.ts"
 import { OwnCeiling } from "./own-ceiling.ts"
 import { PaceError } from "./pace-error.ts"
 import type { Reading } from "./reading.ts"
 import { RetryBudget } from "./retries.ts"
-import type { Call } from "./watch.ts"
+import type { PacedCall } from "./watch.ts"
 
 /** A block ends up to this share later, so that clients with the same wait do not return in the same millisecond. */
 const JITTER = 0.25
@@ -19,7 +19,7 @@ const [LEAST_INTERVAL, MOST_INTERVAL] = [0.75, 1.25]
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** What a gate needs to know besides the calls. */
-export interface GateSettings extends Pick<ParsedOptions, "maxWaiting" | "limit" | "retryBudget"> {
+export interface GateSettings extends Pick<ParsedPacedOptions, "maxWaiting" | "limit" | "retryBudget"> {
   readonly emit: <Name extends keyof PaceEvents>(name: Name, event: PaceEvents[Name]) => void
 }
 
@@ -30,7 +30,7 @@ export interface GateSettings extends Pick<ParsedOptions, "maxWaiting" | "limit"
 export class Gate {
   readonly #key: string
   readonly #settings: GateSettings
-  readonly #line = new Line()
+  readonly #line = new CallLine()
   readonly #ceiling: OwnCeiling | undefined
   #mode: GateMode = "learning"
   #dialect: string | undefined
@@ -66,7 +66,7 @@ export class Gate {
    * Resolves with the number of the call once it may be sent. Rejects with the reason of a signal, or with
    * {@link PaceError} if the call would wait too long or the line is full.
    */
-  enter(call: Call): Promise<number> {
+  enter(call: PacedCall): Promise<number> {
     const nowMs = performance.now()
     const aborted = call.signals.find((signal) => signal.aborted)
     if (aborted !== undefined) return Promise.reject(aborted.reason)
@@ -84,7 +84,7 @@ export class Gate {
   }
 
   /** Returns the reason why a call cannot wait in this line; undefined if it can. */
-  whyNot(call: Call): PaceError | undefined {
+  whyNot(call: PacedCall): PaceError | undefined {
     if (this.#line.length >= this.#settings.maxWaiting) {
       const message = `${this.#line.length} calls of ${this.#key} wait already. Send fewer calls, or raise "maxWaiting".`
       return this.#error("SLUICE_PACE_LINE_FULL", message)

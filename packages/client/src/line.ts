@@ -1,6 +1,6 @@
-import { type Call, watch } from "./watch.ts"
+import { type PacedCall, watch } from "./watch.ts"
 
-interface Waiting {
+interface WaitingCall {
   readonly order: number
   /** When it gives up, as a time of `performance.now()`. */
   readonly untilMs: number
@@ -10,8 +10,8 @@ interface Waiting {
 }
 
 /** The calls that wait at a gate, in the order in which they arrived. Each leaves at its deadline, or when it is aborted. */
-export class Line {
-  readonly #waiting: Waiting[] = []
+export class CallLine {
+  readonly #waiting: WaitingCall[] = []
 
   get length(): number {
     return this.#waiting.length
@@ -21,7 +21,7 @@ export class Line {
    * Adds a call. Resolves with the number that {@link next} gives it. Rejects with the error of `tooLate` or the reason
    * of a signal, after which `left` is called.
    */
-  join(call: Call, tooLate: () => Error, left: () => void): Promise<number> {
+  join(call: PacedCall, tooLate: () => Error, left: () => void): Promise<number> {
     return new Promise((resolve, reject) => {
       const stop = watch(call, tooLate, (reason) => {
         this.#remove(waiting)
@@ -29,14 +29,14 @@ export class Line {
         left()
       })
       const { order, waitLeftMs } = call
-      const waiting: Waiting = { order, untilMs: performance.now() + waitLeftMs, stop, resolve, reject }
+      const waiting: WaitingCall = { order, untilMs: performance.now() + waitLeftMs, stop, resolve, reject }
       this.#waiting.splice(this.#waiting.findLastIndex((other) => other.order < order) + 1, 0, waiting)
     })
   }
 
   /** Lets the first call go, with the number `sent`. */
   next(sent: number): void {
-    const { stop, resolve } = this.#waiting.shift() as Waiting
+    const { stop, resolve } = this.#waiting.shift() as WaitingCall
     stop()
     resolve(sent)
   }
@@ -50,7 +50,7 @@ export class Line {
     }
   }
 
-  #remove(waiting: Waiting): void {
+  #remove(waiting: WaitingCall): void {
     this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
   }
 }

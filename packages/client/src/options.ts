@@ -53,7 +53,7 @@ export interface CallPace {
 }
 
 /** The options with their defaults. */
-export interface ParsedOptions extends Omit<Required<PacedOptions>, "limit"> {
+export interface ParsedPacedOptions extends Omit<Required<PacedOptions>, "limit"> {
   readonly maxWaitMs: number
   readonly maxWaiting: number
   readonly retries: number
@@ -78,13 +78,13 @@ const MOST: Readonly<Record<string, number>> = {
   retries: 1_000,
 }
 
-const DEFAULTS: Omit<ParsedOptions, "limit"> & Pick<PacedOptions, "limit"> = {
+const DEFAULTS: Omit<ParsedPacedOptions, "limit"> & Pick<PacedOptions, "limit"> = {
   ...{ maxWaitMs: 30_000, maxWaiting: 1_000, retries: 3, retryBudget: 0.1 },
   ...{ key: undefined, idempotent: undefined, limit: undefined, share: undefined },
 }
 
 /** @throws {@link PaceError} with the code SLUICE_INVALID_OPTION */
-export function parseOptions(options: PacedOptions): ParsedOptions {
+export function parseOptions(options: PacedOptions): ParsedPacedOptions {
   const parsed = withDefaults("paced", options, DEFAULTS)
   const { key, idempotent, retryBudget, share } = parsed
   for (const [name, value] of Object.entries({ key, idempotent }))
@@ -100,13 +100,13 @@ export function parseOptions(options: PacedOptions): ParsedOptions {
 }
 
 /** @throws {@link PaceError} with the code SLUICE_INVALID_OPTION */
-export function parseCallPace(pace: CallPace, { maxWaitMs, retries }: ParsedOptions): ParsedCallPace {
+export function parseCallPace(pace: CallPace, { maxWaitMs, retries }: ParsedPacedOptions): ParsedCallPace {
   const parsed = withDefaults<ParsedCallPace>("pace", pace, { key: undefined, maxWaitMs, retries })
   check(parsed.key === undefined || typeof parsed.key === "string", "key", parsed.key, "a text")
   return parsed
 }
 
-function parseLimit(limit: PacedOptions["limit"]): ParsedOptions["limit"] {
+function parseLimit(limit: PacedOptions["limit"]): ParsedPacedOptions["limit"] {
   if (limit === undefined) return undefined
   const { limit: units, window } = { ...limit }
   const windowMs = typeof window === "number" ? window : durationMs(String(window))

@@ -1,5 +1,5 @@
 import { attempts } from "./attempts.ts"
-import { Events, type PaceEvents } from "./events.ts"
+import { type PaceEvents, PaceListeners } from "./events.ts"
 import type { GateStatus } from "./gate-status.ts"
 import { Gates } from "./gates.ts"
 import { keyOf } from "./key.ts"
@@ -47,7 +47,7 @@ export interface PacedFetch {
 export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {}): PacedFetch {
   check(fetch === undefined || typeof fetch === "function", "paced", fetch, "a fetch, and then the options")
   const parsed = parseOptions(options)
-  const events = new Events()
+  const events = new PaceListeners()
   const gates = new Gates({ ...parsed, emit: (name, event) => events.emit(name, event) })
   const closing = new AbortController()
   let calls = 0

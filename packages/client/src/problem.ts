@@ -1,7 +1,7 @@
 import { LONGEST_MS } from "./reading.ts"
 
 /** What the body of a refusal says. */
-export interface Problem {
+export interface ProblemAdvice {
   /** The explanation for people. */
   readonly detail?: string | undefined
   /** Returns the least wait before the n-th attempt after a refusal, n from 0, in milliseconds; 0 if the body has no advice. */
@@ -12,13 +12,13 @@ const LARGEST_BYTES = 65_536
 /** A body that takes longer is ignored, so that a server that stalls delays nobody. */
 const LONGEST_READ_MS = 1_000
 
-const NOTHING: Problem = { waitMs: () => 0 }
+const NOTHING: ProblemAdvice = { waitMs: () => 0 }
 
 /**
  * Reads a problem document (RFC 9457) with the advice in `retry` that a Sluice server gives. Reads at most 64 kB, for at
  * most a second, of a copy, because the caller may need the body. Never rejects: without a usable body, the result says nothing.
  */
-export async function readProblem(response: Response): Promise<Problem> {
+export async function readProblem(response: Response): Promise<ProblemAdvice> {
   if (!/^application\/(?:[\w.-]+\+)?json\b/.test(response.headers.get("content-type") ?? "")) return NOTHING
   try {
     const { detail, rejection, retry } = JSON.parse(await textOf(response.clone()))

@@ -1,7 +1,7 @@
 import type { Gate } from "./gate.ts"
 import type { PacedOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
-import { type Call, watch } from "./watch.ts"
+import { type PacedCall, watch } from "./watch.ts"
 
 /**
  * Waits until the processes together may send a call of this key. Waits no longer than the call may, even if `acquire`
@@ -11,7 +11,7 @@ export function acquired(
   share: NonNullable<PacedOptions["share"]>,
   key: string,
   gate: Gate,
-  call: Call,
+  call: PacedCall,
 ): Promise<unknown> {
   const ending = new AbortController()
   return new Promise((resolve, reject) => {
