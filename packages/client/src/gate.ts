@@ -220,7 +220,8 @@ export class Gate {
     } else {
       const least = Math.min(...readings.map(({ remaining }) => remaining))
       // The response to an older call may lower what is left, but never raise it.
-      if (before === "paced" && sent < this.#newest && least >= (this.#scarcest()?.remaining ?? 0)) return
+      if (before === "paced" && sent < this.#newest && least >= (this.#scarcest() as Reading).remaining)
+        return
       this.#newest = Math.max(sent, this.#newest)
       this.#mode = "paced"
       this.#dialect = dialect

@@ -169,6 +169,28 @@ describe("another attempt", () => {
     expect(arrived.map(({ url }) => url.slice(17))).toEqual(["first", "first", "second", "third"])
   })
 
+  it("that finds the line full after its pause gives the caller the outcome before it", async () => {
+    const { call, arrived, answer, fail, pass } = world({ maxWaiting: 1 })
+    const open = call("open")
+    await answer(0)
+    const [broken, unsure] = [call("broken"), call("unsure")]
+    await fail(1, refused)
+    await answer(2, 429, { "stripe-should-retry": "true" })
+    // The gate learns from a call that stalls, and another one fills the line.
+    const blocker = call("blocker")
+    await answer(3, 429, { "retry-after": "1" })
+    await pass(2_000)
+    expect(arrived.length).toBeGreaterThan(3)
+    call("fills the line")
+    await pass(2_000)
+    expect([open.result, broken.result, unsure.result, blocker.result]).toEqual([
+      200,
+      refused,
+      429,
+      undefined,
+    ])
+  })
+
   it("that finds the line full gives the caller the refusal", async () => {
     const { call, answer } = world({ maxWaiting: 1 })
     const made = call()
@@ -254,6 +276,15 @@ describe("the advice of a Sluice server", () => {
     const { call, arrived, answer, pass } = world()
     call()
     await answer(0, 429, { ...json, ...headers }, body)
+    await pass(1_251)
+    expect(arrived).toHaveLength(2)
+  })
+
+  it("without a body is none", async () => {
+    const { api, arrived, pass } = world()
+    void api("http://localhost/")
+    await pass(0)
+    arrived[0]?.settle(new Response(null, { status: 429, headers: json }))
     await pass(1_251)
     expect(arrived).toHaveLength(2)
   })

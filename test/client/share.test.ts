@@ -1,0 +1,49 @@
+import { paced } from "@sluice/client"
+import { createLimiter } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { listen } from "../contracts/adapter/listen.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+/** Returns a paced fetch as a process of its own would create it, with its own connection to Redis. */
+function callerOf(limit: number, maxWaitMs: number) {
+  const client = new Redis(server.port, server.host)
+  const limiter = createLimiter<{ key: string }>({
+    ...{ service: "calls", field: "key", fields: { key: (call) => call.key }, limit, window: "1 day" },
+    ...{ store: redisStore({ client }), storeTimeoutMs: 20_000 },
+  })
+  onTestFinished(async () => {
+    await limiter.close()
+    client.disconnect()
+  })
+  const share = {
+    acquire: (key: string, signal?: AbortSignal) => limiter.acquire({ key }, { signal, maxWaitMs }),
+  }
+  return paced(fetch, { share })
+}
+
+it("callers with a limiter in Redis send no more calls together than it admits", async () => {
+  let asked = 0
+  const { url, close } = await listen((_req, res) => {
+    asked++
+    res.end()
+  })
+  onTestFinished(close)
+  const callers = [callerOf(10, 1_000), callerOf(10, 1_000)]
+  const outcomes = await Promise.allSettled(Array.from({ length: 24 }, (_, i) => callers[i % 2]?.(url)))
+  expect(asked).toBe(10)
+  const failed = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []))
+  expect(failed).toHaveLength(14)
+  for (const error of failed)
+    expect(error).toMatchObject({
+      code: "SLUICE_PACE_SHARE_FAILED",
+      cause: { name: "RateLimitExceededError" },
+    })
+})
