@@ -121,7 +121,7 @@ function withDefaults<Parsed extends object>(of: string, options: object, defaul
   check(typeof options === "object" && options !== null, of, options, `an object with any of ${names}`)
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
   for (const [name, value] of given) {
-    check(name in defaults, of, `"${name}"`, names)
+    check(Object.hasOwn(defaults, name), of, `"${name}"`, names)
     const most = MOST[name]
     const isWhole = Number.isInteger(value) && value >= 0 && value <= (most as number)
     check(most === undefined || isWhole, name, value, `a whole number from 0 to ${most}`)

@@ -535,6 +535,7 @@ describe("options", () => {
       { maxwait: 1 },
       'paced: "maxwait" is not valid. Use maxWaitMs, maxWaiting, retries, retryBudget, key, idempotent, limit, share.',
     ],
+    [{ constructor: 1 }, 'paced: "constructor" is not valid.'],
     [{ maxWaitMs: -1 }, "maxWaitMs: -1 is not valid. Use a whole number from 0 to 2147483647."],
     [{ maxWaiting: 1.5 }, "maxWaiting: 1.5 is not valid."],
     [{ retries: "3" }, "retries: 3 is not valid. Use a whole number from 0 to 1000."],
@@ -592,6 +593,13 @@ it("uses the global fetch of the moment, and passes on everything but its own op
   await api(new URL("http://localhost/a"), { method: "PUT", pace: { retries: 0 }, keepalive: true })
   expect(global.mock.calls).toEqual([[new URL("http://localhost/a"), { method: "PUT", keepalive: true }]])
   global.mockRestore()
+})
+
+it("takes null for the options of a call, as fetch does", async () => {
+  const { api, answer } = world()
+  const response = api("http://localhost/", null as never)
+  await answer(0)
+  expect((await response).status).toBe(200)
 })
 
 it("rejects a wrong URL as fetch does", async () => {

@@ -54,9 +54,9 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
 
   async function call(
     input: FetchInput,
-    init: FetchInit & { readonly pace?: CallPace | undefined } = {},
+    init?: (FetchInit & { readonly pace?: CallPace | undefined }) | null,
   ): Promise<Response> {
-    const { pace = {}, ...rest } = init
+    const { pace = {}, ...rest } = init ?? {}
     const { key: ownKey, maxWaitMs, retries: most } = parseCallPace(pace, parsed)
     const head = headOf(input, rest)
     const key = ownKey ?? (parsed.key ?? keyOf)(head)
