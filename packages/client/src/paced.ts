@@ -41,7 +41,7 @@ export interface PacedFetch {
  * import { paced } from "@sluice/client"
  *
  * const api = paced(fetch, { maxWaitMs: 10_000 })
- * const response = await api("https://api.example.com/orders")
+ * const response = await api(process.env.API_URL ?? "https://api.example.com/orders")
  * ```
  */
 export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {}): PacedFetch {

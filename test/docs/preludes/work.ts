@@ -1,3 +1,4 @@
+import { type PacedFetch, paced } from "@sluice/client"
 import { onTestFinished } from "vitest"
 import { listen } from "../../contracts/adapter/listen.ts"
 import { limiting } from "./limiting.ts"
@@ -13,6 +14,7 @@ export const given = {
     onTestFinished(() => supplier.close())
     return supplier.url
   },
+  api: (): PacedFetch => paced(fetch),
   job: (): object => ({ remoteAddress: "192.0.2.7" }),
   request: (): object => ({ remoteAddress: "192.0.2.7" }),
   messages: (): string[] => Array.from({ length: 600 }, (_, number) => `message ${number}`),

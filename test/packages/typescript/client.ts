@@ -17,7 +17,7 @@ const options: PacedOptions = {
 }
 export const api: PacedFetch = paced(fetch, options)
 /** Whatever takes a fetch takes a paced one. */
-export const asFetch: typeof fetch = api
+export const asFetch: typeof fetch = paced()
 export const stop: () => void = api.on("refused", ({ key, waitMs }) => console.log(key, waitMs?.toFixed()))
 export const waiting: number = api.status().reduce((sum: number, gate: GateStatus) => sum + gate.waiting, 0)
 

@@ -1,0 +1,277 @@
+import type { IncomingMessage } from "node:http"
+import { text } from "node:stream/consumers"
+import { type PacedFetch, paced } from "@sluice/client"
+import type { AxiosInstance } from "axios"
+import type { KyInstance } from "ky"
+import type { Octokit } from "octokit"
+import type OpenAI from "openai"
+import type Stripe from "stripe"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { listen } from "../contracts/adapter/listen.ts"
+import { blocksTestedBy } from "../docs/shown.ts"
+import { runTypeScript } from "../docs/typescript/run.ts"
+import { startLimitedApi } from "../servers/limited-api.ts"
+
+// Runs the lines of docs/guides/client.md with the real clients, against a server on this machine that limits.
+
+const blocks = blocksTestedBy("test/client/guide.test.ts", "docs/guides/client.md", 6)
+
+type Headers = Record<string, string>
+/** What the service sends with an admitted and with a refused call, as recorded. */
+interface Recorded {
+  readonly quota: Readonly<Headers>
+  readonly refusal: () => { readonly status: number; readonly headers: Headers; readonly body: object }
+}
+
+const OPENAI: Recorded = {
+  quota: {
+    "x-ratelimit-limit-requests": "500",
+    "x-ratelimit-limit-tokens": "200000",
+    "x-ratelimit-remaining-requests": "499",
+    "x-ratelimit-remaining-tokens": "199983",
+    "x-ratelimit-reset-requests": "120ms",
+    "x-ratelimit-reset-tokens": "5ms",
+    "x-request-id": "req_8c1c7a3b",
+  },
+  refusal: () => ({
+    status: 429,
+    headers: {
+      "retry-after": "1",
+      "retry-after-ms": "300",
+      "x-ratelimit-limit-requests": "500",
+      "x-ratelimit-remaining-requests": "0",
+      "x-ratelimit-reset-requests": "300ms",
+      "x-should-retry": "true",
+    },
+    body: { error: { message: "Rate limit reached", type: "requests", code: "rate_limit_exceeded" } },
+  }),
+}
+const GITHUB: Recorded = {
+  quota: {
+    "x-github-request-id": "C5F2:3A1B:2F9C31:3B2D55:66B0E0A4",
+    "x-ratelimit-limit": "5000",
+    "x-ratelimit-remaining": "4999",
+    "x-ratelimit-reset": String(Math.floor(Date.now() / 1000) + 3_600),
+    "x-ratelimit-resource": "core",
+    "x-ratelimit-used": "1",
+  },
+  refusal: () => ({
+    status: 403,
+    headers: { "x-github-request-id": "C5F2:3A1B:2F9C40:3B2D61:66B0E0A9", "retry-after": "1" },
+    body: {
+      message: "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.",
+    },
+  }),
+}
+const STRIPE: Recorded = {
+  quota: { "request-id": "req_LqT6z1", "stripe-version": "2026-06-30.dahlia" },
+  refusal: () => ({
+    status: 429,
+    headers: { "request-id": "req_xW3kP0", "stripe-should-retry": "true" },
+    body: {
+      error: { message: "Request rate limit exceeded.", type: "invalid_request_error", code: "rate_limit" },
+    },
+  }),
+}
+const SLUICE: Recorded = {
+  quota: { "ratelimit-policy": '"api";q=100;w=60', ratelimit: '"api";r=99;t=60' },
+  refusal: () => ({
+    status: 429,
+    headers: { "ratelimit-policy": '"api";q=100;w=60', ratelimit: '"api";r=0;t=1', "retry-after": "1" },
+    body: { title: "Quota Exceeded", status: 429, "violated-policies": ["api"] },
+  }),
+}
+
+/** The parts of each client, as its block in the guide creates it. */
+interface Made {
+  readonly orders: () => Promise<Response>
+  readonly client: KyInstance & AxiosInstance
+  readonly openai: OpenAI
+  readonly octokit: Octokit
+  readonly stripe: Stripe
+}
+
+interface Row {
+  readonly name: string
+  readonly recorded: Recorded
+  /** The dialect that is read of an admitted call. */
+  readonly dialect: string | undefined
+  /** Sends one call. Resolves with a part of the answer that shows that the client has understood it. */
+  readonly call: (made: Made) => Promise<unknown>
+  /** The answer of the service, and the part of it that `call` returns. */
+  readonly answer: object
+  readonly part: unknown
+  /** What the service must receive each time. */
+  readonly receives: { readonly method: string; readonly path: string; readonly body: unknown }
+}
+
+const ORDERS = {
+  recorded: SLUICE,
+  dialect: "draft-8",
+  answer: { orders: [7] },
+  part: { orders: [7] },
+  receives: { method: "GET", path: "/orders", body: "" },
+} as const
+const SAYING = { model: "gpt-5-mini", messages: [{ role: "user" as const, content: "Say it in one word." }] }
+
+const rows: readonly Row[] = [
+  { ...ORDERS, name: "fetch", call: async ({ orders }) => jsonOf(await orders()) },
+  {
+    ...ORDERS,
+    name: "ky",
+    call: ({ client }) => client.put("https://api.example.com/orders", { json: { id: 7 } }).json(),
+    receives: { method: "PUT", path: "/orders", body: '{"id":7}' },
+  },
+  {
+    ...ORDERS,
+    name: "axios",
+    call: async ({ client }) => (await client.post("https://api.example.com/orders", { id: 7 })).data,
+    receives: { method: "POST", path: "/orders", body: '{"id":7}' },
+  },
+  {
+    name: "OpenAI",
+    recorded: OPENAI,
+    dialect: "openai",
+    call: async ({ openai }) => (await openai.chat.completions.create(SAYING)).choices[0]?.message.content,
+    answer: { choices: [{ index: 0, message: { role: "assistant", content: "It." } }] },
+    part: "It.",
+    receives: { method: "POST", path: "/v1/chat/completions", body: JSON.stringify(SAYING) },
+  },
+  {
+    name: "Octokit",
+    recorded: GITHUB,
+    dialect: "x-ratelimit",
+    call: async ({ octokit }) => (await octokit.rest.issues.create(ISSUE)).data.number,
+    answer: { number: 12 },
+    part: 12,
+    receives: { method: "POST", path: "/repos/ada/engine/issues", body: '{"title":"Stuck"}' },
+  },
+  {
+    name: "Stripe",
+    recorded: STRIPE,
+    dialect: undefined,
+    call: async ({ stripe }) => (await stripe.customers.create({ email: "ada@example.com" })).id,
+    answer: { id: "cus_1", object: "customer" },
+    part: "cus_1",
+    receives: { method: "POST", path: "/v1/customers", body: "email=ada%40example.com" },
+  },
+]
+const ISSUE = { owner: "ada", repo: "engine", title: "Stuck" }
+
+beforeAll(() => {
+  vi.stubEnv("OPENAI_API_KEY", "sk-test")
+  vi.stubEnv("STRIPE_KEY", "sk_test_1")
+  // Octokit logs each refusal.
+  vi.spyOn(console, "error").mockReturnValue()
+})
+afterAll(() => {
+  vi.unstubAllEnvs()
+  vi.restoreAllMocks()
+})
+
+/** Returns a fetch that sends each request to a server on this machine, whatever its host is. */
+function to(server: string): typeof fetch {
+  return (input, init) => {
+    const { pathname, search } = new URL(input instanceof Request ? input.url : input)
+    const target = `${server}${pathname}${search}`
+    return fetch(input instanceof Request ? new Request(target, input) : target, init)
+  }
+}
+
+interface Service {
+  readonly api: PacedFetch
+  /** What it has received. */
+  readonly received: Row["receives"][]
+  /** The statuses that it has sent. */
+  readonly sent: number[]
+}
+
+/** Ends what the tests have started. They run at the same time, because they mostly wait. */
+const ends: (() => Promise<void>)[] = []
+afterAll(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+/**
+ * Starts a service that refuses its first calls, with a paced fetch for it that sends a call twice at most. It says
+ * `waitMs` instead of the recorded wait.
+ */
+async function start({ recorded, answer }: Row, refusals: number, waitMs?: string): Promise<Service> {
+  const [received, sent]: [Row["receives"][], number[]] = [[], []]
+  let openAt = 0
+  async function respond(request: IncomingMessage) {
+    received.push({ method: request.method ?? "", path: request.url ?? "", body: await text(request) })
+    if (sent.length >= refusals && performance.now() >= openAt)
+      return { status: 200, headers: recorded.quota, body: answer }
+    const refused = recorded.refusal()
+    if (waitMs !== undefined) refused.headers["retry-after-ms"] = waitMs
+    const ms = refused.headers["retry-after-ms"] ?? Number(refused.headers["retry-after"] ?? 0) * 1_000
+    openAt = performance.now() + Number(ms)
+    return refused
+  }
+  const server = await listen(async (request, response) => {
+    const { status, headers, body } = await respond(request)
+    sent.push(status)
+    response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body))
+  })
+  const api = paced(to(server.url), { retries: 1 })
+  ends.push(server.close)
+  return { api, received, sent }
+}
+
+const make = async (at: number, api: PacedFetch): Promise<Made> =>
+  (await runTypeScript(blocks[at] as (typeof blocks)[number], { api })) as unknown as Made
+
+describe.concurrent.each(rows.map((row, at) => ({ ...row, at })))("docs/guides/client.md: $name", (row) => {
+  it("sends its calls with the paced fetch, which reads the headers", async () => {
+    const { api, received } = await start(row, 0)
+    expect(await row.call(await make(row.at, api))).toEqual(row.part)
+    expect(received).toEqual([row.receives])
+    const mode = row.dialect === undefined ? "open" : "paced"
+    expect(api.status()).toMatchObject([{ mode, dialect: row.dialect, inFlight: 0 }])
+  })
+
+  it("waits as long as the service says after a refusal, and sends the same call again", async () => {
+    const { api, received, sent } = await start(row, 1)
+    const retried: boolean[] = []
+    api.on("refused", ({ isRetried }) => void retried.push(isRetried))
+    expect(await row.call(await make(row.at, api))).toEqual(row.part)
+    // The service would have refused a call that comes too early.
+    expect(sent).toEqual([row.recorded.refusal().status, 200])
+    expect(received).toEqual([row.receives, row.receives])
+    expect(retried).toEqual([true])
+  })
+
+  it("does not send a call again by itself when the paced fetch gives up", async () => {
+    const { api, sent } = await start(row, Number.POSITIVE_INFINITY, "50")
+    const { status } = row.recorded.refusal()
+    const made = await make(row.at, api)
+    const told = await row
+      .call(made)
+      .catch((error) => error.status ?? error.response?.status ?? error.statusCode)
+    expect(told).toBe(status)
+    expect(sent).toEqual([status, status])
+  })
+})
+
+describe.concurrent("docs/guides/client.md: a server of Sluice", () => {
+  it.each(rows.slice(0, 3).map(({ name, call }, at) => ({ name, call, at })))(
+    "refuses one call of $name at most when another client has used up the limit",
+    async ({ call, at }) => {
+      const server = await startLimitedApi({ limit: 4, window: "1 second", algorithm: "sliding-log" })
+      const api = paced(to(server.url))
+      ends.push(server.close)
+      const made = await make(at, api)
+      await Promise.all([1, 2, 3, 4].map(() => fetch(server.url)))
+      const answers = await Promise.all([1, 2, 3, 4].map(() => call(made)))
+      expect(answers).toEqual(answers.map(() => ({ ok: true })))
+      expect(server.admitted).toBe(8)
+      expect(server.refused).toBeLessThanOrEqual(1)
+    },
+  )
+})
+
+async function jsonOf(response: Response): Promise<unknown> {
+  if (!response.ok) throw Object.assign(new Error("refused"), { status: response.status })
+  return response.json()
+}
