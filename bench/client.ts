@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs"
+import { setTimeout } from "node:timers/promises"
 import { CLIENTS, PACED, PERSISTENT } from "./client/contenders.ts"
 import {
   CALLS,
@@ -27,6 +28,12 @@ const [WANTED_TIMES, WANTED_TIMES_SHORT] = [1.1, 1.35]
 const LONG_MS = 5_000
 const WANTED_PERCENT_REFUSED = 1
 const WANTED_LAST_TO_FIRST = 1.15
+
+/**
+ * The time between the starts of two clients, so that the first calls of one do not wait for a burst of another. A client
+ * retries in bursts after whole seconds, so this is not one.
+ */
+const STAGGER_MS = 1_300
 
 const { quick, json, only } = readCommandLine()
 const rounds = quick ? 1 : 5
@@ -59,7 +66,8 @@ async function measureLane(scenarios: readonly Scenario[]): Promise<void> {
     for (const name of names) contenders.push(await startClient(name))
     for (let round = 0; round < rounds; round++) {
       for (const scenario of scenarios) {
-        const measured = rotated(contenders, round).map(async ({ name, measure }) => {
+        const measured = rotated(contenders, round).map(async ({ name, measure }, index) => {
+          await setTimeout(index * STAGGER_MS)
           samples
             .get(scenario)
             ?.get(name)

@@ -1,8 +1,4 @@
-import { once } from "node:events"
-import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
-import { rateLimit } from "@sluice/express"
-import express from "express"
+import { startLimitedApi } from "../../test/servers/limited-api.ts"
 import { type ContenderProcess, startContender } from "../contender-process.ts"
 import { percentile } from "../report/statistics.ts"
 import type { Allowed } from "./contenders.ts"
@@ -51,18 +47,19 @@ export async function startClient(name: string): Promise<Contender> {
   return { name, measure: (scenario) => measure(processes, scenario), stop }
 }
 
-/** Lets the processes of a client call a new server. They share its limit, because they have the same address. */
-async function measure(processes: readonly ContenderProcess[], scenario: Scenario): Promise<Sample> {
-  const counts = { sent: 0, refused: 0 }
-  const server = await startServer(scenario, counts)
-  const { limit, windowMs } = scenario
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  const task: Task = { url, limit, windowMs, calls: CALLS, workers: WORKERS }
+/** Lets the processes of a client call a new server, whose limit they share. */
+async function measure(
+  processes: readonly ContenderProcess[],
+  { limit, windowMs, algorithm }: Scenario,
+): Promise<Sample> {
+  const api = await startLimitedApi({ limit, window: windowMs, algorithm })
+  const task: Task = { url: `${api.url}/`, limit, windowMs, calls: CALLS, workers: WORKERS }
   try {
     const results = await Promise.all(processes.map((each) => each.ask<ProcessResult>(task)))
     const walls = results.map(({ wallMs }) => wallMs)
     return {
-      ...counts,
+      sent: api.admitted + api.refused,
+      refused: api.refused,
       failures: results.flatMap(({ failures }) => failures),
       wallMs: Math.max(...walls),
       firstMs: Math.min(...walls),
@@ -72,26 +69,6 @@ async function measure(processes: readonly ContenderProcess[], scenario: Scenari
       ),
     }
   } finally {
-    server.closeAllConnections()
-    server.close()
+    await api.close()
   }
-}
-
-async function startServer(
-  { limit, windowMs, algorithm }: Scenario,
-  counts: { sent: number; refused: number },
-): Promise<Server> {
-  const app = express()
-  app.use((_request, response, next) => {
-    counts.sent++
-    response.once("finish", () => {
-      if (response.statusCode === 429) counts.refused++
-    })
-    next()
-  })
-  app.use(rateLimit({ limit, window: windowMs, algorithm }))
-  app.get("/", (_request, response) => void response.json({ ok: true }))
-  const server = createServer(app).listen(0, "127.0.0.1")
-  await once(server, "listening")
-  return server
 }
