@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import axe from "axe-core"
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
-import { findChromium } from "../servers/chromium.ts"
+import type { BrowserContextOptions, Page } from "playwright-core"
+import { startChromium } from "../servers/chromium.ts"
 
 /** A report that is open in Chromium. */
 export interface OpenReport {
@@ -17,14 +17,8 @@ export interface OpenReport {
 
 /** Starts Chromium. Rejects with one line if there is none. */
 export async function startBrowser() {
-  const { path, env } = await findChromium()
+  const browser = await startChromium()
   const folder = mkdtempSync(join(tmpdir(), "sluice-report-"))
-  const browser: Browser = await chromium.launch({
-    executablePath: path,
-    // Chromium's sandbox does not run as root, nor in most containers. The pages are our own.
-    args: ["--no-sandbox"],
-    env: { ...(process.env as Record<string, string>), ...env },
-  })
   return {
     /** Opens a report from a file. */
     async open(text: string, options: BrowserContextOptions = {}): Promise<OpenReport> {

@@ -3,9 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { chromium } from "playwright-core"
 import { trafficLog } from "../fixtures/logs/generate.ts"
-import { findChromium } from "../servers/chromium.ts"
+import { startChromium } from "../servers/chromium.ts"
 
 // Draws docs/guides/pictures/replay-report.png: the report of the replay in docs/guides/choosing-a-limit.md. It needs
 // the build of the packages.
@@ -20,12 +19,7 @@ const RULES = `rules:
 `
 
 const folder = mkdtempSync(join(tmpdir(), "sluice-picture-"))
-const binary = await findChromium()
-const browser = await chromium.launch({
-  executablePath: binary.path,
-  args: ["--no-sandbox"],
-  env: { ...(process.env as Record<string, string>), ...binary.env },
-})
+const browser = await startChromium()
 try {
   writeFileSync(join(folder, "access.log"), [...trafficLog({ lines: 60_000, clients: 5_000 })].join(""))
   writeFileSync(join(folder, "limits.yaml"), RULES)

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
+import { type Browser, chromium } from "playwright-core"
 import { findProgram, type Places } from "./find-program.ts"
 
 const run = promisify(execFile)
@@ -26,6 +27,17 @@ export function findChromium(places?: Places): Promise<ChromiumBinary> {
     },
     places,
   )
+}
+
+/** Starts Chromium. Rejects with one line if there is none. */
+export async function startChromium(): Promise<Browser> {
+  const { path, env } = await findChromium()
+  return chromium.launch({
+    executablePath: path,
+    // Chromium's sandbox does not run as root, nor in most containers. The pages are our own.
+    args: ["--no-sandbox"],
+    env: { ...(process.env as Record<string, string>), ...env },
+  })
 }
 
 async function inspect(
