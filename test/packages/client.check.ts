@@ -1,24 +1,29 @@
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
-import { chromium } from "playwright-core"
+import type { Browser, Page } from "playwright-core"
 import { rolldown } from "rolldown"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { findChromium } from "../servers/chromium.ts"
+import { startChromium } from "../servers/chromium.ts"
 import { type LimitedApi, startLimitedApi } from "../servers/limited-api.ts"
 import type { Folder } from "./folder.ts"
 import { NODE_20, NODE_22, NODE_24 } from "./nodes.ts"
-import { MODULE_SYSTEMS, Project } from "./project.ts"
+import { programOf } from "./program.ts"
+import { MODULE_SYSTEMS, type ModuleSystem, Project } from "./project.ts"
 import { quickStart } from "./quick-start.ts"
+import { type RefusingServer, startRefusingServer } from "./refusing-server.ts"
 import { findRuntime } from "./runtimes.ts"
 
-// Runs @sluice/client where its README says that it runs. Three calls at once exceed the limit of two, so one of them
-// has to wait.
+// Runs @sluice/client where its README says that it runs.
 
+/** Three calls at once exceed its limit of two, so one of them has to wait. */
 let api: LimitedApi
+/** It refuses one call although the client could not know that, and then every call that does not wait. */
+let refusing: RefusingServer
 beforeEach(async () => {
   api = await startLimitedApi({ limit: 2, window: "2 seconds", algorithm: "sliding-log" })
+  refusing = await startRefusingServer()
 })
-afterEach(() => api.close())
+afterEach(() => Promise.all([api.close(), refusing.close()]))
 
 /** Runs the app of the README, and expects that the API refuses none of its calls. */
 async function expectPaced(folder: Folder, app: string, command: readonly string[]): Promise<void> {
@@ -33,6 +38,25 @@ async function expectPaced(folder: Folder, app: string, command: readonly string
   expect(api).toMatchObject({ admitted: 3, refused: 0 })
 }
 
+const IMPORTS = { "@sluice/client": ["paced"] }
+const SIX_ANSWERS = Array(6).fill("200 hello")
+
+/** Sends six calls at once. Evaluates to their answers. */
+const sixCallsTo = (url: string): string => `await Promise.all(Array.from({ length: 6 }, async () => {
+  const response = await api(${url})
+  return response.status + " " + (await response.text())
+}))`
+
+/** Runs a program whose third call is refused, and expects that all calls wait together. */
+async function expectPatient(folder: Folder, type: ModuleSystem, command: readonly string[]): Promise<void> {
+  const body = `const api = paced()\nconsole.log(JSON.stringify(${sixCallsTo("process.env.API_URL")}))`
+  folder.write("app.js", programOf(type, IMPORTS, body))
+  const [program = "", ...args] = command
+  const ran = await folder.start(program, [...args, "app.js"], { API_URL: refusing.url }).ended
+  expect(ran).toEqual({ code: 0, stdout: `${JSON.stringify(SIX_ANSWERS)}\n`, stderr: "" })
+  expect(refusing.counts).toEqual({ admitted: 6, refused: 1 })
+}
+
 describe.each([NODE_20, NODE_22, NODE_24])("@sluice/client on Node %s", (node) => {
   const project = new Project(node)
   beforeAll(async () => {
@@ -43,6 +67,10 @@ describe.each([NODE_20, NODE_22, NODE_24])("@sluice/client on Node %s", (node) =
   it.each(MODULE_SYSTEMS)('paces the app of its README with "type": "%s"', (type) =>
     expectPaced(project.programs(type), quickStart(project, "client", type), ["node"]),
   )
+
+  it.each(MODULE_SYSTEMS)('waits after a refusal with "type": "%s"', (type) =>
+    expectPatient(project.programs(type), type, ["node"]),
+  )
 })
 
 describe("@sluice/client", () => {
@@ -50,38 +78,60 @@ describe("@sluice/client", () => {
   beforeAll(() => project.install("client"))
   afterAll(() => project.remove())
 
-  it.each([
+  describe.each([
     ["bun", []],
     ["deno", ["run", "--allow-net", "--allow-env"]],
-  ] as const)("paces the app of its README on %s", async (name, args) => {
-    const app = quickStart(project, "client", "module")
-    await expectPaced(project.programs("module"), app, [await findRuntime(name), ...args])
+  ] as const)("on %s", (name, args) => {
+    it("paces the app of its README", async () => {
+      const app = quickStart(project, "client", "module")
+      await expectPaced(project.programs("module"), app, [await findRuntime(name), ...args])
+    })
+
+    it("waits after a refusal", async () => {
+      await expectPatient(project.programs("module"), "module", [await findRuntime(name), ...args])
+    })
   })
 
-  it("paces calls in Chromium", async () => {
-    const { path, env } = await findChromium()
-    const browser = await chromium.launch({
-      executablePath: path,
-      // Chromium's sandbox does not run as root, nor in most containers.
-      args: ["--no-sandbox"],
-      env: { ...(process.env as Record<string, string>), ...env },
+  describe("in Chromium", () => {
+    let browser: Browser
+    let bundle: string
+    beforeAll(async () => {
+      browser = await startChromium()
+      bundle = await bundled()
     })
-    try {
-      const page = await browser.newPage()
-      await page.route("**/page", (route) => route.fulfill({ contentType: "text/html", body: "<p>page" }))
-      await page.goto(`${api.url}/page`)
-      const bundle = `data:text/javascript,${encodeURIComponent(await bundled())}`
-      const statuses = await page.evaluate(`(async () => {
-        const { paced } = await import(${JSON.stringify(bundle)})
+    afterAll(() => browser?.close())
+
+    /** Evaluates an expression in a page of an origin. There, `api` is a paced fetch. */
+    async function evaluated(page: Page, origin: string, expression: string): Promise<unknown> {
+      await page.route("**/client.js", (route) =>
+        route.fulfill({ contentType: "text/javascript", body: bundle }),
+      )
+      await page.goto(`${origin}/page`)
+      return page.evaluate(`(async () => {
+        const { paced } = await import("/client.js")
         const api = paced()
-        const responses = await Promise.all([1, 2, 3].map((id) => api("/orders?id=" + id)))
-        return responses.map(({ status }) => status)
+        return ${expression}
       })()`)
-      expect(statuses).toEqual([200, 200, 200])
-      expect(api).toMatchObject({ admitted: 3, refused: 0 })
-    } finally {
-      await browser.close()
     }
+
+    it("paces calls", async () => {
+      const calls = `await Promise.all([1, 2, 3].map(async (id) => (await api("/orders?id=" + id)).status))`
+      const page = await browser.newPage()
+      // The API would count a request for a page.
+      await page.route("**/page", (route) => route.fulfill({ contentType: "text/html", body: "<p>page" }))
+      expect(await evaluated(page, api.url, calls)).toEqual([200, 200, 200])
+      expect(api).toMatchObject({ admitted: 3, refused: 0 })
+    })
+
+    it.each(["127.0.0.1", "localhost"])(
+      "waits after a refusal if a page of 127.0.0.1 calls %s",
+      async (host) => {
+        const url = refusing.url.replace("127.0.0.1", host)
+        const page = await browser.newPage()
+        expect(await evaluated(page, refusing.url, sixCallsTo(JSON.stringify(url)))).toEqual(SIX_ANSWERS)
+        expect(refusing.counts).toEqual({ admitted: 6, refused: 1 })
+      },
+    )
   })
 
   it("has at most 8,000 bytes, minified and compressed with what it imports", async () => {
