@@ -1,0 +1,26 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { type Served, serve } from "../demo/serve.ts"
+import { importProducts } from "./importer.ts"
+import { createSupplier, type Usage } from "./supplier.ts"
+
+let supplier: Served
+beforeEach(async () => {
+  supplier = await serve(createSupplier())
+})
+afterEach(() => supplier.close())
+
+describe("two services", () => {
+  it("the importer uses at least 75 % of the limit, and the supplier refuses at most 1 % of its calls", async () => {
+    const products = await importProducts(supplier.url, 250)
+    expect(products.map(({ id }) => id)).toEqual(Array.from({ length: 250 }, (_, at) => at + 1))
+    const { admitted, refused, possible } = (await (await fetch(`${supplier.url}/usage`)).json()) as Usage
+    expect(admitted).toBe(250)
+    expect(refused).toBeLessThanOrEqual(2)
+    expect(admitted / possible).toBeGreaterThanOrEqual(0.75)
+  })
+
+  it("without the paced fetch, the supplier refuses a call", async () => {
+    const plain = (url: string) => fetch(url)
+    await expect(importProducts(supplier.url, 100, plain as never)).rejects.toThrow("answered 429")
+  })
+})
