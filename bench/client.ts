@@ -30,10 +30,11 @@ const WANTED_PERCENT_REFUSED = 1
 const WANTED_LAST_TO_FIRST = 1.15
 
 /**
- * The time between the starts of two clients, so that the first calls of one do not wait for a burst of another. A client
- * retries in bursts after whole seconds, so this is not one.
+ * The windows between the starts of two clients. Each one starts near the beginning of a window of its server, because
+ * the rest of that window is part of the time of a run. It starts a little later in it than the client before, so that
+ * its first calls do not wait for a burst of another client. Those retry in bursts after whole seconds.
  */
-const STAGGER_MS = 1_300
+const STAGGER_WINDOWS = 1.04
 
 const { quick, json, only } = readCommandLine()
 const rounds = quick ? 1 : 5
@@ -66,8 +67,10 @@ async function measureLane(scenarios: readonly Scenario[]): Promise<void> {
     for (const name of names) contenders.push(await startClient(name))
     for (let round = 0; round < rounds; round++) {
       for (const scenario of scenarios) {
+        const { windowMs } = scenario
+        const untilWindowMs = windowMs - (Date.now() % windowMs)
         const measured = rotated(contenders, round).map(async ({ name, measure }, index) => {
-          await setTimeout(index * STAGGER_MS)
+          await setTimeout(untilWindowMs + index * STAGGER_WINDOWS * windowMs)
           samples
             .get(scenario)
             ?.get(name)

@@ -13,7 +13,7 @@ export interface Allowed {
 
 /** The client that {@link CLIENTS} compares the others with. */
 export const PACED = "paced"
-/** The client that keeps retrying until every call has succeeded. It shows how fast the server admits all calls. */
+/** The client that keeps retrying. It shows how fast the server admits calls. */
 export const PERSISTENT = "axios-retry, 20 retries"
 
 /** Loads the package of a client, and returns a function that creates the client. */
