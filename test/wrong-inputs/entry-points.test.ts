@@ -531,6 +531,28 @@ describe.each([
   )
 })
 
+describe("a wrong input of a paced call gets an error with a code", () => {
+  const ok = async () => new Response("ok")
+
+  it("pace", () =>
+    fuzz(
+      (pace) => paced.paced(ok)("http://localhost", { pace } as never),
+      [oddFor(["key", "maxWaitMs", "retries"])],
+    ))
+
+  it.each(["key", "idempotent"])("what %s returns", (name) =>
+    fuzz(
+      (returned) => paced.paced(ok, { [name]: () => returned })("http://localhost"),
+      [
+        argument(
+          anyOdd,
+          exactly("a text", () => "a"),
+        ),
+      ],
+    ),
+  )
+})
+
 describe("the entry points in this file", () => {
   it("include every entry point of every package", () => {
     const root = new URL("../../packages/", import.meta.url)

@@ -101,9 +101,7 @@ export function parseOptions(options: PacedOptions): ParsedPacedOptions {
 
 /** @throws {@link PaceError} with the code SLUICE_INVALID_OPTION */
 export function parseCallPace(pace: CallPace, { maxWaitMs, retries }: ParsedPacedOptions): ParsedCallPace {
-  const parsed = withDefaults<ParsedCallPace>("pace", pace, { key: undefined, maxWaitMs, retries })
-  check(parsed.key === undefined || typeof parsed.key === "string", "key", parsed.key, "a text")
-  return parsed
+  return withDefaults<ParsedCallPace>("pace", pace, { key: undefined, maxWaitMs, retries })
 }
 
 function parseLimit(limit: PacedOptions["limit"]): ParsedPacedOptions["limit"] {

@@ -445,6 +445,15 @@ describe("close", () => {
 })
 
 describe("the key", () => {
+  it("is a text, so that a promise does not give each call a gate of its own", async () => {
+    const api = paced(fetch, { key: (async () => "a") as never })
+    await expect(api("http://localhost/")).rejects.toMatchObject({
+      code: "SLUICE_INVALID_OPTION",
+      message: "key: this object is not valid. Use a text.",
+    })
+    expect(api.status()).toEqual([])
+  })
+
   it("is the origin and a fingerprint of the credentials, which it does not show", async () => {
     const { api, call, arrived, pass } = world()
     call("a")

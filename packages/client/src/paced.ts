@@ -60,6 +60,8 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
     const { key: ownKey, maxWaitMs, retries: most } = parseCallPace(pace, parsed)
     const head = headOf(input, rest)
     const key = ownKey ?? (parsed.key ?? keyOf)(head)
+    // With a promise as its key, each call would have a gate of its own.
+    check(typeof key === "string", "key", key, "a text")
     const retries = isResendable(input, rest) ? most : 0
     const signals = [closing.signal, ...signalsOf(input, rest)]
     const send = (isLast: boolean): Promise<Response> =>
