@@ -51,7 +51,7 @@ export async function attempts(
       response = await send(isLast)
     } catch (error) {
       gate.failed(sent)
-      const isSafe = !isLast && hasNotConnected(error) && (idempotent ?? isIdempotent)(head)
+      const isSafe = !isLast && hasNotConnected(error) && (idempotent ?? isIdempotent)(head) === true
       if (!(isSafe && gate.budget.take() && (await pause(call, attempt)))) throw error
       before = { error }
       continue
@@ -61,7 +61,8 @@ export async function attempts(
     if (!answer.isRefused) return response
     // A refused call was not processed, unless the server may have failed in the middle.
     const isSafe = response.status === 503 ? isIdempotent : () => true
-    const mayRepeat = !isLast && (idempotent ?? isSafe)(head)
+    // A promise of false must not repeat the call.
+    const mayRepeat = !isLast && (idempotent ?? isSafe)(head) === true
     const isRetried = await isWorthwhile(attempted, response, answer, mayRepeat, attempt)
     events.emit("refused", { key, status: response.status, waitMs: answer.waitMs, isRetried })
     if (!isRetried || (answer.waitMs === undefined && !(await pause(call, attempt)))) return response

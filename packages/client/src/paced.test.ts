@@ -35,6 +35,20 @@ describe("another attempt", () => {
     expect(made.result).toBe(200)
   })
 
+  it.each([429, 503])("does not follow after %d if idempotent returns a promise", async (status) => {
+    const { call, answer } = world({ idempotent: (async () => false) as never })
+    const made = call()
+    await answer(0, status, REFUSED)
+    expect(made.result).toBe(status)
+  })
+
+  it("does not follow without a connection if idempotent returns a promise", async () => {
+    const { call, fail } = world({ idempotent: (async () => false) as never })
+    const made = call()
+    await fail(0, refused)
+    expect(made.result).toBe(refused)
+  })
+
   it.each<[string, Error, RequestInit, boolean]>([
     ["a GET without a connection", refused, {}, true],
     ["a POST without a connection", refused, { method: "POST" }, false],
