@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import type { IncomingMessage } from "node:http"
 import { text } from "node:stream/consumers"
 import { type PacedFetch, paced } from "@sluice/client"
@@ -8,6 +9,7 @@ import type OpenAI from "openai"
 import type Stripe from "stripe"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"
+import { ROOT } from "../docs/documents.ts"
 import { blocksTestedBy } from "../docs/shown.ts"
 import { runTypeScript } from "../docs/typescript/run.ts"
 import { startLimitedApi } from "../servers/limited-api.ts"
@@ -269,6 +271,27 @@ describe.concurrent("docs/guides/client.md: a server of Sluice", () => {
       expect(server.refused).toBeLessThanOrEqual(1)
     },
   )
+})
+
+describe("docs/guides/client.md", () => {
+  const guide = readFileSync(`${ROOT}docs/guides/client.md`, "utf8")
+  const source = (file: string): string => readFileSync(`${ROOT}packages/client/src/${file}`, "utf8")
+
+  it("has a row for each code of an error", () => {
+    const codes = source("pace-error.ts").match(/(?<=\| ")SLUICE_\w+/g) ?? []
+    expect(codes.length).toBeGreaterThan(3)
+    const rows = guide.match(/(?<=^\| `)SLUICE_\w+/gm)
+    expect(rows?.sort()).toEqual(codes.sort())
+  })
+
+  it("has a row for each event, and names each dialect", () => {
+    const rows = guide.match(/(?<=^\| `)(?:wait|learned|refused)(?=` \|)/gm)
+    const events = [...source("events.ts").matchAll(/^ {2}readonly (\w+): (?:GateStatus|\{)$/gm)]
+    expect(rows?.sort()).toEqual(events.map(([, name]) => name).sort())
+    const dialects = [...source("dialects/dialects.ts").matchAll(/^ {2}"?([\w-]+)"?: /gm)]
+    expect(dialects.length).toBeGreaterThan(3)
+    for (const [, dialect] of dialects) expect(guide).toContain(`"${dialect}"`)
+  })
 })
 
 async function jsonOf(response: Response): Promise<unknown> {
