@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import type { IncomingMessage } from "node:http"
 import { text } from "node:stream/consumers"
-import { type PacedFetch, paced } from "@sluice/client"
+import { type PacedFetch, PaceError, paced } from "@sluice/client"
 import type { AxiosInstance } from "axios"
 import type { KyInstance } from "ky"
 import type { Octokit } from "octokit"
@@ -98,6 +98,8 @@ interface Row {
   readonly recorded: Recorded
   /** The dialect that is read of an admitted call. */
   readonly dialect: string | undefined
+  /** The member of the client's error that has the error of the paced fetch. Undefined if it is that error. */
+  readonly wraps?: "cause" | "detail"
   /** Sends one call. Resolves with a part of the answer that shows that the client has understood it. */
   readonly call: (made: Made) => Promise<unknown>
   /** The answer of the service, and the part of it that `call` returns. */
@@ -127,6 +129,7 @@ const rows: readonly Row[] = [
   {
     ...ORDERS,
     name: "axios",
+    wraps: "cause",
     call: async ({ client }) => (await client.post("https://api.example.com/orders", { id: 7 })).data,
     receives: { method: "POST", path: "/orders", body: '{"id":7}' },
   },
@@ -134,6 +137,7 @@ const rows: readonly Row[] = [
     name: "OpenAI",
     recorded: OPENAI,
     dialect: "openai",
+    wraps: "cause",
     call: async ({ openai }) => (await openai.chat.completions.create(SAYING)).choices[0]?.message.content,
     answer: { choices: [{ index: 0, message: { role: "assistant", content: "It." } }] },
     part: "It.",
@@ -143,6 +147,7 @@ const rows: readonly Row[] = [
     name: "Octokit",
     recorded: GITHUB,
     dialect: "x-ratelimit",
+    wraps: "cause",
     call: async ({ octokit }) => (await octokit.rest.issues.create(ISSUE)).data.number,
     answer: { number: 12 },
     part: 12,
@@ -152,6 +157,7 @@ const rows: readonly Row[] = [
     name: "Stripe",
     recorded: STRIPE,
     dialect: undefined,
+    wraps: "detail",
     call: async ({ stripe }) => (await stripe.customers.create({ email: "ada@example.com" })).id,
     answer: { id: "cus_1", object: "customer" },
     part: "cus_1",
@@ -253,6 +259,16 @@ describe.concurrent.each(rows.map((row, at) => ({ ...row, at })))("docs/guides/c
       .catch((error) => error.status ?? error.response?.status ?? error.statusCode)
     expect(told).toBe(status)
     expect(sent).toEqual([status, status])
+  })
+
+  it("rejects with the error of a call that was not sent, or has it in its own error", async () => {
+    const { api, received } = await start(row, 0)
+    api.close()
+    const thrown: unknown = await row.call(await make(row.at, api)).catch((error) => error)
+    const error = row.wraps === undefined ? thrown : (thrown as Record<string, unknown>)[row.wraps]
+    expect(error).toBeInstanceOf(PaceError)
+    expect(error).toMatchObject({ code: "SLUICE_PACE_CLOSED" })
+    expect(received).toEqual([])
   })
 })
 
