@@ -71,10 +71,8 @@ async function measureLane(scenarios: readonly Scenario[]): Promise<void> {
         const untilWindowMs = windowMs - (Date.now() % windowMs)
         const measured = rotated(contenders, round).map(async ({ name, measure }, index) => {
           await setTimeout(untilWindowMs + index * STAGGER_WINDOWS * windowMs)
-          samples
-            .get(scenario)
-            ?.get(name)
-            ?.push(await measure(scenario))
+          const sample = await measure(scenario)
+          samples.get(scenario)?.get(name)?.push(sample)
         })
         await Promise.all(measured)
       }
