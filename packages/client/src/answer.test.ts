@@ -156,6 +156,7 @@ describe("the headers of", () => {
 describe("headers that say nothing", () => {
   it.each([
     {},
+    { ratelimit: '"cached";r=0;t=3000', age: "3600" },
     { ratelimit: "default;r=50" },
     { ratelimit: '"d";r=-1' },
     { ratelimit: '"d";r=1.5;t=1' },
@@ -184,6 +185,7 @@ describe("a refusal", () => {
   it.each([
     [429, { "retry-after": "7" }, 7_000],
     [429, { "retry-after": "0" }, 0],
+    [429, { "retry-after": "30, 20" }, 30_000],
     [429, { "retry-after": "Fri, 27 Nov 2026 02:00:09 GMT" }, 9_000],
     [429, { "retry-after": "Fri, 27 Nov 2026 01:00:00 GMT" }, 0],
     [429, { "retry-after": "99999999" }, 86_400_000],

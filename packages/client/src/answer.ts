@@ -1,5 +1,5 @@
 import { DIALECTS } from "./dialects/dialects.ts"
-import { LONGEST_MS, numberIn, type Reading } from "./reading.ts"
+import { LONGEST_MS, numberIn, numberOf, type Reading } from "./reading.ts"
 
 /** What the head of a response says about the quotas of its call. */
 export interface Answer {
@@ -23,31 +23,30 @@ export function readAnswer({ status, headers }: Response): Answer {
   // An instant is compared with the server's own clock, because this one may be wrong.
   const nowMs = dateIn(headers, "date") ?? Date.now()
   let dialect: string | undefined
-  let readings: readonly Reading[] | undefined
-  for (const [name, read] of Object.entries(DIALECTS)) {
-    readings = read(headers, nowMs)
-    if (readings === undefined) continue
+  let readings: readonly Reading[] = []
+  // A cached response says nothing about the present (draft-ietf-httpapi-ratelimit-headers-11, section 4).
+  for (const [name, read] of numberIn(headers, "age") > 0 ? [] : Object.entries(DIALECTS)) {
+    const found = read(headers, nowMs)
+    if (found.length === 0) continue
     dialect = name
+    readings = found
     break
   }
-  const told = retryAfterMs(headers, nowMs)
-  const emptyMs = Math.max(
-    ...(readings ?? []).map(({ remaining, forMs }) => (remaining < 1 ? forMs : -1)),
-    -1,
-  )
-  const untilReset = emptyMs < 0 ? undefined : emptyMs
+  const asked = retryAfterMs(headers, nowMs)
+  const resets = readings.filter(({ remaining }) => remaining < 1).map(({ forMs }) => forMs)
+  const untilReset = resets.length > 0 ? Math.max(...resets) : undefined
   const isGitHub = headers.has("x-github-request-id")
   const isRefused =
     status === 429 ||
-    (status === 503 && told !== undefined) ||
-    (status === 403 && isGitHub && (told ?? untilReset) !== undefined)
+    (status === 503 && asked !== undefined) ||
+    (status === 403 && isGitHub && (asked ?? untilReset) !== undefined)
   const fallback = isGitHub ? GITHUB_SECONDARY_MS : undefined
   const should = headers.get("stripe-should-retry")
   return {
     dialect,
-    readings: readings ?? [],
+    readings,
     isRefused,
-    waitMs: isRefused ? (told ?? untilReset ?? fallback) : undefined,
+    waitMs: isRefused ? (asked ?? untilReset ?? fallback) : undefined,
     shouldRetry: should === null ? undefined : should === "true",
   }
 }
@@ -57,10 +56,12 @@ export function readAnswer({ status, headers }: Response): Answer {
  * undefined if neither makes sense.
  */
 function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
-  const [ms, seconds] = [numberIn(headers, "retry-after-ms"), numberIn(headers, "retry-after")]
+  const ms = numberIn(headers, "retry-after-ms")
+  // A proxy may have added a second one.
+  const seconds = Math.max(...(headers.get("retry-after") ?? "").split(",").map(numberOf))
   const until = dateIn(headers, "retry-after")
-  const told = [ms, seconds * 1000, (until ?? Number.NaN) - nowMs].find((wait) => !Number.isNaN(wait))
-  return told === undefined ? undefined : Math.min(Math.max(told, 0), LONGEST_MS)
+  const asked = [ms, seconds * 1000, (until ?? Number.NaN) - nowMs].find((wait) => !Number.isNaN(wait))
+  return asked === undefined ? undefined : Math.min(Math.max(asked, 0), LONGEST_MS)
 }
 
 /** Returns the epoch milliseconds of an HTTP date (RFC 9110, section 5.6.7). */

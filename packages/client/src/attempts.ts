@@ -6,10 +6,10 @@ import { PaceError } from "./pace-error.ts"
 import { readProblem } from "./problem.ts"
 import { backoffMs, hasNotConnected, isIdempotent } from "./retries.ts"
 import { acquired } from "./share.ts"
-import { type PacedCall, watch } from "./watch.ts"
+import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
 
-/** A call with what decides about its attempts. */
-export interface Attempted {
+/** A call, and what it needs to be sent. */
+export interface AttemptedCall {
   readonly gate: Gate
   readonly key: string
   readonly call: PacedCall
@@ -17,8 +17,7 @@ export interface Attempted {
   readonly head: Request
   /** How often it may be sent again. */
   readonly retries: number
-  /** Sends it. `isLast` tells that it is not sent again. */
-  readonly send: (isLast: boolean) => Promise<Response>
+  readonly send: () => Promise<Response>
 }
 
 /**
@@ -26,13 +25,12 @@ export interface Attempted {
  * be a refusal. Rejects with the error of the last attempt, the reason of a signal or {@link PaceError}.
  */
 export async function attempts(
-  attempted: Attempted,
+  attempted: AttemptedCall,
   { share, idempotent }: ParsedPacedOptions,
   events: PaceListeners,
 ): Promise<Response> {
   const { key, call, gate, head, retries, send } = attempted
-  gate.budget.earn()
-  /** What the attempt before has got. The caller gets it if there cannot be another one. */
+  /** The outcome of the attempt before. The caller gets it if there cannot be another one. */
   let before: { readonly response?: Response; readonly error?: unknown } | undefined
   for (let attempt = 0; ; attempt++) {
     const isLast = attempt >= retries
@@ -40,21 +38,29 @@ export async function attempts(
     try {
       sent = await entered(attempted, share)
     } catch (error) {
-      const isRefused = error instanceof PaceError && error.code !== "SLUICE_PACE_CLOSED"
-      if (before?.response !== undefined && isRefused) return before.response
-      discard(before?.response)
-      throw before !== undefined && isRefused ? before.error : error
+      if (before === undefined || !(error instanceof PaceError)) {
+        discard(before?.response)
+        throw error
+      }
+      if (before.response !== undefined) return before.response
+      throw before.error
     }
     discard(before?.response)
+    if (before === undefined) gate.budget.earn()
     let response: Response
     try {
-      response = await send(isLast)
+      response = await send()
     } catch (error) {
       gate.failed(sent)
       const isSafe = !isLast && hasNotConnected(error) && (idempotent ?? isIdempotent)(head) === true
       if (!(isSafe && gate.budget.take() && (await pause(call, attempt)))) throw error
       before = { error }
       continue
+    }
+    // A fetch of a test may return less than a response.
+    if (typeof response?.headers?.get !== "function") {
+      gate.failed(sent)
+      return response
     }
     const answer = readAnswer(response)
     gate.answered(sent, answer)
@@ -63,23 +69,26 @@ export async function attempts(
     const isSafe = response.status === 503 ? isIdempotent : () => true
     // A promise of false must not repeat the call.
     const mayRepeat = !isLast && (idempotent ?? isSafe)(head) === true
-    const isRetried = await isWorthwhile(attempted, response, answer, mayRepeat, attempt)
+    const isRetried =
+      (await isWorthwhile(attempted, response, answer, mayRepeat, attempt)) &&
+      (answer.waitMs !== undefined || (await pause(call, attempt)))
     events.emit("refused", { key, status: response.status, waitMs: answer.waitMs, isRetried })
-    if (!isRetried || (answer.waitMs === undefined && !(await pause(call, attempt)))) return response
+    if (!isRetried) return response
     before = { response }
   }
 }
 
-/** Resolves with the number of the call once its gate and, if there are several processes, all of them let it go. */
-async function entered({ key, gate, call }: Attempted, share: ParsedPacedOptions["share"]): Promise<number> {
-  const sent = await gate.enter(call)
-  try {
-    if (share !== undefined) await acquired(share, key, gate, call)
-  } catch (error) {
-    gate.failed(sent)
-    throw error
+/** Resolves with the number of the call once all processes together and its gate let it leave. */
+async function entered(
+  { key, gate, call }: AttemptedCall,
+  share: ParsedPacedOptions["share"],
+): Promise<number> {
+  if (share !== undefined) {
+    const error = gate.whyNot(call)
+    if (error !== undefined && call.waitLeftMs > 0) throw error
+    await acquired(share, key, gate, call)
   }
-  return sent
+  return gate.enter(call)
 }
 
 /** Frees the connection of a refusal that the caller does not get. */
@@ -87,9 +96,9 @@ function discard(response: Response | undefined): void {
   void response?.body?.cancel().catch(() => {})
 }
 
-/** Reads what a refusal says about another attempt. Resolves with true if there may be one, and takes it off the budget. */
+/** Reads from a refusal whether another attempt may help. Resolves with true if so, and takes it off the budget. */
 async function isWorthwhile(
-  { gate, call }: Attempted,
+  { gate, call }: AttemptedCall,
   response: Response,
   { waitMs, shouldRetry }: Answer,
   mayRepeat: boolean,
@@ -99,8 +108,8 @@ async function isWorthwhile(
     gate.detail = problem.detail
     return problem
   })
-  const isTold = waitMs === undefined ? shouldRetry === true : shouldRetry !== false
-  if (!mayRepeat || !isTold || gate.whyNot(call) !== undefined) return false
+  const hasAdvice = waitMs === undefined ? shouldRetry === true : shouldRetry !== false
+  if (!mayRepeat || !hasAdvice || gate.whyNot(call) !== undefined) return false
   const longerMs = (await reading).waitMs(attempt)
   if (longerMs > (waitMs ?? 0)) gate.blockFor(longerMs)
   return gate.whyNot(call) === undefined && gate.budget.take()
@@ -109,11 +118,12 @@ async function isWorthwhile(
 /** Waits without blocking the gate. False if the call may not wait that long. Rejects with the reason of a signal. */
 function pause(call: PacedCall, attempt: number): Promise<boolean> {
   const ms = backoffMs(attempt)
-  const isOver = new Error("the pause is over")
   return new Promise((resolve, reject) => {
+    throwIfAborted(call)
     if (ms > call.waitLeftMs) return resolve(false)
     call.waitLeftMs -= ms
-    const give = (reason: unknown): void => (reason === isOver ? resolve(true) : reject(reason))
-    watch({ ...call, waitLeftMs: ms }, () => isOver, give)
+    // A signal always has a reason, and the end of the pause has none.
+    const give = (reason: unknown): void => (reason === undefined ? resolve(true) : reject(reason))
+    watch({ ...call, waitLeftMs: ms }, () => undefined, give)
   })
 }

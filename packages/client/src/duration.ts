@@ -7,13 +7,13 @@ const MS_PER_UNIT: Readonly<Record<string, number>> = {
 }
 
 const PART =
-  "(\\d{1,15}(?:\\.\\d{1,9})?) *(ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|d(?:ays?)?|w(?:eeks?)?)"
+  "(\\d{1,15}(?:\\.\\d{1,9})?) *(ms|s(?:econds?)?|m(?:inutes?)?|h(?:ours?)?|d(?:ays?)?|w(?:eeks?)?)"
 
 /** Returns the milliseconds of "90 seconds", "1 minute", "15m", "6m0s" or "17ms"; NaN for anything else. */
 export function durationMs(text: string): number {
-  if (!new RegExp(`^(?:${PART})+$`, "i").test(text)) return Number.NaN
+  if (!new RegExp(`^(?:${PART})+$`).test(text)) return Number.NaN
   let ms = 0
-  for (const [, number, unit = ""] of text.toLowerCase().matchAll(new RegExp(PART, "g")))
-    ms += Number(number) * (/^m(?:s|il)/.test(unit) ? 1 : (MS_PER_UNIT[unit.charAt(0)] as number))
+  for (const [, number, unit = ""] of text.matchAll(new RegExp(PART, "g")))
+    ms += Number(number) * (unit === "ms" ? 1 : (MS_PER_UNIT[unit.charAt(0)] as number))
   return ms
 }

@@ -142,6 +142,51 @@ describe("a gate that knows what is left", () => {
   })
 })
 
+it("a long call in flight does not hold the others when the units are back", async () => {
+  const { call, arrived, answer, pass } = world()
+  call("long")
+  call("short")
+  await answer(0, 200, left(50, 60))
+  call("poll")
+  await answer(1, 200, left(0, 2))
+  const next = call("next")
+  await pass(1_900)
+  expect(arrived).toHaveLength(3)
+  await pass(200)
+  expect(arrived).toHaveLength(4)
+  await answer(3, 200, left(50, 60))
+  expect(next.result).toBe(200)
+})
+
+it("a server that no longer sends fields says nothing of what is left", async () => {
+  const { api, call, answer, pass } = world()
+  call()
+  await answer(0, 200, left(0, 1))
+  await pass(1_500)
+  call()
+  await answer(1)
+  expect(api.status()).toMatchObject([{ mode: "open", remaining: undefined, quota: undefined }])
+})
+
+describe("the jitter of a block", () => {
+  it("is at most a quarter, differs between clients, and does not grow with the refusals", async () => {
+    const ends: number[] = []
+    for (let client = 0; client < 40; client++) {
+      const { api, call, answer } = world()
+      call()
+      await answer(0, 200, left(99, 60))
+      times(20, () => call())
+      for (let i = 1; i <= 20; i++) await answer(i, 429, { "retry-after": "10" })
+      ends.push(api.status()[0]?.blockedForMs as number)
+      vi.useRealTimers()
+    }
+    expect(Math.min(...ends)).toBeGreaterThanOrEqual(10_000)
+    expect(Math.max(...ends)).toBeLessThanOrEqual(12_500)
+    expect(Math.min(...ends)).toBeLessThan(11_000)
+    expect(Math.max(...ends)).toBeGreaterThan(11_500)
+  })
+})
+
 describe("a refusal", () => {
   it("blocks all calls of the key for Retry-After and at most a quarter more, and then sends one", async () => {
     const { api, call, arrived, pass, answer } = world()
@@ -246,6 +291,16 @@ it("forgets a key that has not been used, once another key is used", async () =>
   call("d")
   await pass(0)
   expect(api.status().map(({ key }) => key)).toEqual(["b", "c", "d"])
+})
+
+it("does not forget a key whose calls are refused", async () => {
+  const { api, call, answer, pass } = world({ key: ({ url }) => url.slice(-1) })
+  call("a")
+  await answer(0, 429, { "retry-after": "300" })
+  await pass(60_001)
+  call("b")
+  await pass(0)
+  expect(api.status().map(({ key }) => key)).toEqual(["a", "b"])
 })
 
 it("reports a wait and what it has learned, until the listener is removed", async () => {

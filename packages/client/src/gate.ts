@@ -7,16 +7,14 @@ import { OwnCeiling } from "./own-ceiling.ts"
 import { PaceError } from "./pace-error.ts"
 import type { Reading } from "./reading.ts"
 import { RetryBudget } from "./retries.ts"
-import type { PacedCall } from "./watch.ts"
+import { LONGEST_TIMER_MS, type PacedCall, throwIfAborted } from "./watch.ts"
 
 /** A block ends up to this share later, so that clients with the same wait do not return in the same millisecond. */
 const JITTER = 0.25
 /** The shortest block, so that a server that says "0 left, for 0 s" is not asked in a loop. */
 const SHORTEST_BLOCK_MS = 50
-/** The interval between two calls is between 0.75 and 1.25 times the even one. */
-const [LEAST_INTERVAL, MOST_INTERVAL] = [0.75, 1.25]
-/** The longest delay of a timer in JavaScript engines. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** The interval between two calls is the even one, give or take this share. */
+const INTERVAL_SHARE = 0.25
 
 /** What a gate needs to know besides the calls. */
 export interface GateSettings extends Pick<ParsedPacedOptions, "maxWaiting" | "limit" | "retryBudget"> {
@@ -41,14 +39,15 @@ export class Gate {
   /** The number of the last call that was sent, and of the last one whose response was read. */
   #lastSent = 0
   #newest = 0
-  /** Calls up to this one were sent before a refusal, so that their responses do not end the learning after it. */
-  #sentBeforeRefusal = 0
+  /** The responses to calls up to this one do not end the learning, because they were sent before it began. */
+  #sentBefore = 0
   #inFlight = 0
-  /** Those of them that were sent after the last refusal. */
+  /** The calls in flight that were sent later than that. */
   #inFlightSince = 0
   #lastSentAtMs = Number.NEGATIVE_INFINITY
   #intervalShare = 1
   #blockedUntilMs = 0
+  #jitter = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly budget: RetryBudget
   /** What the server said when it last refused a call. */
@@ -66,17 +65,17 @@ export class Gate {
    * Resolves with the number of the call once it may be sent. Rejects with the reason of a signal, or with
    * {@link PaceError} if the call would wait too long or the line is full.
    */
-  enter(call: PacedCall): Promise<number> {
+  async enter(call: PacedCall): Promise<number> {
+    throwIfAborted(call)
     const nowMs = performance.now()
-    const aborted = call.signals.find((signal) => signal.aborted)
-    if (aborted !== undefined) return Promise.reject(aborted.reason)
-    if (this.#line.length === 0 && this.#waitMs(nowMs) === 0) return Promise.resolve(this.#send(nowMs))
+    if (this.#line.length === 0 && this.#waitMs(nowMs) === 0) return this.#send(nowMs)
     const error = this.whyNot(call)
-    if (error !== undefined) return Promise.reject(error)
+    if (error !== undefined) throw error
     const joined = this.#line.join(
       call,
-      () => this.tooLong(),
-      () => this.#run(),
+      () => this.tooLong(call),
+      // Later, because `close()` makes all calls leave at once.
+      () => queueMicrotask(() => this.#run()),
     )
     this.#settings.emit("wait", this.status())
     this.#run()
@@ -85,19 +84,19 @@ export class Gate {
 
   /** Returns the reason why a call cannot wait in this line; undefined if it can. */
   whyNot(call: PacedCall): PaceError | undefined {
-    if (this.#line.length >= this.#settings.maxWaiting) {
-      const message = `${this.#line.length} calls of ${this.#key} wait already. Send fewer calls, or raise "maxWaiting".`
-      return this.#error("SLUICE_PACE_LINE_FULL", message)
-    }
-    return performance.now() + call.waitLeftMs < this.#blockedUntilMs ? this.tooLong() : undefined
+    const waitMs = this.#leastWaitMs(call)
+    if (call.waitLeftMs < Math.max(waitMs, 1)) return this.tooLong(call)
+    if (this.#line.length < this.#settings.maxWaiting) return undefined
+    const message = `${this.#line.length} calls of ${this.#key} wait already. Send fewer calls, or raise "maxWaiting".`
+    return this.#error("SLUICE_PACE_LINE_FULL", message, waitMs)
   }
 
   /** Returns the error of a call that would wait too long, or has waited too long. */
-  tooLong(): PaceError {
-    const blockedForMs = Math.max(0, this.#blockedUntilMs - performance.now())
-    const until = blockedForMs > 0 ? `; the next one may leave in ${Math.ceil(blockedForMs / 1000)} s` : ""
-    const message = `The calls of ${this.#key} wait longer than "maxWaitMs"${until}. Try again later, or raise "maxWaitMs".`
-    return this.#error("SLUICE_PACE_WAIT_TOO_LONG", message, blockedForMs || undefined)
+  tooLong(call: PacedCall): PaceError {
+    const waitMs = this.#leastWaitMs(call)
+    const until = waitMs > 0 ? `; it may leave in ${Math.ceil(waitMs / 1000)} s` : ""
+    const message = `A call of ${this.#key} would wait longer than ${call.maxWaitMs} ms${until}. Try again later, or raise "maxWaitMs".`
+    return this.#error("SLUICE_PACE_WAIT_TOO_LONG", message, waitMs)
   }
 
   /** Takes the head of a response to the call with this number. */
@@ -110,16 +109,14 @@ export class Gate {
     }
   }
 
-  /** Tells that the call with this number has no response. */
+  /** Takes note that the call with this number got no response. */
   failed(sent: number): void {
     this.#ended(sent)
     this.#run()
   }
 
-  /** Lets no call leave for so long, and then one call to learn from. */
+  /** Blocks all calls for some milliseconds. Then one call leaves, to learn from. */
   blockFor(ms: number): void {
-    this.#sentBeforeRefusal = this.#lastSent
-    this.#inFlightSince = 0
     this.#block(performance.now() + Math.max(ms, SHORTEST_BLOCK_MS))
     this.#run()
   }
@@ -143,7 +140,7 @@ export class Gate {
     const longestMs = Math.max(0, ...this.#readings.map(({ forMs }) => forMs))
     const isForgotten = nowMs >= this.#blockedUntilMs && nowMs >= this.#readAtMs + longestMs
     const isUsed = this.#inFlight > 0 || this.#line.length > 0
-    return isForgotten && !isUsed && (this.#ceiling?.isEmpty(nowMs) ?? true)
+    return isForgotten && !isUsed && this.#ceiling?.isEmpty(nowMs) !== false
   }
 
   /** Sends calls as long as the first one in line may leave. Sets a timer if time alone decides about the next. */
@@ -165,14 +162,14 @@ export class Gate {
 
   #ended(sent: number): void {
     this.#inFlight--
-    if (sent > this.#sentBeforeRefusal) this.#inFlightSince--
+    if (sent > this.#sentBefore) this.#inFlightSince--
   }
 
   #send(nowMs: number): number {
     this.#inFlight++
     this.#inFlightSince++
     this.#lastSentAtMs = nowMs
-    this.#intervalShare = LEAST_INTERVAL + Math.random() * (MOST_INTERVAL - LEAST_INTERVAL)
+    this.#intervalShare = 1 + (Math.random() * 2 - 1) * INTERVAL_SHARE
     this.#ceiling?.count(nowMs)
     return ++this.#lastSent
   }
@@ -185,17 +182,16 @@ export class Gate {
     if (this.#mode === "paced") {
       const { remaining, forMs } = this.#scarcest() as Reading
       if (remaining - this.#inFlight >= 1) return Math.max(0, this.#lastSentAtMs + this.#intervalMs() - nowMs)
-      // The next response brings a new number of units.
-      if (this.#inFlight > 0) return Number.POSITIVE_INFINITY
       const until = this.#readAtMs + Math.max(forMs, SHORTEST_BLOCK_MS)
-      // An old reading may have run out while the gate was idle. Then ask the server at once.
-      if (until <= nowMs) this.#mode = "learning"
-      else {
+      // The next response brings a new number of units. It may take longer than the units need to come back.
+      if (nowMs < until && this.#inFlight > 0) return until - nowMs
+      if (nowMs < until) {
         this.#block(until)
         return this.#blockedUntilMs - nowMs
       }
+      this.#forget()
     }
-    // A call that was sent before a refusal may take long, and tells nothing.
+    // A call that was sent before may take long, and its response says nothing about the present.
     return this.#inFlightSince > 0 ? Number.POSITIVE_INFINITY : 0
   }
 
@@ -213,10 +209,13 @@ export class Gate {
   }
 
   #learn(sent: number, { dialect, readings }: Answer): void {
-    if (sent <= this.#sentBeforeRefusal) return
+    if (sent <= this.#sentBefore) return
     const before = this.#mode
     if (dialect === undefined) {
-      if (before === "learning") this.#mode = "open"
+      if (before === "learning") {
+        this.#mode = "open"
+        this.#readings = []
+      }
     } else {
       const least = Math.min(...readings.map(({ remaining }) => remaining))
       // The response to an older call may lower what is left, but never raise it.
@@ -232,15 +231,35 @@ export class Gate {
     if (this.#mode !== before) this.#settings.emit("learned", this.status())
   }
 
-  #block(untilMs: number): void {
-    const nowMs = performance.now()
+  /** Learns again, from a call that has not been sent yet. */
+  #forget(): void {
     this.#mode = "learning"
-    const jittered = nowMs + (untilMs - nowMs) * (1 + Math.random() * JITTER)
-    this.#blockedUntilMs = Math.max(this.#blockedUntilMs, jittered)
-    this.#line.rejectUntil(this.#blockedUntilMs, () => this.tooLong())
+    this.#sentBefore = this.#lastSent
+    this.#inFlightSince = 0
   }
 
-  #error(code: PaceError["code"], message: string, retryAfterMs?: number): PaceError {
-    return new PaceError(code, message, { key: this.#key, detail: this.detail, retryAfterMs })
+  #block(untilMs: number): void {
+    const nowMs = performance.now()
+    this.#forget()
+    // Several refusals of one block share its jitter. The largest of many would be the same for all clients.
+    if (nowMs >= this.#blockedUntilMs) this.#jitter = Math.random() * JITTER
+    const jitteredMs = untilMs + (untilMs - nowMs) * this.#jitter
+    this.#blockedUntilMs = Math.max(this.#blockedUntilMs, jitteredMs)
+    this.#line.rejectUntil(this.#blockedUntilMs, (call) => this.tooLong(call))
+  }
+
+  /** Returns the milliseconds that a call must still wait, as far as they are known: 0 if they are not. */
+  #leastWaitMs(call: PacedCall): number {
+    const nowMs = performance.now()
+    const ownMs = this.#ceiling?.waitMs(nowMs, this.#line.placeOf(call)) ?? 0
+    return Math.max(0, this.#blockedUntilMs - nowMs, ownMs)
+  }
+
+  #error(code: PaceError["code"], message: string, waitMs: number): PaceError {
+    return new PaceError(code, message, {
+      key: this.#key,
+      detail: this.detail,
+      retryAfterMs: waitMs || undefined,
+    })
   }
 }

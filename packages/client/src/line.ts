@@ -1,7 +1,7 @@
 import { type PacedCall, watch } from "./watch.ts"
 
 interface WaitingCall {
-  readonly order: number
+  readonly call: PacedCall
   /** When it gives up, as a time of `performance.now()`. */
   readonly untilMs: number
   stop(): void
@@ -28,9 +28,14 @@ export class CallLine {
         reject(reason)
         left()
       })
-      const { order, waitLeftMs } = call
-      const waiting: WaitingCall = { order, untilMs: performance.now() + waitLeftMs, stop, resolve, reject }
-      this.#waiting.splice(this.#waiting.findLastIndex((other) => other.order < order) + 1, 0, waiting)
+      const waiting: WaitingCall = {
+        call,
+        untilMs: performance.now() + call.waitLeftMs,
+        stop,
+        resolve,
+        reject,
+      }
+      this.#waiting.splice(this.placeOf(call), 0, waiting)
     })
   }
 
@@ -42,12 +47,17 @@ export class CallLine {
   }
 
   /** Rejects every call that gives up before `untilMs`. */
-  rejectUntil(untilMs: number, tooLate: () => Error): void {
+  rejectUntil(untilMs: number, tooLate: (call: PacedCall) => Error): void {
     for (const waiting of this.#waiting.filter((each) => each.untilMs < untilMs)) {
       this.#remove(waiting)
       waiting.stop()
-      waiting.reject(tooLate())
+      waiting.reject(tooLate(waiting.call))
     }
+  }
+
+  /** Returns how many calls are before a call. */
+  placeOf({ order }: PacedCall): number {
+    return this.#waiting.findLastIndex(({ call }) => call.order < order) + 1
   }
 
   #remove(waiting: WaitingCall): void {

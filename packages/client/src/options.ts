@@ -1,5 +1,6 @@
 import { durationMs } from "./duration.ts"
 import { PaceError } from "./pace-error.ts"
+import { LONGEST_TIMER_MS } from "./watch.ts"
 
 /** How {@link paced} paces and repeats calls. All options are optional. */
 export interface PacedOptions {
@@ -68,14 +69,12 @@ interface ParsedCallPace {
   readonly retries: number
 }
 
-/** The longest delay of a timer, 24.8 days. */
-const LONGEST_MS = 2 ** 31 - 1
-const LARGEST_LIMIT = 1_000_000
 /** The largest value of each option that is a whole number. */
 const MOST: Readonly<Record<string, number>> = {
-  maxWaitMs: LONGEST_MS,
-  maxWaiting: LONGEST_MS,
+  maxWaitMs: LONGEST_TIMER_MS,
+  maxWaiting: LONGEST_TIMER_MS,
   retries: 1_000,
+  limit: 1_000_000,
 }
 
 const DEFAULTS: Omit<ParsedPacedOptions, "limit"> & Pick<PacedOptions, "limit"> = {
@@ -104,25 +103,32 @@ export function parseCallPace(pace: CallPace, { maxWaitMs, retries }: ParsedPace
   return withDefaults<ParsedCallPace>("pace", pace, { key: undefined, maxWaitMs, retries })
 }
 
-function parseLimit(limit: PacedOptions["limit"]): ParsedPacedOptions["limit"] {
-  if (limit === undefined) return undefined
-  const { limit: units, window } = { ...limit }
+function parseLimit(given: PacedOptions["limit"]): ParsedPacedOptions["limit"] {
+  if (given === undefined) return undefined
+  const { limit, window } = withDefaults<{ limit: number; window: string | number }>("limit", given, {
+    limit: 0,
+    window: 0,
+  })
   const windowMs = typeof window === "number" ? window : durationMs(String(window))
-  const isValid = Number.isInteger(units) && units >= 1 && units <= LARGEST_LIMIT && windowMs > 0
   const accepted = '{ limit: 100, window: "1 minute" }, with a limit from 1 to a million'
-  check(isValid && Number.isFinite(windowMs), "limit", limit, accepted)
-  return { limit: units, windowMs }
+  check(limit >= 1 && windowMs > 0 && Number.isFinite(windowMs), "limit", given, accepted)
+  return { limit, windowMs }
 }
 
 function withDefaults<Parsed extends object>(of: string, options: object, defaults: Parsed): Parsed {
   const names = Object.keys(defaults).join(", ")
-  check(typeof options === "object" && options !== null, of, options, `an object with any of ${names}`)
+  check(typeof options === "object" && options !== null, of, options, `{ ${names} }`)
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
   for (const [name, value] of given) {
     check(Object.hasOwn(defaults, name), of, `"${name}"`, names)
-    const most = MOST[name]
+    const most = of === "paced" && name === "limit" ? undefined : MOST[name]
     const isWhole = Number.isInteger(value) && value >= 0 && value <= (most as number)
-    check(most === undefined || isWhole, name, value, `a whole number from 0 to ${most}`)
+    check(
+      most === undefined || isWhole,
+      of === "paced" ? name : `${of}.${name}`,
+      value,
+      `a whole number from 0 to ${most}`,
+    )
   }
   return { ...defaults, ...Object.fromEntries(given) }
 }

@@ -11,10 +11,14 @@ export class OwnCeiling {
     this.#windowMs = windowMs
   }
 
-  /** Returns the milliseconds until a call may leave: 0 if it may leave now. */
-  waitMs(nowMs: number): number {
-    if (this.#sentAt.length < this.#limit) return 0
-    return Math.max(0, (this.#sentAt[this.#oldest] as number) + this.#windowMs - nowMs)
+  /** Returns the least milliseconds until a call may leave that has `place` calls before it: 0 if it may leave now. */
+  waitMs(nowMs: number, place = 0): number {
+    const limit = this.#limit
+    const free = limit - this.#sentAt.length
+    if (place < free) return 0
+    const [windows, nth] = [Math.floor((place - free) / limit), (place - free) % limit]
+    const leftAt = this.#sentAt[(this.#oldest + nth) % limit] ?? nowMs
+    return Math.max(0, leftAt + this.#windowMs * (windows + 1) - nowMs)
   }
 
   count(nowMs: number): void {

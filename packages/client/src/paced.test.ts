@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events"
 import { describe, expect, it, vi } from "vitest"
 import { type PacedOptions, PaceError, paced } from "./index.ts"
 import { left, world } from "./testing/fake-server.ts"
@@ -140,16 +141,18 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(isRepeated ? 2 : 1)
   })
 
-  it("sends the body of a Request again", async () => {
+  it("does not follow for a Request with a body, which is a stream", async () => {
     const { api, arrived, answer, pass } = world()
-    const request = new Request("http://localhost/", { method: "POST", body: "text" })
-    const response = api(request)
+    const response = api(new Request("http://localhost/", { method: "POST", body: "text" }))
     await answer(0, 429, REFUSED)
+    expect((await response).status).toBe(429)
+    const get = api(new Request("http://localhost/"))
     await pass(1_300)
-    await answer(1)
-    expect((await response).status).toBe(200)
-    const bodies = arrived.map(({ input }) => (input as Request).text())
-    expect(await Promise.all(bodies)).toEqual(["text", "text"])
+    await answer(1, 429, REFUSED)
+    await pass(1_300)
+    await answer(2)
+    expect((await get).status).toBe(200)
+    expect(arrived).toHaveLength(3)
   })
 
   it("stays within the budget: ten at first, and then a tenth of the calls", async () => {
@@ -170,6 +173,63 @@ describe("another attempt", () => {
     expect(second.result).toBeUndefined()
     await answer(21, 429, REFUSED)
     expect(third.result).toBe(429)
+  })
+
+  it("does not follow failed connections beyond the budget", async () => {
+    const { call, arrived, fail, pass } = world({ retries: 100, maxWaitMs: 1_000_000 })
+    const made = call()
+    for (let i = 0; i < 11; i++) {
+      await fail(i, refused)
+      await pass(20_000)
+    }
+    expect(made.result).toBe(refused)
+    expect(arrived).toHaveLength(11)
+  })
+
+  it("takes the pauses off what the call may wait", async () => {
+    const { call, arrived, fail, pass } = world({ maxWaitMs: 550 })
+    const made = call()
+    await fail(0, refused)
+    await pass(400)
+    await fail(1, refused)
+    expect(arrived).toHaveLength(2)
+    expect(made.result).toBe(refused)
+  })
+
+  it("is earned by calls that were sent, not by calls that were not", async () => {
+    const { call, arrived, answer, pass } = world({ retries: 100, maxWaitMs: 2_000 })
+    for (let i = 0; i < 10; i++) {
+      call()
+      await answer(i * 2, 429, REFUSED)
+      await pass(1_251)
+      await answer(i * 2 + 1)
+    }
+    const spent = call()
+    await answer(20, 429, REFUSED)
+    await pass(1_251)
+    await answer(21, 429, REFUSED)
+    expect(spent.result).toBe(429)
+    const blocked = call()
+    await pass(1_251)
+    await answer(22, 429, { "retry-after": "60" })
+    expect(blocked.result).toBe(429)
+    times(1_000, () => call())
+    await pass(80_000)
+    const last = call()
+    await answer(23, 429, REFUSED)
+    expect(last.result).toBe(429)
+    expect(arrived).toHaveLength(24)
+  })
+
+  it("that its call may not wait for is reported as none", async () => {
+    const { api, call, answer, pass } = world({ maxWaitMs: 100 })
+    const events: unknown[] = []
+    api.on("refused", (event) => events.push(event))
+    const made = call()
+    await answer(0, 429, { "stripe-should-retry": "true" })
+    await pass(0)
+    expect(made.result).toBe(429)
+    expect(events).toMatchObject([{ isRetried: false, waitMs: undefined }])
   })
 
   it("keeps its place before later calls", async () => {
@@ -267,7 +327,7 @@ describe("the advice of a Sluice server", () => {
     expect(third.result).toMatchObject({
       name: "PaceError",
       message: expect.stringMatching(
-        /^The calls of http:\/\/localhost wait longer than "maxWaitMs"; the next one may leave in \d\d s\. Try again later, or raise "maxWaitMs"\.$/,
+        /^A call of http:\/\/localhost would wait longer than 5000 ms; it may leave in \d\d s\. Try again later, or raise "maxWaitMs"\.$/,
       ),
       key: "http://localhost",
       detail: "Upgrade your plan",
@@ -292,6 +352,21 @@ describe("the advice of a Sluice server", () => {
     await answer(0, 429, { ...json, ...headers }, body)
     await pass(1_251)
     expect(arrived).toHaveLength(2)
+  })
+
+  it("is read to the end, so that the connection is free while the call waits", async () => {
+    const { api, arrived, pass } = world()
+    void api("http://localhost/")
+    await pass(0)
+    let pulled = 0
+    const pull = (controller: ReadableStreamDefaultController) => {
+      controller.enqueue(new Uint8Array(1_000))
+      if (++pulled === 20) controller.close()
+    }
+    const headers = { ...REFUSED, "content-type": "text/html" }
+    arrived[0]?.settle(new Response(new ReadableStream({ pull }), { status: 429, headers }))
+    await pass(0)
+    expect([pulled, arrived.length]).toEqual([20, 1])
   })
 
   it("without a body is none", async () => {
@@ -334,6 +409,18 @@ describe("a call that waits", () => {
     const second = call("", { pace: { maxWaitMs: 0 } })
     await pass(0)
     expect(second.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG" })
+  })
+
+  it("fails at once if the own limit holds it longer than it may wait", async () => {
+    const { call, answer, pass } = world({ limit: { limit: 2, window: "1 minute" } })
+    const calls = times(6, () => call("", { pace: { maxWaitMs: 70_000 } }))
+    await answer(0)
+    await pass(0)
+    expect(calls.map(({ result }) => (result as PaceError | undefined)?.code)).toEqual([
+      ...[undefined, undefined, undefined, undefined],
+      ...["SLUICE_PACE_WAIT_TOO_LONG", "SLUICE_PACE_WAIT_TOO_LONG"],
+    ])
+    expect(calls[5]?.result).toMatchObject({ retryAfterMs: 120_000 })
   })
 
   it("fails at once if the line is full", async () => {
@@ -448,13 +535,37 @@ describe("close", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("ends the wait for another attempt with its own error", async () => {
+  it("gives a call that waits for another attempt the refusal before it", async () => {
     const { api, call, answer, pass } = world()
-    const made = call()
+    const [waiting, later] = [call(), call("", { method: "PUT" })]
     await answer(0, 429, REFUSED)
+    await pass(1_300)
+    await answer(1)
+    await pass(0)
+    api.close()
+    await answer(2, 503, REFUSED)
+    expect([waiting.result, later.result]).toEqual([200, 503])
+    const other = world()
+    const refusedCall = other.call()
+    await other.answer(0, 429, REFUSED)
+    other.api.close()
+    await other.pass(0)
+    expect(refusedCall.result).toBe(429)
+  })
+
+  it("sends none of the calls that wait, even if the first one could leave", async () => {
+    const { api, call, arrived, answer, pass } = world()
+    const calls = times(4, () => call())
+    await answer(0, 429, REFUSED)
+    vi.setSystemTime(Date.now() + 5_000)
+    vi.spyOn(performance, "now").mockReturnValue(5_000)
     api.close()
     await pass(0)
-    expect(made.result).toMatchObject({ code: "SLUICE_PACE_CLOSED" })
+    expect(arrived).toHaveLength(1)
+    expect(calls.slice(1).map(({ result }) => (result as PaceError).code)).toEqual(
+      times(3, () => "SLUICE_PACE_CLOSED"),
+    )
+    vi.mocked(performance.now).mockRestore()
   })
 })
 
@@ -513,6 +624,49 @@ describe("share", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it("lets no call leave while its gate is blocked, and none above the own limit", async () => {
+    const grants: (() => void)[] = []
+    const share = { acquire: () => new Promise<void>((resolve) => void grants.push(resolve)) }
+    const { call, arrived, answer, pass } = world({
+      share,
+      limit: { limit: 3, window: 60_000 },
+      maxWaitMs: 100_000,
+    })
+    times(2, () => call())
+    await pass(0)
+    grants[0]?.()
+    await answer(0, 429, { "retry-after": "20" })
+    for (const grant of grants) grant()
+    await pass(19_999)
+    expect(arrived).toHaveLength(1)
+    await pass(5_100)
+    expect(arrived).toHaveLength(2)
+    times(5, () => call())
+    await answer(1)
+    for (const grant of grants) grant()
+    await pass(0)
+    expect(arrived).toHaveLength(3)
+  })
+
+  it("that fails with anything is an error of the call", async () => {
+    const { call, pass } = world({ share: { acquire: () => Promise.reject(Object.create(null)) } })
+    const made = call()
+    await pass(0)
+    expect(made.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED" })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("is not asked for a call that may not wait for its gate", async () => {
+    const acquire = vi.fn(async () => {})
+    const { call, answer, pass } = world({ share: { acquire } })
+    call()
+    await answer(0, 429, { "retry-after": "60" })
+    const made = call()
+    await pass(0)
+    expect(made.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG" })
+    expect(acquire).toHaveBeenCalledTimes(1)
+  })
+
   it("that fails is an error of the call", async () => {
     const cause = new Error("Redis is down")
     const { call, pass } = world({ share: { acquire: () => Promise.reject(cause) } })
@@ -553,7 +707,7 @@ describe("share", () => {
 
 describe("options", () => {
   it.each<[unknown, string]>([
-    [null, "paced: null is not valid. Use an object with any of maxWaitMs"],
+    [null, "paced: null is not valid. Use { maxWaitMs, "],
     [
       { maxwait: 1 },
       'paced: "maxwait" is not valid. Use maxWaitMs, maxWaiting, retries, retryBudget, key, idempotent, limit, share.',
@@ -592,7 +746,7 @@ describe("options", () => {
     await expect(api("http://localhost/", { pace: pace as never })).rejects.toThrow(message)
   })
 
-  it.each(["500 ms", "0.5 s", "500milliseconds", 500])("a window can be %s", async (window) => {
+  it.each(["500 ms", "0.5 s", 500])("a window can be %s", async (window) => {
     const { call, arrived, answer, pass } = world({ limit: { limit: 1, window } })
     times(2, () => call())
     await answer(0)
@@ -614,8 +768,68 @@ it("uses the global fetch of the moment, and passes on everything but its own op
   const global = vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("ok"))
   const api = paced()
   await api(new URL("http://localhost/a"), { method: "PUT", pace: { retries: 0 }, keepalive: true })
-  expect(global.mock.calls).toEqual([[new URL("http://localhost/a"), { method: "PUT", keepalive: true }]])
+  expect(global.mock.calls).toEqual([["http://localhost/a", { method: "PUT", keepalive: true }]])
   global.mockRestore()
+})
+
+describe("the arguments", () => {
+  it("are read at once, although a call leaves later", async () => {
+    const { api, arrived, answer } = world()
+    const url = new URL("http://localhost/")
+    const headers = new Headers()
+    for (const page of ["1", "2"]) {
+      url.searchParams.set("page", page)
+      headers.set("X-Page", page)
+      void api(url, { headers })
+    }
+    await answer(0)
+    expect(arrived.map((each) => each.url)).toEqual(["http://localhost/?page=1", "http://localhost/?page=2"])
+    expect(arrived.map(({ init }) => new Headers(init.headers).get("x-page"))).toEqual(["1", "2"])
+  })
+
+  it.each([undefined, { retries: 0 }])("can be a URL and a Request, with pace %o", async (pace) => {
+    const { api, arrived, pass } = world()
+    const request = new Request("http://other/", {
+      method: "POST",
+      body: "text",
+      headers: { authorization: "t" },
+    })
+    void api(
+      "http://localhost/x",
+      pace === undefined ? request : { ...{ method: "POST", body: "text" }, pace },
+    )
+    await pass(0)
+    const sent = new Request(arrived[0]?.input as string, arrived[0]?.init)
+    expect([sent.url, sent.method, await sent.text()]).toEqual(["http://localhost/x", "POST", "text"])
+    expect(sent.headers.get("authorization")).toBe(pace === undefined ? "t" : null)
+  })
+
+  it("detach the signal of a Request with null", async () => {
+    const { api, answer } = world()
+    const request = new Request("http://localhost/", { signal: AbortSignal.abort() })
+    const response = api(request, { signal: null })
+    await answer(0)
+    expect((await response).status).toBe(200)
+  })
+})
+
+it("passes on what is no response, and lets the next call go", async () => {
+  const api = paced((async () => ({ ok: true })) as never, { maxWaitMs: 100 })
+  expect(await Promise.all([api("http://localhost/"), api("http://localhost/")])).toEqual([
+    { ok: true },
+    { ok: true },
+  ])
+})
+
+it("adds one listener to a signal of many calls", async () => {
+  const { call, answer } = world()
+  const { signal } = new AbortController()
+  call("", { signal })
+  const calls = times(30, () => call("", { signal }))
+  expect(getEventListeners(signal, "abort").length).toBeLessThanOrEqual(1)
+  await answer(0)
+  for (let i = 1; i <= 30; i++) await answer(i)
+  expect(calls.every(({ result }) => result === 200)).toBe(true)
 })
 
 it("takes null for the options of a call, as fetch does", async () => {

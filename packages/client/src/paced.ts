@@ -5,7 +5,7 @@ import { Gates } from "./gates.ts"
 import { keyOf } from "./key.ts"
 import { type CallPace, check, type PacedOptions, parseCallPace, parseOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
-import { copyOf, type FetchInit, type FetchInput, headOf, isResendable, signalsOf } from "./sending.ts"
+import { type FetchInit, type FetchInput, sendable } from "./sending.ts"
 
 /** A `fetch` that paces itself. It is called like `fetch`, and passed on as one. */
 export interface PacedFetch {
@@ -57,24 +57,27 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
     init?: (FetchInit & { readonly pace?: CallPace | undefined }) | null,
   ): Promise<Response> {
     const { pace = {}, ...rest } = init ?? {}
-    const { key: ownKey, maxWaitMs, retries: most } = parseCallPace(pace, parsed)
-    const head = headOf(input, rest)
+    const { key: ownKey, maxWaitMs, retries } = parseCallPace(pace, parsed)
+    const { head, signals, isResendable, ...sent } = sendable(
+      input,
+      init && "pace" in init ? rest : (init ?? {}),
+    )
     const key = ownKey ?? (parsed.key ?? keyOf)(head)
     // With a promise as its key, each call would have a gate of its own.
     check(typeof key === "string", "key", key, "a text")
-    const retries = isResendable(input, rest) ? most : 0
-    const signals = [closing.signal, ...signalsOf(input, rest)]
-    const send = (isLast: boolean): Promise<Response> =>
-      (fetch ?? globalThis.fetch)(isLast ? input : copyOf(input, rest), rest)
-    const waiting = { order: ++calls, signals, waitLeftMs: maxWaitMs }
-    return attempts({ gate: gates.of(key), key, call: waiting, head, retries, send }, parsed, events)
+    const attempted = {
+      ...{ gate: gates.of(key), key, head, retries: isResendable ? retries : 0 },
+      call: { order: ++calls, signals: [closing.signal, ...signals], maxWaitMs, waitLeftMs: maxWaitMs },
+      send: () => (fetch ?? globalThis.fetch)(sent.input, sent.init),
+    }
+    return attempts(attempted, parsed, events)
   }
 
   return Object.assign(call, {
     on: events.on.bind(events),
     status: () => gates.status(),
     close() {
-      const message = "The paced fetch was closed. Create another one to send more calls."
+      const message = "The paced fetch was closed. Create another one."
       closing.abort(new PaceError("SLUICE_PACE_CLOSED", message))
     },
   })

@@ -15,11 +15,11 @@ const LONGEST_READ_MS = 1_000
 const NOTHING: ProblemAdvice = { waitMs: () => 0 }
 
 /**
- * Reads a problem document (RFC 9457) with the advice in `retry` that a Sluice server gives. Reads at most 64 kB, for at
- * most a second, of a copy, because the caller may need the body. Never rejects: without a usable body, the result says nothing.
+ * Reads a problem document (RFC 9457) with the advice in `retry` that a Sluice server gives. Reads at most 64 kB of a
+ * copy, for at most a second: the caller may need the body, and its connection is free once it is read. Never rejects:
+ * without a usable body, there is no advice.
  */
 export async function readProblem(response: Response): Promise<ProblemAdvice> {
-  if (!/^application\/(?:[\w.-]+\+)?json\b/.test(response.headers.get("content-type") ?? "")) return NOTHING
   try {
     const { detail, rejection, retry } = JSON.parse(await textOf(response.clone()))
     const told = [rejection, detail].find((text) => typeof text === "string")

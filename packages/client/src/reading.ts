@@ -9,22 +9,26 @@ export interface Reading {
 }
 
 /**
- * Reads the fields of one dialect. Returns one reading for each quota, or undefined if the response does not have the
- * fields or they make no sense. `nowMs` is the server's time, epoch milliseconds.
+ * Reads the fields of one dialect. Returns one reading for each quota, or none if the response does not have the fields
+ * or they make no sense. `nowMs` is the server's time, epoch milliseconds.
  */
-export type Dialect = (headers: Headers, nowMs: number) => readonly Reading[] | undefined
+export type Dialect = (headers: Headers, nowMs: number) => readonly Reading[]
 
 /** The longest time that a reading or a refusal can name. A server that names a longer one is mistaken or lies. */
 export const LONGEST_MS = 86_400_000
 
-/** Returns a reading; undefined if a number is missing or negative. */
-export function readingOf(remaining: number, forMs: number, quota = 0): Reading | undefined {
-  if (!(remaining >= 0 && forMs >= 0)) return undefined
-  return { remaining, forMs: Math.min(forMs, LONGEST_MS), quota: quota > 0 ? quota : undefined }
+/** Returns a reading in a list; an empty list if a number is missing or negative. */
+export function readingsOf(remaining: number, forMs: number, quota = 0): readonly Reading[] {
+  if (!(remaining >= 0 && forMs >= 0)) return []
+  return [{ remaining, forMs: Math.min(forMs, LONGEST_MS), quota: quota > 0 ? quota : undefined }]
 }
 
 /** Returns a header as a number that is not negative; NaN if it is missing or anything else. */
 export function numberIn(headers: Headers, name: string): number {
-  const text = headers.get(name)?.trim() ?? ""
-  return /^\d{1,15}(?:\.\d{1,9})?$/.test(text) ? Number(text) : Number.NaN
+  return numberOf(headers.get(name) ?? "")
+}
+
+/** Returns a text as a number that is not negative; NaN for anything else. */
+export function numberOf(text: string): number {
+  return /^\s*\d{1,15}(?:\.\d{1,9})?\s*$/.test(text) ? Number(text) : Number.NaN
 }

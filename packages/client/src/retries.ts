@@ -1,5 +1,5 @@
-/** The retries that a new gate may send before its calls have earned any. */
-const FIRST_RETRIES = 10
+/** The retries that a new gate may send before its calls have earned any, and the most that calls can earn. */
+const [FIRST_RETRIES, MOST_RETRIES] = [10, 100]
 
 /**
  * Bounds the retries to a share of the calls that are sent, as gRPC's A6 and the SRE book advise, so that a server in
@@ -15,7 +15,7 @@ export class RetryBudget {
 
   /** Counts a call that was sent for the first time. */
   earn(): void {
-    this.#retries = Math.min(this.#retries + this.#share, Math.max(FIRST_RETRIES, 1_000 * this.#share))
+    this.#retries = Math.min(this.#retries + this.#share, MOST_RETRIES)
   }
 
   /** Takes a retry, if there is one left. */
@@ -33,13 +33,10 @@ export function isIdempotent({ method, headers }: Request): boolean {
   return IDEMPOTENT.includes(method) || headers.has("idempotency-key")
 }
 
-/** Codes of errors that end a connection before a byte of the request was sent, in Node, Bun and Deno. */
-const NOT_CONNECTED = [
-  ...["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"],
-  ...["UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused"],
-]
+/** Codes of errors that end a connection before a byte of the request was sent, in Node and Bun. */
+const NOT_CONNECTED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]
 
-/** Whether a fetch failed before anything was sent. A browser does not say it. */
+/** Whether a fetch failed before anything was sent. The errors of Deno and browsers do not show it. */
 export function hasNotConnected(error: unknown): boolean {
   const causes = [error, (error as Error | undefined)?.cause]
   return causes.some((cause) =>

@@ -3,32 +3,43 @@ export type FetchInput = Parameters<typeof globalThis.fetch>[0]
 /** The second argument of a fetch. */
 export type FetchInit = NonNullable<Parameters<typeof globalThis.fetch>[1]>
 
-/** Returns the request without its body, which is not read: for functions that look at a request. */
-export function headOf(input: FetchInput, { method, headers }: FetchInit): Request {
-  const from = isRequest(input) ? input : undefined
-  return new Request(from?.url ?? (input as string | URL), {
-    method: method ?? from?.method ?? "GET",
-    headers: headers ?? from?.headers ?? {},
-  })
+/** The arguments of a fetch, and facts of its request. */
+export interface SendableCall {
+  readonly input: FetchInput
+  readonly init: FetchInit
+  /** The request without its body, for functions that look at it. */
+  readonly head: Request
+  /** The signal of the caller, if there is one. */
+  readonly signals: readonly AbortSignal[]
+  /** Whether the body can be sent twice. A stream cannot, and the body of a request is a stream. */
+  readonly isResendable: boolean
 }
 
-/** Whether the body can be sent twice. A stream cannot, because it is gone after the first time. */
-export function isResendable(input: FetchInput, { body }: FetchInit): boolean {
-  if (body === undefined || body === null) return !isRequest(input) || !input.bodyUsed
-  return typeof body !== "object" || !(body instanceof ReadableStream || Symbol.asyncIterator in body)
+/**
+ * Prepares the arguments of a fetch to be sent later. The URL and the headers are copied, because their caller may change
+ * them in the meantime. The body is neither read nor copied.
+ */
+export function sendable(given: FetchInput, init: FetchInit): SendableCall {
+  // A request is a valid second argument, but its members are not its own properties.
+  if (isRequest(init)) return sendable(new Request(given, init), {})
+  const from = isRequest(given) ? given : undefined
+  const input = from ?? String(given)
+  const headers = init.headers && new Headers(init.headers)
+  const described = { method: init.method ?? from?.method, headers: headers ?? from?.headers }
+  const body = init.body ?? from?.body ?? ""
+  const signal = init.signal === undefined ? from?.signal : init.signal
+  return {
+    input,
+    init: headers ? { ...init, headers } : init,
+    head: new Request(from?.url ?? String(given), described as RequestInit),
+    signals: signal ? [signal] : [],
+    isResendable: !(
+      body instanceof ReadableStream ||
+      (typeof body === "object" && Symbol.asyncIterator in body)
+    ),
+  }
 }
 
-/** Returns the input for one of several attempts. A request with a body is copied, because sending it takes its body. */
-export function copyOf(input: FetchInput, { body }: FetchInit): FetchInput {
-  return isRequest(input) && input.body !== null && (body ?? undefined) === undefined ? input.clone() : input
-}
-
-/** Returns the signal of the caller, if there is one. */
-export function signalsOf(input: FetchInput, { signal }: FetchInit): AbortSignal[] {
-  const own = signal ?? (isRequest(input) ? input.signal : undefined)
-  return own === undefined ? [] : [own]
-}
-
-function isRequest(input: FetchInput): input is Request {
-  return typeof input === "object" && "url" in input && "headers" in input
+function isRequest(value: unknown): value is Request {
+  return typeof value === "object" && value !== null && "url" in value && "headers" in value
 }

@@ -1,7 +1,7 @@
 import type { Gate } from "./gate.ts"
 import type { PacedOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
-import { type PacedCall, watch } from "./watch.ts"
+import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
 
 /**
  * Waits until the processes together may send a call of this key. Waits no longer than the call may, even if `acquire`
@@ -13,31 +13,27 @@ export function acquired(
   gate: Gate,
   call: PacedCall,
 ): Promise<unknown> {
+  throwIfAborted(call)
   const ending = new AbortController()
   return new Promise((resolve, reject) => {
     const stop = watch(
       call,
-      () => gate.tooLong(),
+      () => gate.tooLong(call),
       (reason) => {
         ending.abort(reason)
         reject(reason)
       },
     )
     const acquire = async (): Promise<unknown> => share.acquire(key, ending.signal)
-    acquire().then(
-      (granted) => {
-        stop()
-        resolve(granted)
-      },
-      (cause) => {
-        stop()
+    acquire()
+      .then(resolve, (cause) => {
         reject(
-          new PaceError("SLUICE_PACE_SHARE_FAILED", `share.acquire failed for ${key}: ${cause}`, {
+          new PaceError("SLUICE_PACE_SHARE_FAILED", `share.acquire failed for ${key}.`, {
             key,
             cause,
           }),
         )
-      },
-    )
+      })
+      .finally(stop)
   })
 }

@@ -1,5 +1,5 @@
 import { parseList } from "structured-headers"
-import { type Dialect, type Reading, readingOf } from "../reading.ts"
+import { type Dialect, readingsOf } from "../reading.ts"
 
 /** The wait for the next unit if a server does not say how long its units last. */
 const UNKNOWN_SECONDS = 1
@@ -10,32 +10,25 @@ const UNKNOWN_SECONDS = 1
  * name in `RateLimit-Policy`. Policies that count something else than requests are left out.
  */
 export const rateLimitList: Dialect = (headers) => {
-  const limits = itemsOf(headers.get("ratelimit"))
-  if (limits === undefined) return undefined
-  const policies = new Map(itemsOf(headers.get("ratelimit-policy")))
-  const readings: Reading[] = []
-  for (const [name, parameters] of limits) {
+  const policies = new Map(itemsOf(headers, "ratelimit-policy"))
+  return itemsOf(headers, "ratelimit").flatMap(([name, parameters]) => {
     const policy = policies.get(name)
-    if ((policy?.get("qu") ?? "requests") !== "requests") continue
-    const remaining = integerIn(parameters, "r", "a")
+    if ((policy?.get("qu") ?? "requests") !== "requests") return []
     const seconds = integerIn(parameters, "t", "w") ?? integerIn(policy, "w") ?? UNKNOWN_SECONDS
-    const reading = readingOf(remaining ?? Number.NaN, seconds * 1000, integerIn(policy, "q"))
-    if (reading !== undefined) readings.push(reading)
-  }
-  return readings.length > 0 ? readings : undefined
+    return readingsOf(integerIn(parameters, "r", "a") ?? Number.NaN, seconds * 1000, integerIn(policy, "q"))
+  })
 }
 
 type Parameters = ReadonlyMap<string, unknown>
 
-/** Returns the Strings of a List with their parameters; undefined if the field is missing or malformed. */
-function itemsOf(field: string | null): [string, Parameters][] | undefined {
-  if (field === null) return undefined
+/** Returns the Strings of a List with their parameters; none if the field is missing or malformed. */
+function itemsOf(headers: Headers, name: string): [string, Parameters][] {
   try {
-    return parseList(field).flatMap(([name, parameters]): [string, Parameters][] =>
-      typeof name === "string" ? [[name, parameters]] : [],
+    return parseList(headers.get(name) ?? "").flatMap(([text, parameters]): [string, Parameters][] =>
+      typeof text === "string" ? [[text, parameters]] : [],
     )
   } catch {
-    return undefined
+    return []
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Dialect, numberIn, readingOf } from "../reading.ts"
+import { type Dialect, numberIn, readingsOf } from "../reading.ts"
 
 /** Reads `RateLimit-Limit`, `-Remaining` and `-Reset` of the drafts up to 6. `Reset` is in seconds from now. */
 export const rateLimitTriple: Dialect = (headers) => {
@@ -6,6 +6,5 @@ export const rateLimitTriple: Dialect = (headers) => {
   const resetMs = numberIn(headers, "ratelimit-reset") * 1000
   // In draft 6, policies may follow the limit: "100, 100;w=60".
   const limit = Number.parseInt(headers.get("ratelimit-limit") ?? "", 10)
-  const reading = readingOf(remaining, resetMs, limit)
-  return reading && [reading]
+  return readingsOf(remaining, resetMs, limit)
 }

@@ -1,4 +1,4 @@
-import { type Dialect, numberIn, readingOf } from "../reading.ts"
+import { type Dialect, numberIn, readingsOf } from "../reading.ts"
 
 /** Any time in seconds below this one is a duration, and any other one an instant: 2001 in seconds, 11,574 days. */
 const LEAST_EPOCH_SECONDS = 1e9
@@ -13,8 +13,7 @@ export const xRateLimit: Dialect = (headers, nowMs) => {
   const read = (name: string): number => numberIn(headers, `x-ratelimit-${name}`)
   const after = read("reset-after") * 1000
   const forMs = Number.isNaN(after) ? msUntil(read("reset"), nowMs) : after
-  const reading = readingOf(read("remaining"), forMs, read("limit"))
-  return reading && [reading]
+  return readingsOf(read("remaining"), forMs, read("limit"))
 }
 
 function msUntil(reset: number, nowMs: number): number {
