@@ -65,7 +65,7 @@ describe("a server", () => {
     expect(tally(all)).toEqual({ 200: 4, TypeError: 1 })
   })
 
-  it("that refuses everything for a year lets nobody wait", async () => {
+  it("that refuses everything for a year makes no call wait", async () => {
     let asked = 0
     const url = await serve((_req, res) => {
       asked++

@@ -215,7 +215,7 @@ describe("a refusal", () => {
     [403, { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5" }],
     [403, { "x-github-request-id": "1", "x-ratelimit-remaining": "9", "x-ratelimit-reset": "5" }],
     [500, { "retry-after": "7" }],
-  ] as const)("%d with %o is none", (status, headers) => {
+  ] as const)("%d with %o is no refusal", (status, headers) => {
     expect(read(headers as Headers, status)).toMatchObject({ isRefused: false, waitMs: undefined })
   })
 

@@ -40,13 +40,12 @@ export function readAnswer({ status, headers }: Response): Answer {
     status === 429 ||
     (status === 503 && asked !== undefined) ||
     (status === 403 && isGitHub && (asked ?? untilReset) !== undefined)
-  const fallback = isGitHub ? GITHUB_SECONDARY_MS : undefined
   const should = headers.get("stripe-should-retry")
   return {
     dialect,
     readings,
     isRefused,
-    waitMs: isRefused ? (asked ?? untilReset ?? fallback) : undefined,
+    waitMs: isRefused ? (asked ?? untilReset ?? (isGitHub ? GITHUB_SECONDARY_MS : undefined)) : undefined,
     shouldRetry: should === null ? undefined : should === "true",
   }
 }

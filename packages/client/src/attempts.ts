@@ -17,7 +17,8 @@ export interface AttemptedCall {
   readonly head: Request
   /** How often it may be sent again. */
   readonly retries: number
-  readonly send: () => Promise<Response>
+  /** Sends it. It is not sent again if `isLast`. */
+  readonly send: (isLast: boolean) => Promise<Response>
 }
 
 /**
@@ -49,7 +50,7 @@ export async function attempts(
     if (before === undefined) gate.budget.earn()
     let response: Response
     try {
-      response = await send()
+      response = await send(isLast)
     } catch (error) {
       gate.failed(sent)
       const isSafe = !isLast && hasNotConnected(error) && (idempotent ?? isIdempotent)(head) === true

@@ -3,11 +3,9 @@ const MS_PER_UNIT: Readonly<Record<string, number>> = {
   m: 60_000,
   h: 3_600_000,
   d: 86_400_000,
-  w: 604_800_000,
 }
 
-const PART =
-  "(\\d{1,15}(?:\\.\\d{1,9})?) *(ms|s(?:econds?)?|m(?:inutes?)?|h(?:ours?)?|d(?:ays?)?|w(?:eeks?)?)"
+const PART = "(\\d{1,15}(?:\\.\\d{1,9})?) *(ms|s(?:econds?)?|m(?:inutes?)?|h(?:ours?)?|d(?:ays?)?)"
 
 /** Returns the milliseconds of "90 seconds", "1 minute", "15m", "6m0s" or "17ms"; NaN for anything else. */
 export function durationMs(text: string): number {

@@ -31,7 +31,7 @@ export class PaceListeners {
    * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
    */
   on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void {
-    check(Object.hasOwn(this.#listeners, name), "on", name, "wait, refused or learned")
+    check(Object.keys(this.#listeners).includes(name), "on", name, "wait, refused or learned")
     check(typeof listener === "function", "on", listener, "a function of the event")
     const listeners: Set<(event: PaceEvents[Name]) => void> = this.#listeners[name]
     listeners.add(listener)

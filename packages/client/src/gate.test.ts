@@ -245,7 +245,7 @@ describe("a refusal", () => {
   })
 })
 
-describe("the own limit", () => {
+describe("the limit of the caller", () => {
   it("lets no more calls leave in any window, whatever the server says", async () => {
     const { call, arrived, pass, answer } = world({ limit: { limit: 3, window: "10 seconds" } })
     times(8, () => call())
@@ -285,7 +285,7 @@ it("forgets a key that has not been used, once another key is used", async () =>
   await pass(60_001)
   call("c")
   await pass(0)
-  // "a" still counts for the own limit, and "b" is in flight.
+  // "a" still counts for the limit of the caller, and "b" is in flight.
   expect(api.status().map(({ key }) => key)).toEqual(["a", "b", "c"])
   await pass(60_001)
   call("d")

@@ -13,12 +13,11 @@ export class OwnCeiling {
 
   /** Returns the least milliseconds until a call may leave that has `place` calls before it: 0 if it may leave now. */
   waitMs(nowMs: number, place = 0): number {
-    const limit = this.#limit
-    const free = limit - this.#sentAt.length
-    if (place < free) return 0
-    const [windows, nth] = [Math.floor((place - free) / limit), (place - free) % limit]
-    const leftAt = this.#sentAt[(this.#oldest + nth) % limit] ?? nowMs
-    return Math.max(0, leftAt + this.#windowMs * (windows + 1) - nowMs)
+    // The call leaves when the window of the n-th oldest call is over, n from 0. Later ones wait for calls before them.
+    const nth = place + this.#sentAt.length - this.#limit
+    if (nth < 0) return 0
+    const leftAt = this.#sentAt[(this.#oldest + nth) % this.#limit] ?? nowMs
+    return Math.max(0, leftAt + this.#windowMs * Math.floor(1 + nth / this.#limit) - nowMs)
   }
 
   count(nowMs: number): void {

@@ -17,7 +17,7 @@ export interface PaceErrorDetails extends Partial<Pick<PaceError, "key" | "retry
   readonly cause?: unknown
 }
 
-/** A call was not sent. The server did not see it, so it can be sent later. */
+/** A call was not sent, so it can be sent later. */
 export class PaceError extends Error {
   override readonly name = "PaceError"
   /** The reason, which stays the same in later versions. */
@@ -26,7 +26,7 @@ export class PaceError extends Error {
   readonly key: string | undefined
   /** The milliseconds after which a call can be sent, if that is known. */
   readonly retryAfterMs: number | undefined
-  /** What the server said when it last refused a call of this key: the message of the rule's owner. */
+  /** What the server said when it last refused a call of this key, once that is read: the message of the rule's owner. */
   readonly detail: string | undefined
 
   /** Creates an error. Only {@link paced} needs this, and tests of code that handles the error. */

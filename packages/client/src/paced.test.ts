@@ -141,18 +141,32 @@ describe("another attempt", () => {
     expect(arrived).toHaveLength(isRepeated ? 2 : 1)
   })
 
-  it("does not follow for a Request with a body, which is a stream", async () => {
-    const { api, arrived, answer, pass } = world()
-    const response = api(new Request("http://localhost/", { method: "POST", body: "text" }))
+  it("sends the body of a Request again", async () => {
+    const { api, arrived, answer, pass } = world({ retries: 1 })
+    const request = new Request("http://localhost/", { method: "POST", body: "text" })
+    const response = api(request)
     await answer(0, 429, REFUSED)
-    expect((await response).status).toBe(429)
-    const get = api(new Request("http://localhost/"))
     await pass(1_300)
-    await answer(1, 429, REFUSED)
+    await answer(1)
+    expect((await response).status).toBe(200)
+    const bodies = arrived.map(({ input }) => (input as Request).text())
+    expect(await Promise.all(bodies)).toEqual(["text", "text"])
+    // The last attempt needs no copy.
+    expect(arrived.map(({ input }) => input === request)).toEqual([false, true])
+  })
+
+  it("sends the body of the second argument again, and copies no other", async () => {
+    const { api, arrived, answer, pass } = world()
+    const request = new Request("http://localhost/", { method: "POST", body: "other" })
+    const response = api(request, { body: "text" })
+    await answer(0, 429, REFUSED)
     await pass(1_300)
-    await answer(2)
-    expect((await get).status).toBe(200)
-    expect(arrived).toHaveLength(3)
+    await answer(1)
+    expect((await response).status).toBe(200)
+    expect(arrived.map(({ input, init }) => [input === request, init.body])).toEqual([
+      [true, "text"],
+      [true, "text"],
+    ])
   })
 
   it("stays within the budget: ten at first, and then a tenth of the calls", async () => {
@@ -369,7 +383,7 @@ describe("the advice of a Sluice server", () => {
     expect([pulled, arrived.length]).toEqual([20, 1])
   })
 
-  it("without a body is none", async () => {
+  it("is missing without a body", async () => {
     const { api, arrived, pass } = world()
     void api("http://localhost/")
     await pass(0)
@@ -411,7 +425,7 @@ describe("a call that waits", () => {
     expect(second.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG" })
   })
 
-  it("fails at once if the own limit holds it longer than it may wait", async () => {
+  it("fails at once if the limit of the caller holds it longer than it may wait", async () => {
     const { call, answer, pass } = world({ limit: { limit: 2, window: "1 minute" } })
     const calls = times(6, () => call("", { pace: { maxWaitMs: 70_000 } }))
     await answer(0)
@@ -624,7 +638,7 @@ describe("share", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("lets no call leave while its gate is blocked, and none above the own limit", async () => {
+  it("lets no call leave while its gate is blocked, and none above the limit of the caller", async () => {
     const grants: (() => void)[] = []
     const share = { acquire: () => new Promise<void>((resolve) => void grants.push(resolve)) }
     const { call, arrived, answer, pass } = world({

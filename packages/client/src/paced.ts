@@ -25,7 +25,7 @@ export interface PacedFetch {
    * @throws {@link PaceError} with the code SLUICE_INVALID_OPTION
    */
   on<Name extends keyof PaceEvents>(name: Name, listener: (event: PaceEvents[Name]) => void): () => void
-  /** Describes each key that has been used of late. */
+  /** Describes each key that has calls, or from which something is known. */
   status(): readonly GateStatus[]
   /** Rejects the calls that wait, and all later ones, with {@link PaceError}. Calls in flight go on. */
   close(): void
@@ -58,7 +58,7 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
   ): Promise<Response> {
     const { pace = {}, ...rest } = init ?? {}
     const { key: ownKey, maxWaitMs, retries } = parseCallPace(pace, parsed)
-    const { head, signals, isResendable, ...sent } = sendable(
+    const { head, signals, isResendable, send } = sendable(
       input,
       init && "pace" in init ? rest : (init ?? {}),
     )
@@ -68,7 +68,7 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
     const attempted = {
       ...{ gate: gates.of(key), key, head, retries: isResendable ? retries : 0 },
       call: { order: ++calls, signals: [closing.signal, ...signals], maxWaitMs, waitLeftMs: maxWaitMs },
-      send: () => (fetch ?? globalThis.fetch)(sent.input, sent.init),
+      send: (isLast: boolean) => send(fetch ?? globalThis.fetch, isLast),
     }
     return attempts(attempted, parsed, events)
   }
