@@ -40,7 +40,7 @@ export class Project extends Folder {
     const tarballs = inject("tarballs")
     const named = wanted.map((name) => tarballs[name]?.file ?? name)
     const { stderr } = await this.run("npm", "install", "--loglevel=warn", ...named)
-    const unfit = [...stderr.matchAll(/EBADENGINE\s+package: '(.+)@[^@]+'/g)].map(([, name = ""]) => name)
+    const unfit = [...stderr.matchAll(/EBADENGINE\s+package: '([^']+)@[^@']+'/g)].map(([, name = ""]) => name)
     return unfit.filter((name) => !WANTS_IN_VAIN.includes(name))
   }
 

@@ -123,14 +123,25 @@ describe("a gate that knows what is left", () => {
 
   it("lowers what is left by an older response, but never raises it", async () => {
     const { api, call, answer } = world()
-    times(4, () => call())
+    times(5, () => call())
     await answer(0, 200, left(80, 60))
-    await answer(3, 200, left(60, 60))
+    await answer(4, 200, left(60, 60))
     expect(api.status()).toMatchObject([{ remaining: 60 }])
     await answer(1, 200, left(79, 60))
     expect(api.status()).toMatchObject([{ remaining: 60 }])
     await answer(2, 200, left(10, 60))
     expect(api.status()).toMatchObject([{ remaining: 10 }])
+    // Newer than the last one, but older than the newest.
+    await answer(3, 200, left(50, 60))
+    expect(api.status()).toMatchObject([{ remaining: 10 }])
+  })
+
+  it("waits for the policy that is empty for longest", async () => {
+    const { call, arrived, answer, pass } = world()
+    times(2, () => call())
+    await answer(0, 200, { ratelimit: '"a";r=0;t=2, "b";r=0;t=9' })
+    await pass(8_999)
+    expect(arrived).toHaveLength(1)
   })
 
   it("keeps what it knows after a response without fields", async () => {
@@ -291,6 +302,43 @@ it("forgets a key that has not been used, once another key is used", async () =>
   call("d")
   await pass(0)
   expect(api.status().map(({ key }) => key)).toEqual(["b", "c", "d"])
+})
+
+it("does not look for forgotten keys more often than once a minute", async () => {
+  const { api, call, answer, pass } = world({ key: ({ url }) => url.slice(-1) })
+  call("a")
+  await answer(0, 200, left(99, 1))
+  await pass(30_000)
+  call("b")
+  await pass(0)
+  expect(api.status().map(({ key }) => key)).toEqual(["a", "b"])
+})
+
+it("does not forget a key while its calls count for the limit of the caller", async () => {
+  const { api, call, answer, pass } = world({
+    key: ({ url }) => url.slice(-1),
+    limit: { limit: 2, window: "3 minutes" },
+  })
+  const keys = () => api.status().map(({ key }) => key)
+  for (let i = 0; i < 2; i++) {
+    call("a")
+    await answer(i, 200, left(99, 1))
+  }
+  await pass(170_000)
+  call("b")
+  await answer(2)
+  expect(keys()).toEqual(["a", "b"])
+  await pass(20_000)
+  call("a")
+  await answer(3)
+  await pass(50_000)
+  call("c")
+  await answer(4)
+  expect(keys()).toEqual(["a", "b", "c"])
+  await pass(150_000)
+  call("d")
+  await pass(0)
+  expect(keys()).toEqual(["c", "d"])
 })
 
 it("does not forget a key whose calls are refused", async () => {

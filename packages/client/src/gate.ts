@@ -197,7 +197,7 @@ export class Gate {
 
   /** Returns the reading with the fewest units left. Of several without any, the one that lasts longest. */
   #scarcest(): Reading | undefined {
-    return this.#readings.toSorted((a, b) => a.remaining - b.remaining || b.forMs - a.forMs)[0]
+    return [...this.#readings].sort((a, b) => a.remaining - b.remaining || b.forMs - a.forMs)[0]
   }
 
   /** Returns the time between two calls: none while at least half of every quota is left. */

@@ -8,6 +8,8 @@ const times = <Result>(n: number, make: (i: number) => Result): Result[] =>
 const REFUSED = { "retry-after": "1" }
 const refused = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } })
 
+const codeOf = (code: string) => Object.assign(new TypeError("fetch failed"), { cause: { code } })
+
 describe("another attempt", () => {
   const stream = () => new ReadableStream({ start: (controller) => controller.close() })
   const asyncIterable = { async *[Symbol.asyncIterator]() {} } as unknown as ReadableStream
@@ -21,6 +23,10 @@ describe("another attempt", () => {
     ["an async iterable, which is gone", 429, { method: "POST", body: asyncIterable, duplex: "half" }, false],
     ["a GET", 503, {}, true],
     ["a PUT", 503, { method: "PUT", body: "text" }, true],
+    ["a HEAD", 503, { method: "HEAD" }, true],
+    ["an OPTIONS", 503, { method: "OPTIONS" }, true],
+    ["a DELETE", 503, { method: "DELETE" }, true],
+    ["a PATCH", 503, { method: "PATCH" }, false],
     ["a POST, which may have been processed", 503, { method: "POST", body: "text" }, false],
     ["a POST with a key", 503, { method: "POST", headers: { "Idempotency-Key": "7" } }, true],
   ])("follows for %s after %d: %o", async (_name, status, init, isRepeated) => {
@@ -60,6 +66,8 @@ describe("another attempt", () => {
       false,
     ],
     ["a GET with an unknown error", new TypeError("Failed to fetch"), {}, false],
+    ["a GET after a timeout of the connection", codeOf("UND_ERR_CONNECT_TIMEOUT"), {}, true],
+    ["a GET of an unknown host", codeOf("ENOTFOUND"), {}, true],
   ])("follows for %s", async (_name, error, init, isRepeated) => {
     const { call, arrived, fail, answer, pass } = world()
     const made = call("", init)
@@ -210,6 +218,22 @@ describe("another attempt", () => {
     expect(made.result).toBe(refused)
   })
 
+  it("earns at most a hundred retries", async () => {
+    const { call, arrived, answer, pass } = world({ retries: 1_000, maxWaitMs: 1_000_000 })
+    call()
+    await answer(0)
+    times(1_500, () => call())
+    await pass(0)
+    for (const each of arrived.slice(1)) each.settle(new Response(""))
+    await pass(0)
+    const made = call()
+    for (let n = 1_501; made.result === undefined && n < 1_700; n++) {
+      await answer(n, 429, REFUSED)
+      await pass(1_251)
+    }
+    expect(arrived).toHaveLength(1_501 + 101)
+  })
+
   it("is earned by calls that were sent, not by calls that were not", async () => {
     const { call, arrived, answer, pass } = world({ retries: 100, maxWaitMs: 2_000 })
     for (let i = 0; i < 10; i++) {
@@ -314,6 +338,16 @@ describe("the advice of a Sluice server", () => {
     }
   })
 
+  it("leaves no timer once it is read, and at most 500 characters of its text", async () => {
+    const { call, answer, pass } = world({ retries: 0, maxWaitMs: 100 })
+    call()
+    await answer(0, 429, json, JSON.stringify({ detail: "x".repeat(900) }))
+    expect(vi.getTimerCount()).toBe(0)
+    const next = call()
+    await pass(0)
+    expect(next.result).toMatchObject({ detail: "x".repeat(500) })
+  })
+
   it("to wait until an instant is followed", async () => {
     const { call, arrived, answer, pass } = world()
     call()
@@ -326,9 +360,12 @@ describe("the advice of a Sluice server", () => {
 
   it("to wait longer than the call may gives the caller the refusal, with its body", async () => {
     const { api, answer } = world({ maxWaitMs: 5_000 })
+    const events: unknown[] = []
+    api.on("refused", (event) => events.push(event))
     const response = api("http://localhost/")
     await answer(0, 429, json, problem({ kind: "fixed", afterSeconds: 9 }))
     expect(await (await response).json()).toMatchObject({ rejection: "Upgrade your plan" })
+    expect(events).toMatchObject([{ isRetried: false }])
   })
 
   it("is in the error of the calls that would wait too long", async () => {
@@ -417,12 +454,15 @@ describe("a call that waits", () => {
     expect(arrived).toHaveLength(1)
   })
 
-  it("fails at once if it may not wait", async () => {
-    const { call, pass } = world()
+  it("fails at once if it may not wait, and does not join the line", async () => {
+    const { api, call, pass } = world()
+    const waits = vi.fn()
+    api.on("wait", waits)
     call()
     const second = call("", { pace: { maxWaitMs: 0 } })
     await pass(0)
     expect(second.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG" })
+    expect(waits).not.toHaveBeenCalled()
   })
 
   it("fails at once if the limit of the caller holds it longer than it may wait", async () => {
@@ -536,6 +576,41 @@ describe("an abort", () => {
   })
 })
 
+it("the abort of a call that was sent takes no other call out of the line", async () => {
+  const { call, arrived, answer, pass } = world()
+  const abort = new AbortController()
+  call()
+  call("", { signal: abort.signal })
+  await answer(0)
+  await answer(1, 200, left(0, 9))
+  const made = call()
+  await pass(0)
+  abort.abort(new Error("too late"))
+  await pass(12_000)
+  expect(arrived).toHaveLength(3)
+  await answer(2)
+  expect(made.result).toBe(200)
+})
+
+it.each(["is sent again", "is aborted"])("a refusal frees its connection when its call %s", async (end) => {
+  const { api, arrived, pass } = world()
+  const abort = new AbortController()
+  const outcome = api("http://localhost/", { signal: abort.signal }).catch((error: Error) => error.message)
+  await pass(0)
+  const cancel = vi.fn()
+  // Longer than the part that is read for advice.
+  const pull = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array(10_000))
+  arrived[0]?.settle(new Response(new ReadableStream({ pull, cancel }), { status: 429, headers: REFUSED }))
+  await pass(0)
+  expect(cancel).not.toHaveBeenCalled()
+  if (end === "is aborted") abort.abort(new Error("enough"))
+  await pass(1_251)
+  expect(cancel).toHaveBeenCalledTimes(1)
+  expect(arrived).toHaveLength(end === "is aborted" ? 1 : 2)
+  arrived[1]?.settle(new Response(""))
+  if (end === "is aborted") expect(await outcome).toBe("enough")
+})
+
 describe("close", () => {
   it("rejects the calls that wait and later ones, and lets the others go on", async () => {
     const { api, call, answer, pass } = world()
@@ -600,6 +675,7 @@ describe("the key", () => {
     call("c", { headers: { Authorization: "Bearer secret-2" } })
     call("d", { headers: { "X-Api-Key": "secret-1" } })
     call("e", { headers: { Authorization: "Bearer secret-1" } })
+    call("f", { headers: { Authorization: "Bearer secret-1", "X-Api-Key": "other" } })
     await pass(0)
     expect(arrived).toHaveLength(4)
     const keys = api.status().map(({ key }) => key)

@@ -22,8 +22,8 @@ const NOTHING: ProblemAdvice = { waitMs: () => 0 }
 export async function readProblem(response: Response): Promise<ProblemAdvice> {
   try {
     const { detail, rejection, retry } = JSON.parse(await textOf(response.clone()))
-    const told = [rejection, detail].find((text) => typeof text === "string")
-    return { detail: told?.slice(0, 500), waitMs: (attempt) => adviceMs(retry ?? {}, attempt) }
+    const message = [rejection, detail].find((text) => typeof text === "string")
+    return { detail: message?.slice(0, 500), waitMs: (attempt) => adviceMs(retry ?? {}, attempt) }
   } catch {
     return NOTHING
   }
