@@ -105,13 +105,15 @@ async function isWorthwhile(
   mayRepeat: boolean,
   attempt: number,
 ): Promise<boolean> {
-  const reading = readProblem(response).then((problem) => {
+  const sinceMs = performance.now()
+  const reading = readProblem(response, call.waitLeftMs).then((problem) => {
     gate.detail = problem.detail
     return problem
   })
   const hasAdvice = waitMs === undefined ? shouldRetry === true : shouldRetry !== false
   if (!mayRepeat || !hasAdvice || gate.whyNot(call) !== undefined) return false
   const longerMs = (await reading).waitMs(attempt)
+  call.waitLeftMs -= performance.now() - sinceMs
   if (longerMs > (waitMs ?? 0)) gate.blockFor(longerMs)
   return gate.whyNot(call) === undefined && gate.budget.take()
 }

@@ -189,7 +189,6 @@ describe("the jitter of a block", () => {
       times(20, () => call())
       for (let i = 1; i <= 20; i++) await answer(i, 429, { "retry-after": "10" })
       ends.push(api.status()[0]?.blockedForMs as number)
-      vi.useRealTimers()
     }
     expect(Math.min(...ends)).toBeGreaterThanOrEqual(10_000)
     expect(Math.max(...ends)).toBeLessThanOrEqual(12_500)

@@ -339,10 +339,10 @@ describe("the advice of a Sluice server", () => {
   })
 
   it("leaves no timer once it is read, and at most 500 characters of its text", async () => {
-    const { call, answer, pass } = world({ retries: 0, maxWaitMs: 100 })
+    const { call, answer, pass, timers } = world({ retries: 0, maxWaitMs: 100 })
     call()
     await answer(0, 429, json, JSON.stringify({ detail: "x".repeat(900) }))
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
     const next = call()
     await pass(0)
     expect(next.result).toMatchObject({ detail: "x".repeat(500) })
@@ -427,6 +427,19 @@ describe("the advice of a Sluice server", () => {
     arrived[0]?.settle(new Response(null, { status: 429, headers: json }))
     await pass(1_251)
     expect(arrived).toHaveLength(2)
+  })
+
+  it("in a body that stalls takes its time off what the call may wait", async () => {
+    const { call, arrived, pass } = world({ maxWaitMs: 1_500 })
+    const stalled = () => new Response(new ReadableStream({}), { status: 429, headers: json })
+    const made = call()
+    await pass(0)
+    arrived[0]?.settle(stalled())
+    await pass(1_251)
+    expect(arrived).toHaveLength(2)
+    arrived[1]?.settle(stalled())
+    await pass(0)
+    expect(made.result).toBe(429)
   })
 
   it("in a body that stalls is ignored after a second", async () => {
@@ -515,7 +528,7 @@ describe("an abort", () => {
   })
 
   it("of a call in line frees its place, and leaves no timer", async () => {
-    const { api, call, arrived, answer, pass } = world()
+    const { api, call, arrived, answer, pass, timers } = world()
     call()
     const abort = new AbortController()
     const made = call("second", { signal: abort.signal })
@@ -528,20 +541,20 @@ describe("an abort", () => {
     await answer(0)
     expect(arrived[1]?.url).toContain("third")
     await answer(1)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 
   it("of the last call in line leaves no timer", async () => {
-    const { call, answer, pass } = world()
+    const { call, answer, pass, timers } = world()
     const abort = new AbortController()
     call()
     const made = call("", { signal: abort.signal })
     await answer(0, 200, left(0, 9))
-    expect(vi.getTimerCount()).toBe(2)
+    expect(timers()).toBe(2)
     abort.abort(reason)
     await pass(0)
     expect(made.result).toBe(reason)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 
   it("of a call in flight lets the next one go", async () => {
@@ -557,7 +570,7 @@ describe("an abort", () => {
   })
 
   it("in the pause after a failed connection sends nothing more", async () => {
-    const { call, arrived, fail, pass } = world()
+    const { call, arrived, fail, pass, timers } = world()
     const abort = new AbortController()
     const made = call("", { signal: abort.signal })
     await fail(0, refused)
@@ -565,7 +578,7 @@ describe("an abort", () => {
     await pass(9_000)
     expect(made.result).toBe(reason)
     expect(arrived).toHaveLength(1)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 
   it("by the signal of a Request counts, too", async () => {
@@ -613,7 +626,7 @@ it.each(["is sent again", "is aborted"])("a refusal frees its connection when it
 
 describe("close", () => {
   it("rejects the calls that wait and later ones, and lets the others go on", async () => {
-    const { api, call, answer, pass } = world()
+    const { api, call, answer, pass, timers } = world()
     const [first, second] = times(2, () => call())
     await pass(0)
     api.close()
@@ -621,7 +634,7 @@ describe("close", () => {
     await answer(0)
     expect(first?.result).toBe(200)
     for (const made of [second, third]) expect(made?.result).toMatchObject({ code: "SLUICE_PACE_CLOSED" })
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 
   it("gives a call that waits for another attempt the refusal before it", async () => {
@@ -699,7 +712,7 @@ describe("share", () => {
     const acquire = vi.fn(
       (_key: string, _signal?: AbortSignal) => new Promise<void>((resolve) => void grants.push(resolve)),
     )
-    const { call, arrived, answer, pass } = world({ share: { acquire } })
+    const { call, arrived, answer, pass, timers } = world({ share: { acquire } })
     const made = call()
     await pass(500)
     expect(acquire.mock.calls).toEqual([["http://localhost", expect.any(AbortSignal)]])
@@ -711,7 +724,7 @@ describe("share", () => {
     grants[1]?.()
     await answer(1)
     expect(made.result).toBe(200)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 
   it("lets no call leave while its gate is blocked, and none above the limit of the caller", async () => {
@@ -739,11 +752,11 @@ describe("share", () => {
   })
 
   it("that fails with anything is an error of the call", async () => {
-    const { call, pass } = world({ share: { acquire: () => Promise.reject(Object.create(null)) } })
+    const { call, pass, timers } = world({ share: { acquire: () => Promise.reject(Object.create(null)) } })
     const made = call()
     await pass(0)
     expect(made.result).toMatchObject({ code: "SLUICE_PACE_SHARE_FAILED" })
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 
   it("is not asked for a call that may not wait for its gate", async () => {
@@ -781,7 +794,11 @@ describe("share", () => {
       signals.push(signal as AbortSignal)
       return new Promise(() => {})
     }
-    const { call, answer, pass } = world({ share: { acquire }, maxWaitMs: 3_000, key: ({ url }) => url })
+    const { call, answer, pass, timers } = world({
+      share: { acquire },
+      maxWaitMs: 3_000,
+      key: ({ url }) => url,
+    })
     const [late, abort] = [call("a"), new AbortController()]
     const aborted = call("b", { signal: abort.signal })
     await pass(0)
@@ -791,7 +808,7 @@ describe("share", () => {
     expect(aborted.result).toEqual(new Error("enough"))
     expect(signals.map((signal) => signal.aborted)).toEqual([true, true])
     await answer(0)
-    expect(vi.getTimerCount()).toBe(0)
+    expect(timers()).toBe(0)
   })
 })
 

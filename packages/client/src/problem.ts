@@ -16,12 +16,14 @@ const NOTHING: ProblemAdvice = { waitMs: () => 0 }
 
 /**
  * Reads a problem document (RFC 9457) with the advice in `retry` that a Sluice server gives. Reads at most 64 kB of a
- * copy, for at most a second: the caller may need the body, and its connection is free once it is read. Never rejects:
- * without a usable body, there is no advice.
+ * copy, for at most a second or `mostMs`: the caller may need the body, and its connection is free once it is read. Never
+ * rejects: without a usable body, there is no advice.
  */
-export async function readProblem(response: Response): Promise<ProblemAdvice> {
+export async function readProblem(response: Response, mostMs: number): Promise<ProblemAdvice> {
   try {
-    const { detail, rejection, retry } = JSON.parse(await textOf(response.clone()))
+    const { detail, rejection, retry } = JSON.parse(
+      await textOf(response.clone(), Math.min(mostMs, LONGEST_READ_MS)),
+    )
     const message = [rejection, detail].find((text) => typeof text === "string")
     return { detail: message?.slice(0, 500), waitMs: (attempt) => adviceMs(retry ?? {}, attempt) }
   } catch {
@@ -50,10 +52,10 @@ function inRange(ms: number): number {
   return ms > 0 ? Math.min(ms, LONGEST_MS) : 0
 }
 
-async function textOf({ body }: Response): Promise<string> {
+async function textOf({ body }: Response, mostMs: number): Promise<string> {
   const reader = body?.getReader()
   if (reader === undefined) return ""
-  const timer = setTimeout(() => void reader.cancel().catch(() => {}), LONGEST_READ_MS)
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), mostMs)
   const decoder = new TextDecoder()
   let text = ""
   try {

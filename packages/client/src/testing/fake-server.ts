@@ -1,5 +1,6 @@
-import { onTestFinished, vi } from "vitest"
+import { vi } from "vitest"
 import { type PacedFetch, type PacedOptions, paced } from "../index.ts"
+import { type FakeClock, fakeClock } from "./fake-clock.ts"
 
 /** A call that has arrived at the fake server. */
 export interface Arrived {
@@ -10,7 +11,7 @@ export interface Arrived {
   settle(outcome: Response | Error): void
 }
 
-export interface World {
+export interface World extends FakeClock {
   readonly api: PacedFetch
   /** The calls that have arrived, in order. */
   readonly arrived: Arrived[]
@@ -26,8 +27,7 @@ export interface World {
 
 /** Returns a paced fetch whose calls are answered by the test, on a fake clock that starts at 0. */
 export function world(options?: PacedOptions): World {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"], now: 1_795_744_800_000 })
-  onTestFinished(() => void vi.useRealTimers())
+  const { timers } = fakeClock()
   const arrived: Arrived[] = []
   const pass = async (ms: number): Promise<void> => void (await vi.advanceTimersByTimeAsync(ms))
   const api = paced(
@@ -59,7 +59,7 @@ export function world(options?: PacedOptions): World {
     await pass(0)
   }
   return {
-    ...{ api, arrived, call, pass },
+    ...{ api, arrived, call, pass, timers },
     answer: (n, status = 200, headers = {}, body = "") =>
       settle(n, new Response(body, { status, headers: { ...headers } })),
     fail: settle,
