@@ -254,10 +254,10 @@ describe.concurrent.each(rows.map((row, at) => ({ ...row, at })))("docs/guides/c
     const { api, sent } = await start(row, Number.POSITIVE_INFINITY, "50")
     const { status } = row.recorded.refusal()
     const made = await make(row.at, api)
-    const told = await row
+    const received = await row
       .call(made)
       .catch((error) => error.status ?? error.response?.status ?? error.statusCode)
-    expect(told).toBe(status)
+    expect(received).toBe(status)
     expect(sent).toEqual([status, status])
   })
 

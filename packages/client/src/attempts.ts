@@ -1,9 +1,9 @@
-import { type Answer, readAnswer } from "./answer.ts"
 import type { PaceListeners } from "./events.ts"
 import type { Gate } from "./gate.ts"
 import type { ParsedPacedOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
 import { readProblem } from "./problem.ts"
+import { type ResponseLimits, readLimits } from "./response-limits.ts"
 import { backoffMs, hasNotConnected, isIdempotent } from "./retries.ts"
 import { acquired } from "./share.ts"
 import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
@@ -39,12 +39,10 @@ export async function attempts(
     try {
       sent = await entered(attempted, share)
     } catch (error) {
-      if (before === undefined || !(error instanceof PaceError)) {
-        discard(before?.response)
-        throw error
-      }
-      if (before.response !== undefined) return before.response
-      throw before.error
+      const isRefused = before !== undefined && error instanceof PaceError
+      if (isRefused && before?.response !== undefined) return before.response
+      discard(before?.response)
+      throw isRefused ? before?.error : error
     }
     discard(before?.response)
     if (before === undefined) gate.budget.earn()
@@ -63,17 +61,17 @@ export async function attempts(
       gate.failed(sent)
       return response
     }
-    const answer = readAnswer(response)
-    gate.answered(sent, answer)
-    if (!answer.isRefused) return response
+    const limits = readLimits(response)
+    gate.answered(sent, limits)
+    if (!limits.isRefused) return response
     // A refused call was not processed, unless the server may have failed in the middle.
     const isSafe = response.status === 503 ? isIdempotent : () => true
     // A promise of false must not repeat the call.
     const mayRepeat = !isLast && (idempotent ?? isSafe)(head) === true
     const isRetried =
-      (await isWorthwhile(attempted, response, answer, mayRepeat, attempt)) &&
-      (answer.waitMs !== undefined || (await pause(call, attempt)))
-    events.emit("refused", { key, status: response.status, waitMs: answer.waitMs, isRetried })
+      (await isWorthwhile(attempted, response, limits, mayRepeat, attempt)) &&
+      (limits.waitMs !== undefined || (await pause(call, attempt)))
+    events.emit("refused", { key, status: response.status, waitMs: limits.waitMs, isRetried })
     if (!isRetried) return response
     before = { response }
   }
@@ -85,6 +83,7 @@ async function entered(
   share: ParsedPacedOptions["share"],
 ): Promise<number> {
   if (share !== undefined) {
+    // A blocked call would take a permit that it cannot use. One that may not wait at all may still leave at once.
     const error = gate.whyNot(call)
     if (error !== undefined && call.waitLeftMs > 0) throw error
     await acquired(share, key, gate, call)
@@ -101,7 +100,7 @@ function discard(response: Response | undefined): void {
 async function isWorthwhile(
   { gate, call }: AttemptedCall,
   response: Response,
-  { waitMs, shouldRetry }: Answer,
+  { waitMs, shouldRetry }: ResponseLimits,
   mayRepeat: boolean,
   attempt: number,
 ): Promise<boolean> {
@@ -110,7 +109,7 @@ async function isWorthwhile(
     gate.detail = problem.detail
     return problem
   })
-  const hasAdvice = waitMs === undefined ? shouldRetry === true : shouldRetry !== false
+  const hasAdvice = waitMs === undefined ? shouldRetry === "true" : shouldRetry !== "false"
   if (!mayRepeat || !hasAdvice || gate.whyNot(call) !== undefined) return false
   const longerMs = (await reading).waitMs(attempt)
   call.waitLeftMs -= performance.now() - sinceMs

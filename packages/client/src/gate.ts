@@ -1,4 +1,3 @@
-import type { Answer } from "./answer.ts"
 import type { PaceEvents } from "./events.ts"
 import type { GateMode, GateStatus } from "./gate-status.ts"
 import { CallLine } from "./line.ts"
@@ -6,6 +5,7 @@ import type { ParsedPacedOptions } from "./options.ts"
 import { OwnCeiling } from "./own-ceiling.ts"
 import { PaceError } from "./pace-error.ts"
 import type { Reading } from "./reading.ts"
+import type { ResponseLimits } from "./response-limits.ts"
 import { RetryBudget } from "./retries.ts"
 import { LONGEST_TIMER_MS, type PacedCall, throwIfAborted } from "./watch.ts"
 
@@ -99,17 +99,17 @@ export class Gate {
     return this.#error("SLUICE_PACE_WAIT_TOO_LONG", message, waitMs)
   }
 
-  /** Takes the head of a response to the call with this number. */
-  answered(sent: number, answer: Answer): void {
+  /** Ends the call with this number, and follows what the head of its response says. */
+  answered(sent: number, limits: ResponseLimits): void {
     this.#ended(sent)
-    if (answer.waitMs !== undefined) this.blockFor(answer.waitMs)
+    if (limits.waitMs !== undefined) this.blockFor(limits.waitMs)
     else {
-      if (!answer.isRefused) this.#learn(sent, answer)
+      if (!limits.isRefused) this.#learn(sent, limits)
       this.#run()
     }
   }
 
-  /** Takes note that the call with this number got no response. */
+  /** Ends the call with this number, which has no response. */
   failed(sent: number): void {
     this.#ended(sent)
     this.#run()
@@ -208,7 +208,7 @@ export class Gate {
     return Math.max(...intervals) * this.#intervalShare
   }
 
-  #learn(sent: number, { dialect, readings }: Answer): void {
+  #learn(sent: number, { dialect, readings }: ResponseLimits): void {
     if (sent <= this.#sentBefore) return
     const before = this.#mode
     if (dialect === undefined) {

@@ -110,7 +110,7 @@ function parseLimit(given: PacedOptions["limit"]): ParsedPacedOptions["limit"] {
     window: 0,
   })
   const windowMs = typeof window === "number" ? window : durationMs(String(window))
-  const accepted = '{ limit: 100, window: "1 minute" }, with a limit from 1 to a million'
+  const accepted = '{ limit: 100, window: "1 minute" }, with a limit above 0'
   check(limit >= 1 && windowMs > 0 && Number.isFinite(windowMs), "limit", given, accepted)
   return { limit, windowMs }
 }

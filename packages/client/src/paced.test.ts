@@ -920,7 +920,7 @@ describe("the arguments", () => {
   })
 })
 
-it("passes on what is no response, and lets the next call go", async () => {
+it("returns a value that is not a Response, and lets the next call go", async () => {
   const api = paced((async () => ({ ok: true })) as never, { maxWaitMs: 100 })
   expect(await Promise.all([api("http://localhost/"), api("http://localhost/")])).toEqual([
     { ok: true },

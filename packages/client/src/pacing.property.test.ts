@@ -9,7 +9,7 @@ import { fakeClock } from "./testing/fake-clock.ts"
 const MAX_WAITING = 4
 const MAX_WAIT_MS = 5_000
 
-interface Answer {
+interface GivenResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
@@ -34,7 +34,7 @@ const advice = fc.oneof(
   })),
   fc.constantFrom(null, { kind: 7 }, { kind: "fixed", afterSeconds: "no" }),
 )
-const answer: fc.Arbitrary<Answer | Error> = fc.oneof(
+const answer: fc.Arbitrary<GivenResponse | Error> = fc.oneof(
   { weight: 4, arbitrary: fields.map((headers) => ({ status: 200, headers })) },
   {
     weight: 3,
@@ -85,7 +85,7 @@ it("holds its promises", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.boolean(), async (steps, hasLimit) => {
       const calls: Made[] = []
-      const flights: { readonly made: Made; readonly settle: (given: Answer | Error) => void }[] = []
+      const flights: { readonly made: Made; readonly settle: (given: GivenResponse | Error) => void }[] = []
       const sentAtMs: number[] = []
       let notBeforeMs = 0
       const settled = new Set<Made>()
@@ -117,7 +117,7 @@ it("holds its promises", async () => {
         },
       )
 
-      const answerFlight = (index: number, given: Answer | Error): void => {
+      const answerFlight = (index: number, given: GivenResponse | Error): void => {
         const [flight] = flights.splice(index, 1)
         flight?.settle(given)
         if (flight !== undefined) flight.made.sinceMs = performance.now()

@@ -30,5 +30,5 @@ export function numberIn(headers: Headers, name: string): number {
 
 /** Returns a text as a number that is not negative; NaN for anything else. */
 export function numberOf(text: string): number {
-  return /^\s*\d{1,15}(?:\.\d{1,9})?\s*$/.test(text) ? Number(text) : Number.NaN
+  return /^ *\d{1,15}(\.\d{1,9})? *$/.test(text) ? Number(text) : Number.NaN
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest"
-import { readAnswer } from "./answer.ts"
 import type { Reading } from "./reading.ts"
+import { readLimits } from "./response-limits.ts"
 
 const NOW = Date.parse("2026-11-27T02:00:00Z")
 const DATE = "Fri, 27 Nov 2026 02:00:00 GMT"
@@ -8,7 +8,7 @@ const EPOCH_S = NOW / 1000
 
 type Headers = Readonly<Record<string, string>>
 const read = (headers: Headers, status = 200) =>
-  readAnswer(new Response(null, { status, headers: { date: DATE, ...headers } }))
+  readLimits(new Response(null, { status, headers: { date: DATE, ...headers } }))
 const of = (remaining: number, forMs: number, quota?: number): Reading => ({ remaining, forMs, quota })
 
 /** Recorded headers, and what they say. */
@@ -215,7 +215,7 @@ describe("a refusal", () => {
     [403, { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5" }],
     [403, { "x-github-request-id": "1", "x-ratelimit-remaining": "9", "x-ratelimit-reset": "5" }],
     [500, { "retry-after": "7" }],
-  ] as const)("%d with %o is no refusal", (status, headers) => {
+  ] as const)("%d with %o is not a refusal", (status, headers) => {
     expect(read(headers as Headers, status)).toMatchObject({ isRefused: false, waitMs: undefined })
   })
 
@@ -224,16 +224,12 @@ describe("a refusal", () => {
     const until = { "retry-after": "Fri, 27 Nov 2026 02:00:09 GMT" }
     expect(read(until, 429).waitMs).toBe(9_000)
     const late = { "retry-after": "Fri, 27 Nov 2026 03:00:04 GMT" }
-    expect(readAnswer(new Response(null, { status: 429, headers: late })).waitMs).toBe(4_000)
+    expect(readLimits(new Response(null, { status: 429, headers: late })).waitMs).toBe(4_000)
     vi.useRealTimers()
   })
 
-  it.each([
-    ["true", true],
-    ["false", false],
-    [undefined, undefined],
-  ])("Stripe-Should-Retry: %s", (text, shouldRetry) => {
+  it.each(["true", "false", undefined])("Stripe-Should-Retry: %s", (text) => {
     const headers: Headers = text === undefined ? {} : { "stripe-should-retry": text }
-    expect(read(headers, 429).shouldRetry).toBe(shouldRetry)
+    expect(read(headers, 429).shouldRetry).toBe(text ?? null)
   })
 })

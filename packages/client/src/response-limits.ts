@@ -2,7 +2,7 @@ import { DIALECTS } from "./dialects/dialects.ts"
 import { LONGEST_MS, numberIn, numberOf, type Reading } from "./reading.ts"
 
 /** What the head of a response says about the quotas of its call. */
-export interface Answer {
+export interface ResponseLimits {
   /** The name of the dialect that the fields are in. Undefined if the response has none. */
   readonly dialect: string | undefined
   /** The quotas, at least one if there is a dialect. */
@@ -11,15 +11,15 @@ export interface Answer {
   readonly isRefused: boolean
   /** The least milliseconds until another call may be sent. Undefined unless the call was refused and the server says it. */
   readonly waitMs: number | undefined
-  /** What Stripe says about another attempt, in `Stripe-Should-Retry`. */
-  readonly shouldRetry: boolean | undefined
+  /** Stripe's advice about another attempt, `Stripe-Should-Retry`: "true" or "false". Null if there is none. */
+  readonly shouldRetry: string | null
 }
 
 /** The wait after a secondary limit of GitHub that names none. Source: GitHub's best practices for its REST API. */
 const GITHUB_SECONDARY_MS = 60_000
 
 /** Reads the head of a response. */
-export function readAnswer({ status, headers }: Response): Answer {
+export function readLimits({ status, headers }: Response): ResponseLimits {
   // An instant is compared with the server's own clock, because this one may be wrong.
   const nowMs = dateIn(headers, "date") ?? Date.now()
   let dialect: string | undefined
@@ -40,13 +40,12 @@ export function readAnswer({ status, headers }: Response): Answer {
     status === 429 ||
     (status === 503 && asked !== undefined) ||
     (status === 403 && isGitHub && (asked ?? untilReset) !== undefined)
-  const should = headers.get("stripe-should-retry")
   return {
     dialect,
     readings,
     isRefused,
     waitMs: isRefused ? (asked ?? untilReset ?? (isGitHub ? GITHUB_SECONDARY_MS : undefined)) : undefined,
-    shouldRetry: should === null ? undefined : should === "true",
+    shouldRetry: headers.get("stripe-should-retry"),
   }
 }
 
