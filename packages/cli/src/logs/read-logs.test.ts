@@ -379,7 +379,25 @@ describe("errors", () => {
     expect(await messageOf(["-", "-"])).toMatch(/standard input is given twice/)
     const once = fileOf(text(line(0)))
     symlinkSync(once, `${once}.link`)
-    expect(await messageOf([once, `${once}.link`])).toMatch(/are the same file: leave out one of them/)
+    expect(await messageOf([once, `${once}.link`])).toMatch(/have the same lines: leave out one of them/)
+  })
+
+  it("say which files have the same lines, compressed or not, complete or not", async () => {
+    const lines = Array.from({ length: 3_000 }, (_, at) => line(at, at))
+    const [log, compressed, begun] = [
+      fileOf(text(...lines)),
+      fileOf(gzipSync(text(...lines))),
+      fileOf(text(...lines.slice(0, 2_000))),
+    ]
+    const other = fileOf(text(...lines.slice(0, 2_000), line(2_001, "other")))
+    const days = fileOf(text(line(9_000, "next")))
+    const message = (one: string, two: string): string =>
+      `${one} and ${two} have the same lines: leave out one of them, or its requests count twice`
+    expect(await messageOf([log, compressed])).toBe(message(log, compressed))
+    expect(await messageOf([days, compressed, other, log])).toBe(message(compressed, log))
+    expect(await messageOf([log, begun])).toBe(message(log, begun))
+    expect(await messageOf([begun, compressed])).toBe(message(begun, compressed))
+    expect(await messageOf([fileOf(""), fileOf(""), log, other, days])).toBe("no error")
   })
 
   it("show the first line of an unknown format", async () => {

@@ -1,4 +1,3 @@
-import { statSync } from "node:fs"
 import type { Io } from "../io.ts"
 import { UsageError } from "../usage-error.ts"
 import { checkFieldMap } from "./field-map.ts"
@@ -8,6 +7,7 @@ import { formatOf } from "./formats/formats.ts"
 import type { LogRecord, Logs, ReadLogOptions } from "./log.ts"
 import { findSource, type LogSource } from "./log-bytes.ts"
 import { mergeFiles } from "./merge.ts"
+import { rejectSameLines } from "./same-lines.ts"
 import { closeFiles, type StartedFile, startFile } from "./start-file.ts"
 import { countRequests, emptySummary, type OpenSummary } from "./summary.ts"
 
@@ -32,7 +32,6 @@ export function readLogs(
       `${nameOf(repeated)} is given twice: leave out one of them, or its requests count twice`,
     )
   }
-  rejectSameFile(paths)
   checkFieldMap(map)
   const given = format === undefined ? undefined : formatOf(format)
   // Throws if a source of `map` is not in the format.
@@ -53,22 +52,6 @@ export function readLogs(
   }
 
   return { summary, [Symbol.asyncIterator]: () => records() }
-}
-
-/** Rejects two names of one file, such as a link. Files that cannot be read are reported later. */
-function rejectSameFile(paths: readonly string[]): void {
-  const names = new Map<string, string>()
-  for (const path of paths) {
-    const found = path === "-" ? undefined : statSync(path, { bigint: true, throwIfNoEntry: false })
-    if (found?.isFile() !== true) continue
-    const key = `${found.dev} ${found.ino}`
-    const other = names.get(key)
-    if (other !== undefined)
-      throw new UsageError(
-        `${other} and ${path} are the same file: leave out one of them, or its requests count twice`,
-      )
-    names.set(key, path)
-  }
 }
 
 async function startFiles(
@@ -92,6 +75,7 @@ async function startFiles(
       if (file === undefined) summary.bytes += source.size ?? 0
       else files.push(file)
     }
+    await rejectSameLines(files)
   } catch (error) {
     await closeFiles(files)
     throw error
