@@ -163,7 +163,7 @@ client     rule    requests  refused  peak
     expect(result.notes.join()).toContain(
       "hourly: log too short: its window of 1 hour is longer than a third",
     )
-    expect(result.notes.join()).toContain("1 request had status 429: another limiter refused them")
+    expect(result.notes.join()).toContain("1 request had status 429: another limiter refused it")
     const without = await replay(log, hourly, "--without-status", "429")
     expect(without.result.log).toMatchObject({ tooManyRequests: 0, skipped: 1, requests: 1 })
   })
@@ -606,6 +606,69 @@ client     rule    requests  refused  peak
       expect([code, result.ok]).toEqual([2, false])
       expect(result.problems[0]).toContain("the log lacks the header x-forwarded-for or forwarded")
       expect((await replay(line(ANN, 0), PER_IP, "--trusted-proxies", "0")).code).toBe(0)
+    })
+
+    it("is not ok if a number of proxies is trusted and no request has their header", async () => {
+      const log = ["-", "-"].map((via, second) => `${line(ANN, second).trimEnd()} "${via}"\n`).join("")
+      const format =
+        '$remote_addr - $remote_user [$time_local] "$request" $status $bytes_sent "$http_referer" "$http_user_agent" "$http_x_forwarded_for"'
+      const options = ["--format", format, "--trusted-proxies"]
+      const { result, code } = await replay(log, PER_IP, ...options, "1")
+      expect([code, result.ok]).toEqual([2, false])
+      expect(result.problems[0]).toContain("the log lacks the header x-forwarded-for or forwarded")
+      expect((await replay(log.replace('"-"\n', `"${BEN}"\n`), PER_IP, ...options, "1")).code).toBe(0)
+      // Requests from other addresses do not come through a proxy.
+      expect((await replay(log, PER_IP, ...options, "10.0.0.0/8")).code).toBe(0)
+    })
+
+    it("is not ok if no request has an address, and says how many have none", async () => {
+      const json = (ip?: string) => `${JSON.stringify({ ts: START_MS, ip, user: "ann" })}\n`
+      const options = ["--map", "time=ts", "--map", "user_id=user", "--map"]
+      const typo = await replay(json(ANN) + json(BEN), PER_IP, ...options, "ip=client.ip")
+      expect(typo.code).toBe(2)
+      expect(typo.result.problems).toEqual([
+        "no request has an address, so rules by address count all clients as one: log it, read it with --map, or give --skip-unjudged",
+      ])
+      const some = await replay(json(ANN) + json() + json("unknown"), PER_IP, ...options, "ip=ip")
+      expect(some.code).toBe(0)
+      expect(some.result.notes).toContain(
+        "Without an address: 2 of 3 requests. Rules by address count them as one client.",
+      )
+      const byUser = rules("{ name: per-user, field: user_id, limit: 2, window: 1 minute }")
+      const other = await replay(json() + json(), byUser, ...options, "ip=ip")
+      expect(other.code).toBe(0)
+      expect(other.result.notes.join()).not.toContain("Without an address")
+    })
+
+    it.each([
+      [{}, undefined],
+      [{ accept: "*/*" }, undefined],
+      [{ "X-Forwarded-For": BEN }, "x-forwarded-for"],
+      [{ Forwarded: [`for=${BEN}`] }, "forwarded"],
+    ])(
+      "says that the header of proxies is ignored if a request has it, not for %j",
+      async (headers, name) => {
+        const request = { client_ip: ANN, method: "GET", uri: "/", headers }
+        const log = JSON.stringify({ ts: START_MS / 1_000, request, duration: 0, status: 200 })
+        const notes = (await replay(log, PER_IP)).result.notes.join()
+        if (name === undefined) expect(notes).not.toContain("which is ignored")
+        else expect(notes).toContain(`The log has the header ${name}, which is ignored.`)
+      },
+    )
+
+    it("does not take its own refusals in the log for those of another limiter", async () => {
+      const entry = (second: number, allowed: boolean, logged = true) =>
+        `${JSON.stringify({
+          ...{ time: START_MS + second * 1_000, req: { method: "GET", url: "/", remoteAddress: ANN } },
+          ...{ res: { statusCode: allowed ? 200 : 429 }, responseTime: 0 },
+          ...(logged && { ratelimit: { policy: "per-ip", allowed } }),
+        })}\n`
+      const log = entry(0, true) + entry(1, true) + entry(2, false) + entry(3, false)
+      const own = (await replay(log, PER_IP)).result
+      expect(own.live).toMatchObject({ compared: 4, different: 0 })
+      expect(own.notes.join()).not.toContain("429")
+      const both = (await replay(log + entry(4, false, false), PER_IP)).result
+      expect(both.notes.join()).toContain("1 request had status 429: another limiter refused it")
     })
 
     it("says that the header of proxies is ignored", async () => {

@@ -58,7 +58,7 @@ export interface LogSummary {
   readonly reorderedByMs: number
   /** Lines that came too late to be sorted. They are judged at the time of the line before. */
   readonly late: number
-  /** Requests that were answered with status 429, so another limiter refused them. */
+  /** Requests that another limiter refused: those with status 429 that were not refused by Sluice itself. */
   readonly tooManyRequests: number
   /** Coarsest resolution of the times of all formats, in milliseconds: 1,000 for common and combined logs. */
   readonly resolutionMs: number

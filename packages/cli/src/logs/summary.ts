@@ -58,7 +58,8 @@ export function countRequests(
       : records.filter(({ status }) => status === undefined || !without.has(status))
   summary.skipped += records.length - kept.length
   summary.requests += kept.length
-  for (const { status } of kept) if (status === 429) summary.tooManyRequests++
+  for (const { status, live } of kept)
+    if (status === 429 && live?.allowed !== false) summary.tooManyRequests++
   summary.fromMs ??= kept[0]?.atMs
   summary.toMs = kept.at(-1)?.atMs ?? summary.toMs
   return kept

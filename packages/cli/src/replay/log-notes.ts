@@ -1,5 +1,5 @@
 import type { LogSummary } from "../logs/log.ts"
-import { counted } from "../quantities.ts"
+import { count, counted } from "../quantities.ts"
 import type { ProxyHeader } from "./proxy-header.ts"
 
 /** What every result says first. */
@@ -7,12 +7,12 @@ export const MAIN_NOTE =
   "The log shows what clients did without these rules. A refused client may retry, slow down or leave."
 
 /** Says that addresses may be those of proxies. */
-export function proxyNote({ isIgnored, names }: Pick<ProxyHeader, "isIgnored" | "names">): string[] {
-  return isIgnored
-    ? [
-        `The log has the header ${names}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
+export function proxyNote({ ignored }: Pick<ProxyHeader, "ignored">): string[] {
+  return ignored === undefined
+    ? []
+    : [
+        `The log has the header ${ignored}, which is ignored. If clients come through proxies, give --trusted-proxies.`,
       ]
-    : []
 }
 
 /** Says which lines of a log distort every result. */
@@ -20,7 +20,9 @@ export function lineNotes({ tooManyRequests, late }: Pick<LogSummary, "tooManyRe
   return [
     ...(tooManyRequests > 0
       ? [
-          `${counted(tooManyRequests, "request")} had status 429: another limiter refused them. They count as demand; --without-status 429 skips them.`,
+          tooManyRequests === 1
+            ? "1 request had status 429: another limiter refused it. It counts as demand; --without-status 429 skips it."
+            : `${count(tooManyRequests)} requests had status 429: another limiter refused them. They count as demand; --without-status 429 skips them.`,
         ]
       : []),
     ...(late > 0

@@ -78,7 +78,7 @@ export class LogsReplay {
 
   #offer(record: LogRecord): void {
     const verdict = this.main.offer(record)
-    this.forwarded.see(record.onlyFields)
+    this.forwarded.see(record)
     const { never } = this.#options
     if (never !== undefined && !verdict.allowed) never.refused(verdict)
     if (record.live !== undefined) this.live.compare(record, record.live, verdict)

@@ -1,8 +1,9 @@
 import type { ParsedRule } from "@sluice/core/replay"
 import type { LogSummary } from "../logs/log.ts"
-import { counted } from "../quantities.ts"
+import { count, counted } from "../quantities.ts"
 import { lineNotes, MAIN_NOTE, proxyNote } from "./log-notes.ts"
 import type { LogsReplay } from "./logs-replay.ts"
+import type { ReplayRun } from "./replay-run.ts"
 import type { LiveComparison, RuleResult } from "./result.ts"
 
 /** Returns remarks on what a result means and does not mean, the most important first. */
@@ -33,7 +34,15 @@ export function notesOn(
     ...shadowNote(results),
     ...rules.flatMap(throttleNote),
     ...proxyNote(forwarded),
+    ...addressNote(main),
     ...lineNotes(logs),
+  ]
+}
+
+function addressNote({ withoutAddress, seen, countsAddresses }: ReplayRun): string[] {
+  if (withoutAddress === 0 || withoutAddress === seen || !countsAddresses) return []
+  return [
+    `Without an address: ${count(withoutAddress)} of ${count(seen)} requests. Rules by address count them as one client.`,
   ]
 }
 

@@ -75,7 +75,7 @@ function problemsOf(
   rules: readonly RuleResult[],
   { skipUnjudged }: ResultOptions,
 ): readonly string[] {
-  const { evictions, forwarded, compared } = replay
+  const { evictions, forwarded, compared, main } = replay
   if (logs.requests === 0) return ["the logs contain no request: check the files, or give their --format"]
   const unjudged = rules.flatMap(({ name, missing }) =>
     missing.length === 0
@@ -93,6 +93,10 @@ function problemsOf(
         `proxies are trusted, but the log lacks the header ${forwarded.names}, so clients behind a proxy count as one`,
       ]
     : []
+  const addresses =
+    main.withoutAddress === main.seen && main.countsAddresses
+      ? ["no request has an address, so rules by address count all clients as one"]
+      : []
   return [
     ...(logs.unparsed > logs.requests
       ? [`most lines are not in the format of their file: give its --format (${logs.unparsed} unparsed)`]
@@ -104,7 +108,7 @@ function problemsOf(
       : []),
     ...(skipUnjudged
       ? []
-      : [...unjudged, ...before, ...proxies].map(
+      : [...unjudged, ...before, ...proxies, ...addresses].map(
           (each) => `${each}: log it, read it with --map, or give --skip-unjudged`,
         )),
   ]

@@ -30,6 +30,8 @@ export class ReplayRun {
   readonly timeline: TimelineCounts
   seen = 0
   refused = 0
+  /** Requests without an address, which a rule by address counts as one client. */
+  withoutAddress = 0
   /** Number of refused requests by client. Clients are addresses; without one, what the first rule counts. */
   refusedOf: Uint32Array = new Uint32Array(0)
   readonly #byName: ReadonlyMap<string, number>
@@ -63,6 +65,7 @@ export class ReplayRun {
     const { allowed, checks, refusedBy, shadowedBy, client } = verdict
     const step = this.timeline.stepOf(atMs)
     this.seen++
+    if (client === undefined) this.withoutAddress++
     if (!allowed) this.refused++
     this.timeline.add(allowed ? 0 : 1, step)
     this.#countClient(this.#numberOf(client ?? checks[0]?.partition ?? ""), !allowed)
@@ -100,6 +103,11 @@ export class ReplayRun {
   /** Returns the fields that a rule reads and that only some requests have, with the number of the others. */
   partlyMissingOf(name: string): readonly UnjudgedRule[] {
     return this.#unjudged(name).filter(({ requests }) => requests < this.seen)
+  }
+
+  /** True if a rule counts by an address that logs may have. */
+  get countsAddresses(): boolean {
+    return this.rules.some(({ rule }) => rule.fields.includes("ip") && this.missingOf(rule.name).length === 0)
   }
 
   #unjudged(name: string): readonly UnjudgedRule[] {

@@ -56,7 +56,7 @@ export class ClientDemand {
     this.#atMs = Math.floor(record.atMs)
     this.#status = record.status
     this.#service?.add(0, this.#atMs)
-    this.proxies.see(record.onlyFields)
+    this.proxies.see(record)
     const client = this.#reader.count(record, this.clients)
     if (client === undefined) return
     this.#client = client

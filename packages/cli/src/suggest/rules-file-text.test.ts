@@ -327,6 +327,7 @@ describe("the notes of a suggestion", () => {
     const records = traffic().map((record, at) => ({
       ...record,
       onlyFields,
+      headers: { "x-forwarded-for": at === 9 ? "203.0.113.5" : undefined },
       ...(at < 7 && { remoteAddress: undefined }),
     }))
     expect(notes(records)).toContain("7 requests do not have ip.")

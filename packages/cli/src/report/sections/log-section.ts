@@ -17,7 +17,7 @@ export function logSection(log: LogResult): Html {
     ["Lines skipped", count(log.skipped)],
     ["Lines reordered", count(log.reordered)],
     ["Lines too late to sort", count(log.late)],
-    ["Answered with 429", count(log.tooManyRequests)],
+    ["Refused by another limiter", count(log.tooManyRequests)],
   ]
   return html`<section aria-labelledby="log"><h2 id="log">The log</h2>
 <dl class="facts">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>
