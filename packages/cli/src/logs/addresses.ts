@@ -1,39 +1,58 @@
-/** Longest text of an address: an IPv6 address that ends in an IPv4 address. */
-const LONGEST = 45
+import { isIPv6 } from "node:net"
+
+const DOT = 46
+const ZERO = 48
 
 /**
- * True if the text between two positions looks like an IPv4 or IPv6 address. It is enough to recognize a line of
- * another format, whose first word is a host or a time. The core parses the address.
+ * Returns the IPv4 address between two positions of a text as a number. Returns -1 for any other text, also for "01.2.3.4",
+ * because parsers disagree about leading zeros.
  */
-export function isAddress(text: string, from: number, to: number): boolean {
+export function ipv4At(text: string, from: number, to: number): number {
+  if (to - from < 7 || to - from > 15) return -1
+  let address = 0
+  let part = 0
+  let digits = 0
   let dots = 0
-  let colons = 0
-  if (to - from < 2 || to - from > LONGEST) return false
   for (let at = from; at < to; at++) {
     const code = text.charCodeAt(at)
-    if (code === 46) dots++
-    else if (code === 58) colons++
-    else if (code < 48 || code > 57) {
-      const lower = code | 32
-      if (lower < 97 || lower > 102) return false
-      // A letter is only valid in an IPv6 address, which then has colons.
-      dots += 8
+    if (code === DOT) {
+      if (digits === 0 || ++dots > 3) return -1
+      address = address * 256 + part
+      part = 0
+      digits = 0
+      continue
     }
+    const digit = code - ZERO
+    if (digit < 0 || digit > 9 || (digits > 0 && part === 0)) return -1
+    part = part * 10 + digit
+    digits++
+    if (part > 255) return -1
   }
-  return colons === 0 ? dots === 3 : colons >= 2
+  return dots === 3 && digits > 0 ? address * 256 + part : -1
 }
 
-/** True if the text says that there is no address: "-", or nginx's "unix:" for a Unix socket. */
-export function isNoAddress(text: string): boolean {
-  return text === "-" || text === "unix:" || text === ""
+/** Texts that say that there is no address. Servers write "unix:" or "@" for a Unix socket. */
+const NO_ADDRESS: ReadonlySet<string> = new Set(["", "-", "unknown", "unix:", "@"])
+
+/**
+ * Returns the address in "192.0.2.1", "192.0.2.1:443", "2001:db8::1", "[2001:db8::1]:443" or "fe80::1%eth0", without the
+ * port and without the zone, which limiters ignore. Some programs write an IPv6 address and a port without brackets. A
+ * text that is a valid address as a whole has no port. Returns undefined if the text says that there is no address.
+ * Returns null for any other text, because a limiter would count all clients with such an address as one.
+ */
+export function addressIn(text: string | undefined): string | undefined | null {
+  if (text === undefined) return undefined
+  if (ipv4At(text, 0, text.length) !== -1) return text
+  const [, inBrackets] = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text) ?? []
+  const whole = ipv6In(inBrackets ?? text)
+  if (whole !== null || inBrackets !== undefined) return whole
+  const before = text.replace(/:\d{1,5}$/, "")
+  const address = ipv4At(before, 0, before.length) === -1 ? ipv6In(before) : before
+  return address === null && NO_ADDRESS.has(text) ? undefined : address
 }
 
-/** Returns the address in "192.0.2.1:443", "[2001:db8::1]:443", or an address without a port. */
-export function withoutPort(text: string): string {
-  if (text.startsWith("[")) {
-    const end = text.indexOf("]")
-    return end === -1 ? text : text.slice(1, end)
-  }
-  const colon = text.indexOf(":")
-  return colon !== -1 && colon === text.lastIndexOf(":") ? text.slice(0, colon) : text
+function ipv6In(text: string): string | null {
+  const zone = text.indexOf("%")
+  const address = zone === -1 ? text : text.slice(0, zone)
+  return zone !== text.length - 1 && isIPv6(address) ? address : null
 }

@@ -24,6 +24,14 @@ export function unescaped(text: string): string {
   })
 }
 
+/**
+ * Returns the text of a format line as its server reads it: `\t`, `\r`, `\n`, `\"`, `\'` and `\\` are escapes. Removes
+ * line breaks at the end, which lines do not have.
+ */
+export function unescapedFormat(text: string): string {
+  return text.replace(/\\([trn"'\\])/g, (_, char: string) => SHORT[char] ?? char).replace(/[\r\n]+$/, "")
+}
+
 /** Returns the position of the next quote that is not escaped; -1 if there is none. */
 export function quoteFrom(text: string, from: number): number {
   for (let at = text.indexOf('"', from); at !== -1; at = text.indexOf('"', at + 1)) {

@@ -1,3 +1,4 @@
+import { ipv4At } from "../logs/addresses.ts"
 import { IPv4Numbers } from "./ipv4-numbers.ts"
 import { roomFor } from "./typed-arrays.ts"
 
@@ -16,11 +17,11 @@ export class ClientTable {
 
   /** Returns the number of a client. Adds the client if it is new. */
   numberOf(client: string): number {
-    const address = ipv4Of(client)
-    const known = address === undefined ? this.#numbers.get(client) : this.#addresses.get(address)
+    const address = ipv4At(client, 0, client.length)
+    const known = address === -1 ? this.#numbers.get(client) : this.#addresses.get(address)
     if (known !== undefined) return known
     const number = this.#size++
-    if (address === undefined) {
+    if (address === -1) {
       // The text may be a part of a chunk of the log. A copy lets the memory of the chunk go.
       const own = Buffer.from(client, "utf16le").toString("utf16le")
       this.#numbers.set(own, number)
@@ -43,34 +44,4 @@ export class ClientTable {
   get size(): number {
     return this.#size
   }
-}
-
-const DOT = 46
-const ZERO = 48
-
-/** Returns an IPv4 address as a number. Returns undefined for any other text, also for an unusual spelling of one. */
-function ipv4Of(text: string): number | undefined {
-  const { length } = text
-  if (length < 7 || length > 15) return undefined
-  let address = 0
-  let part = 0
-  let digits = 0
-  let dots = 0
-  for (let i = 0; i < length; i++) {
-    const code = text.charCodeAt(i)
-    if (code === DOT) {
-      if (digits === 0 || ++dots > 3) return undefined
-      address = address * 256 + part
-      part = 0
-      digits = 0
-      continue
-    }
-    const digit = code - ZERO
-    // "01" is not the usual spelling of 1.
-    if (digit < 0 || digit > 9 || (digits > 0 && part === 0)) return undefined
-    part = part * 10 + digit
-    digits++
-    if (part > 255) return undefined
-  }
-  return dots === 3 && digits > 0 ? address * 256 + part : undefined
 }

@@ -3,14 +3,20 @@ import type { LogFormat } from "./format.ts"
 import { nginxFormat } from "./nginx.ts"
 import type { Meaning } from "./segment.ts"
 
-const LINE =
-  "$type $time $elb $client $target $request_processing_time $target_processing_time $response_processing_time " +
-  '$elb_status_code $target_status_code $received_bytes $sent_bytes "$request" "$user_agent" $ssl_cipher ' +
-  '$ssl_protocol $target_group_arn "$trace_id" "$domain_name" "$chosen_cert_arn" $matched_rule_priority ' +
+const APPLICATION_LINE =
+  "$type $time $elb $client:$client_port $target $request_processing_time $target_processing_time " +
+  '$response_processing_time $elb_status_code $target_status_code $received_bytes $sent_bytes "$request" "$user_agent" ' +
+  '$ssl_cipher $ssl_protocol $target_group_arn "$trace_id" "$domain_name" "$chosen_cert_arn" $matched_rule_priority ' +
   '$request_creation_time "$actions_executed"'
+
+const CLASSIC_LINE =
+  "$request_creation_time $elb $client:$client_port $backend $request_processing_time $backend_processing_time " +
+  "$response_processing_time $elb_status_code $backend_status_code $received_bytes $sent_bytes " +
+  '"$request" "$user_agent" $ssl_cipher $ssl_protocol'
 
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   client: { kind: "address" },
+  client_port: { kind: "port" },
   elb_status_code: { kind: "status" },
   user_agent: { kind: "header", name: "user-agent" },
   // `time` is when the response was sent.
@@ -21,4 +27,11 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
  * Access logs of the Application Load Balancer of AWS, in the format since 2018, which has `request_creation_time`. The
  * members after `actions_executed` are not read.
  */
-export const alb: LogFormat = nginxFormat(LINE, { name: "alb", allowsMore: true, meanings: MEANINGS })
+export const alb: LogFormat = nginxFormat(APPLICATION_LINE, {
+  name: "alb",
+  allowsMore: true,
+  meanings: MEANINGS,
+})
+
+/** Access logs of the Classic Load Balancer of AWS. */
+export const elb: LogFormat = nginxFormat(CLASSIC_LINE, { name: "elb", allowsMore: true, meanings: MEANINGS })

@@ -1,4 +1,5 @@
 import { UsageError } from "../../usage-error.ts"
+import { unescapedFormat } from "../escapes.ts"
 import { timeResolution } from "../field-sources.ts"
 import { CLF_LENGTH, clfTimeReader, epochTime, isoTime } from "../times.ts"
 import type { LogFormat } from "./format.ts"
@@ -30,9 +31,7 @@ export function isApacheLine(text: string): boolean {
 /** Returns the text of the format, without the directive around it. */
 function formatText(given: string): string {
   const [, quoted] = /^\s*(?:LogFormat|CustomLog\s+\S+)\s+"((?:[^"\\]|\\.)*)"/is.exec(given) ?? []
-  return (quoted ?? given).replace(/\\(["\\tn])/g, (_, char: string) =>
-    char === "t" ? "\t" : char === "n" ? "\n" : char,
-  )
+  return unescapedFormat(quoted ?? given)
 }
 
 function partsOf(text: string): FormatPart[] {
@@ -65,6 +64,7 @@ const OF_LETTER: Readonly<Record<string, readonly [name: string, meaning: Meanin
   U: ["uri", { kind: "path" }],
   s: ["status", { kind: "status" }],
   D: ["request_time", { kind: "duration", unitMs: 1e-3 }],
+  p: ["server_port", { kind: "port" }],
 }
 
 const DURATION_UNITS: Readonly<Record<string, number>> = { s: 1_000, ms: 1, us: 1e-3 }
@@ -86,6 +86,8 @@ function variableOf(text: string, letter: string, argument: string | undefined, 
     return { ...own, names: [`cookie_${argument}`], meaning: { kind: "cookie", name: argument } }
   }
   // `%{c}a` is the address of the connection, which may be a proxy's, and `%s` is the status before a redirect.
+  if (letter === "p" && argument === "remote")
+    return { ...own, names: ["remote_port"], meaning: { kind: "port" } }
   const isOther = (letter === "a" && argument !== undefined) || (letter === "s" && !isFinal)
   const [name, meaning] = (isOther ? undefined : OF_LETTER[letter]) ?? []
   return { ...own, names: [name ?? argument ?? letter], meaning: meaning ?? { kind: "other" } }

@@ -1,5 +1,5 @@
 import { UsageError } from "../../usage-error.ts"
-import { isAddress } from "../addresses.ts"
+import { addressIn } from "../addresses.ts"
 import { mappedNames, mapTarget } from "../field-map.ts"
 import { fieldSet } from "../logged-fields.ts"
 import { presentValue, recordOf, statusOf } from "../record.ts"
@@ -61,11 +61,11 @@ function cloudfrontReader(file: number, map: FieldMap): LineReader {
         return index === undefined ? undefined : presentValue(values[index])
       }
       const atMs = arrivalMs(column)
-      const address = column("c-ip")
+      const address = addressIn(column("c-ip"))
       const stem = column("cs-uri-stem")
       const method = column("cs-method")
       if (Number.isNaN(atMs) || stem === undefined || method === undefined) return undefined
-      if (address !== undefined && !isAddress(address, 0, address.length)) return undefined
+      if (address === null) return undefined
       const query = column("cs-uri-query")
       const pick = (kind: string): Record<string, string | undefined> =>
         Object.fromEntries(

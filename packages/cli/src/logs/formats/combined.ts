@@ -1,4 +1,4 @@
-import { isAddress, isNoAddress } from "../addresses.ts"
+import { addressIn } from "../addresses.ts"
 import { quoteFrom, unescaped } from "../escapes.ts"
 import { mapTarget } from "../field-map.ts"
 import { fieldSet } from "../logged-fields.ts"
@@ -65,9 +65,9 @@ function standardReader(file: number, hasHeaders: boolean, userFields: readonly 
       const atMs = timeAt(line, start - 2 - CLF_LENGTH)
       const addressEnd = line.indexOf(" ")
       const identEnd = line.indexOf(" ", addressEnd + 1)
-      const hasAddress = isAddress(line, 0, addressEnd)
+      const address = addressIn(line.slice(0, addressEnd))
       const isParsed = !Number.isNaN(atMs) && identEnd < start - 30 && line.charCodeAt(start - 30) === SPACE
-      if (!isParsed || !(hasAddress || isNoAddress(line.slice(0, addressEnd)))) return undefined
+      if (!isParsed || address === null) return undefined
 
       const isEscaped = line.includes("\\")
       const end = isEscaped ? quoteFrom(line, start + 1) : line.indexOf('"', start + 1)
@@ -85,7 +85,7 @@ function standardReader(file: number, hasHeaders: boolean, userFields: readonly 
         method: methodAt(line, start + 1, space),
         url: relativeTarget(isEscaped ? unescaped(target) : target),
         status: statusAt(line, end + 2),
-        remoteAddress: hasAddress ? line.slice(0, addressEnd) : undefined,
+        remoteAddress: address,
         headers: hasHeaders ? headers : undefined,
         cookies: undefined,
         named: userFields.length === 0 ? undefined : namedAt(line, identEnd + 1, start - 30, isEscaped),

@@ -1,4 +1,5 @@
-import { isAddress, isNoAddress, withoutPort } from "../addresses.ts"
+import { UsageError } from "../../usage-error.ts"
+import { addressIn } from "../addresses.ts"
 import { quoteFrom, unescaped } from "../escapes.ts"
 import { type FieldSources, fieldSources } from "../field-sources.ts"
 import { fieldSet } from "../logged-fields.ts"
@@ -36,11 +37,15 @@ export function formatLineReader(format: FormatLine, file: number, map: FieldMap
   }
 }
 
-/** True if a format line can be read. Otherwise, throws UsageError. */
+/** Returns the variables and segments of a format line. Throws UsageError if its lines cannot be read. */
 export function segmentsOf({ name, parts }: FormatLine): {
   readonly variables: readonly Variable[]
   readonly segments: readonly SegmentReader[]
 } {
+  if (parts.some((part) => typeof part === "string" && part.includes("\n")))
+    throw new UsageError(
+      `The format ${JSON.stringify(name)} cannot be read: it has a line break (\\n), so a request is several lines; log one line for each request`,
+    )
   const variables: Variable[] = []
   const lists: FormatPart[][] = [[]]
   for (const part of parts) {
@@ -108,9 +113,8 @@ function recordFrom(
 ): OpenRecord | typeof SKIPPED | undefined {
   const atMs = sources.timeMs(values)
   if (Number.isNaN(atMs)) return undefined
-  const addressText = sources.address === undefined ? "-" : (values[sources.address] as string)
-  const address = isNoAddress(addressText) ? undefined : withoutPort(addressText)
-  if (address !== undefined && !isAddress(address, 0, address.length)) return undefined
+  const address = sources.address === undefined ? undefined : addressIn(values[sources.address])
+  if (address === null) return undefined
   const first =
     sources.request === undefined ? undefined : requestLine(valueAt(values, sources.request) ?? "")
   const method = first?.method ?? valueAt(values, sources.method)

@@ -37,6 +37,94 @@ describe("format lines of nginx", () => {
     expect(record).toMatchObject({ remoteAddress: "192.0.2.1", atMs: START_MS, method: "GET", url: "/a" })
   })
 
+  const TAB = "192.0.2.1\t2025-06-03T08:00:00+00:00\tGET\t/a\t200\n"
+  const NAMES = ["$remote_addr", "$time_iso8601", "$request_method", "$request_uri", "$status"]
+
+  it.each([
+    ["in the directive", `log_format tsv '${NAMES.join("\\t")}';`],
+    ["in double quotes", `log_format tsv "${NAMES.join("\\t")}";`],
+    [
+      "in several quoted parts",
+      `log_format tsv ${NAMES.map((name) => `'${name}\\t'`).join(" ")};`.replace("\\t';", "';"),
+    ],
+    ["without quotes around it", NAMES.join("\\t")],
+    ["before a line break", `${NAMES.join("\\t")}\\n`],
+  ])("have a tab for \\t %s", async (_, format) => {
+    expect(await read(TAB, { format })).toEqual([
+      { remoteAddress: "192.0.2.1", atMs: START_MS, method: "GET", url: "/a", status: 200 },
+    ])
+  })
+
+  it('have quotes and backslashes for \\" and \\\\, and keep other backslashes', async () => {
+    const format = String.raw`log_format odd "$remote_addr \"$request\" $time_iso8601 \\ \d";`
+    const [record] = await read(`192.0.2.1 "GET /a HTTP/1.1" 2025-06-03T08:00:00+00:00 \\ \\d\n`, { format })
+    expect(record).toMatchObject({ url: "/a", atMs: START_MS })
+  })
+
+  it.each(["$remote_addr $msec\\n$request_uri", "%h %t\\n%U"])(
+    "are rejected if %s has several lines",
+    async (format) => {
+      await expect(readInput(TAB, { format })).rejects.toThrow(
+        /has a line break \(\\n\).*log one line for each request/,
+      )
+    },
+  )
+
+  const INGRESS =
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" ' +
+    "$request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name] $upstream_addr " +
+    "$upstream_response_length $upstream_response_time $upstream_status $req_id"
+  const ingress = (addresses: string, lengths: string, times: string, statuses: string): string =>
+    '192.0.2.1 - - [03/Jun/2025:08:00:00 +0000] "GET /a HTTP/1.1" 200 61 "-" "test" 348 0.001 [shop-web-80] [] ' +
+    `${addresses} ${lengths} ${times} ${statuses} 835136ae24486dbb\n`
+
+  it.each([
+    ["one upstream", ["10.0.0.1:80", "61", "0.001", "200"]],
+    ["no upstream", ["-", "-", "-", "-"]],
+    ["two upstreams", ["10.0.0.1:80, 10.0.0.2:80", "0, 61", "0.000, 0.001", "502, 200"]],
+    ["an upstream without a response", ["10.0.0.1:80, 10.0.0.2:80", "61, -", "0.100, -", "200, -"]],
+    [
+      "upstreams of two groups",
+      ["10.0.0.1:80 : 10.0.0.2:80, unix:/run/a.sock", "0 : 0, 61", "0.000 : 0.001, 0.002", "502 : 504, 200"],
+    ],
+  ] as const)(
+    "of ingress-nginx are read with %s, given or detected",
+    async (_, [addresses, lengths, times, statuses]) => {
+      const line = ingress(addresses, lengths, times, statuses)
+      const expected = { remoteAddress: "192.0.2.1", atMs: START_MS, method: "GET", url: "/a", status: 200 }
+      const { records, summary } = await readInput(line, {
+        format: INGRESS,
+        map: { upstreams: "upstream_addr", id: "req_id" },
+      })
+      expect(summary).toMatchObject({ requests: 1, unparsed: 0 })
+      expect(facts(records[0] as (typeof records)[number])).toMatchObject({
+        ...expected,
+        named: { upstreams: addresses === "-" ? undefined : addresses, id: "835136ae24486dbb" },
+      })
+      const [detected] = await read(line, {})
+      expect(detected).toMatchObject(expected)
+    },
+  )
+
+  it.each([
+    "$upstream_addr|$remote_addr|$msec|$upstream_status|$request_uri",
+    '{"up":"$upstream_addr","ip":"$remote_addr","at":$msec,"statuses":$upstream_status,"uri":"$request_uri"}',
+    "$upstream_addr $remote_addr $msec $upstream_status $request_uri",
+    "$request_uri $upstream_addr $remote_addr $msec $upstream_status",
+  ])("may have several upstreams anywhere: %s", async (format) => {
+    const values: Readonly<Record<string, string>> = {
+      $upstream_addr: "10.0.0.1:80, 10.0.0.2:80",
+      $remote_addr: "192.0.2.1",
+      $msec: `${START_MS / 1_000}.000`,
+      $upstream_status: "502, 200",
+      $request_uri: "/a",
+    }
+    const line = format.replace(/\$\w+/g, (name) => values[name] as string)
+    expect(await read(`${line}\n`, { format })).toMatchObject([
+      { remoteAddress: "192.0.2.1", atMs: START_MS, url: "/a" },
+    ])
+  })
+
   it("have lines that are not requests if a value is missing or odd", async () => {
     const format = "$remote_addr $time_iso8601 $request_method $request_uri $request_time"
     const line = (method: string, target: string, took: string) =>

@@ -1,5 +1,5 @@
 import { UsageError } from "../../usage-error.ts"
-import { alb } from "./alb.ts"
+import { alb, elb } from "./alb.ts"
 import { apacheFormat, isApacheLine } from "./apache.ts"
 import { caddy } from "./caddy.ts"
 import { cloudfront } from "./cloudfront.ts"
@@ -15,7 +15,20 @@ import { vhostCombined } from "./vhost-combined.ts"
 
 /** Formats by name. Combined comes before common, which also reads combined lines. */
 const FORMATS: readonly LogFormat[] = [
-  ...[combined, common, vhostCombined, alb, cloudfront, caddy, traefik, gcp, pinoHttp, fastify, mappedJson],
+  ...[
+    combined,
+    common,
+    vhostCombined,
+    alb,
+    elb,
+    cloudfront,
+    caddy,
+    traefik,
+    gcp,
+    pinoHttp,
+    fastify,
+    mappedJson,
+  ],
 ]
 
 /** Returns the format with a name, or the format of a line of nginx or Apache. Throws UsageError if it is neither. */

@@ -1,4 +1,4 @@
-import { isAddress, withoutPort } from "../addresses.ts"
+import { addressIn } from "../addresses.ts"
 import { mappedNames, mapTarget } from "../field-map.ts"
 import { fieldSet } from "../logged-fields.ts"
 import { type OpenRecord, recordOf } from "../record.ts"
@@ -93,11 +93,9 @@ export function jsonRecords(
 
   return (object, request, number) => {
     const atMs = time === undefined ? request.atMs : valueTime(valueAt(object, time))
-    const addressText = ip === undefined ? textOf(request.address) : scalarOf(valueAt(object, ip))
-    const address = addressText === undefined || addressText === "-" ? undefined : withoutPort(addressText)
+    const address = addressIn(ip === undefined ? textOf(request.address) : scalarOf(valueAt(object, ip)))
     const target = textOf(url === undefined ? request.url : valueAt(object, url))
-    const isValid = address === undefined || isAddress(address, 0, address.length)
-    if (Number.isNaN(atMs) || !isValid) return undefined
+    if (Number.isNaN(atMs) || address === null) return undefined
     const all = request.headers === undefined ? undefined : headersOf(request.headers)
     const some = request.someHeaders === undefined ? undefined : headersOf(request.someHeaders).headers
     const mapped = own("header", object)

@@ -1,4 +1,5 @@
 import { UsageError } from "../../usage-error.ts"
+import { unescapedFormat } from "../escapes.ts"
 import { timeResolution } from "../field-sources.ts"
 import { CLF_LENGTH, clfTimeReader, isoTime, textTime } from "../times.ts"
 import type { LogFormat } from "./format.ts"
@@ -53,10 +54,9 @@ function formatText(given: string): string {
   const text = hasDirective ? rest.replace(/;\s*$/, "").trim() : rest
   // Several quoted texts, as in a configuration file. A format itself may also begin and end with a double quote.
   const isQuoted = /^'.*'$/s.test(text) || (hasDirective && /^".*"$/s.test(text))
-  if (!isQuoted) return text
-  return [...text.matchAll(QUOTED)]
-    .map(([, single, double]) => (single ?? double ?? "").replace(/\\(["'\\])/g, "$1"))
-    .join("")
+  if (!isQuoted) return unescapedFormat(text)
+  const parts = [...text.matchAll(QUOTED)].map(([, single, double]) => single ?? double ?? "")
+  return unescapedFormat(parts.join(""))
 }
 
 const VARIABLE = /\$\{(\w+)\}|\$(\w+)/g
@@ -94,15 +94,20 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     isEnd: true,
   },
   request_time: { kind: "duration", unitMs: 1_000 },
+  remote_port: { kind: "port" },
+  server_port: { kind: "port" },
 }
 
 /** Variables whose values have no spaces, in addition to times and addresses. */
 const WORDS = new Set([
   ...["body_bytes_sent", "bytes_sent", "request_length", "connection", "connection_requests", "pid", "pipe"],
-  ...["host", "server_name", "server_port", "server_addr", "server_protocol", "scheme", "remote_port"],
+  ...["host", "server_name", "server_addr", "server_protocol", "scheme"],
   ...["request_id", "request_completion", "ssl_protocol", "ssl_cipher", "hostname", "gzip_ratio"],
 ])
-const WORD_KINDS = new Set<Meaning["kind"]>(["address", "method", "status", "time", "duration"])
+/** Variables that have a word for each upstream that was tried. */
+const UPSTREAM =
+  /^upstream_(?:addr|status|(?:response|connect|header|queue|first_byte|session)_time|(?:response_length|bytes_sent|bytes_received))$/
+const WORD_KINDS = new Set<Meaning["kind"]>(["address", "port", "method", "status", "time", "duration"])
 
 function variableOf(name: string, meanings: Readonly<Record<string, Meaning>>): Variable {
   const meaning = meanings[name] ?? MEANINGS[name] ?? prefixMeaning(name)
@@ -112,6 +117,7 @@ function variableOf(name: string, meanings: Readonly<Record<string, Meaning>>): 
     names: [name],
     meaning,
     isWord: !isLocal && (WORDS.has(name) || WORD_KINDS.has(meaning.kind)),
+    isList: UPSTREAM.test(name),
     length: isLocal ? CLF_LENGTH : undefined,
   }
 }

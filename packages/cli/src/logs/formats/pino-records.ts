@@ -1,4 +1,4 @@
-import { isAddress } from "../addresses.ts"
+import { addressIn } from "../addresses.ts"
 import { fieldSet } from "../logged-fields.ts"
 import type { OpenRecord } from "../record.ts"
 import { relativeTarget } from "../targets.ts"
@@ -24,14 +24,14 @@ export function pinoRecords(
       return toRecord(object, { atMs, method, url, status, address, headers }, number)
     }
     // The line was scanned, so it has no headers, and nothing is mapped.
-    const isValid = address === undefined || isAddress(address, 0, address.length)
-    if (Number.isNaN(atMs) || !isValid) return undefined
+    const remoteAddress = addressIn(address)
+    if (Number.isNaN(atMs) || remoteAddress === null) return undefined
     return {
       atMs,
       method: line.method,
       url: url === undefined ? undefined : relativeTarget(url),
       status: line.status,
-      remoteAddress: address,
+      remoteAddress,
       headers: undefined,
       cookies: undefined,
       named: undefined,

@@ -3,6 +3,8 @@ import { UsageError } from "../../usage-error.ts"
 /** What a variable of a format contains. */
 export type Meaning =
   | { readonly kind: "address" | "request" | "method" | "target" | "path" | "status" | "user" | "other" }
+  /** A port. The colon before it is the last one of its word, because an IPv6 address has colons, too. */
+  | { readonly kind: "port" }
   | { readonly kind: "header" | "cookie"; readonly name: string }
   | {
       readonly kind: "time"
@@ -23,6 +25,8 @@ export interface Variable {
   readonly meaning: Meaning
   /** True if the value cannot contain a space, because the client does not choose it freely. */
   readonly isWord: boolean
+  /** True if the value may be several words, as nginx writes for several upstreams: "10.0.0.1:80, 10.0.0.2:80". */
+  readonly isList?: boolean | undefined
   /** Length of the value, if all values have the same length. */
   readonly length?: number | undefined
 }
@@ -55,7 +59,9 @@ export function segmentReader(
 ): SegmentReader {
   const { literals, chosen } = alternating(parts, name)
   const indexes = chosen.map((variable) => variables.indexOf(variable))
-  const free = chosen.flatMap(({ isWord, length }, at) => (isWord || length !== undefined ? [] : [at]))
+  const free = chosen.flatMap(({ isWord, isList, length }, at) =>
+    isWord || isList === true || length !== undefined ? [] : [at],
+  )
   const firstFree = free[0] ?? chosen.length
   const lastFree = free.at(-1) ?? -1
   const user = chosen.findIndex(({ meaning }) => meaning.kind === "user")
@@ -70,7 +76,11 @@ export function segmentReader(
       const { length } = chosen[index] as Variable
       const isLast = index === chosen.length - 1
       const end =
-        length !== undefined ? at + length : isLast ? text.length - next.length : text.indexOf(next, at)
+        length !== undefined
+          ? at + length
+          : isLast
+            ? text.length - next.length
+            : endOfValue(text, at, next, chosen[index] as Variable, chosen[index + 1] as Variable)
       if (end < at || !text.startsWith(next, end)) return -1
       starts[index] = at
       ends[index] = end
@@ -86,7 +96,8 @@ export function segmentReader(
       const { length } = chosen[index] as Variable
       const latest = end - before.length - (length ?? 0)
       if (latest < 0) return -1
-      const start = length === undefined ? text.lastIndexOf(before, latest) : latest
+      const start =
+        length === undefined ? startOfValue(text, before, latest, chosen[index] as Variable) : latest
       if (start === -1 || !text.startsWith(before, start)) return -1
       starts[index] = start + before.length
       ends[index] = end
@@ -135,6 +146,30 @@ export function segmentReader(
       return true
     },
   }
+}
+
+/** Returns where a value ends that is followed by a literal, and then by another variable; -1 if the literal is missing. */
+function endOfValue(text: string, at: number, literal: string, value: Variable, following: Variable): number {
+  if (following.meaning.kind === "port" && literal === ":") {
+    const space = text.indexOf(" ", at)
+    return text.lastIndexOf(":", space === -1 ? text.length : space)
+  }
+  let end = text.indexOf(literal, at)
+  while (value.isList === true && end !== -1 && isWithinList(text, end)) end = text.indexOf(literal, end + 1)
+  return end
+}
+
+/** Returns where the literal before a value begins; -1 if it is missing. */
+function startOfValue(text: string, literal: string, latest: number, value: Variable): number {
+  let start = text.lastIndexOf(literal, latest)
+  while (value.isList === true && start > 0 && isWithinList(text, start))
+    start = text.lastIndexOf(literal, start - 1)
+  return start
+}
+
+/** True if a position is between two words of a list. A new group of upstreams begins after " : ". */
+function isWithinList(text: string, at: number): boolean {
+  return text[at] === " " && (text[at - 1] === "," || text[at - 1] === ":" || text.startsWith(" : ", at))
 }
 
 /** Splits parts into variables and the literals around them, of which there is one more. */

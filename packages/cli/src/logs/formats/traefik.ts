@@ -13,7 +13,7 @@ export const traefik: LogFormat = jsonFormat({
   request(line) {
     if (line.RequestMethod === undefined || line.RequestPath === undefined) return undefined
     return {
-      atMs: valueTime(line.StartUTC),
+      atMs: valueTime(line.StartUTC ?? line.StartLocal),
       method: line.RequestMethod,
       url: line.RequestPath,
       status: line.DownstreamStatus,
