@@ -5,7 +5,7 @@ const MS_PER_UNIT: Readonly<Record<string, number>> = {
   d: 86_400_000,
 }
 
-const PART = "(\\d{1,15}(?:\\.\\d{1,9})?) *(ms|s(?:econds?)?|m(?:inutes?)?|h(?:ours?)?|d(?:ays?)?)"
+const PART = "(\\d+(?:\\.\\d+)?) *(ms|s(?:econds?)?|m(?:inutes?)?|h(?:ours?)?|d(?:ays?)?)"
 
 /** Returns the milliseconds of "90 seconds", "1 minute", "15m", "6m0s" or "17ms"; NaN for anything else. */
 export function durationMs(text: string): number {

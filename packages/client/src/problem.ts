@@ -1,4 +1,4 @@
-import { LONGEST_MS } from "./reading.ts"
+import { inRange } from "./reading.ts"
 
 /** What the body of a refusal says. */
 export interface ProblemAdvice {
@@ -46,10 +46,6 @@ function adviceMs(advice: Advice, attempt: number): number {
   const grown = Number(initialDelaySeconds) * Number(multiplier) ** attempt
   const seconds = Math.min(grown, Number(maxDelaySeconds))
   return inRange(seconds * (1 + Math.random() * Number(jitter)) * 1000)
-}
-
-function inRange(ms: number): number {
-  return ms > 0 ? Math.min(ms, LONGEST_MS) : 0
 }
 
 async function textOf({ body }: Response, mostMs: number): Promise<string> {

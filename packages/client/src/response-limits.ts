@@ -1,5 +1,14 @@
 import { DIALECTS } from "./dialects/dialects.ts"
-import { LONGEST_MS, numberIn, numberOf, type Reading } from "./reading.ts"
+import {
+  dateMs,
+  inRange,
+  LONGEST_MS,
+  msUntil,
+  numberIn,
+  numberOf,
+  type Reading,
+  valuesIn,
+} from "./reading.ts"
 
 /** What the head of a response says about the quotas of its call. */
 export interface ResponseLimits {
@@ -21,7 +30,7 @@ const GITHUB_SECONDARY_MS = 60_000
 /** Reads the head of a response. */
 export function readLimits({ status, headers }: Response): ResponseLimits {
   // An instant is compared with the server's own clock, because this one may be wrong.
-  const nowMs = dateIn(headers, "date") ?? Date.now()
+  const nowMs = dateMs(headers.get("date") ?? "") || Date.now()
   let dialect: string | undefined
   let readings: readonly Reading[] = []
   // A cached response says nothing about the present (draft-ietf-httpapi-ratelimit-headers-11, section 4).
@@ -50,21 +59,17 @@ export function readLimits({ status, headers }: Response): ResponseLimits {
 }
 
 /**
- * Returns the wait in `retry-after-ms`, which OpenAI and Azure send, or in `Retry-After` (RFC 9110, section 10.2.3);
- * undefined if neither makes sense.
+ * Returns the wait in `retry-after-ms`, which OpenAI and Azure send, or in `Retry-After` (RFC 9110, section 10.2.3). A
+ * proxy may have added a second value, so the longest one counts. Undefined if no value makes sense.
  */
 function retryAfterMs(headers: Headers, nowMs: number): number | undefined {
-  const ms = numberIn(headers, "retry-after-ms")
-  // A proxy may have added a second one.
-  const seconds = Math.max(...(headers.get("retry-after") ?? "").split(",").map(numberOf))
-  const until = dateIn(headers, "retry-after")
-  const asked = [ms, seconds * 1000, (until ?? Number.NaN) - nowMs].find((wait) => !Number.isNaN(wait))
-  return asked === undefined ? undefined : Math.min(Math.max(asked, 0), LONGEST_MS)
-}
-
-/** Returns the epoch milliseconds of an HTTP date (RFC 9110, section 5.6.7). */
-function dateIn(headers: Headers, name: string): number | undefined {
-  const text = headers.get(name) ?? ""
-  const ms = /^[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(ms) ? undefined : ms
+  const ms = ["retry-after-ms", "x-ms-retry-after-ms"].map((name) => numberIn(headers, name))
+  const waits = valuesIn(headers, "retry-after").map((text) => {
+    const waitMs = msUntil(text, nowMs)
+    // A number of seconds as large as an instant of long ago is a very long wait.
+    return waitMs < -LONGEST_MS && numberOf(text) > 0 ? LONGEST_MS : waitMs
+  })
+  const [longestMs] = waits.filter((waitMs) => !Number.isNaN(waitMs)).sort((a, b) => b - a)
+  const asked = ms.find((wait) => wait >= 0) ?? longestMs
+  return asked === undefined ? undefined : inRange(asked)
 }

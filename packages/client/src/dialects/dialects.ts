@@ -1,15 +1,15 @@
 import type { Dialect } from "../reading.ts"
-import { openAi } from "./open-ai.ts"
-import { rateLimitList } from "./rate-limit-list.ts"
-import { rateLimitMembers } from "./rate-limit-members.ts"
-import { rateLimitTriple } from "./rate-limit-triple.ts"
-import { xRateLimit } from "./x-rate-limit.ts"
+import { counters } from "./counters.ts"
+import { modelTokens } from "./model-tokens.ts"
+import { rateLimitList, rateLimitMembers } from "./rate-limit.ts"
 
 /** The dialects by name, in the order in which they are tried. */
 export const DIALECTS: Readonly<Record<string, Dialect>> = {
   "draft-8": rateLimitList,
   "draft-7": rateLimitMembers,
-  triple: rateLimitTriple,
-  openai: openAi,
-  "x-ratelimit": xRateLimit,
+  triple: counters((field) => `ratelimit-${field}`),
+  openai: modelTokens((field, unit) => `x-ratelimit-${field}-${unit}`),
+  anthropic: modelTokens((field, unit) => `anthropic-ratelimit-${unit}-${field}`),
+  "x-ratelimit": counters((field) => `x-ratelimit-${field}`),
+  "x-rate-limit": counters((field) => `x-rate-limit-${field}`),
 }

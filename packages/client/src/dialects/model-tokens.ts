@@ -1,0 +1,25 @@
+import type { Dialect, Reading } from "../reading.ts"
+import { counters } from "./counters.ts"
+
+/**
+ * Reads the requests and tokens that a server of language models counts. The headers of OpenAI are like
+ * `x-ratelimit-remaining-tokens`, and those of Anthropic like `anthropic-ratelimit-tokens-remaining`. The tokens of a call
+ * are not known before it, so the share of the tokens that is left counts as the same share of the requests.
+ */
+export function modelTokens(nameOf: (field: string, unit: string) => string): Dialect {
+  return (headers, nowMs) => {
+    const [requests = [], ...tokens] = ["requests", "tokens", "input-tokens", "output-tokens"].map((unit) =>
+      // OpenAI sends -1 if it does not know the number.
+      headers.get(nameOf("remaining", unit)) === "-1"
+        ? []
+        : counters((field) => nameOf(field, unit))(headers, nowMs),
+    )
+    return [...requests, ...tokens.flat().map((reading) => sharedOut(reading, requests[0]?.quota))]
+  }
+}
+
+function sharedOut(reading: Reading, requests: number | undefined): Reading {
+  const { remaining, forMs, quota = remaining } = reading
+  if (requests === undefined) return reading
+  return { remaining: Math.floor((remaining / Math.max(quota, 1)) * requests), forMs, quota: requests }
+}
