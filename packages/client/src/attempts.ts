@@ -62,15 +62,15 @@ export async function attempts(
       return response
     }
     const limits = readLimits(response)
-    gate.answered(sent, limits)
+    const waitMs = gate.answered(sent, limits)
     if (!limits.isRefused) return response
     // A refused call was not processed, unless the server may have failed in the middle.
     const isSafe = response.status === 503 ? isIdempotent : () => true
     // A promise of false must not repeat the call.
     const mayRepeat = !isLast && (idempotent ?? isSafe)(head) === true
     const isRetried =
-      (await isWorthwhile(attempted, response, limits, mayRepeat, attempt)) &&
-      (limits.waitMs !== undefined || (await pause(call, attempt)))
+      (await isWorthwhile(attempted, response, { ...limits, waitMs }, mayRepeat, attempt)) &&
+      (waitMs !== undefined || (await pause(call, attempt)))
     events.emit("refused", { key, status: response.status, waitMs: limits.waitMs, isRetried })
     if (!isRetried) return response
     before = { response }
@@ -117,9 +117,12 @@ async function isWorthwhile(
   return gate.whyNot(call) === undefined && gate.budget.take()
 }
 
+/** The pauses after failed connections. */
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [200, 20_000]
+
 /** Waits without blocking the gate. False if the call may not wait that long. Rejects with the reason of a signal. */
 function pause(call: PacedCall, attempt: number): Promise<boolean> {
-  const ms = backoffMs(attempt)
+  const ms = backoffMs(attempt, FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
   return new Promise((resolve, reject) => {
     throwIfAborted(call)
     if (ms > call.waitLeftMs) return resolve(false)

@@ -244,6 +244,16 @@ describe("a refusal", () => {
     expect(second?.result).toBe(200)
   })
 
+  it("that only says that nothing is left blocks for a second", async () => {
+    const { call, arrived, pass, answer } = world()
+    times(3, () => call())
+    await answer(0, 200, { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "tomorrow" })
+    await pass(999)
+    expect(arrived).toHaveLength(1)
+    await pass(251)
+    expect(arrived).toHaveLength(2)
+  })
+
   it("with 0 seconds blocks for a moment", async () => {
     const { call, arrived, pass, answer } = world()
     call()
@@ -252,6 +262,86 @@ describe("a refusal", () => {
     expect(arrived).toHaveLength(1)
     await pass(20)
     expect(arrived).toHaveLength(2)
+  })
+})
+
+describe("backoffMs", () => {
+  it("blocks all calls after a 429 without a wait, and doubles the wait with each one in a row", async () => {
+    const { call, arrived, pass, answer } = world({ backoffMs: 1_000, retries: 9, maxWaitMs: 600_000 })
+    const [first, second] = times(2, () => call())
+    const waits: number[] = []
+    for (let i = 0; i < 4; i++) {
+      const atMs = performance.now()
+      await answer(i, 429)
+      while (arrived.length === i + 1) await pass(10)
+      expect(arrived).toHaveLength(i + 2)
+      waits.push(performance.now() - atMs)
+    }
+    waits.forEach((ms, i) => {
+      expect(ms).toBeGreaterThanOrEqual(1_000 * 2 ** i)
+      // Twice as long by the backoff, a quarter more by the block.
+      expect(ms).toBeLessThanOrEqual(1_000 * 2 ** i * 2.5 + 10)
+    })
+    await answer(4)
+    await answer(5)
+    expect([first?.result, second?.result]).toEqual([200, 200])
+  })
+
+  it("is at most a minute and the jitter of a block", async () => {
+    const { api, arrived, call, pass, answer } = world({ backoffMs: 60_000, retries: 3, maxWaitMs: 600_000 })
+    call()
+    for (let i = 0; i < 3; i++) {
+      await answer(i, 429)
+      const [{ blockedForMs = 0 } = {}] = api.status()
+      expect(blockedForMs).toBeGreaterThanOrEqual(60_000)
+      expect(blockedForMs).toBeLessThanOrEqual(75_000)
+      await pass(75_000)
+    }
+    expect(arrived).toHaveLength(4)
+  })
+
+  it("counts the refusals of calls that were in flight together once", async () => {
+    const { api, call, arrived, answer, pass } = world({ backoffMs: 1_000, maxWaitMs: 600_000 })
+    call("open")
+    await answer(0)
+    times(8, () => call())
+    for (let i = 1; i <= 8; i++) await answer(i, 429)
+    expect(api.status()).toMatchObject([{ waiting: 8, inFlight: 0 }])
+    expect(api.status()[0]?.blockedForMs).toBeLessThanOrEqual(2_500)
+    await pass(2_500)
+    expect(arrived).toHaveLength(10)
+    await answer(9)
+    expect(arrived).toHaveLength(17)
+  })
+
+  it("starts again after a call that was not refused", async () => {
+    const { api, call, answer, pass } = world({ backoffMs: 1_000, retries: 9, maxWaitMs: 600_000 })
+    call()
+    for (let i = 0; i < 4; i++) {
+      await answer(i, 429)
+      await pass(20_000)
+    }
+    await answer(4)
+    call()
+    await answer(5, 429)
+    expect(api.status()[0]?.blockedForMs).toBeLessThanOrEqual(2_500)
+  })
+
+  it("leaves a wait to the server that names one", async () => {
+    const { api, call, answer } = world({ backoffMs: 60_000 })
+    call()
+    await answer(0, 429, { "retry-after": "2" })
+    expect(api.status()[0]?.blockedForMs).toBeLessThanOrEqual(2_500)
+  })
+
+  it("gives the caller the refusal if the wait is longer than the call may wait", async () => {
+    const { api, arrived, call, answer } = world({ backoffMs: 2_000, maxWaitMs: 1_000 })
+    const events: unknown[] = []
+    api.on("refused", (event) => events.push(event))
+    const made = call()
+    await answer(0, 429)
+    expect([made.result, arrived.length]).toEqual([429, 1])
+    expect(events).toMatchObject([{ status: 429, waitMs: undefined, isRetried: false }])
   })
 })
 

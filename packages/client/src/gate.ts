@@ -1,12 +1,12 @@
 import type { PaceEvents } from "./events.ts"
 import type { GateMode, GateStatus } from "./gate-status.ts"
 import { CallLine } from "./line.ts"
-import type { ParsedPacedOptions } from "./options.ts"
+import { LONGEST_BACKOFF_MS, type ParsedPacedOptions } from "./options.ts"
 import { OwnCeiling } from "./own-ceiling.ts"
 import { PaceError } from "./pace-error.ts"
 import type { Reading } from "./reading.ts"
 import type { ResponseLimits } from "./response-limits.ts"
-import { RetryBudget } from "./retries.ts"
+import { backoffMs, RetryBudget } from "./retries.ts"
 import { LONGEST_TIMER_MS, type PacedCall, throwIfAborted } from "./watch.ts"
 
 /** A block ends up to this share later, so that clients with the same wait do not return in the same millisecond. */
@@ -17,7 +17,8 @@ const SHORTEST_BLOCK_MS = 50
 const INTERVAL_SHARE = 0.25
 
 /** What a gate needs to know besides the calls. */
-export interface GateSettings extends Pick<ParsedPacedOptions, "maxWaiting" | "limit" | "retryBudget"> {
+export interface GateSettings
+  extends Pick<ParsedPacedOptions, "maxWaiting" | "limit" | "retryBudget" | "backoffMs"> {
   readonly emit: <Name extends keyof PaceEvents>(name: Name, event: PaceEvents[Name]) => void
 }
 
@@ -48,6 +49,8 @@ export class Gate {
   #intervalShare = 1
   #blockedUntilMs = 0
   #jitter = 0
+  /** The refusals without a wait that this gate has backed off from since the last call that was not refused. */
+  #backoffs = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly budget: RetryBudget
   /** What the server said when it last refused a call. */
@@ -84,7 +87,7 @@ export class Gate {
 
   /** Returns the reason why a call cannot wait in this line; undefined if it can. */
   whyNot(call: PacedCall): PaceError | undefined {
-    const waitMs = this.#leastWaitMs(call)
+    const waitMs = this.#leastWaitOf(call)
     if (call.waitLeftMs < Math.max(waitMs, 1)) return this.tooLong(call)
     if (this.#line.length < this.#settings.maxWaiting) return undefined
     const message = `${this.#line.length} calls of ${this.#key} wait already. Send fewer calls, or raise "maxWaiting".`
@@ -93,20 +96,25 @@ export class Gate {
 
   /** Returns the error of a call that would wait too long, or has waited too long. */
   tooLong(call: PacedCall): PaceError {
-    const waitMs = this.#leastWaitMs(call)
+    const waitMs = this.#leastWaitOf(call)
     const until = waitMs > 0 ? `; it may leave in ${Math.ceil(waitMs / 1000)} s` : ""
     const message = `A call of ${this.#key} would wait longer than ${call.maxWaitMs} ms${until}. Try again later, or raise "maxWaitMs".`
     return this.#error("SLUICE_PACE_WAIT_TOO_LONG", message, waitMs)
   }
 
-  /** Ends the call with this number, and follows what the head of its response says. */
-  answered(sent: number, limits: ResponseLimits): void {
+  /**
+   * Ends the call with this number, and follows what the head of its response says. Returns the wait after a refusal;
+   * undefined if there is none.
+   */
+  answered(sent: number, limits: ResponseLimits): number | undefined {
     this.#ended(sent)
-    if (limits.waitMs !== undefined) this.blockFor(limits.waitMs)
+    const waitMs = limits.isRefused ? (limits.waitMs ?? this.#backoff(sent)) : undefined
+    if (waitMs !== undefined) this.blockFor(waitMs)
     else {
       if (!limits.isRefused) this.#learn(sent, limits)
       this.#run()
     }
+    return waitMs
   }
 
   /** Ends the call with this number, which has no response. */
@@ -153,7 +161,7 @@ export class Gate {
         this.#line.next(this.#send(nowMs))
         continue
       }
-      // A block rejects the calls that cannot wait for its end, which may have been all.
+      this.#line.rejectUntil(nowMs + this.#leastWaitMs(nowMs), (call) => this.tooLong(call))
       if (waitMs < Number.POSITIVE_INFINITY && this.#line.length > 0)
         this.#timer = setTimeout(() => this.#run(), Math.min(Math.ceil(waitMs), LONGEST_TIMER_MS))
       return
@@ -176,12 +184,10 @@ export class Gate {
 
   /** Returns the milliseconds until the next call may leave; Infinity if a response decides about that. */
   #waitMs(nowMs: number): number {
-    if (nowMs < this.#blockedUntilMs) return this.#blockedUntilMs - nowMs
-    const ownMs = this.#ceiling?.waitMs(nowMs) ?? 0
-    if (ownMs > 0 || this.#mode === "open") return ownMs
+    const leastMs = Math.max(this.#leastWaitMs(nowMs), this.#spacedMs(nowMs))
+    if (leastMs > 0 || this.#mode === "open" || this.#hasUnits()) return leastMs
     if (this.#mode === "paced") {
-      const { remaining, forMs } = this.#scarcest() as Reading
-      if (remaining - this.#inFlight >= 1) return Math.max(0, this.#lastSentAtMs + this.#intervalMs() - nowMs)
+      const { forMs } = this.#scarcest() as Reading
       const until = this.#readAtMs + Math.max(forMs, SHORTEST_BLOCK_MS)
       // The next response brings a new number of units. It may take longer than the units need to come back.
       if (nowMs < until && this.#inFlight > 0) return until - nowMs
@@ -193,6 +199,28 @@ export class Gate {
     }
     // A call that was sent before may take long, and its response says nothing about the present.
     return this.#inFlightSince > 0 ? Number.POSITIVE_INFINITY : 0
+  }
+
+  /** Returns the least milliseconds until a call may leave that has `place` calls before it, as far as they are known. */
+  #leastWaitMs(nowMs: number, place = 0): number {
+    const ownMs = this.#ceiling?.waitMs(nowMs, place) ?? 0
+    // The response to a call in flight may change the interval.
+    const spacedMs = this.#inFlight > 0 ? 0 : this.#spacedMs(nowMs)
+    return Math.max(0, this.#blockedUntilMs - nowMs, ownMs, spacedMs)
+  }
+
+  #leastWaitOf(call: PacedCall): number {
+    return this.#leastWaitMs(performance.now(), this.#line.placeOf(call))
+  }
+
+  /** Returns the milliseconds until the interval after the call before is over. Negative if it is over already. */
+  #spacedMs(nowMs: number): number {
+    return this.#hasUnits() ? this.#lastSentAtMs + this.#intervalMs() - nowMs : 0
+  }
+
+  /** Whether the server has left units for another call. */
+  #hasUnits(): boolean {
+    return this.#mode === "paced" && (this.#scarcest() as Reading).remaining - this.#inFlight >= 1
   }
 
   /** Returns the reading with the fewest units left. Of several without any, the one that lasts longest. */
@@ -209,6 +237,7 @@ export class Gate {
   }
 
   #learn(sent: number, { dialect, readings }: ResponseLimits): void {
+    this.#backoffs = 0
     if (sent <= this.#sentBefore) return
     const before = this.#mode
     if (dialect === undefined) {
@@ -245,14 +274,14 @@ export class Gate {
     if (nowMs >= this.#blockedUntilMs) this.#jitter = Math.random() * JITTER
     const jitteredMs = untilMs + (untilMs - nowMs) * this.#jitter
     this.#blockedUntilMs = Math.max(this.#blockedUntilMs, jitteredMs)
-    this.#line.rejectUntil(this.#blockedUntilMs, (call) => this.tooLong(call))
   }
 
-  /** Returns the milliseconds that a call must still wait, as far as they are known: 0 if they are not. */
-  #leastWaitMs(call: PacedCall): number {
-    const nowMs = performance.now()
-    const ownMs = this.#ceiling?.waitMs(nowMs, this.#line.placeOf(call)) ?? 0
-    return Math.max(0, this.#blockedUntilMs - nowMs, ownMs)
+  /** Returns the wait after a refusal that names none; undefined if the app has not asked to back off. */
+  #backoff(sent: number): number | undefined {
+    const firstMs = this.#settings.backoffMs
+    if (firstMs === 0) return undefined
+    // All calls that were in flight together are refused together, and count once.
+    return sent <= this.#sentBefore ? 0 : backoffMs(this.#backoffs++, firstMs, LONGEST_BACKOFF_MS)
   }
 
   #error(code: PaceError["code"], message: string, waitMs: number): PaceError {

@@ -2,6 +2,9 @@ import { durationMs } from "./duration.ts"
 import { PaceError } from "./pace-error.ts"
 import { LONGEST_TIMER_MS } from "./watch.ts"
 
+/** The longest backoff after refusals that name no wait. */
+export const LONGEST_BACKOFF_MS = 60_000
+
 /** How {@link paced} paces and repeats calls. All options are optional. */
 export interface PacedOptions {
   /**
@@ -15,6 +18,11 @@ export interface PacedOptions {
   readonly maxWaiting?: number | undefined
   /** How often a call is sent again after 429, after 503 with `Retry-After`, or if no connection was made. Default: 3. */
   readonly retries?: number | undefined
+  /**
+   * The first wait of a key after a 429 that names none, milliseconds, at most 60,000. It doubles with each such 429 in a
+   * row, up to a minute, and is jittered upward. Default: 0. Then such a call is not sent again.
+   */
+  readonly backoffMs?: number | undefined
   /** The share of all calls of a key that may be retries, from 0 to 1. The first 10 are free. Default: 0.1. */
   readonly retryBudget?: number | undefined
   /**
@@ -58,6 +66,7 @@ export interface ParsedPacedOptions extends Omit<Required<PacedOptions>, "limit"
   readonly maxWaitMs: number
   readonly maxWaiting: number
   readonly retries: number
+  readonly backoffMs: number
   readonly retryBudget: number
   readonly limit: { readonly limit: number; readonly windowMs: number } | undefined
 }
@@ -74,11 +83,12 @@ const MOST: Readonly<Record<string, number>> = {
   maxWaitMs: LONGEST_TIMER_MS,
   maxWaiting: LONGEST_TIMER_MS,
   retries: 1_000,
+  backoffMs: LONGEST_BACKOFF_MS,
   limit: 1_000_000,
 }
 
 const DEFAULTS: Omit<ParsedPacedOptions, "limit"> & Pick<PacedOptions, "limit"> = {
-  ...{ maxWaitMs: 30_000, maxWaiting: 1_000, retries: 3, retryBudget: 0.1 },
+  ...{ maxWaitMs: 30_000, maxWaiting: 1_000, retries: 3, backoffMs: 0, retryBudget: 0.1 },
   ...{ key: undefined, idempotent: undefined, limit: undefined, share: undefined },
 }
 

@@ -478,6 +478,34 @@ describe("a call that waits", () => {
     expect(waits).not.toHaveBeenCalled()
   })
 
+  it("fails at once if few units must last longer than it may wait, and says when it may leave", async () => {
+    const { api, call, arrived, answer, timers } = world({ maxWaitMs: 30_000 })
+    const [, second, third] = [call(), call(), call()]
+    await answer(0, 200, left(10, 3_000, 5_000))
+    const fourth = call()
+    await answer(0)
+    for (const { result } of [second, third, fourth])
+      expect(result).toMatchObject({
+        code: "SLUICE_PACE_WAIT_TOO_LONG",
+        message: expect.stringMatching(/it may leave in (2[2-9]\d|3[0-7]\d) s/),
+      })
+    expect(second?.result).toMatchObject({ retryAfterMs: expect.closeTo(300_000, -5) })
+    expect(api.status()).toMatchObject([{ waiting: 0 }])
+    expect([arrived.length, timers()]).toEqual([1, 0])
+  })
+
+  it("waits for its place while units come back sooner than that", async () => {
+    const { call, arrived, answer, pass } = world({ maxWaitMs: 30_000 })
+    const made = [call(), call(), call()]
+    await answer(0, 200, left(3, 60, 100))
+    await pass(25_000)
+    expect(arrived).toHaveLength(2)
+    await answer(1, 200, left(100, 60, 100))
+    expect(arrived).toHaveLength(3)
+    await answer(2)
+    expect(made.map(({ result }) => result)).toEqual([200, 200, 200])
+  })
+
   it("fails at once if the limit of the caller holds it longer than it may wait", async () => {
     const { call, answer, pass } = world({ limit: { limit: 2, window: "1 minute" } })
     const calls = times(6, () => call("", { pace: { maxWaitMs: 70_000 } }))
@@ -817,12 +845,13 @@ describe("options", () => {
     [null, "paced: null is not valid. Use { maxWaitMs, "],
     [
       { maxwait: 1 },
-      'paced: "maxwait" is not valid. Use maxWaitMs, maxWaiting, retries, retryBudget, key, idempotent, limit, share.',
+      'paced: "maxwait" is not valid. Use maxWaitMs, maxWaiting, retries, backoffMs, retryBudget, key, idempotent, limit, share.',
     ],
     [{ constructor: 1 }, 'paced: "constructor" is not valid.'],
     [{ maxWaitMs: -1 }, "maxWaitMs: -1 is not valid. Use a whole number from 0 to 2147483647."],
     [{ maxWaiting: 1.5 }, "maxWaiting: 1.5 is not valid."],
     [{ retries: "3" }, "retries: 3 is not valid. Use a whole number from 0 to 1000."],
+    [{ backoffMs: 60_001 }, "backoffMs: 60001 is not valid. Use a whole number from 0 to 60000."],
     [{ retryBudget: 2 }, "retryBudget: 2 is not valid. Use a number from 0 to 1."],
     [{ key: "a" }, "key: a is not valid. Use a function of the request."],
     [{ idempotent: {} }, "idempotent: this object is not valid."],

@@ -44,10 +44,7 @@ export function hasNotConnected(error: unknown): boolean {
   )
 }
 
-const FIRST_DELAY_MS = 200
-const LONGEST_DELAY_MS = 10_000
-
 /** Returns the wait after the n-th attempt, n from 0, if no server says one: it doubles, and is jittered upward. */
-export function backoffMs(attempt: number): number {
-  return Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS) * (1 + Math.random())
+export function backoffMs(attempt: number, firstMs: number, longestMs: number): number {
+  return Math.min(firstMs * 2 ** attempt * (1 + Math.random()), longestMs)
 }
