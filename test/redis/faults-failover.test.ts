@@ -1,7 +1,10 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { Redis as Redis5 } from "ioredis5"
+import { createClient } from "redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { freePort } from "../servers/free-port.ts"
 import { type RedisSentinel, startSentinel } from "../servers/redis-sentinel.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -55,9 +58,7 @@ describe("a primary that becomes a replica", () => {
       await until("the load is on", () => app.granted() > 100)
       await demote()
       const granted = app.granted()
-      // ioredis reconnects to find the primary. node-redis has no way to do so.
-      const isFound = library.startsWith("ioredis") ? async () => (await connections()) > 1 : foundReplica
-      await until("a request has found a replica", isFound)
+      await until("the client has reconnected, to find the primary", async () => (await connections()) > 1)
       await new Promise((resolve) => setTimeout(resolve, 300))
       expect(app.granted() - granted).toBeLessThan(100)
       await server.command("REPLICAOF", "NO", "ONE")
@@ -104,7 +105,7 @@ describe("a primary that becomes a replica", () => {
       await demote()
       const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
       await expect(store.take([[check]], 100)).rejects.toThrow(
-        /^Redis at 127\.0\.0\.1:\d+ has become a replica, and its client did not find the new primary in time\.$/,
+        /^Redis at 127\.0\.0\.1:\d+ is a replica, and its client did not find the primary in time\.$/,
       )
     },
   )
@@ -125,6 +126,111 @@ describe("a primary that becomes a replica", () => {
     await stop()
     expect(app.late).toBe(0)
     await until("it has counted what was granted", async () => (await unitsIn(server, "")) === app.granted())
+  })
+})
+
+describe("a primary that is replaced behind one address, while the demoted server keeps its connections", () => {
+  let servers: readonly RedisServer[]
+  beforeAll(async () => {
+    servers = await Promise.all([startRedis(), startRedis()])
+  })
+  beforeEach(async () => {
+    for (const server of servers) {
+      await server.command("REPLICAOF", "NO", "ONE")
+      await server.command("FLUSHALL")
+    }
+  })
+  afterAll(() => Promise.all(servers.map((server) => server.stop())))
+
+  async function openAddress(library: Library) {
+    const [first, second] = servers as [RedisServer, RedisServer]
+    const proxy = await startProxy(first)
+    afterwards(() => proxy.close())
+    const { client, close } = await openClient({ library, ports: [proxy.port], isCluster: false })
+    afterwards(close)
+    const store = redisStore({ client })
+    afterwards(() => store.close())
+    const replace = async () => {
+      proxy.target = second
+      await first.command("REPLICAOF", second.host, second.port)
+    }
+    return { first, second, proxy, client, store, replace }
+  }
+
+  it.each(LIBRARIES)("is replaced in the store, and no call is lost (%s)", async (library) => {
+    const { second, store, replace } = await openAddress(library)
+    const app = asker(store, { storeTimeoutMs: 10_000 })
+    const stop = app.load(oneEach)
+    await until("the load is on", () => app.granted() > 100)
+    await replace()
+    const granted = app.granted()
+    await until("the new primary counts", () => app.granted() > granted + 200)
+    await stop()
+    expect(app.decisions.filter(({ degraded }) => degraded)).toEqual([])
+    expect(await keysCountedTwice(second, "")).toEqual([])
+    expect(Number(await second.command("DBSIZE"))).toBeGreaterThan(200)
+  })
+
+  it.each(LIBRARIES)(
+    "is also found by a store that only refunds, in the background (%s)",
+    async (library) => {
+      const { second, store, replace } = await openAddress(library)
+      const charge = {
+        policy: POLICY,
+        partition: "a",
+        units: -3,
+        after: { startMs: 0, current: 0, previous: 0 },
+      }
+      const refund = async () => {
+        const startMs = Math.floor(Date.now() / POLICY.windowMs) * POLICY.windowMs
+        await store.refund([{ ...charge, after: { ...charge.after, startMs } }], 1_000)
+      }
+      await refund()
+      await replace()
+      await expect(refund()).rejects.toMatchObject({ outcome: "not-applied" })
+      await until("the new primary is charged", () =>
+        refund().then(
+          () => true,
+          () => false,
+        ),
+      )
+      expect(await unitsIn(second, "")).toBeGreaterThanOrEqual(3)
+    },
+  )
+
+  it.each(["node-redis 6", "node-redis 5"] as const)(
+    "is found after the app's earlier commands have been answered, at most once a second (%s)",
+    async (library) => {
+      const { first, second, proxy, client } = await openAddress(library)
+      await first.command("SET", "app", "first")
+      await second.command("SET", "app", "second")
+      proxy.target = second
+      const app = client as unknown as { get(key: string): Promise<string | null> }
+      const commands = commandsOf(client)
+      const sent = Array.from({ length: 100 }, () => app.get("app"))
+      commands.reconnect("")
+      expect(commands.isReady("")).toBe(false)
+      expect(new Set(await Promise.all(sent))).toEqual(new Set(["first"]))
+      await until("the client has reconnected", () => commands.isReady(""))
+      expect(await app.get("app")).toBe("second")
+      commands.reconnect("")
+      expect([commands.isReady(""), await app.get("app")]).toEqual([true, "second"])
+    },
+  )
+
+  it("does not make a client reconnect that would not come back", async () => {
+    const [server] = servers as [RedisServer]
+    const url = `redis://127.0.0.1:${server.port}`
+    const lasting = createClient({ url, socket: { reconnectStrategy: false } }).on("error", () => {})
+    const clients = [lasting, createClient({ url })]
+    for (const client of clients) {
+      await client.connect()
+      afterwards(() => client.destroy())
+      commandsOf(client).reconnect("")
+      await client.ping()
+      await nextTurn()
+      expect([await client.ping(), client.socketEpoch]).toEqual(["PONG", 1])
+    }
   })
 })
 

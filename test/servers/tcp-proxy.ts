@@ -33,14 +33,15 @@ export class TcpProxy {
    * `cut` before letting replies through again.
    */
   dropReplies = false
-  readonly #target: { readonly host: string; readonly port: number }
+  /** The server for connections that are accepted from now on. Open connections keep their server. */
+  target: { readonly host: string; readonly port: number }
   readonly #links = new Set<Link>()
   readonly #paused = new Set<Direction>()
   #listener: Server | undefined
   #rubbish: Uint8Array | undefined
 
   constructor(target: { readonly host: string; readonly port: number }, port: number) {
-    this.#target = target
+    this.target = target
     this.port = port
   }
 
@@ -102,7 +103,7 @@ export class TcpProxy {
   }
 
   #link(client: Socket): void {
-    const server = open({ ...this.#target, noDelay: true, allowHalfOpen: true })
+    const server = open({ ...this.target, noDelay: true, allowHalfOpen: true })
     const link: Link = new Link(client, server, {
       delayMs: () => this.delayMs,
       isPaused: (direction) => this.#paused.has(direction),

@@ -36,8 +36,8 @@ export interface RedisCommands {
    */
   nodeOf(key: string): string
   /**
-   * Makes the client look for its primary again, after READONLY. A no-op if that would harm the app's own commands.
-   * Also a no-op in a cluster, because its nodes answer MOVED instead.
+   * Makes the client look for its primary again, after a server has answered as a replica. May be called repeatedly. The
+   * app's commands that were sent before are still answered. A no-op if the app's client would not come back.
    */
   reconnect(key: string): void
 }

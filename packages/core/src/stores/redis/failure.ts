@@ -47,7 +47,7 @@ export async function allApplied(changes: readonly Promise<void>[]): Promise<voi
 
 /**
  * The state of a server's connection at the deadline. "closed" means that the client does not even try to connect. "a
- * replica" means that the server rejected the calls, because it has become a replica.
+ * replica" means that the server rejected the calls, because it is a replica.
  */
 export type Reach = "connected" | "not connected" | "closed" | "a replica"
 
@@ -64,7 +64,7 @@ const SILENCE: Readonly<Record<Reach, string>> = {
   connected: "did not answer in time.",
   "not connected": "did not answer in time, because its client has no connection.",
   closed: "did not answer in time, because its client never connected or was closed.",
-  "a replica": "has become a replica, and its client did not find the new primary in time.",
+  "a replica": "is a replica, and its client did not find the primary in time.",
 }
 
 /**

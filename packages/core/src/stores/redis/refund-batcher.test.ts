@@ -18,7 +18,7 @@ const POLICY: Policy = {
 }
 const NOW_MS = 1_700_000_000_000
 const SILENT = "Redis did not answer in time."
-const DOWN = "Redis does not answer. The store keeps trying in the background."
+const DOWN = "Redis failed: ERR no. The store keeps trying in the background."
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
 afterEach(() => void vi.useRealTimers())
@@ -180,7 +180,7 @@ describe("batched refunds", () => {
     await nextTurn()
     server.latest.fail("READONLY You can't write against a read only replica.")
     await nextTurn()
-    for (let i = 0; i < 5; i++) node.breaker.failed()
+    for (let i = 0; i < 5; i++) node.failed(new Error("ERR no"))
     refundKeys(["c"])
     await nextTurn()
     expect(failures.map((error) => (error as StoreUnavailableError).outcome)).toEqual([
@@ -212,7 +212,7 @@ describe("refunds to a server with an open circuit breaker", () => {
     const { server, node, refundKeys } = await startBatcher()
     refundKeys(names(128))
     await nextTurn()
-    for (let i = 0; i < 5; i++) node.breaker.failed()
+    for (let i = 0; i < 5; i++) node.failed(new Error("ERR no"))
     const outcome = refundKeys(["a"])
     await nextTurn()
     expect([outcome, server.asked.length]).toEqual([[DOWN], 2])
@@ -221,13 +221,13 @@ describe("refunds to a server with an open circuit breaker", () => {
 
   it("are sent in the background, where their outcome does not affect the breaker", async () => {
     const { server, node, refundKeys } = await startBatcher({ inBackground: true })
-    for (let i = 0; i < 4; i++) node.breaker.failed()
+    for (let i = 0; i < 4; i++) node.failed(new Error("ERR no"))
     refundKeys(["a"])
     await nextTurn()
     server.latest.fail("ERR no")
     await nextTurn()
     expect(node.breaker.isOpen).toBe(false)
-    node.breaker.failed()
+    node.failed(new Error("ERR no"))
     const outcome = refundKeys(["b"])
     await nextTurn()
     server.latest.answer(REPLY)

@@ -5,9 +5,10 @@ import { LOOK_AGAIN_MS } from "../node/node.ts"
 import { BatchPolicy } from "./batch-policy.ts"
 import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
 
-const REPLICA = "Redis has become a replica, and its client did not find the new primary in time."
+const REPLICA = "Redis is a replica, and its client did not find the primary in time."
 const SILENT = "Redis did not answer in time."
-const UNAVAILABLE = "Redis does not answer. The store keeps trying in the background."
+/** Returns the message while the circuit breaker is open. */
+const tryingAfter = (reason: string) => `${reason} The store keeps trying in the background.`
 const TOO_LATE = "The request reached Redis after its deadline, so it was not counted."
 const CLOSED = "closed"
 
@@ -354,10 +355,10 @@ describe("a server that fails", () => {
     await takeNow("b", "c", "d")
     expect([told.a, names().length]).toEqual(["granted", 11])
     await fail(calls[9], "gone")
-    expect(told).toMatchObject({ b: "Redis failed: gone", d: UNAVAILABLE })
+    expect(told).toMatchObject({ b: "Redis failed: gone", d: tryingAfter("Redis failed: gone.") })
     take("e")
     await nextTurn()
-    expect([told.e, names().length]).toEqual([UNAVAILABLE, 11])
+    expect([told.e, names().length]).toEqual([tryingAfter("Redis failed: gone."), 11])
   })
 
   it("is counted as failed once for a call after its timeout, whatever reply follows", async () => {
@@ -376,7 +377,7 @@ describe("a server that fails", () => {
     await pass(50)
     take("f")
     await nextTurn()
-    expect([told.f, names().length]).toEqual([UNAVAILABLE, 5])
+    expect([told.f, names().length]).toEqual([tryingAfter(SILENT), 5])
   })
 
   it("is counted as failed once if its time request fails, even if many requests wait", async () => {
@@ -401,7 +402,10 @@ describe("a server that fails", () => {
     }
     take("f")
     await nextTurn()
-    expect([told.f, names().length]).toEqual([UNAVAILABLE, 0])
+    expect([told.f, names().length]).toEqual([
+      tryingAfter("Redis did not answer in time, because its client has no connection."),
+      0,
+    ])
   })
 
   it("leaves requests within their deadline pending after another request timed out", async () => {
@@ -438,7 +442,7 @@ describe("a server that fails", () => {
     await pass(50)
     take("e")
     await nextTurn()
-    expect(told).toMatchObject({ c: SILENT, d: UNAVAILABLE, e: UNAVAILABLE })
+    expect(told).toMatchObject({ c: SILENT, d: tryingAfter(SILENT), e: tryingAfter(SILENT) })
     expect([told.a, told.b]).toEqual([undefined, undefined])
   })
 })

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from "../../../ground/errors.ts"
 import { outsideRequests, setTimer, soon } from "../../../ground/time.ts"
 import type { StoreResult } from "../../store.ts"
-import { failureOf, noCounter, shownKey } from "../failure.ts"
+import { noCounter, shownKey } from "../failure.ts"
 import type { ReplyArrival } from "../node/arrivals.ts"
 import { LOOK_AGAIN_MS, type Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
@@ -256,8 +256,7 @@ export class BatchSender {
   }
 
   #fail(batch: readonly PendingTake[], error: unknown, node: Node): void {
-    node.breaker.failed()
-    const failure = failureOf(error, node.title)
+    const failure = node.failed(error)
     for (const waiting of batch) settle(waiting, failure)
   }
 
@@ -275,9 +274,9 @@ export class BatchSender {
       if (expire(flight.batch, nowMs, flight.node).length > 0) continue
       // No caller waits for this call, so it must not hold back other requests.
       this.#land(flight)
-      flight.node.breaker.failed()
+      flight.node.failed(flight.node.silence())
     }
-    if (this.#queue.expire(nowMs, node)) node.breaker.failed()
+    if (this.#queue.expire(nowMs, node)) node.failed(node.silence())
     if (node.breaker.isOpen) this.#queue.reject(node.unavailable)
     for (const { batch } of this.#flights) this.#watchFor(batch)
     this.#watchFor(this.#queue.waiting)

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest"
+import { silent } from "../failure.ts"
 import { expire, type PendingTake, settle } from "./pending.ts"
 
 /** Creates a request that waits until the deadline, and a list of its outcomes. */
@@ -19,8 +20,10 @@ function waitingUntil(deadlineMs: number) {
 it("requests past their deadline are rejected with a timeout error, and the others are kept", () => {
   const [over, just, later] = [waitingUntil(9), waitingUntil(10), waitingUntil(11)]
   const batch = [later, over, just].map(({ waiting }) => waiting)
-  expect(expire(batch.slice(0, 2), 10, { title: "Redis", reach: "connected" })).toEqual([later.waiting])
-  expect(expire(batch, 10, { title: "Redis at a:1", reach: "not connected" })).toEqual([later.waiting])
+  expect(expire(batch.slice(0, 2), 10, { silence: () => silent() })).toEqual([later.waiting])
+  expect(expire(batch, 10, { silence: () => silent("not connected", "Redis at a:1") })).toEqual([
+    later.waiting,
+  ])
   const lost = "Redis at a:1 did not answer in time, because its client has no connection."
   expect([over.told, just.told, later.told]).toEqual([["Redis did not answer in time."], [lost], []])
 })
@@ -28,7 +31,7 @@ it("requests past their deadline are rejected with a timeout error, and the othe
 it("a settled request no longer waits, even if its deadline has not passed", () => {
   const { waiting } = waitingUntil(11)
   settle(waiting, new Error("closed"))
-  expect(expire([waiting], 10, { title: "Redis", reach: "connected" })).toEqual([])
+  expect(expire([waiting], 10, { silence: () => silent() })).toEqual([])
 })
 
 it("a request is settled only once, and then releases its callbacks", () => {

@@ -1,5 +1,4 @@
 import type { StoreResult } from "../../store.ts"
-import { silent } from "../failure.ts"
 import type { Node } from "../node/node.ts"
 import type { RedisRequest } from "../scripts/script-input.ts"
 
@@ -18,8 +17,8 @@ export interface PendingTake {
   wasLate: boolean
 }
 
-/** The server that a request waits for, as error messages describe it. */
-export type Server = Pick<Node, "title" | "reach">
+/** The server that a request waits for. It creates the error for a missed deadline. */
+export type Server = Pick<Node, "silence">
 
 /** Rejects requests whose deadline has passed, and returns the others. `server` is the server that they wait for. */
 export function expire(batch: readonly PendingTake[], nowMs: number, server: Server): PendingTake[] {
@@ -30,7 +29,7 @@ export function expire(batch: readonly PendingTake[], nowMs: number, server: Ser
 export function stillWaits(waiting: PendingTake, nowMs: number, server: Server): boolean {
   if (waiting.isRejected) return false
   if (waiting.deadlineMs > nowMs) return true
-  settle(waiting, silent(server.reach, server.title))
+  settle(waiting, server.silence())
   return false
 }
 

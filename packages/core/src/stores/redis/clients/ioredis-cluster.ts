@@ -56,7 +56,7 @@ export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommand
     isOpen: () => client.status !== "end",
     ...callsOf(client),
     nodeOf,
-    reconnect: () => undefined,
+    reconnect: refresh,
   }
 }
 

@@ -65,6 +65,6 @@ export function nodeRedisClusterCommands(client: NodeRedisClusterLike): RedisCom
     isOpen: () => client.isOpen,
     ...callsOf(client),
     nodeOf: (key) => primaryOf(key)?.address ?? "",
-    reconnect: () => undefined,
+    reconnect: refresh,
   }
 }

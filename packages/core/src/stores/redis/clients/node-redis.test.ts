@@ -32,9 +32,3 @@ it("a client of node-redis gets scripts, keys and arguments in its own call form
     ["del", ["k", "l"]],
   ])
 })
-
-it("a client of node-redis is left alone on reconnect, because it cannot look for its primary again", () => {
-  const client = new LikeNodeRedis()
-  nodeRedisCommands(client).reconnect("a")
-  expect([client.asked, client.isReady]).toEqual([[], false])
-})

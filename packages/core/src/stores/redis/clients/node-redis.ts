@@ -11,8 +11,17 @@ export interface NodeRedisCalls {
 /** A node-redis client of one server. */
 export interface NodeRedisLike extends NodeRedisCalls {
   readonly isReady: boolean
-  readonly options?: { readonly socket?: ServerAddress | undefined } | undefined
+  /** Number of connections so far. */
+  readonly socketEpoch?: number
+  readonly options?:
+    | { readonly socket?: (ServerAddress & { readonly reconnectStrategy?: unknown }) | undefined }
+    | undefined
+  sendCommand?(args: string[]): Promise<unknown>
+  listenerCount?(event: "error"): number
 }
+
+/** Shortest time between two reconnects, and the longest that calls are held back for one. */
+const RECONNECT_EVERY_MS = 1_000
 
 /**
  * Returns the commands of a node-redis client. The app connects the client and listens to its errors. Without a
@@ -24,14 +33,26 @@ export interface NodeRedisLike extends NodeRedisCalls {
 export function nodeRedisCommands(client: NodeRedisLike): RedisCommands {
   const { options } = client
   const address = options === undefined ? "" : addressOf(options.socket ?? {})
+  let leftEpoch: number | undefined = -1
+  let leftAtMs = Number.NEGATIVE_INFINITY
+  const mayLeave = () => performance.now() - leftAtMs >= RECONNECT_EVERY_MS
   return {
     isCluster: false,
-    isReady: () => client.isReady,
+    // The server closes the old connection, so it would not run a call that is sent there now.
+    isReady: () => client.isReady && (client.socketEpoch !== leftEpoch || mayLeave()),
     isOpen: () => client.isOpen,
     ...callsOf(client),
     nodeOf: () => address,
-    // node-redis cannot reconnect without losing the app's commands.
-    reconnect: () => undefined,
+    // The client's own methods that reconnect reject all commands in flight. After QUIT, which needs no permission, the
+    // server first answers the earlier commands and then closes the connection. The client takes this for a lost
+    // connection and reconnects. Without a listener for its errors, that would end the process.
+    reconnect() {
+      const comesBack = options?.socket?.reconnectStrategy !== false && client.listenerCount?.("error")
+      if (!comesBack || !client.isReady || !mayLeave()) return
+      leftEpoch = client.socketEpoch
+      leftAtMs = performance.now()
+      client.sendCommand?.(["QUIT"]).catch(() => undefined)
+    },
   }
 }
 

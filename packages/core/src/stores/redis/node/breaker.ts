@@ -29,6 +29,10 @@ export class Breaker {
     return this.#isOpen
   }
 
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
   succeeded(): void {
     this.#failures = 0
     if (this.#isOpen) this.#close()

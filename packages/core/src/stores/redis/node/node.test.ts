@@ -81,7 +81,8 @@ async function succeed(server: AskedServer, node: Node, patience?: CallTimeout):
   expect(outcome).toEqual([[NOW_MS]])
 }
 
-const DOWN = "Redis does not answer. The store keeps trying in the background."
+const UNCONNECTED = "Redis did not answer in time, because its client has no connection."
+const KEEPS_TRYING = "The store keeps trying in the background."
 const SILENT = "Redis did not answer in time."
 
 describe("the time of a server", () => {
@@ -158,7 +159,7 @@ describe("the time of a server", () => {
     server.isReady = () => false
     const learning = outcomeOf(node.learnTime())
     await nextTurn()
-    expect([learning, server.asked]).toEqual([[DOWN], []])
+    expect([learning, server.asked]).toEqual([[UNCONNECTED], []])
   })
 
   it("is never requested if a clock is given, whose time is sent to scripts in whole milliseconds", async () => {
@@ -398,11 +399,13 @@ it("a server with a name is named in its errors, to identify it among several", 
   await nextTurn()
   server.latest.fail("ERR no")
   await nextTurn()
+  for (let i = 0; i < 3; i++) node.failed(node.silence())
   expect([silent, failing, node.unavailable.message]).toEqual([
     ["Redis at 10.0.0.1:6379 did not answer in time."],
     ["Redis at 10.0.0.1:6379 failed: ERR no"],
-    "Redis at 10.0.0.1:6379 does not answer. The store keeps trying in the background.",
+    `Redis at 10.0.0.1:6379 did not answer in time. ${KEEPS_TRYING}`,
   ])
+  node.breaker.stop()
 })
 
 describe("a server that has failed five times in a row", () => {
@@ -419,7 +422,46 @@ describe("a server that has failed five times in a row", () => {
     await expect(node.forget([KEY], 20)).rejects.toBe(node.unavailable)
     expect(server.asked.length).toBe(asked)
     expect(node.unavailable).toBeInstanceOf(StoreUnavailableError)
-    expect([node.unavailable.message, node.unavailable.kind]).toEqual([DOWN, "unavailable"])
+    expect([node.unavailable.message, node.unavailable.kind]).toEqual([
+      `Redis failed: ERR no. ${KEEPS_TRYING}`,
+      "unavailable",
+    ])
+    node.breaker.stop()
+  })
+
+  it.each([
+    "NOPERM User app has no permissions to run the 'incrby' command",
+    "NOAUTH Authentication required.",
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "MISCONF Redis is configured to save RDB snapshots",
+    "NOREPLICAS Not enough good replicas to write.",
+    "LOADING Redis is loading the dataset in memory",
+    "ERR unknown command 'evalsha'",
+    "CROSSSLOT Keys in request don't hash to the same slot",
+  ])("is named with its own reason while the breaker is open: %s", async (reason) => {
+    const { server, node } = await knowing()
+    for (let i = 0; i < 5; i++) {
+      const outcome = outcomeOf(peek(node))
+      await nextTurn()
+      server.latest.fail(reason)
+      await nextTurn()
+      expect(outcome).toEqual([`Redis failed: ${reason}`])
+    }
+    const { message, cause, kind, outcome } = node.unavailable
+    expect(message).toBe(`Redis failed: ${reason.replace(/\.$/, "")}. ${KEEPS_TRYING}`)
+    expect([(cause as Error).message, kind, outcome]).toEqual([reason, "unavailable", "not-applied"])
+    node.breaker.stop()
+  })
+
+  it("is named with the reason of the latest probe", async () => {
+    const { server, node } = await probed()
+    server.latest.fail("OOM command not allowed")
+    await nextTurn()
+    expect(node.unavailable.message).toBe(`Redis failed: OOM command not allowed. ${KEEPS_TRYING}`)
+    server.isReady = () => false
+    await pass(200)
+    expect(node.unavailable.message).toBe(`${UNCONNECTED} ${KEEPS_TRYING}`)
+    expect(node.unavailable).not.toHaveProperty("cause")
     node.breaker.stop()
   })
 
@@ -501,11 +543,17 @@ describe("a server that has failed five times in a row", () => {
 
 it("a call has not run if a replica or a migrating slot rejected it", () => {
   const { server, node } = serving()
-  const told = ["READONLY You can't write", "TRYAGAIN Multiple keys", "ERR no"].map((text) => {
+  const told = [
+    "READONLY You can't write",
+    "MASTERDOWN Link with MASTER is down",
+    "TRYAGAIN Multiple keys",
+    "ERR no",
+  ].map((text) => {
     const error = new Error(text)
     return [node.isReplica(error), node.hasNotRun(error)]
   })
   expect(told).toEqual([
+    [true, true],
     [true, true],
     [false, true],
     [false, false],

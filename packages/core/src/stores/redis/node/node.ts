@@ -1,5 +1,5 @@
 import type { Clock } from "../../../ground/clock.ts"
-import { type StoreOutcome, StoreUnavailableError } from "../../../ground/errors.ts"
+import { type StoreOutcome, StoreUnavailableError, sentenceOf } from "../../../ground/errors.ts"
 import { atDeadline, beforeDeadline, ignore, outsideRequests, setTimer } from "../../../ground/time.ts"
 import { RoundTrips } from "../../round-trips.ts"
 import type { RedisCommands } from "../commands.ts"
@@ -47,8 +47,11 @@ export class Node {
   readonly breaker: Breaker
   /** The server's name in messages. Set once, because another server may serve the key later. */
   readonly title: string
-  /** The error while the breaker is open. Created once, because a stack trace per request would be expensive. */
-  readonly unavailable: StoreUnavailableError
+  /**
+   * The error while the breaker is open, with the reason of the last failure. Not created for each request, because a
+   * stack trace is expensive.
+   */
+  unavailable = silent()
   /** A key that this server served when `nodeOf` last returned it. */
   key: string
   readonly #commands: RedisCommands
@@ -58,6 +61,8 @@ export class Node {
   readonly roundTrips = new RoundTrips()
   #learning: Promise<void> | undefined
   #longestWaitMs = 0
+  /** Number of scripts that were sent and have not been answered. */
+  #running = 0
   readonly #arrivals = new ReplyOrder()
   /** When the server last said that it is a replica, unless it has replied as a primary since. */
   #replicaAtMs = Number.NEGATIVE_INFINITY
@@ -67,10 +72,6 @@ export class Node {
     this.#timekeeping = timekeeping
     this.key = key
     this.title = titleOf(commands.nodeOf(key))
-    this.unavailable = new StoreUnavailableError(
-      `${this.title} does not answer. The store keeps trying in the background.`,
-      { kind: "unavailable", outcome: "not-applied" },
-    )
     this.breaker = new Breaker(() => this.#probe())
   }
 
@@ -150,7 +151,7 @@ export class Node {
   ): Promise<Reply> {
     return this.#within(patience, async (send, deadlineMs) => {
       if (!this.knowsTime && !(await this.learnTime(patience.withinMs))) {
-        throw silent(this.reach, this.title, "not-applied")
+        throw this.silence("not-applied")
       }
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       send()
@@ -174,9 +175,9 @@ export class Node {
     })
   }
 
-  /** True if the error means that the server has become a replica. It has written nothing then. */
+  /** True if the error means that the server is a replica. It has written nothing then. */
   isReplica(error: unknown): boolean {
-    return isCode(error, "READONLY")
+    return isCode(error, "READONLY") || isCode(error, "MASTERDOWN")
   }
 
   /**
@@ -195,6 +196,27 @@ export class Node {
   /** Makes the client look for the primary. */
   reconnect(): void {
     outsideRequests(() => this.#commands.reconnect(this.key))
+  }
+
+  /** Returns the error for a missed deadline. */
+  silence(outcome?: StoreOutcome): StoreUnavailableError {
+    return silent(this.reach, this.title, outcome)
+  }
+
+  /** Notes that a call failed, unless the breaker is open already. Returns the failure for the caller. */
+  failed(error: unknown): StoreUnavailableError {
+    const failure = failureOf(error, this.title)
+    if (this.breaker.isOpen) return failure
+    this.breaker.failed()
+    if (this.breaker.isOpen) this.#explain(failure)
+    return failure
+  }
+
+  #explain({ message, cause }: StoreUnavailableError): void {
+    this.unavailable = new StoreUnavailableError(
+      `${sentenceOf(message)} The store keeps trying in the background.`,
+      { kind: "unavailable", outcome: "not-applied", ...(cause !== undefined && { cause }) },
+    )
   }
 
   /**
@@ -218,7 +240,7 @@ export class Node {
     }
     const late = (): Promise<never> => {
       isOver = true
-      return Promise.reject(silent(this.reach, this.title, outcome))
+      return Promise.reject(this.silence(outcome))
     }
     try {
       // A client may connect to a node only when there is a command for it.
@@ -229,8 +251,14 @@ export class Node {
       if (!inBackground) this.breaker.succeeded()
       return value
     } catch (error) {
-      if (!inBackground) this.breaker.failed()
-      throw failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : outcome)
+      if (this.isReplica(error)) {
+        this.becameReplica()
+        // A reconnect loses the replies to calls in flight, and the store may have been closed since.
+        if (this.#running === 0 && !this.breaker.isStopped) this.reconnect()
+      }
+      const failure = failureOf(error, this.title, this.hasNotRun(error) ? "not-applied" : outcome)
+      if (!inBackground) this.failed(failure)
+      throw failure
     }
   }
 
@@ -244,7 +272,7 @@ export class Node {
         const timer = setTimer(resolve, LOOK_AGAIN_MS)
         if (inBackground) timer.unref()
       })
-      if (performance.now() > deadlineMs) throw this.unavailable
+      if (performance.now() > deadlineMs) throw this.silence()
     }
   }
 
@@ -255,10 +283,13 @@ export class Node {
     args: readonly string[],
   ): Promise<{ reply: unknown; sentAtMs: number }> {
     const sentAtMs = performance.now()
+    this.#running++
     try {
       return { reply: await this.#commands.evalsha(sha, keys, args), sentAtMs }
     } catch (error) {
       if (!isCode(error, "NOSCRIPT")) throw error
+    } finally {
+      this.#running--
     }
     const sentWholeAtMs = performance.now()
     return { reply: await this.#commands.eval(text, keys, args), sentAtMs: sentWholeAtMs }
@@ -276,12 +307,13 @@ export class Node {
     const cancel = atDeadline(this.#longestWaitMs, markLate, false)
     try {
       await this.#askTime()
-      if (isLate) throw silent()
+      if (isLate) throw this.silence()
     } catch (error) {
       if (this.isReplica(error)) {
         this.becameReplica()
         this.reconnect()
       }
+      this.#explain(failureOf(error, this.title))
       throw error
     } finally {
       cancel()
@@ -289,7 +321,7 @@ export class Node {
   }
 
   async #askTime(): Promise<void> {
-    if (!this.isReady()) throw this.unavailable
+    if (!this.isReady()) throw this.silence()
     // A key in the same slot. It cannot be a counter's key, because those continue after the brace.
     const key = this.key.slice(0, this.key.indexOf("}") + 1)
     const sentAtMs = performance.now()
