@@ -47,6 +47,35 @@ describe("sluice rules suggest", () => {
     )
   })
 
+  it("does not let a client that guesses passwords set the limits of a small log, and says that it is small", async () => {
+    const line = (client: string, second: number) =>
+      `${client} - - [03/Jun/2025:08:${String(Math.floor(second / 60)).padStart(2, "0")}:${String(second % 60).padStart(2, "0")} +0000] "POST /login HTTP/1.1" 401 5 "-" "-"\n`
+    const others = Array.from({ length: 897 }, (_, at) =>
+      line(`10.0.${at >> 8}.${at & 255}`, at).repeat(at % 3 === 0 ? 2 : 1),
+    )
+    const guesser = Array.from({ length: 101 }, (_, at) =>
+      line("203.0.113.9", 60 + Math.floor((at * 59) / 101)),
+    )
+    writeFileSync(inFolder("guesser.log"), others.join("") + guesser.join(""))
+    const { groups, notes } = await suggestJson([inFolder("guesser.log"), "--windows", "1m"])
+    for (const { clients, windows } of groups) {
+      expect(clients.value).toBe(898)
+      expect(windows[0]).toMatchObject({ highestPeak: 101, usualPeak: 2, far: 1 })
+      const limits = windows[0].candidates.map(({ name, limit }: { name: string; limit: number }) => [
+        name,
+        limit,
+      ])
+      expect(limits).toEqual([
+        ["careful", 3],
+        ["balanced", 2],
+        ["tight", 2],
+      ])
+    }
+    expect(notes.join("\n")).toMatch(
+      /Too little data: one client is more than 0\.1% of the clients of all \(898\)/,
+    )
+  })
+
   it("gives the same result for a compressed log, and in two files", async () => {
     const half = log.indexOf("\n", log.length / 2) + 1
     writeFileSync(inFolder("access.log.gz"), gzipSync(log))

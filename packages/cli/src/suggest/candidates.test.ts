@@ -1,7 +1,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { activeOf, candidatesOf } from "./candidates.ts"
+import { activeOf, candidatesOf, farClients } from "./candidates.ts"
 import { PeakCurve } from "./peak-curve.ts"
+import { roundLimit } from "./round-limit.ts"
 
 const OPTIONS = { refuseAtMost: 0.001, mostUnits: 1e15, outliers: 0 }
 
@@ -66,35 +67,115 @@ describe("candidatesOf", () => {
     const programs = [90, 100, 110, 150, 200, 250, 300, 400, 500, 721]
     const found = candidatesOf(curveOf([...people, ...programs]), OPTIONS)
     expect(found).toEqual([
-      { name: "careful", limit: 600, clients: 1, clientsError: 0, nextPeak: 721 },
+      { name: "careful", limit: 30, clients: 10, clientsError: 0, nextPeak: 90 },
       { name: "balanced", limit: 20, clients: 10, clientsError: 0, nextPeak: 90 },
       { name: "tight", limit: 20, clients: 10, clientsError: 0, nextPeak: 90 },
     ])
   })
 
-  it("never refuses more than the given share with the tight candidate", () => {
+  it("never refuses more than the given share, or the clients far above the others, with any candidate", () => {
     fc.assert(
       fc.property(peaks, fc.double({ min: 0, max: 1, noNaN: true }), (list, refuseAtMost) => {
-        const tight = candidatesOf(curveOf(list), { ...OPTIONS, refuseAtMost }).find(
-          ({ name }) => name === "tight",
+        const curve = curveOf(list)
+        const most = Math.max(
+          Math.floor(refuseAtMost * list.length),
+          refuseAtMost === 0 ? 0 : farClients(curve),
         )
-        expect(tight?.clients).toBeLessThanOrEqual(refuseAtMost * list.length)
+        for (const { clients } of candidatesOf(curve, { ...OPTIONS, refuseAtMost }))
+          expect(clients).toBeLessThanOrEqual(most)
       }),
     )
   })
 
+  const shares = fc.constantFrom(0, 0.0001, 0.001, 0.01, 0.1)
+  /** Ordinary clients, and some with peaks of another order of magnitude. */
+  const mixed = fc
+    .tuple(peaks, fc.array(fc.integer({ min: 1, max: 2_000_000 }), { maxLength: 15 }))
+    .map((lists) => lists.flat())
+  const limitsOf = (list: readonly number[], options: Partial<typeof OPTIONS> = {}) =>
+    Object.fromEntries(
+      candidatesOf(curveOf(list), { ...OPTIONS, ...options }).map(({ name, limit }) => [name, limit]),
+    ) as Readonly<Record<"careful" | "balanced" | "tight", number>>
+
+  it("never has a tight limit above balanced, nor balanced above careful", () => {
+    fc.assert(
+      fc.property(mixed, shares, fc.nat(10), (list, refuseAtMost, outliers) => {
+        const { careful, balanced = careful, tight } = limitsOf(list, { refuseAtMost, outliers })
+        expect(tight).toBeLessThanOrEqual(balanced)
+        expect(balanced).toBeLessThanOrEqual(careful)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it("does not let one more client, whatever it asks for, raise tight above three times the peak of the others", () => {
+    const oneMore = fc.integer({ min: 1, max: 2_000_000 })
+    fc.assert(
+      fc.property(
+        mixed,
+        oneMore,
+        shares.filter((share) => share > 0),
+        (list, peak, refuseAtMost) => {
+          const { tight } = limitsOf([...list, peak], { refuseAtMost })
+          // A peak below ten is never far above others.
+          expect(tight).toBeLessThanOrEqual(roundLimit(Math.max(10, 3 * Math.max(...list))))
+        },
+      ),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it("does not raise tight if more clients may be refused", () => {
+    fc.assert(
+      fc.property(mixed, shares, shares, (list, one, other) => {
+        const [fewer, more] = [Math.min(one, other), Math.max(one, other)]
+        expect(limitsOf(list, { refuseAtMost: more }).tight).toBeLessThanOrEqual(
+          limitsOf(list, { refuseAtMost: fewer }).tight,
+        )
+      }),
+    )
+  })
+
+  it.each([
+    ["one client that guesses passwords", [101], 1],
+    ["two such clients", [101, 60], 2],
+    [
+      "eight such clients, each far above the next",
+      [9, 30, 100, 300, 1_000, 3_000, 10_000, 30_000].map((n) => n + 3),
+      8,
+    ],
+  ])("makes no room for %s among 897 others", (_, guessers, far) => {
+    const list = [...Array<number>(600).fill(1), ...Array<number>(297).fill(2), ...guessers]
+    expect(farClients(curveOf(list))).toBe(far)
+    expect(limitsOf(list)).toEqual({ careful: 3, balanced: 2, tight: 2 })
+  })
+
+  it.each([
+    ["a peak below ten", [9]],
+    ["less than three times the others", [11]],
+    ["a group of more than 1%", Array<number>(10).fill(101)],
+  ])("takes clients with %s for ordinary ones", (_, others) => {
+    const list = [...Array<number>(890).fill(4), ...others]
+    expect(farClients(curveOf(list))).toBe(0)
+    expect(limitsOf(list).tight).toBe(roundLimit(Math.max(...others)))
+  })
+
+  it("makes room for every client if none may be refused", () => {
+    const list = [...Array<number>(897).fill(2), 101]
+    expect(limitsOf(list, { refuseAtMost: 0 })).toEqual({ careful: 200, tight: 120 })
+  })
+
   it("does not take the clients that make most of the requests for ordinary ones", () => {
-    const curve = curveOf([...Array<number>(100).fill(4), 3_050])
-    const careful = (outliers: number) =>
-      candidatesOf(curve, { ...OPTIONS, outliers }).find(({ name }) => name === "careful")?.limit
-    expect([careful(0), careful(1)]).toEqual([5_000, 6])
+    const list = [...Array<number>(300).fill(4), ...Array.from({ length: 8 }, (_, at) => 3_050 + at)]
+    expect(limitsOf(list, { outliers: 0 }).careful).toBe(5_000)
+    expect(limitsOf(list, { outliers: 8 })).toMatchObject({ careful: 6, tight: 4 })
   })
 
   it("leaves out limits that the algorithm cannot count", () => {
-    const curve = curveOf([...Array<number>(5_000).fill(3), 1_001])
+    const curve = curveOf([...Array<number>(5_000).fill(800), 1_001])
     const found = candidatesOf(curve, { ...OPTIONS, mostUnits: 1_000 })
     expect(found.map(({ name }) => name)).toEqual(["tight"])
-    expect(activeOf(found, curve, OPTIONS, false)?.name).toBe("tight")
+    expect(activeOf(found)?.name).toBe("tight")
   })
 
   it.each([
@@ -103,17 +184,8 @@ describe("candidatesOf", () => {
   ])("makes the %s candidate a rule if %d of the clients may be refused", (name, refuseAtMost) => {
     const curve = curveOf([
       ...Array.from({ length: 20_000 }, (_, at) => 1 + Math.floor(at ** 2 / 2.2e7)),
-      ...[90, 100, 110, 150, 200, 250, 300, 400, 500, 721],
+      ...[90, 95, 100, 110, 150, 200, 250, 300, 400, 500, 721],
     ])
-    const options = { ...OPTIONS, refuseAtMost }
-    expect(activeOf(candidatesOf(curve, options), curve, options, false)?.name).toBe(name)
-  })
-
-  it("makes the tight candidate the rule of a login without a knee", () => {
-    const curve = curveOf([...Array<number>(5_000).fill(3), 60])
-    expect(activeOf(candidatesOf(curve, OPTIONS), curve, OPTIONS, true)).toMatchObject({
-      name: "tight",
-      limit: 3,
-    })
+    expect(activeOf(candidatesOf(curve, { ...OPTIONS, refuseAtMost }))?.name).toBe(name)
   })
 })

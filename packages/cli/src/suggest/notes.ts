@@ -28,6 +28,7 @@ export function notesOn(
       ? ["Users behind a NAT or a company proxy share an address and count as one client."]
       : []),
     ...samplingNote(result),
+    ...littleDataNote(result),
     ...(withoutField > 0
       ? [
           `${count(withoutField)} requests do not have ${by.join(" and ")}. Rules count them by address, or all together as one client, which may set a limit.`,
@@ -105,6 +106,17 @@ function samplingNote({ sampledOneOf, clients }: Omit<SuggestResult, "notes">): 
   return [
     `There are about ${count(clients.value)} clients (± ${error}), more than --max-clients. ` +
       `One of ${count(sampledOneOf)} clients and the 1,000 largest were counted. "±" is the error in 95 of 100 cases. Logins that appear later are not found.`,
+  ]
+}
+
+/** Says that the share of clients that may be refused is less than one client. */
+function littleDataNote({ groups, refuseAtMost }: Omit<SuggestResult, "notes">): string[] {
+  const small = groups.filter(({ clients }) => refuseAtMost * clients.value < 1)
+  if (small.length === 0 || refuseAtMost === 0) return []
+  const names = small.map(({ name, clients }) => `${name} (${count(clients.value)})`).join(", ")
+  return [
+    `Too little data: one client is more than ${Number((100 * refuseAtMost).toFixed(4))}% of the clients of ${names}. ` +
+      "Single clients decide these limits. Read a longer log, or raise --refuse-at-most.",
   ]
 }
 

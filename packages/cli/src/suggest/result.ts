@@ -9,7 +9,7 @@ export interface SuggestResult {
   readonly log: SuggestLog
   readonly by: readonly string[]
   readonly algorithm: WindowAlgorithm
-  /** The largest share of clients that the tight candidate may refuse, from 0 to 1. */
+  /** The largest share of clients that the tight candidate may refuse, from 0 to 1, unless a few are far above the others. */
   readonly refuseAtMost: number
   /** All clients with a request. */
   readonly clients: EstimatedNumber
@@ -63,8 +63,12 @@ export interface SuggestGroup {
 export interface SuggestWindow {
   readonly window: WindowLength
   readonly highestPeak: number
-  /** The peak that all clients stay within, except the share that the tight candidate may refuse. */
+  /** The peak that all clients stay within, except those that the tight candidate may refuse. */
   readonly usualPeak: number
+  /** The share of clients that stay within it, from 0 to 1. */
+  readonly usualShare: number
+  /** Number of clients that are far above all others. No candidate makes room for them. */
+  readonly far: number
   readonly candidates: readonly SuggestCandidate[]
   /** The candidates without the few clients that make most of the requests. Present if there are such clients. */
   readonly withoutLargest?: readonly SuggestCandidate[]

@@ -178,10 +178,10 @@ describe("rulesFileText", () => {
     expect(text).toContain("# From access.log, 2025-06-03, 59 min 59 s, ")
     expect(text).toContain("3,004 clients by ip; 0 lines unparsed")
     expect(commentsOf(text).get("per-ip-1m")).toMatchInlineSnapshot(
-      `" 99.9% of the clients never exceed 21 per minute; the highest peak is 183. careful: 300 per minute would have refused 0 clients (0%) and 0 requests (0%); no client is above it. It is the rule because it leaves room above nearly all clients. It refuses no client of this log. Instead, balanced: 6 per minute would have refused 5 clients (0.17%) and 5,907 requests (38.6%); the next larger client reaches 7 (1.17x). Instead, tight: 25 per minute would have refused 3 clients (0.10%) and 2,744 requests (17.9%); the next larger client reaches 31 (1.24x)."`,
+      `" 99.9% of the clients never exceed 7 per minute; the highest peak is 183. 4 clients ask for at least three times as much as all others, so no limit makes room for them. careful: 12 per minute would have refused 4 clients (0.13%) and 4,813 requests (31.4%); the next larger client reaches 21 (1.75x). It is the rule because it leaves room above nearly all clients. Instead, tight: 8 per minute would have refused 4 clients (0.13%) and 5,542 requests (36.2%); the next larger client reaches 21 (2.63x)."`,
     )
     expect(commentsOf(text).get("post-login-1m")).toMatchInlineSnapshot(
-      `" POST /login: 700 requests of 301 clients; 463 requests failed, so it looks like a login. 99.9% of the clients never exceed 183 per minute; the highest peak is 183. tight: 200 per minute would have refused 0 clients (0%) and 0 requests (0%); no client is above it. It is the rule because clients far above the others may be guessing passwords. It refuses no client of this log. One client is more than 0.1% of the clients. Raise --refuse-at-most to find lower limits. Instead, careful: 300 per minute would have refused 0 clients (0%) and 0 requests (0%); no client is above it."`,
+      `" POST /login: 700 requests of 301 clients; 463 requests failed, so it looks like a login. 99.7% of the clients never exceed 1 per minute; the highest peak is 183. One client asks for at least three times as much as all others, so no limit makes room for it. careful: 2 per minute would have refused 1 client (0.33%) and 395 requests (56.4%); the next larger client reaches 183 (91.50x). It is the rule because it leaves room above nearly all clients. Instead, tight: 1 per minute would have refused 1 client (0.33%) and 397 requests (56.7%); the next larger client reaches 183 (183.00x)."`,
     )
     for (const line of text.split("\n")) if (/^ *#/.test(line)) expect(line.length).toBeLessThan(120)
   })
@@ -365,11 +365,10 @@ describe("suggestLines", () => {
           "tone": "strong",
         },
         "requests     window    candidate  limit  clients refused  requests refused  next larger client",
-        "all          1 minute  careful    300    0 (0%)           0 (0%)            none                <- rule",
-        "all          1 minute  balanced   6      5 (0.17%)        5,907 (38.6%)     7 (1.17x)",
-        "all          1 minute  tight      25     3 (0.10%)        2,744 (17.9%)     31 (1.24x)",
-        "POST /login  1 minute  careful    300    0 (0%)           0 (0%)            none",
-        "POST /login  1 minute  tight      200    0 (0%)           0 (0%)            none                <- rule",
+        "all          1 minute  careful    12     4 (0.13%)        4,813 (31.4%)     21 (1.75x)          <- rule",
+        "all          1 minute  tight      8      4 (0.13%)        5,542 (36.2%)     21 (2.63x)",
+        "POST /login  1 minute  careful    2      1 (0.33%)        395 (56.4%)       183 (91.50x)        <- rule",
+        "POST /login  1 minute  tight      1      1 (0.33%)        397 (56.7%)       183 (183.00x)",
         {
           "text": "The log covers 59 min 59 s. Less than three days miss the weekly rhythm, and a quiet day suggests limits for quiet days.",
           "tone": "quiet",
@@ -379,13 +378,17 @@ describe("suggestLines", () => {
           "tone": "quiet",
         },
         {
+          "text": "Too little data: one client is more than 0.1% of the clients of POST /login (301). Single clients decide these limits. Read a longer log, or raise --refuse-at-most.",
+          "tone": "quiet",
+        },
+        {
           "text": "POST /login looks like a login: 463 of 700 requests failed.",
           "tone": "quiet",
         },
       ]
     `)
     expect(suggestLines(suggested(traffic(), { windows }, { hasSecondPass: false }))[3]).toMatch(
-      /^all +1 minute +careful +300 +0 \(0%\) {20,}none +<- rule$/,
+      /^all +1 minute +careful +12 +4 \(0.13%\) {20,}21 \(1.75x\) +<- rule$/,
     )
   })
 })

@@ -1,7 +1,7 @@
 import type { StorableRule } from "@sluice/core"
 import { Document, type Scalar, visit } from "yaml"
 import { formatJson, formatLine } from "../line.ts"
-import { count } from "../quantities.ts"
+import { count, percent } from "../quantities.ts"
 import { clientsText, effectText, logText } from "./phrases.ts"
 import { fieldOf } from "./request-groups.ts"
 import type { SuggestGroup, SuggestResult, SuggestWindow } from "./result.ts"
@@ -70,15 +70,13 @@ export function suggestedRules(result: SuggestResult): readonly SuggestedRule[] 
 
 function suggestedRule(
   { name, match, failed, requests, clients }: SuggestGroup,
-  { window, candidates, highestPeak, usualPeak }: SuggestWindow,
+  { window, candidates, highestPeak, usualPeak, usualShare, far }: SuggestWindow,
   result: SuggestResult,
   names: Set<string>,
 ): SuggestedRule | undefined {
   const chosen = candidates.find(({ isRule }) => isRule)
   if (chosen === undefined) return undefined
-  const { by, refuseAtMost } = result
-  const isTightLogin = chosen.name === "tight" && failed !== undefined
-  const isTooSmall = refuseAtMost > 0 && refuseAtMost * clients.value < 1
+  const { by } = result
   return {
     rule: {
       name: uniqueName(
@@ -99,23 +97,18 @@ function suggestedRule(
             `${name}: ${count(requests)} requests of ${clientsText(clients)}` +
               (failed === undefined ? "." : `; ${count(failed)} requests failed, so it looks like a login.`),
           ]),
-      `${percentOf(1 - refuseAtMost)} of the clients never exceed ${count(usualPeak)} per ${window.per}; the highest peak is ${count(highestPeak)}.`,
-      `${chosen.name}: ${effectText(chosen, window.per)} ${isTightLogin ? LOGIN_REASON : REASONS[chosen.name]}${chosen.clients.value === 0 ? NOBODY : ""}`,
-      ...(isTooSmall
-        ? [
-            `One client is more than ${percentOf(refuseAtMost)} of the clients. Raise --refuse-at-most to find lower limits.`,
-          ]
-        : []),
+      `${percent(usualShare, 1)} of the clients never exceed ${count(usualPeak)} per ${window.per}; the highest peak is ${count(highestPeak)}.`,
+      ...(far === 0
+        ? []
+        : [
+            `${far === 1 ? "One client asks" : `${far} clients ask`} for at least three times as much as all others, so no limit makes room for ${far === 1 ? "it" : "them"}.`,
+          ]),
+      `${chosen.name}: ${effectText(chosen, window.per)} ${REASONS[chosen.name]}${chosen.clients.value === 0 ? NOBODY : ""}`,
       ...candidates
         .filter((each) => each !== chosen)
         .map((each) => `Instead, ${each.name}: ${effectText(each, window.per)}`),
     ],
   }
-}
-
-/** Returns a share as a percentage with its decimals: "99.9%". */
-function percentOf(part: number): string {
-  return `${Number((100 * part).toFixed(4))}%`
 }
 
 /** Why a candidate is the rule. */
@@ -125,7 +118,6 @@ const REASONS = {
   tight: "It is the rule because the algorithm cannot count the higher ones.",
 } as const
 const NOBODY = " It refuses no client of this log."
-const LOGIN_REASON = "It is the rule because clients far above the others may be guessing passwords."
 
 function algorithmOf({ algorithm }: SuggestResult): Pick<StorableRule, "algorithm"> {
   return algorithm === "sliding-window" ? {} : { algorithm }

@@ -1,5 +1,12 @@
 import type { LogSummary } from "../logs/log.ts"
-import { activeOf, type Candidate, type CandidateOptions, candidatesOf } from "./candidates.ts"
+import {
+  activeOf,
+  type Candidate,
+  type CandidateOptions,
+  candidatesOf,
+  farClients,
+  refusableClients,
+} from "./candidates.ts"
 import type { ClientDemand } from "./demand.ts"
 import type { GroupDemand } from "./group-demand.ts"
 import { LARGE_SHARE, notesOn } from "./notes.ts"
@@ -111,27 +118,27 @@ export class Suggestion {
     return { ...partial, notes: notesOn(partial, demand) }
   }
 
-  get #candidateOptions(): CandidateOptions {
+  /** How many requests the largest clients make in a smaller group is not known. */
+  #candidateOptions(group: GroupDemand): CandidateOptions {
     const { algorithm, refuseAtMost } = this.#options
     return {
       refuseAtMost,
       mostUnits: MOST_UNITS[algorithm] ?? Number.MAX_SAFE_INTEGER,
-      outliers: this.largest.size,
+      outliers: group === this.#demand.groups[0] ? this.largest.size : 0,
     }
   }
 
   #limitsOf(group: GroupDemand, window: number): WindowLimits {
     const { clients } = this.#demand
     const curve = group.curve(window, clients)
-    // How many requests the largest clients make in a smaller group is not known.
-    const isWhole = group === this.#demand.groups[0]
-    const others = this.largest.size > 0 && isWhole ? group.curve(window, clients, this.largest) : undefined
+    const options = this.#candidateOptions(group)
+    const others = options.outliers > 0 ? group.curve(window, clients, this.largest) : undefined
     return {
       curve,
-      candidates: candidatesOf(curve, this.#candidateOptions),
+      candidates: candidatesOf(curve, options),
       withoutLargest: others && {
         curve: others,
-        candidates: candidatesOf(others, { ...this.#candidateOptions, outliers: 0 }),
+        candidates: candidatesOf(others, { ...options, outliers: 0 }),
       },
     }
   }
@@ -156,14 +163,16 @@ export class Suggestion {
     refusals: Refusals | undefined,
     logMs: number,
   ): SuggestWindow {
-    const { refuseAtMost, windows } = this.#options
-    const length = windows[window] as WindowLength
-    const rule = activeOf(candidates, curve, this.#candidateOptions, group.group.isLogin === true)
+    const length = this.#options.windows[window] as WindowLength
+    const rule = activeOf(candidates)
+    const usualPeak = curve.leastLimit(refusableClients(curve, this.#candidateOptions(group)))
     const ofLargest = this.#list.clients.reduce((sum, { requests }) => sum + requests, 0)
     return {
       window: length,
       highestPeak: curve.highest,
-      usualPeak: curve.leastLimit(Math.floor(refuseAtMost * curve.all.clients)),
+      usualPeak,
+      usualShare: 1 - share(curve.above(usualPeak).clients, curve.all.clients),
+      far: farClients(curve),
       candidates: candidates.map((candidate) => {
         const refused = refusals?.of(group, window, candidate.limit)
         const requests = refused && { value: refused.requests, error: refused.error }
