@@ -38,6 +38,57 @@ descriptors:
     rate_limit: { unit: day, requests_per_unit: 7 }
 `
 
+it.each([
+  ["10", 10],
+  ["010", 8],
+  ["0100", 64],
+  ["0o17", 15],
+  ["0x10", 16],
+  ["0b101", 5],
+  ["1_000", 1_000],
+  ["+5", 5],
+  ["1e3", 1_000],
+  ["5.0", 5],
+  ["08", 8],
+])("requests_per_unit %s is imported as %j, as Envoy's service reads it", async (written, limit) => {
+  const file = `domain: d\ndescriptors: [{ key: user, value: 010, rate_limit: { unit: minute, requests_per_unit: ${written} } }]`
+  const { rules } = parse(await rulesOf(file))
+  expect(rules).toMatchObject([{ rate: { requests_per_unit: limit }, match: { fields: { user: ["010"] } } }])
+})
+
+it.each([
+  '"10"',
+  "1:30",
+  "2001-01-01",
+  "-1",
+  "1.5",
+  "4294967296",
+  "0x1_0000_0000",
+  "1__0x",
+  "many",
+  ".inf",
+  "true",
+])("requests_per_unit %s is not imported", async (written) => {
+  const file = `domain: d\ndescriptors: [{ key: user, rate_limit: { unit: minute, requests_per_unit: ${written} } }]`
+  const { code, out } = await imported(file)
+  expect({ code, rules: parse(out)?.rules ?? [] }).toEqual({ code: 1, rules: [] })
+})
+
+it.each([
+  ["yes", true],
+  ["on", true],
+  ["Y", true],
+  ["True", true],
+  ["no", undefined],
+  ["OFF", undefined],
+])("shadow_mode %s means %j, as Envoy's service reads it", async (written, shadow) => {
+  const limit = "rate_limit: { unit: minute, requests_per_unit: 1 }"
+  const { rules } = parse(
+    await rulesOf(`domain: d\ndescriptors: [{ key: user, shadow_mode: ${written}, ${limit} }]`),
+  )
+  expect(rules[0].shadow).toBe(shadow)
+})
+
 describe("rules imported from Envoy's files, over Envoy's protocol", () => {
   it("limit the marketing messages of the figure to five a day", async () => {
     const [figure, command, shown] = blocksTestedBy(

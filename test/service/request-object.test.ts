@@ -1,6 +1,7 @@
 import { rulesInMemory } from "@sluice/service"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { type Started, startService } from "./started.ts"
+import { openStranger } from "./stranger.ts"
 
 const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
 
@@ -40,6 +41,36 @@ it("a request may be an object, which identifies the same client as its text", a
   expect((await post(PATH, asked(JSON.stringify({ user })))).body.remaining).toBe("8")
   const { body } = await post(`${PATH}s`, { requests: [asked({ user }), asked({ user: { id: "eve" } })] })
   expect(body.responses?.map(({ remaining }) => remaining)).toEqual(["7", "9"])
+})
+
+it("each number identifies a client of its own, which is the client of the same text", async () => {
+  const grpc = openStranger(started.grpc, "sluice/v1/rate_limiter.proto", "sluice.v1.RateLimiter")
+  onTestFinished(() => grpc.close())
+  const left = async (id: string, form: (user: string) => string): Promise<unknown> =>
+    (await post(PATH, `{"service":"shop","request":${form(`{"user":{"id":${id}}}`)}}`)).body.remaining
+  const asObject = (user: string): string => user
+  const asText = (user: string): string => JSON.stringify(user)
+  for (const id of [
+    "12345678901234567",
+    "12345678901234569",
+    "12345678901234567890123",
+    "0.12345678901234567891",
+  ]) {
+    expect(await left(id, asObject)).toBe("9")
+    expect(await left(id, asText)).toBe("8")
+    expect(await left(`"${id}"`, asObject)).toBe("7")
+    const requests = [id, `"${id}"`].map((each) => `{"service":"shop","request":{"user":{"id":${each}}}}`)
+    const { body } = await post(`${PATH}s`, `{"requests":[${requests}]}`)
+    expect(body.responses?.map(({ remaining }) => remaining)).toEqual(["6", "5"])
+    const over = await grpc.call("ShouldForwardRequest", {
+      service: "shop",
+      request: `{"user":{"id":${id}}}`,
+    })
+    expect(over).toMatchObject({ value: { remaining: 4 } })
+  }
+  for (const [at, five] of ["5", '"5"', "5.0", "5e0", "0.5e1", "5.00000000000000000"].entries()) {
+    expect(await left(five, at % 2 === 0 ? asObject : asText)).toBe(`${9 - at}`)
+  }
 })
 
 it.each([

@@ -38,6 +38,7 @@ export {
   StoreUnavailableError,
 } from "./ground/errors.ts"
 export type { Events } from "./ground/events.ts"
+export { withExactNumbers } from "./ground/exact-numbers.ts"
 export type { Awaitable, MaybePromise } from "./ground/maybe-promise.ts"
 export type {
   Alignment,

@@ -6,6 +6,7 @@ import {
   LineCounter,
   type Node,
   parseAllDocuments,
+  Scalar,
   visit,
   type YAMLMap,
 } from "yaml"
@@ -204,17 +205,17 @@ class EnvoyReader {
   #requests(node: Node | null | undefined, path: string): number {
     // Envoy reads an absent number as 0.
     if (isNothing(node)) return 0
-    const value = isScalar(node) ? node.value : undefined
-    if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MOST_UINT32)
-      return value as number
+    const value = numberOf(node)
+    if (Number.isInteger(value) && value >= 0 && value <= MOST_UINT32) return value
     this.#report(this.#place(node, path), `is not a number of requests: expected 0 to ${MOST_UINT32}`)
     return 0
   }
 
   #flag(node: Node | null | undefined, path: string): boolean {
     if (isNothing(node)) return false
-    const value = isScalar(node) ? node.value : undefined
-    if (typeof value === "boolean") return value
+    const word = isScalar(node) && node.type === Scalar.PLAIN ? (node.source ?? "") : ""
+    const isTrue = TRUE.test(word)
+    if (isTrue || FALSE.test(word)) return isTrue
     this.#report(this.#place(node, path), "is not true or false, so it counts as false")
     return false
   }
@@ -283,6 +284,17 @@ const LIMIT = ["unit", "requests_per_unit", "unlimited", "name", "replaces"]
 const METRICS_ONLY = "is left out: it only changes the names of Envoy's metrics"
 const QUOTA_MODE =
   "is imported as shadow, which never refuses: the answer names the rule in shadowed instead of quotas"
+
+/** The booleans of YAML 1.1. */
+const TRUE = /^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE)$/
+const FALSE = /^(?:n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$/
+
+/** Returns a number as YAML 1.1 reads it, because Envoy does so: 010 is 8, and 1_000 is 1000. NaN for another value. */
+function numberOf(node: Node | null | undefined): number {
+  if (!isScalar(node) || node.type !== Scalar.PLAIN) return Number.NaN
+  const digits = (node.source ?? "").replaceAll("_", "").replace(/^\+/, "")
+  return Number(/^0[0-7]+$/.test(digits) ? `0o${digits}` : digits)
+}
 
 /** An empty value is the same as an absent one. */
 function isNothing(node: Node | null | undefined): boolean {

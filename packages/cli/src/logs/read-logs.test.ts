@@ -52,6 +52,24 @@ const ids = (
 ) => records.map(({ named }) => named?.id)
 
 describe("readLogs", () => {
+  it.each([
+    ["any JSON lines", (id: string) => `{"t":${START},"user":{"id":${id}}}`, { time: "t" }],
+    [
+      "pino-http",
+      (id: string) =>
+        `{"time":${START},"req":{"method":"GET","url":"/","remoteAddress":"192.0.2.1"},"responseTime":1,"user":{"id":${id}}}`,
+      {},
+    ],
+  ])(
+    "reads long numbers in a field of --map in %s with all of their digits",
+    async (_format, written, map) => {
+      const given = ["12345678901234567", '"12345678901234567"', "12345678901234568", "5.0", "1e3", "true"]
+      const { records } = await readInput(text(...given.map(written)), { map: { ...map, id: "user.id" } })
+      const read = ["12345678901234567", "12345678901234567", "12345678901234568", "5", "1000", "true"]
+      expect(ids(records)).toEqual(read)
+    },
+  )
+
   it("counts lines, requests, other lines and statuses", async () => {
     const { records, summary } = await readInput(
       text(line(0, "a"), "", "garbage", line(1, "b", 429), line(2, "c", 503), line(3, "d", 429)),

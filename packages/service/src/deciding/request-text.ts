@@ -1,3 +1,4 @@
+import { withExactNumbers } from "@sluice/core"
 import { invalidArgument } from "../status-error.ts"
 import type { KnownFacts } from "./asked-request.ts"
 
@@ -5,7 +6,7 @@ import type { KnownFacts } from "./asked-request.ts"
 const LONGEST_BYTES = 64 * 1024
 
 /**
- * Returns the object in a JSON text. Returns undefined for any other text, which does not matter to rules that read no
+ * Returns the object in a JSON text, with numbers that JavaScript cannot represent as strings. Returns undefined for any other text, which does not matter to rules that read no
  * field. Throws StatusError for any text longer than 64 KiB.
  */
 export function readRequestText(text: string): KnownFacts | undefined {
@@ -14,7 +15,7 @@ export function readRequestText(text: string): KnownFacts | undefined {
     throw invalidArgument({ field: "request", description: `is longer than ${LONGEST_BYTES} bytes` })
   }
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(withExactNumbers(text))
     return typeof value === "object" && value !== null && !Array.isArray(value)
       ? (value as KnownFacts)
       : undefined

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
+import { withExactNumbers } from "@sluice/core"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
 import type { Asking, Body, Call } from "../calls.ts"
@@ -86,7 +87,7 @@ export function createHttpDoor(
     const { arrival } = request as ArrivingRequest
     readBody(payload as IncomingMessage, maxBytes, arrivals, arrival as Arrival, (error, body) => {
       if (error !== undefined) done(error)
-      else if (isJson(request)) parseJson(request, body.toString(), done)
+      else if (isJson(request)) parseJson(request, withExactNumbers(body.toString()), done)
       else done(null, body)
     })
   })

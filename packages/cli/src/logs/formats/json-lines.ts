@@ -51,18 +51,19 @@ export function jsonFormat(lines: JsonLines): LogFormat {
       return objectReader((object, number) => {
         const request = lines.request(object)
         return request === undefined ? SKIPPED : toRecord(object, request, number)
-      })
+      }, Object.keys(map).length > 0)
     },
   }
 }
 
-/** Returns a reader that parses each line as JSON. */
+/** Returns a reader that parses each line as JSON. `isExact` is for fields of `--map`, which may be long numbers. */
 export function objectReader(
   read: (object: JsonObject, number: number) => ReturnType<LineReader["read"]>,
+  isExact: boolean,
 ): LineReader {
   return {
     read(line, number) {
-      const object = parseObject(line)
+      const object = parseObject(line, isExact)
       return object === undefined ? undefined : read(object, number)
     },
   }

@@ -1,13 +1,17 @@
+import { withExactNumbers } from "@sluice/core"
 import type { LiveVerdict } from "../log.ts"
 
 /** An object in a JSON line. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Returns the object in a line; undefined if the line is not one JSON object. */
-export function parseObject(line: string): JsonObject | undefined {
+/**
+ * Returns the object in a line; undefined if the line is not one JSON object. `isExact` makes strings of numbers that
+ * JavaScript cannot represent, so that long ids stay different.
+ */
+export function parseObject(line: string, isExact = false): JsonObject | undefined {
   if (!line.trimStart().startsWith("{")) return undefined
   try {
-    return objectOf(JSON.parse(line))
+    return objectOf(JSON.parse(isExact ? withExactNumbers(line) : line))
   } catch {
     return undefined
   }

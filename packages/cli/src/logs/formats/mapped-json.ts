@@ -22,7 +22,7 @@ export const mappedJson: LogFormat = {
     return objectReader((object, number) => {
       const isRequest = sources.some((source) => valueAt(object, source) !== undefined)
       return isRequest ? toRecord(object, { atMs: Number.NaN }, number) : SKIPPED
-    })
+    }, true)
   },
 }
 

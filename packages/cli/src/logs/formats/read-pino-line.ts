@@ -17,7 +17,7 @@ import { scanPinoLine } from "./pino-scan.ts"
  */
 export function readPinoLine(line: string, out: PinoLine, mustParse: boolean): boolean {
   if (!mustParse && scanPinoLine(line, out)) return true
-  const object = parseObject(line)
+  const object = parseObject(line, mustParse)
   if (object === undefined) return false
   readObject(object, out)
   return true

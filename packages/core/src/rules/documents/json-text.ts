@@ -19,10 +19,18 @@ export class FileTextError extends Error {
 
 /** Returns the value of a JSON text, or its entries if it is a list. Throws FileTextError. */
 export function parseJsonText(text: string): readonly unknown[] {
-  requireJson(text)
-  const value: unknown = JSON.parse(text)
+  const value: unknown = JSON.parse(withExactIds(text))
   return Array.isArray(value) ? value : [value]
 }
+
+/** Returns the number in a text, or the text if the number would be written in another way: 007, 1e3 or 2^53 + 1. */
+export function exactNumber(text: string): number | string {
+  const number = Number(text)
+  return String(number) === text && Number.isInteger(number) === Number.isSafeInteger(number) ? number : text
+}
+
+/** Names of the members that contain the id of a service, in which 1e3 is another service than 1000. */
+export const SERVICE_ID: RegExp = /^service_?id$/i
 
 /** Matches white space, then one token (RFC 8259 sections 2, 6 and 7). */
 const SPACE = /[ \t\n\r]*/y
@@ -30,11 +38,14 @@ const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const STRING = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[ !#-[\]-\uffff]*)*"/y
 
 /**
- * Throws FileTextError for the first mistake of a JSON text. JSON.parse does not report where an unexpected token is.
- * It also silently takes the last of two members with the same name, which is a mistake here.
+ * Returns the text, with each service id that is not an exact number in quotes. Throws FileTextError for the first mistake
+ * of a JSON text. JSON.parse does not report where an unexpected token is. It also silently takes the last of two members
+ * with the same name, which is a mistake here.
  */
-function requireJson(text: string): void {
+function withExactIds(text: string): string {
   let offset = 0
+  let exact = ""
+  let copied = 0
 
   const eat = (token: RegExp): string | undefined => {
     token.lastIndex = offset
@@ -57,7 +68,7 @@ function requireJson(text: string): void {
   }
   const expected = (what: string): FileTextError =>
     mistake(offset >= text.length ? `the text ends where ${what} is expected` : `${what} is expected`)
-  const eatName = (names: Set<string>): void => {
+  const eatName = (names: Set<string>): string => {
     eat(SPACE)
     const start = offset
     const name = eat(STRING)
@@ -66,12 +77,20 @@ function requireJson(text: string): void {
     if (names.has(key)) throw mistake(`the member ${name.slice(0, 60)} appears twice`, start)
     names.add(key)
     if (!eatChar(":")) throw expected('":"')
+    return key
   }
-  const eatValue = (depth: number): void => {
+  const eatValue = (depth: number, name = ""): void => {
     eat(SPACE)
+    const start = offset
     const isObject = text[offset] === "{"
     if (!isObject && text[offset] !== "[") {
-      if ((eat(STRING) ?? eat(SCALAR)) === undefined) throw expected("a value")
+      if (eat(STRING) !== undefined) return
+      const scalar = eat(SCALAR)
+      if (scalar === undefined) throw expected("a value")
+      if (SERVICE_ID.test(name) && /\d/.test(scalar) && exactNumber(scalar) === scalar) {
+        exact += `${text.slice(copied, start)}"${scalar}"`
+        copied = offset
+      }
       return
     }
     if (depth === MAX_DEPTH) throw mistake(`values are nested deeper than ${MAX_DEPTH} levels`)
@@ -80,8 +99,7 @@ function requireJson(text: string): void {
     if (eatChar(end)) return
     const names = new Set<string>()
     do {
-      if (isObject) eatName(names)
-      eatValue(depth + 1)
+      eatValue(depth + 1, isObject ? eatName(names) : "")
     } while (eatChar(","))
     if (!eatChar(end)) throw expected(`"," or "${end}"`)
   }
@@ -89,4 +107,5 @@ function requireJson(text: string): void {
   eatValue(0)
   eat(SPACE)
   if (offset < text.length) throw expected("the end of the text")
+  return exact + text.slice(copied)
 }

@@ -1,5 +1,5 @@
 import type { CST, Document, LineCounter, Scalar } from "yaml"
-import { FileTextError, MAX_DEPTH } from "./json-text.ts"
+import { exactNumber, FileTextError, MAX_DEPTH, SERVICE_ID } from "./json-text.ts"
 import { type PlacedValue, placesOf, yaml } from "./text-places.ts"
 
 /**
@@ -31,7 +31,7 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
     // A warning means an unknown tag: the value would be read as something else than it is.
     const mistake = document.errors[0] ?? document.warnings[0]
     if (mistake !== undefined) throw mistakeAt(lines, mistake.pos[0], mistake.message)
-    requireClearNames(document, lines)
+    checkScalars(document, lines)
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
     const places = placesOf(document, lines)
     const values: readonly unknown[] = Array.isArray(value) ? value : [value]
@@ -73,13 +73,25 @@ function requireModest(token: CST.Token, lines: LineCounter): void {
   }
 }
 
+/** Matches a number with zeros before it, which YAML 1.1 reads as octal and YAML 1.2 as decimal. */
+const LEADING_ZERO = /^[-+]?0\d/
+
 /**
  * Throws FileTextError for a name that appears twice, and for a name without quotes that is read as another text. For
- * example, 007 is the number 7, so an override would be for another client.
+ * example, 007 is the number 7, so an override would be for another client. Replaces such a service id by its text, and
+ * any other number with leading zeros.
  */
-function requireClearNames(document: Document.Parsed, lines: LineCounter): void {
+function checkScalars(document: Document.Parsed, lines: LineCounter): void {
   const { isScalar, visit } = yaml()
   visit(document, {
+    Scalar(_key, scalar) {
+      if (typeof scalar.value === "number" && LEADING_ZERO.test(scalar.source ?? ""))
+        scalar.value = scalar.source
+    },
+    Pair(_key, { key, value }) {
+      if (!isScalar(key) || !SERVICE_ID.test(String(key.value)) || !isScalar(value)) return
+      if (typeof value.value === "number") value.value = exactNumber(value.source ?? "")
+    },
     Map(_key, { items }) {
       const names = new Set<string>()
       for (const { key } of items) {

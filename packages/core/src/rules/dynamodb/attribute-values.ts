@@ -1,4 +1,5 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb"
+import { exactNumber } from "../documents/json-text.ts"
 
 /** The attributes of an item, or the members of a map, as the SDK represents them. */
 export type Attributes = Readonly<Record<string, AttributeValue>>
@@ -92,10 +93,4 @@ function valueBytes(value: AttributeValue): number {
     return Object.entries(value.M).reduce((sum, [name, each]) => sum + 1 + bytesOf(name, each), 3)
   }
   return 1
-}
-
-function exactNumber(text: string): number | string {
-  const number = Number(text)
-  const isExact = /^-?\d+$/.test(text) ? Number.isSafeInteger(number) : String(number) === text
-  return isExact ? number : text
 }

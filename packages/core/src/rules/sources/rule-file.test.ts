@@ -217,6 +217,47 @@ test.each([
 })
 
 test.each([
+  ["yaml", ["007", "1e3", "0x1F", "0o17", "+5", ".5", "5.0", "-0", "1_000", "0b1", "2001-01-01", "1:30"]],
+  ["yaml", ["12345678901234567", "12345678901234568", "9007199254740992", "1e400", ".inf"]],
+  ["json", ["1e3", "5.0", "-0", "12345678901234567", "12345678901234568", "1e400"]],
+] as const)("a service id in %s is the text as written: %s", async (format, ids) => {
+  for (const id of ids) {
+    for (const name of ["service_id", "Service_id", "serviceId"]) {
+      const { documents } = await readRuleFile(`[{"rules": [], "${name}": ${id} }]`, format)
+      expect(documents.map(({ service }) => service)).toEqual([id])
+    }
+  }
+})
+
+test.each(["7", "0", "9007199254740991"])(
+  "a service id %s is the same in a number and in a string",
+  async (id) => {
+    for (const format of ["yaml", "json"] as const) {
+      const { documents } = await readRuleFile(`[{"service_id": ${id}, "rules": []}]`, format)
+      expect(documents.map(({ service }) => service)).toEqual([id])
+    }
+  },
+)
+
+test.each(["true", "null", "[7]"])("a service id %s is a problem", async (id) => {
+  for (const format of ["yaml", "json"] as const) {
+    const { problems } = await readRuleFile(`{"service_id": ${id}, "rules": []}`, format)
+    expect(problems).toEqual([expect.objectContaining({ path: "service_id" })])
+  }
+})
+
+test("a number with leading zeros is octal in YAML 1.1, so a limit must not have any", async () => {
+  const rule = (limit: string) => `rules: [{ limit: ${limit}, window: 1m, allow: [007], field: user }]`
+  for (const limit of ["010", "+010", "-07"]) {
+    expect((await readRuleFile(rule(limit), "yaml")).problems).toEqual([
+      expect.objectContaining({ path: "rules[0].limit", message: expect.stringContaining(limit) }),
+    ])
+  }
+  const { documents } = await readRuleFile(rule("1e3"), "yaml")
+  expect(documents[0]?.rules).toEqual([{ limit: 1_000, window: "1m", allow: ["007"], field: "user" }])
+})
+
+test.each([
   "rules: []\nrules: []\n",
   '{ rules: [], "rules": [] }',
   "rules:\n  - { limit: 5, window: 1m, overrides: { ann: 1, 'ann': 2 } }\n",
