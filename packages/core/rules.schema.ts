@@ -2,7 +2,12 @@ import { writeFileSync } from "node:fs"
 import { toJsonSchema } from "@valibot/to-json-schema"
 import { ALGORITHM_NAMES, ALGORITHMS } from "./src/algorithms/kinds.ts"
 import type { ObjectSchema, RecordSchema, Schema } from "./src/ground/shape.ts"
-import { ruleDocument, storedRate, storedRule } from "./src/rules/documents/document-schema.ts"
+import {
+  LIMIT_SPELLINGS,
+  ruleDocument,
+  storedRate,
+  storedRule,
+} from "./src/rules/documents/document-schema.ts"
 import { MAX_BODY, storedRejection } from "./src/rules/parsing/rejection-members.ts"
 import { member, override, overrideShape } from "./src/rules/parsing/rule-members.ts"
 import { serviceMetadata } from "./src/rules/parsing/service-metadata-members.ts"
@@ -24,7 +29,7 @@ function describe<Entries extends Readonly<Record<string, Schema>>>(
 
 const about = new Map<Schema, Readonly<Record<string, unknown>>>()
 const older = (now: string): Added => ({
-  description: `An older spelling of ${now}. It still works; write ${now} instead.`,
+  description: `Another spelling of ${now}. It works, but write ${now} instead.`,
   deprecated: true,
   doNotSuggest: true,
 })
@@ -43,11 +48,12 @@ const FIELD =
   "^((header|cookie):[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,128}|(query|param):.{1,128}|body:[^.]{1,128}(\\.[^.]{1,128}){0,7}|[\\w.-]{1,64})$"
 
 about.set(storedRate, {
-  anyOf: [{ required: ["requests_per_unit"] }, { required: ["requestsPerUnit"] }],
+  anyOf: LIMIT_SPELLINGS.map((name) => ({ required: [name] })),
 })
 describe(storedRate, {
   requests_per_unit: { description: "Number of units admitted per unit of time." },
   unit: { description: "The unit of time. One of it is the rule's window." },
+  request_per_unit: older("requests_per_unit"),
   requestsPerUnit: older("requests_per_unit"),
 })
 
@@ -162,6 +168,7 @@ describe(storedRule, {
     description: "True if the rule counts and reports but never refuses, to try it out.",
     default: false,
   },
+  rejection_message: older("request_rejection_message"),
   errorMessage: older("request_rejection_message"),
 })
 

@@ -622,6 +622,30 @@ describe("an answer over HTTP to a failed call", () => {
   })
 
   it.each([
+    ["request_per_unit", "rejection_message"],
+    ["requestPerUnit", "rejectionMessage"],
+    ["requests_per_unit", "request_rejection_message"],
+    ["requestsPerUnit", "errorMessage"],
+  ])("reads a rule with %s and %s", async (limit, message) => {
+    const rule = { name: "r", field: "id", rate: { [limit]: 3, unit: "day" }, [message]: `says ${message}` }
+    for (const [service, body] of Object.entries({ one: { rule }, many: { rules: [rule] } })) {
+      const text = JSON.stringify({ service, ...body, overwrite: true })
+      expect((await post("RegisterService", text)).status).toBe(200)
+      const { body: got } = await post("GetService", JSON.stringify({ service }))
+      expect(got.rules).toMatchObject([{ rate: { requestsPerUnit: 3 }, errorMessage: `says ${message}` }])
+    }
+  })
+
+  it.each([
+    { rate: { request_per_unit: 3, requestsPerUnit: 3, unit: "day" } },
+    { rate: { requestsPerUnit: 3, unit: "day" }, errorMessage: "a", rejection_message: "a" },
+    { rate: [5] },
+    5,
+  ])("refuses the rule %j", async (rule) => {
+    expect((await post("RegisterService", JSON.stringify({ service: "x", rules: [rule] }))).status).toBe(400)
+  })
+
+  it.each([
     ["not JSON", "{", "application/json"],
     ["another type", "{}", "text/csv"],
     ["an unknown member", '{ "serviceId": 1, "limits": 5 }', "application/json"],

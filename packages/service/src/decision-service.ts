@@ -7,6 +7,7 @@ import { Forwarding } from "./contract/forward.ts"
 import { forwardMany } from "./contract/forward-many.ts"
 import { registering } from "./contract/register.ts"
 import { withRequestText } from "./contract/request-object.ts"
+import { withContractNames } from "./contract/rule-spellings.ts"
 import { falseAfter } from "./deadlines.ts"
 import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
@@ -226,6 +227,6 @@ function callsFor(parts: DecisionServiceParts, forwarding: Forwarding, guards: S
     RateLimiter,
     handlers,
     { shouldForwardRequest: answerBytes },
-    { shouldForwardRequest: withRequestText },
+    { shouldForwardRequest: withRequestText, registerService: withContractNames },
   )
 }

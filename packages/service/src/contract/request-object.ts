@@ -25,7 +25,8 @@ function textOf(request: JsonObject, field: string): string {
   }
 }
 
-function isObject(value: JsonValue): value is JsonObject {
+/** Whether a value in JSON is an object. */
+export function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 

@@ -7,16 +7,24 @@ import { serviceMetadata } from "../parsing/service-metadata-members.ts"
 
 const UNITS: readonly RateUnit[] = ["second", "minute", "hour", "day", "week"]
 
+const RATE_SPELLINGS = ["request_per_unit", "requestsPerUnit"]
+/** The spellings of the limit of a rate. The first one is preferred. */
+export const LIMIT_SPELLINGS: readonly string[] = ["requests_per_unit", ...RATE_SPELLINGS]
+const OTHER_MESSAGES = ["rejection_message", "errorMessage"]
+/** The spellings of the rejection message. The first one is preferred. */
+export const MESSAGE_SPELLINGS: readonly string[] = ["request_rejection_message", ...OTHER_MESSAGES]
+
 /** Number of requests per unit of time. */
 export const storedRate = strict(
   "a rate",
   {
     requests_per_unit: v.optional(member.limit),
     unit: choice("a unit", UNITS),
-    /** Older spelling. */
+    /** Other spellings. */
+    request_per_unit: v.optional(member.limit),
     requestsPerUnit: v.optional(member.limit),
   },
-  ["requestsPerUnit"],
+  RATE_SPELLINGS,
 )
 
 /**
@@ -53,10 +61,11 @@ export const storedRule = strict(
     deny: v.optional(member.deny),
     overrides: v.optional(member.overrides),
     shadow: v.optional(member.shadow),
-    /** Older spelling. */
+    /** Other spellings. */
+    rejection_message: v.optional(member.rejectionMessage),
     errorMessage: v.optional(member.rejectionMessage),
   },
-  ["errorMessage"],
+  OTHER_MESSAGES,
   NAMES_ELSEWHERE,
 )
 

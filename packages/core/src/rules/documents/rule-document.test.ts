@@ -61,14 +61,23 @@ describe("an older spelling is read", () => {
     ["rules", { rate: perMinute }],
     ["rule", { rate: perMinute }],
     ["rule", { rate: { requestsPerUnit: 5, unit: "minute" } }],
+    ["rule", { rate: { request_per_unit: 5, unit: "minute" } }],
   ])("%s: %j", (key, value) => {
     expect(parseRuleDocument({ [key]: value })).toEqual([{ field: "service", limit: 5, window: "1 minute" }])
   })
 
-  test("errorMessage", () => {
-    expect(parseRuleDocument({ rule: { rate: perMinute, errorMessage: "no" } })).toEqual([
+  test.each(["errorMessage", "rejection_message"])("%s", (name) => {
+    expect(parseRuleDocument({ rule: { rate: perMinute, [name]: "no" } })).toEqual([
       { field: "service", limit: 5, window: "1 minute", rejectionMessage: "no" },
     ])
+  })
+
+  test.each([
+    [{ rate: { ...perMinute, request_per_unit: 5 } }, "rule.rate.request_per_unit"],
+    [{ rate: perMinute, request_rejection_message: "no", rejection_message: "no" }, "rule.rejection_message"],
+    [{ rate: { request_per_unit: 0, unit: "minute" } }, "rule.rate.request_per_unit"],
+  ])("%j has its problem at %s", (rule, path) => {
+    expect(readRuleDocument({ rule }).problems.map((problem) => problem.path)).toEqual([path])
   })
 })
 

@@ -16,7 +16,13 @@ import { POSITIVE } from "../parsing/rule-members.ts"
 import { plainMetadata } from "../parsing/service-metadata-members.ts"
 import type { Rule, RuleMatch, StorableRule } from "../rule.ts"
 import type { ServiceMetadata } from "../service-metadata.ts"
-import { ruleDocument, storedRate, storedRule } from "./document-schema.ts"
+import {
+  LIMIT_SPELLINGS,
+  MESSAGE_SPELLINGS,
+  ruleDocument,
+  storedRate,
+  storedRule,
+} from "./document-schema.ts"
 
 /** The valid content of a document, with its problems. */
 export interface RuleDocument {
@@ -39,7 +45,7 @@ export interface RuleDocument {
 /**
  * Returns the rules of a document in the stored shape. The shape is `{ service_id, version, rules: [{ name, field,
  * rate: { requests_per_unit, unit } }] }`. Older spellings are accepted: one rule instead of a list, `Service_id`,
- * `requestsPerUnit`, `errorMessage`. A rule without a field counts the whole service. It is returned with `field:
+ * `requestsPerUnit`, `request_per_unit`, `errorMessage`, `rejection_message`. A rule without a field counts the whole service. It is returned with `field:
  * "service"`, so that the result can be passed to `rules`.
  * @example
  * ```ts
@@ -176,7 +182,7 @@ function* readRules(key: string, value: unknown): Steps<readonly ListedRule[]> {
 function readRule(value: unknown): CheckedRule {
   const { good, bad, problems } = withThrottle(readShape(storedRule, value), "stored")
   const found: MemberProblem[] = [...problems]
-  onlyOne(good, ["request_rejection_message", "errorMessage"], found)
+  onlyOne(good, MESSAGE_SPELLINGS, found)
   const size = isObject(value) ? readSize(good, bad, found) : NO_SIZE
   const rule: Record<string, unknown> = {}
   for (const name in good) if (name !== "rate" && !IN_CODE.has(name)) rule[name] = good[name]
@@ -200,8 +206,7 @@ const IN_CODE: ReadonlyMap<string, keyof Rule> = new Map<string, keyof Rule>([
   ["on_missing", "onMissing"],
   ["on_store_failure", "onStoreFailure"],
   ["count_rejected", "countRejected"],
-  ["request_rejection_message", "rejectionMessage"],
-  ["errorMessage", "rejectionMessage"],
+  ...MESSAGE_SPELLINGS.map((name) => [name, "rejectionMessage"] as const),
 ])
 
 type Path = readonly PropertyKey[]
@@ -250,9 +255,8 @@ function readSize(good: DocumentMembers, bad: ReadonlySet<string>, problems: Mem
 function readRate(value: unknown, problems: MemberProblem[]): Size {
   const { good, bad, problems: found } = readShape(storedRate, value)
   const all: MemberProblem[] = [...found]
-  const spellings = ["requests_per_unit", "requestsPerUnit"]
-  const { key = "requests_per_unit", value: limit, isTwice } = onlyOne(good, spellings, all)
-  if (isObject(value) && limit === undefined && !isTwice && !spellings.some((name) => bad.has(name))) {
+  const { key = "requests_per_unit", value: limit, isTwice } = onlyOne(good, LIMIT_SPELLINGS, all)
+  if (isObject(value) && limit === undefined && !isTwice && !LIMIT_SPELLINGS.some((name) => bad.has(name))) {
     all.push({ path: [key], message: "is missing", accepted: POSITIVE })
   }
   problems.push(...all.map((problem) => ({ ...problem, path: ["rate", ...problem.path] })))

@@ -1,0 +1,42 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf"
+import { isObject } from "./request-object.ts"
+
+/** Names that rules have elsewhere, with the name in the message: in files, in code and in the prose about the contract. */
+const OF_RULE: Spellings = {
+  request_rejection_message: "error_message",
+  rejection_message: "error_message",
+  rejectionMessage: "error_message",
+}
+const OF_RATE: Spellings = { request_per_unit: "requests_per_unit", requestPerUnit: "requests_per_unit" }
+
+type Spellings = Readonly<Record<string, string>>
+
+/** Returns a RegisterServiceRequest in JSON, with the names of the contract. */
+export function withContractNames(body: JsonValue): JsonValue {
+  if (!isObject(body)) return body
+  const { rule, rules } = body
+  return {
+    ...body,
+    ...(rule !== undefined && { rule: ruleOf(rule) }),
+    ...(Array.isArray(rules) && { rules: rules.map(ruleOf) }),
+  }
+}
+
+function ruleOf(rule: JsonValue): JsonValue {
+  if (!isObject(rule)) return rule
+  const { rate } = rule
+  const renamed = withNames(rule, OF_RULE)
+  return rate !== undefined && isObject(rate) ? { ...renamed, rate: withNames(rate, OF_RATE) } : renamed
+}
+
+/** Returns the object with its members renamed. Keeps a name that would be there twice, so that the reader refuses it. */
+function withNames(object: JsonObject, spellings: Spellings): JsonObject {
+  const named: JsonObject = { ...object }
+  for (const [spelling, name] of Object.entries(spellings)) {
+    const value = named[spelling]
+    if (value === undefined || named[name] !== undefined) continue
+    delete named[spelling]
+    named[name] = value
+  }
+  return named
+}
