@@ -330,6 +330,11 @@ describe("instrument", () => {
       /meterProvider: \{\} is not a meter provider; accepted: a MeterProvider of OpenTelemetry/,
     )
     const limiter = createLimiter({ limit: 1, window: "1 minute" })
+    for (const cardinalityLimit of [0, 999, 1_000.5, "2000"] as number[]) {
+      expect(() => instrument(limiter, { cardinalityLimit })).toThrow(
+        `cardinalityLimit: ${JSON.stringify(cardinalityLimit)} is not a limit of series; accepted: a whole number from 1000`,
+      )
+    }
     for (const none of [null, 5, []]) {
       expect(() => instrument(limiter, none as never)).toThrow(/(null|5|\[\]) is not an options object/)
     }

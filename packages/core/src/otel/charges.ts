@@ -1,6 +1,7 @@
 import type { Attributes, BatchObservableResult, Meter } from "@opentelemetry/api"
 import type { Limiter, LimiterStatus } from "../limiter/limiter.ts"
 import { LIMITER, type Measuring, MIRROR } from "./measuring.ts"
+import { createCounter, type Fit } from "./series.ts"
 
 /** The name that stands for the shared counters of a store that writes back. They have no attribute of their own. */
 const SHARED = ""
@@ -26,8 +27,13 @@ const KINDS: readonly ChargeKind[] = [
 ]
 
 /** Measures the charges of a limiter's store to other counters. Other stores have no such values. */
-export function measureCharges<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
-  const parts = KINDS.map((kind) => measureKind(kind, limiter, meter, { [LIMITER]: name }))
+export function measureCharges<Request>(
+  limiter: Limiter<Request>,
+  meter: Meter,
+  name: string,
+  fit: Fit,
+): Measuring {
+  const parts = KINDS.map((kind) => measureKind(kind, limiter, meter, { [LIMITER]: name }, fit))
   return {
     flush() {
       for (const part of parts) part.flush()
@@ -43,12 +49,13 @@ function measureKind<Request>(
   limiter: Limiter<Request>,
   meter: Meter,
   ofLimiter: Attributes,
+  fit: Fit,
 ): Measuring {
   const age = meter.createObservableGauge(`${prefix}.age`, {
     description: `Time for which charges to ${title} have been failing. 0 while they are confirmed.`,
     unit: "s",
   })
-  const lost = meter.createCounter(`${prefix}.lost`, {
+  const lost = createCounter(meter, fit, `${prefix}.lost`, {
     description: `Number of admitted units whose charge to ${title} was not confirmed.`,
     unit: "{unit}",
   })

@@ -2,25 +2,31 @@ import type { Meter } from "@opentelemetry/api"
 import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../ground/errors.ts"
 import type { Limiter, LimiterEvents } from "../limiter/limiter.ts"
 import { ERROR_TYPE, LIMITER, type Measuring, Tally } from "./measuring.ts"
+import { createCounter, type Fit } from "./series.ts"
 
 /** Counts errors of the store and the rule source, evictions, and lost refunds. */
-export function countErrors<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
+export function countErrors<Request>(
+  limiter: Limiter<Request>,
+  meter: Meter,
+  name: string,
+  fit: Fit,
+): Measuring {
   // A tally, because in an outage of the store every decision adds to it.
   const storeErrors = new Tally(
-    meter.createCounter("sluice.store.errors", {
+    createCounter(meter, fit, "sluice.store.errors", {
       description: "Number of times that the store failed and a decision was made without it.",
       unit: "{error}",
     }),
   )
-  const evictions = meter.createCounter("sluice.store.evictions", {
+  const evictions = createCounter(meter, fit, "sluice.store.evictions", {
     description: "Number of counters that a full memory store evicted while they still had an effect.",
     unit: "{eviction}",
   })
-  const lostRefunds = meter.createCounter("sluice.store.lost_refunds", {
+  const lostRefunds = createCounter(meter, fit, "sluice.store.lost_refunds", {
     description: "Number of background refunds that failed. Their units may stay taken.",
     unit: "{refund}",
   })
-  const ruleErrors = meter.createCounter("sluice.rule_set.errors", {
+  const ruleErrors = createCounter(meter, fit, "sluice.rule_set.errors", {
     description: "Number of rejected rule changes and failed loads. A repeated error counts once.",
     unit: "{error}",
   })

@@ -7,6 +7,7 @@ import { countErrors } from "./errors.ts"
 import { measureLeases } from "./leases.ts"
 import { countNearLimit } from "./near-limit.ts"
 import { checkArguments, type InstrumentOptions } from "./options.ts"
+import { DEFAULT_CARDINALITY, type Fit, fitTo } from "./series.ts"
 import { observeState } from "./state.ts"
 
 /**
@@ -29,10 +30,11 @@ import { observeState } from "./state.ts"
 export function instrument<Request>(limiter: Limiter<Request>, options: InstrumentOptions = {}): () => void {
   checkArguments(limiter, options)
   const { meterProvider = metrics.getMeterProvider(), name = limiter.status.service } = options
+  const fit = fitTo(options.cardinalityLimit ?? DEFAULT_CARDINALITY, meterProvider)
   const measured = measuredBy(limiter, meterProvider)
   let measurement = measured.get(name)
   if (measurement === undefined) {
-    measurement = { users: 0, end: measure(limiter, meterProvider, name, () => measured.delete(name)) }
+    measurement = { users: 0, end: measure(limiter, meterProvider, name, fit, () => measured.delete(name)) }
     measured.set(name, measurement)
   }
   return useOf(measurement)
@@ -73,15 +75,16 @@ function measure<Request>(
   limiter: Limiter<Request>,
   meterProvider: MeterProvider,
   name: string,
+  fit: Fit,
   onEnd: () => void,
 ): () => void {
   const meter = meterProvider.getMeter(manifest.name, manifest.version)
   const parts = [
-    measureDecisions(limiter, meter, name),
-    countNearLimit(limiter, meter, name),
-    countErrors(limiter, meter, name),
-    measureLeases(limiter, meter, name),
-    measureCharges(limiter, meter, name),
+    measureDecisions(limiter, meter, name, fit),
+    countNearLimit(limiter, meter, name, fit),
+    countErrors(limiter, meter, name, fit),
+    measureLeases(limiter, meter, name, fit),
+    measureCharges(limiter, meter, name, fit),
   ]
   const flush = () => {
     for (const part of parts) part.flush()

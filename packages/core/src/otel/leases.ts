@@ -1,6 +1,7 @@
 import type { BatchObservableResult, Meter } from "@opentelemetry/api"
 import type { Limiter, LimiterStatus } from "../limiter/limiter.ts"
 import { LEASE_RESULT, LIMITER, type Measuring } from "./measuring.ts"
+import { createCounter, type Fit } from "./series.ts"
 
 const RESULTS = ["booked", "granted", "returned", "lost"] as const
 
@@ -8,7 +9,12 @@ const RESULTS = ["booked", "granted", "returned", "lost"] as const
  * Measures the leases of a limiter's store: what is held when metrics are collected, and what has become of the units.
  * A store that does not lease has no such values.
  */
-export function measureLeases<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
+export function measureLeases<Request>(
+  limiter: Limiter<Request>,
+  meter: Meter,
+  name: string,
+  fit: Fit,
+): Measuring {
   const held = meter.createObservableGauge("sluice.store.lease.held", {
     description: "Number of units that the leases of this process hold: booked, but not used yet.",
     unit: "{unit}",
@@ -18,7 +24,7 @@ export function measureLeases<Request>(limiter: Limiter<Request>, meter: Meter, 
       "Number of counters that are held off: after a refusal, the store is not asked for a moment.",
     unit: "{counter}",
   })
-  const units = meter.createCounter("sluice.store.lease.units", {
+  const units = createCounter(meter, fit, "sluice.store.lease.units", {
     description: "Number of units of leases: booked, granted to requests, returned to the store, or lost.",
     unit: "{unit}",
   })

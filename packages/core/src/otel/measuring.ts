@@ -41,10 +41,10 @@ export interface Measuring {
  * An observable counter would also avoid this cost, but it gives wrong sums under a view that drops attributes.
  */
 export class Tally {
-  readonly #counter: Counter
+  readonly #counter: Pick<Counter, "add">
   readonly #sums = new Map<string, { readonly attributes: Attributes; sum: number }>()
 
-  constructor(counter: Counter) {
+  constructor(counter: Pick<Counter, "add">) {
     this.#counter = counter
   }
 

@@ -1,10 +1,16 @@
 import type { Meter } from "@opentelemetry/api"
 import type { Limiter, LimiterEvents } from "../limiter/limiter.ts"
 import { LIMITER, type Measuring, POLICY, THRESHOLD } from "./measuring.ts"
+import { createCounter, type Fit } from "./series.ts"
 
 /** Counts the clients that have used a percentage of a limit that a rule's `notify` lists. */
-export function countNearLimit<Request>(limiter: Limiter<Request>, meter: Meter, name: string): Measuring {
-  const reports = meter.createCounter("sluice.policy.near_limit", {
+export function countNearLimit<Request>(
+  limiter: Limiter<Request>,
+  meter: Meter,
+  name: string,
+  fit: Fit,
+): Measuring {
+  const reports = createCounter(meter, fit, "sluice.policy.near_limit", {
     description: "Number of times that a client reached a percentage of a rule's `notify`, once per window.",
     unit: "{client}",
   })

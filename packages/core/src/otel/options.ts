@@ -12,9 +12,16 @@ export interface InstrumentOptions {
    * Limiters with the same name share their counters, and only one of their gauges is visible.
    */
   readonly name?: string | undefined
+  /**
+   * The attribute sets that the SDK keeps for an instrument. Beyond it, limiters and rules are counted together as
+   * `_other`, and SLUICE_SERIES_LIMIT is logged. If you raise it, also raise `aggregationCardinalityLimit` in a view of the
+   * provider. Default: 2000, as in OpenTelemetry's SDK.
+   */
+  readonly cardinalityLimit?: number | undefined
 }
 
-const OPTIONS = ["name", "meterProvider"]
+const OPTIONS = ["name", "meterProvider", "cardinalityLimit"]
+const LEAST_CARDINALITY = 1_000
 
 /**
  * Checks the arguments of `instrument`.
@@ -30,7 +37,7 @@ export function checkArguments<Request>(limiter: Limiter<Request>, options: Inst
 }
 
 /**
- * Returns the problems with the options. Checks them by hand, because two options do not justify loading the
+ * Returns the problems with the options. Checks them by hand, because three options do not justify loading the
  * rules' validation library.
  */
 function optionProblems(options: InstrumentOptions): Problem[] {
@@ -39,7 +46,11 @@ function optionProblems(options: InstrumentOptions): Problem[] {
     return [{ path: "", message: `${show(options)} is not an options object`, accepted }]
   }
   const problems: Problem[] = []
-  const { name, meterProvider } = options
+  const { name, meterProvider, cardinalityLimit: limit = LEAST_CARDINALITY } = options
+  if (!Number.isSafeInteger(limit) || limit < LEAST_CARDINALITY) {
+    const accepted = `a whole number from ${LEAST_CARDINALITY}`
+    problems.push({ path: "cardinalityLimit", message: `${show(limit)} is not a limit of series`, accepted })
+  }
   if (name !== undefined && (typeof name !== "string" || name === "")) {
     const accepted = "a non-empty string"
     problems.push({ path: "name", message: `${show(name)} is not a name`, accepted })
