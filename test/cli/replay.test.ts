@@ -106,6 +106,24 @@ client     rule    requests  refused  peak
     )
   })
 
+  it.each(["sliding-window", "token-bucket"])(
+    "shows the peak of all clients together for a rule for the whole service, with %s",
+    async (algorithm) => {
+      const log = [0, 0, 0, 1, 1, 200].map((second, at) => line(`192.0.2.${at}`, second)).join("")
+      const list = rules(
+        `{ name: service, limit: 4, window: 1 minute, algorithm: ${algorithm} }\n{ name: per-ip, field: ip, limit: 4, window: 1 minute }`,
+      )
+      const { result } = await replay(log, list)
+      const [service, perIp] = result.rules
+      expect(service).toMatchObject({ refused: 1, clients: { seen: 6, refused: 1, bystanders: 1 } })
+      // A bucket has regained a little after a second.
+      expect(service.peak).toBeCloseTo(1.25, 1)
+      expect(perIp).not.toHaveProperty("peak")
+      const { out } = await sluice(["rules", "replay", file("s.yaml", list), file("s.log", log)])
+      expect(out).toMatch(/^service +6 +1 +16\.7% +1 +16\.7% +1\.[23]x, all clients together$/m)
+    },
+  )
+
   describe("a rule that the log cannot judge", () => {
     const PER_USER = rules("{ name: per-user, field: user_id, limit: 1, window: 1 minute }")
 

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
+import type { ReplayResult } from "../../packages/cli/src/replay/result.ts"
 import { reportHtml } from "../../packages/cli/src/report/report-html.ts"
 import { emptyResult, HOSTILE, hostileResult, largeResult } from "./replay-results.ts"
 
@@ -56,16 +57,16 @@ describe("reportHtml", () => {
       /^ Replay of 4 rules Replay of 4 rules access\.log and 1 more file, 2026-01-31 22:13:00 to 2026-02-01 00:59:55 UTC The log shows what clients did without these rules\./,
     )
     expect(headings(large)).toEqual([
-      "The log",
       "Rules",
-      "Requests over time",
-      "Each rule",
-      "Refused clients",
       "Compared with rules.yaml",
       "Algorithms compared",
       "Compared with the verdicts in the log",
       "Bounds",
+      "Requests over time",
+      "Each rule",
+      "Refused clients",
       "Notes",
+      "The log",
     ])
     expect(textOf(large)).not.toMatch(/\bbots?\b/i)
   })
@@ -111,14 +112,52 @@ describe("reportHtml", () => {
     expect(row(large, "<code>--max-refused-clients")).toBe("--max-refused-clients 20 30 ✗ exceeded")
   })
 
+  it("has the peak of all clients together for a rule that counts the whole service", () => {
+    const [perIp] = largeResult().rules as [ReplayResult["rules"][number]]
+    const service = {
+      ...perIp,
+      name: "service",
+      peak: 1.355,
+      clients: { seen: 9, refused: 3, bystanders: 3 },
+    }
+    const report = reportHtml({
+      ...largeResult(),
+      rules: [service, { ...service, name: "quiet", refused: 0 }],
+    })
+    expect(row(report, "service")).toMatch(/308,830 15\.4% 3 33\.3% all clients together: 1\.36× 3$/)
+    const text = textOf(report)
+    expect(text).toContain(
+      "Refuses 308,830 requests of 3 clients. The peak of all clients together is 1.36× the limit.",
+    )
+    expect(text).toContain("Refuses no request. The peak of all clients together is 1.36× the limit.")
+    expect(report).not.toContain('data-plot="peaks"')
+  })
+
+  it("does not say that requests of 0 clients are newly refused, if their clients were refused before", () => {
+    const { against } = largeResult() as Required<ReplayResult>
+    const report = reportHtml({
+      ...largeResult(),
+      against: { ...against, newlyRefused: { requests: 2_730, clients: 0 } },
+    })
+    expect(textOf(report)).toContain(
+      "Newly refused: 2,730 requests. Clients that were never refused before: 0. No longer refused: 31 requests. Clients that are never refused now: 1.",
+    )
+    expect(textOf(report)).not.toMatch(/[1-9] requests? of 0 clients/)
+  })
+
+  it("shows lines that are not in the format among the key figures, if there are any", () => {
+    expect(textOf(large)).toContain("Lines unparsed 17 <0.01%")
+    expect(textOf(reportHtml(emptyResult()))).not.toContain("Lines unparsed")
+  })
+
   it("says that there is nothing in an empty log", () => {
     const empty = reportHtml(emptyResult())
     expect(headings(empty)).toEqual([
-      "The log",
       "Rules",
       "Requests over time",
       "Each rule",
       "Refused clients",
+      "The log",
     ])
     expect(textOf(empty)).toContain("The log contains no requests.")
     expect(empty.match(/data-plot="|<table/g)).toBeNull()

@@ -11,7 +11,7 @@ import { startChromium } from "../servers/chromium.ts"
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
 const WIDTH = 1_000
-const HEIGHT = 1_420
+const HEIGHT = 1_100
 
 const RULES = `rules:
   - { name: per-ip, field: ip, limit: 60, window: 1 minute }

@@ -62,7 +62,7 @@ function ruleNotes(result: RuleResult, rule: ParsedRule, resolutionMs: number): 
       ? []
       : [
           `${name}: pessimistic: the log's times have a resolution of ${resolutionMs / 1_000} s, which makes bursts look worse. ` +
-            `With the lines of each second spread evenly, it refuses ${counted(spread.refused, "request")} of ${counted(spread.clients, "client")}.`,
+            `With the lines of each second spread evenly, it refuses ${spread.refused === 0 ? "no request" : `${counted(spread.refused, "request")} of ${counted(spread.clients, "client")}`}.`,
         ]),
     ...(clients.bystanders > 0
       ? [

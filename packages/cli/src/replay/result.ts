@@ -73,6 +73,8 @@ export interface RuleResult {
   readonly ratios: readonly { readonly upTo: number | null; readonly clients: number }[]
   /** All clients of the rule by their own peak, relative to the limit. */
   readonly peaks: PeakHistogram
+  /** The peak of all clients together, relative to the limit, if the rule counts the whole service. */
+  readonly peak?: number
   /** The result with the lines of each second spread evenly, if the log's times are too coarse for the window. */
   readonly spread?: { readonly refused: number; readonly clients: number }
   /** True if the window is longer than a third of the log. */

@@ -21,6 +21,8 @@ export class RuleStatistics {
   /** Numbers of refused requests by reason. */
   readonly reasons: Map<Refusal, number> = new Map()
   readonly #thresholds: Thresholds
+  /** The demand of all clients together, for a rule without a field. */
+  readonly #whole: RuleClients | undefined
   #seen = 0
   #refused = 0
   #isShared = false
@@ -28,6 +30,7 @@ export class RuleStatistics {
   constructor(rule: ParsedRule, thresholds: Thresholds) {
     this.rule = rule
     this.clients = new RuleClients(rule.windowMs, isBucket(rule))
+    this.#whole = rule.fields.length === 0 ? new RuleClients(rule.windowMs, isBucket(rule)) : undefined
     this.#thresholds = thresholds
   }
 
@@ -45,6 +48,7 @@ export class RuleStatistics {
     this.#seen++
     if (isShared) this.#isShared = true
     this.clients.add(client, atMs, demand)
+    this.#whole?.add(0, atMs, demand)
     if (refusal === undefined) return
     this.#refused++
     this.reasons.set(refusal, (this.reasons.get(refusal) ?? 0) + 1)
@@ -86,6 +90,10 @@ export class RuleStatistics {
     })
     const [few = 0, some = 0, many = 0] = classes
     const peaks: PeakHistogram = { edges: PEAK_EDGES, counts }
+    let peak: number | undefined
+    this.#whole?.visitAll((highest) => {
+      peak = highest
+    })
     return {
       ...{ name, algorithm, limit: limit as number, windowMs, window, shadow },
       judged: missing.length === 0,
@@ -100,6 +108,7 @@ export class RuleStatistics {
         { upTo: null, clients: many },
       ],
       peaks,
+      ...(peak !== undefined && { peak }),
       tooShort: windowMs > logMs / 3,
     }
   }

@@ -51,12 +51,16 @@ const HEADINGS = [
   "peak of the refused clients, relative to the limit",
 ]
 
-function ruleRow({ name, judged, seen, refused, clients, ratios, shadow }: RuleResult): string[] {
+function ruleRow({ name, judged, seen, refused, clients, ratios, shadow, peak }: RuleResult): string[] {
   if (!judged) return [name, "not judged"]
   return [
     shadow ? `${name} (shadow)` : name,
     ...countCells(seen, refused, clients),
-    clients.refused === 0 ? "" : ratioText(ratios),
+    peak === undefined
+      ? clients.refused === 0
+        ? ""
+        : ratioText(ratios)
+      : `${peak.toFixed(1)}x, all clients together`,
   ]
 }
 

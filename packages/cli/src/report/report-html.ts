@@ -49,20 +49,20 @@ ${
 ${keyFigures(result)}
 </header>
 <main>
-${logSection(result.log)}
 ${rulesSection(result)}
-${timelineSection(result)}
-${rulePlotsSection(result)}
-${clientsSection(result.clients)}
 ${against !== undefined && againstSection(against)}
 ${algorithms !== undefined && algorithmsSection(algorithms)}
 ${live !== undefined && liveSection(live)}
 ${bounds.length > 0 && boundsSection(bounds)}
+${timelineSection(result)}
+${rulePlotsSection(result)}
+${clientsSection(result.clients)}
 ${
   notes.length > 0 &&
   html`<section aria-labelledby="notes"><h2 id="notes">Notes</h2>
 <ul>${notes.map((note) => html`<li>${visible(note)}</li>`)}</ul></section>`
 }
+${logSection(result.log)}
 </main>
 <footer><p>Written by <code>sluice rules replay</code>. All times are in UTC.</p>
 <details><summary>License of uPlot, which draws the plots</summary><pre tabindex="0">${license}</pre></details></footer>
@@ -94,14 +94,16 @@ function subtitle({ log }: ReplayResult): HtmlContent {
   }${log.from !== null && log.to !== null && html`, ${time(log.from)} to ${time(log.to)} UTC`}`
 }
 
-function keyFigures({ total, bounds }: ReplayResult): Html {
+function keyFigures({ total, bounds, log }: ReplayResult): Html {
   const failed = bounds.filter(({ holds }) => !holds).length
-  const figures: readonly [term: string, value: string, detail: string][] = [
+  const figures: [term: string, value: string, detail: string][] = [
     ["Requests", count(total.seen), ""],
     ["Requests refused", count(total.refused), percent(total.refused, total.seen)],
     ["Clients", count(total.clients.seen), ""],
     ["Clients refused", count(total.clients.refused), percent(total.clients.refused, total.clients.seen)],
   ]
+  if (log.unparsed > 0)
+    figures.push(["Lines unparsed", count(log.unparsed), percent(log.unparsed, log.lines)])
   return html`<dl class="figures">${figures.map(
     ([term, value, detail]) =>
       html`<div><dt>${term}</dt><dd>${value}${detail !== "" && html` <small>${detail}</small>`}</dd></div>`,

@@ -6,15 +6,17 @@ import { type Cell, countCell, table, textCell } from "../table.ts"
 
 /** Returns the section about what the rules change in comparison with other rules. */
 export function againstSection({ file, newlyRefused, noLongerRefused, rules, clients }: Comparison): Html {
+  // A rule that was not judged has no change either, and a row of zeros would say that it refuses nothing.
+  const changed = rules.filter((rule) => rule.newlyRefused + rule.noLongerRefused > 0)
   return html`<section aria-labelledby="against"><h2 id="against">Compared with <bdi>${shownName(file)}</bdi></h2>
-<p>Newly refused: ${counted(newlyRefused.requests, "request")} of ${counted(newlyRefused.clients, "client")}.
-No longer refused: ${counted(noLongerRefused.requests, "request")} of ${counted(noLongerRefused.clients, "client")}.</p>
+<p>Newly refused: ${counted(newlyRefused.requests, "request")}. Clients that were never refused before: ${count(newlyRefused.clients)}.
+No longer refused: ${counted(noLongerRefused.requests, "request")}. Clients that are never refused now: ${count(noLongerRefused.clients)}.</p>
 ${
-  rules.length > 0 &&
+  changed.length > 0 &&
   table({
     caption: "Requests by rule",
     columns: [{ title: "Rule" }, ...numbers("Newly refused", "No longer refused")],
-    rows: rules.map((rule) => ({
+    rows: changed.map((rule) => ({
       cells: [name(rule.name), countCell(rule.newlyRefused), countCell(rule.noLongerRefused)],
     })),
   })

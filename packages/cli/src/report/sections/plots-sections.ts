@@ -46,7 +46,7 @@ ${rules.map(
 ${
   rule.judged
     ? html`<p>${refusalText(rule)}</p>
-<div class="pair">${refusedFigure(rule, timeline, i)}${peaksFigure(rule, i)}</div>`
+<div class="pair">${refusedFigure(rule, timeline, i)}${rule.peak === undefined && peaksFigure(rule, i)}</div>`
     : html`<p>Not judged, because the log does not contain ${missingFields(rule)}.</p>`
 }</article>`,
 )}</section>`

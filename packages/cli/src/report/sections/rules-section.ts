@@ -1,6 +1,6 @@
 import { count, counted } from "../../quantities.ts"
 import type { ReplayResult, RuleResult } from "../../replay/result.ts"
-import { ratio, shownName } from "../format.ts"
+import { alignedRatio, ratio, shownName } from "../format.ts"
 import { type Html, type HtmlContent, html } from "../html.ts"
 import { countCell, shareCell, type TableRow, table, textCell } from "../table.ts"
 
@@ -72,7 +72,9 @@ function rowsOf(rule: RuleResult, width: number): TableRow[] {
       name,
       limit,
       ...countCells(rule.seen, rule.refused, rule.clients),
-      ...rule.ratios.map(({ clients }) => countCell(clients)),
+      ...(rule.peak === undefined
+        ? rule.ratios.map(({ clients }) => countCell(clients))
+        : [{ shown: `all clients together: ${alignedRatio(rule.peak)}`, span: rule.ratios.length }]),
       countCell(rule.clients.bystanders),
     ],
   }
@@ -120,7 +122,9 @@ export function missingFields({ missing }: RuleResult): HtmlContent {
 }
 
 /** Returns how many requests and clients a rule refuses, as a sentence. */
-export function refusalText(rule: RuleResult): string {
-  const verb = rule.shadow ? "Would refuse" : "Refuses"
-  return `${verb} ${counted(rule.refused, "request")} of ${counted(rule.clients.refused, "client")}.`
+export function refusalText({ shadow, refused, clients, peak }: RuleResult): string {
+  const verb = shadow ? "Would refuse" : "Refuses"
+  const what =
+    refused === 0 ? "no request" : `${counted(refused, "request")} of ${counted(clients.refused, "client")}`
+  return `${verb} ${what}.${peak === undefined ? "" : ` The peak of all clients together is ${ratio(peak)} the limit.`}`
 }
