@@ -200,7 +200,7 @@ export default {
       severity: "error",
       from: {
         orphan: true,
-        pathNot: [TEST_FILES, "\\.d\\.ts$", "(^|/)[^/]+\\.config\\.ts$", "^packages/[^/]+/bin/"],
+        pathNot: [TEST_FILES, "\\.d\\.c?ts$", "(^|/)[^/]+\\.config\\.ts$", "^packages/[^/]+/bin/"],
       },
       to: {},
     },
@@ -373,7 +373,7 @@ export default {
       from: { path: "^packages/cli/src/", pathNot: TEST_FILES },
       to: {
         pathNot: [
-          "^packages/cli/src/",
+          "^packages/cli/(src/|package\\.json$)",
           `${CORE}(index|dynamodb|redis|replay)\\.ts$`,
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
           "/node_modules/uplot/",
@@ -389,6 +389,7 @@ export default {
       to: {
         pathNot: [
           SERVICE,
+          "^packages/service/package\\.json$",
           `${CORE}(index|dynamodb|otel|redis)\\.ts$`,
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs"
 import { Command, Option } from "commander"
+import manifest from "../package.json" with { type: "json" }
 import { addClientsCommand } from "./clients-program.ts"
 import { createTable } from "./commands/create-table.ts"
 import { diff } from "./commands/diff.ts"
@@ -32,7 +32,7 @@ export function createProgram(
 ): Command {
   const program = new Command("sluice")
     .description("Manages the rate limiting rules of Sluice and the clients of its decision service.")
-    .version(readVersion(), "--version", "show the version")
+    .version(manifest.version, "--version", "show the version")
     .exitOverride()
     .configureOutput({
       writeOut: write,
@@ -201,11 +201,4 @@ function requireTable<T extends Partial<TableOptions>>(options: T): T & TableOpt
   const { table } = options
   if (table === undefined) throw new UsageError("--table is missing: give the name of the DynamoDB table")
   return { ...options, table }
-}
-
-function readVersion(): string {
-  const manifest: { version: string } = JSON.parse(
-    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
-  )
-  return manifest.version
 }

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs"
 import { setFlagsFromString } from "node:v8"
+import manifest from "../package.json" with { type: "json" }
 import { run } from "./program/run.ts"
 
 // Silence the AWS SDK's warning about the Node versions that it will support. Operators do not need it.
@@ -13,5 +13,4 @@ setFlagsFromString("--no-allocation-site-pretenuring")
 // be full. The log does not use these streams.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 
-const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8")
-await run(process.argv.slice(2), (JSON.parse(manifest) as { readonly version: string }).version)
+await run(process.argv.slice(2), manifest.version)

@@ -1,18 +1,5 @@
-import { createRequire } from "node:module"
 import type { Document, LineCounter, Node, Pair, YAMLMap } from "yaml"
-
-type Yaml = typeof import("yaml")
-
-let loaded: Yaml | undefined
-
-/**
- * Returns the YAML library. Loads it on the first call, because that takes half as long as loading the rest of the
- * core. A limiter reads its rules file synchronously when it is created, so `import()` cannot be used.
- */
-export function yaml(): Yaml {
-  loaded ??= createRequire(import.meta.url)("yaml") as Yaml
-  return loaded
-}
+import { yaml } from "./yaml.cjs"
 
 /** A place in a text. Both numbers start at 1. */
 export interface TextPlace {

@@ -1,6 +1,7 @@
 import type { CST, Document, LineCounter, Scalar } from "yaml"
 import { exactNumber, FileTextError, MAX_DEPTH, SERVICE_ID } from "./json-text.ts"
-import { type PlacedValue, placesOf, yaml } from "./text-places.ts"
+import { type PlacedValue, placesOf } from "./text-places.ts"
+import { yaml } from "./yaml.cjs"
 
 /**
  * Generates the values in a YAML 1.2 text: its documents, or the entries of documents that are lists. A document is
