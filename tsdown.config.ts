@@ -1,3 +1,5 @@
+import * as publint from "publint"
+import * as publintUtils from "publint/utils"
 import { defineConfig, type UserConfig } from "tsdown"
 
 // The build of every package: ESM only, declarations by isolatedDeclarations, and two package linters (publint, attw).
@@ -12,9 +14,9 @@ const config: UserConfig = defineConfig({
   outputOptions: { comments: { legal: true, annotation: true, jsdoc: false } },
   // Dependencies stay imports. Bundling one is an error unless the package lists it.
   deps: { onlyBundle: [] },
-  publint: { level: "warning", strict: true },
   // The files for `require` pass ES modules on, so the types of ES modules are right.
-  attw: { profile: "esm-only", level: "error", ignoreRules: ["false-esm"] },
+  publint: { level: "warning", strict: true, module: [{ ...publint, publint: lint }, publintUtils] },
+  attw: { profile: "strict", level: "error", ignoreRules: ["false-esm", "false-export-default"] },
   outExtensions: () => ({ js: ".js", dts: ".d.ts" }),
   plugins: [requireOnOldNode()],
 })
@@ -23,6 +25,7 @@ export default config
 /**
  * Adds a file to each entry point for `require` in a Node that cannot require ES modules. A newer Node takes the ES
  * module by the condition "module-sync". The file passes that module on, because some tools do not know this condition.
+ * If that fails, the error names the cause: the version of Node, or a tool such as Jest, which parses files by itself.
  */
 function requireOnOldNode(): NonNullable<UserConfig["plugins"]> {
   return {
@@ -38,13 +41,23 @@ function requireOnOldNode(): NonNullable<UserConfig["plugins"]> {
   }
 }
 
+/** Checks a package, except that the types for `require` are those of CommonJS. */
+async function lint(options?: publint.Options): Promise<publint.Result> {
+  const { messages, ...result } = await publint.publint(options)
+  return { ...result, messages: messages.filter(({ code }) => code !== "EXPORTS_TYPES_INVALID_FORMAT") }
+}
+
 function passOn(file: string): string {
   return `try {
   module.exports = require("./${file}")
-} catch (error) {
-  if (error.code !== "ERR_REQUIRE_ESM") throw error
-  const message = \`Sluice needs Node 20.19 or a later 20.x, or Node 22.12 or later. This is Node \${process.versions.node}.\`
-  throw Object.assign(new Error(message), { code: "SLUICE_NODE_TOO_OLD" })
+} catch (cause) {
+  if (cause.code !== "ERR_REQUIRE_ESM" && cause.name !== "SyntaxError") throw cause
+  const [major, minor] = process.versions.node.split(".").map(Number)
+  const isOld = major === 20 ? minor < 19 : major === 22 ? minor < 12 : major < 22
+  const message = isOld
+    ? \`Sluice needs Node 20.19 or a later 20.x, or Node 22.12 or later. This is Node \${process.versions.node}.\`
+    : "Cannot load the ES modules of Sluice with require(). In Jest, transform @sluice, too. In Node, remove --no-experimental-require-module."
+  throw Object.assign(new Error(message, { cause }), { code: isOld ? "SLUICE_NODE_TOO_OLD" : "SLUICE_CANNOT_REQUIRE" })
 }
 `
 }

@@ -12,7 +12,11 @@ const licensesIn = (name: string): string[] => (BUILT_IN[name] ?? []).map((other
 /** The contents of a tarball beside code, declarations, its manifest, README and license. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
   cli: ["bin/sluice.js", ...licensesIn("cli")],
-  core: [...licensesIn("core"), "errors.md", "rules.schema.json"],
+  core: [
+    ...licensesIn("core"),
+    ...["dynamodb/package.json", "errors.md", "otel/package.json", "redis/package.json"],
+    ...["replay/package.json", "rules.schema.json"],
+  ],
   service: ["bin/sluice-service.js"],
 }
 
@@ -60,6 +64,11 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
     expect(built.length).toBeGreaterThan(0)
     expect(built.filter((path) => !/(\.(c?js|d\.ts)|-MIT\.txt)$/.test(path))).toEqual([])
     expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
+  })
+
+  it("contains no import.meta, which does not exist in CommonJS, into which Jest and bundlers compile it", () => {
+    const code = contents.filter((path) => /\.c?js$/.test(path))
+    expect(code.filter((path) => textOf(name, path).includes("import.meta"))).toEqual([])
   })
 
   it("contains third-party code only where intended, each with its license", () => {
@@ -117,6 +126,17 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
           ["default", file],
         ])
         for (const each of Object.values(conditions)) expect(contents).toContain(each.replace("./", ""))
+      }
+    })
+
+    it("names the files of each entry point for tools that do not read exports", () => {
+      const { exports, main, types } = JSON.parse(textOf(name, "package.json"))
+      expect({ main, types }).toEqual({ main: exports["."].require, types: exports["."].types })
+      for (const path of Object.keys(exports)) {
+        const { require, types } = exports[path]
+        if (path === "." || require === undefined) continue
+        const folder = JSON.parse(textOf(name, `${path.slice(2)}/package.json`))
+        expect(folder).toEqual({ main: `.${require}`, types: `.${types}` })
       }
     })
 

@@ -64,6 +64,15 @@ describe("a Node that is too old", () => {
     }
   })
 
+  it("is not the reason in a newer Node whose flag forbids require of ES modules", async () => {
+    const folder = project.programs("commonjs")
+    folder.write("forbidden.js", 'require("@sluice/core")\n')
+    const args = ["--no-experimental-require-module", "forbidden.js"]
+    const { stderr } = await folder.start(process.execPath, args).ended
+    expect(stderr).toContain("Error: Cannot load the ES modules of Sluice with require(). In Jest, ")
+    expect(stderr).toContain("code: 'SLUICE_CANNOT_REQUIRE'")
+  })
+
   it("loads every entry point again when Node is new enough, as one module for import and require", async () => {
     const both = ENTRIES.map(
       (entry) => `console.log(isSame(await import("${entry}"), require("${entry}")), "${entry}")`,
