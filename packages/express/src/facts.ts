@@ -17,6 +17,10 @@ export class ExpressFacts implements RequestFacts {
   get method(): string {
     return this.#req.method
   }
+  /** Returns the method before an override. The package method-override keeps it there. */
+  get originalMethod(): string | undefined {
+    return (this.#req as { readonly originalMethod?: string }).originalMethod
+  }
   /** Returns the URL with its mount points. Without an app, as on Node's own server, only `url` exists. */
   get url(): string {
     return this.#req.originalUrl ?? this.#req.url

@@ -139,6 +139,27 @@ export function matching(behaves: Behaves): void {
       }
     })
 
+    behaves("and for methods matches a POST that names another method", async ({ start, base }) => {
+      const client = await start({
+        mounts: [{ ...base, limit: 1, window: "1 minute", match: { path: "/item", methods: ["DELETE"] } }],
+        routes: [{ path: "/item", method: "POST" }],
+      })
+      const rows: readonly (readonly [string, string | undefined, number])[] = [
+        ["/item", undefined, 200],
+        ["/item", "PUT", 200],
+        ["/item", "delete", 200],
+        ["/item?_method=DELETE", undefined, 429],
+        ["/item?%5Fmethod=DELETE", undefined, 429],
+        ["/item", "PUT, DELETE", 429],
+        ["/item", undefined, 200],
+      ]
+      for (const [target, named, status] of rows) {
+        const headers = named === undefined ? {} : { "X-HTTP-Method-Override": named }
+        const response = await client(target, { method: "POST", headers })
+        expect([target, named, response.status]).toEqual([target, named, status])
+      }
+    })
+
     behaves("may instead be a rule for certain values of a field", async ({ start, base, adapter }) => {
       const client = await start({
         mounts: [

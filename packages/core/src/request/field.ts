@@ -125,10 +125,12 @@ function compileHeader(key: string): ValueReader {
 }
 
 function compileQuery(key: string): ValueReader {
-  return ({ query, url }) => {
-    if (isObject(query)) return ownValue(query, key)
-    return typeof url === "string" ? onlyOne(new URLSearchParams(queryOf(url)).getAll(key)) : undefined
-  }
+  return ({ query, url }) => (isObject(query) ? ownValue(query, key) : onlyOne(queryValues(url, key)))
+}
+
+/** Returns the values of a query parameter of a URL. A caller of the core might pass any value as the URL. */
+export function queryValues(url: unknown, key: string): readonly string[] {
+  return typeof url === "string" ? new URLSearchParams(queryOf(url)).getAll(key) : []
 }
 
 function compileBody(name: string, key: string, { onBodyMissing }: FieldContext): ValueReader {
@@ -185,7 +187,8 @@ export function extractedText(name: string, value: unknown): string | undefined 
   throw new TypeError(`The function of field "${name}" returned ${what}; it must return a string or a number`)
 }
 
-function ownValue(holder: unknown, key: string): unknown {
+/** Returns a value's own member; undefined if it has none. */
+export function ownValue(holder: unknown, key: string): unknown {
   return isObject(holder) && Object.hasOwn(holder, key) ? holder[key] : undefined
 }
 

@@ -8,6 +8,8 @@ export type HeaderFields = Readonly<Record<string, string | readonly string[] | 
 export interface RequestFacts {
   /** The HTTP method, in upper or lower case, for `match.methods` and for the field `method`. That field treats HEAD as GET. */
   readonly method?: string | undefined
+  /** The method as it arrived, if the app has overridden it. `match.methods` checks both. Default: `method`. */
+  readonly originalMethod?: string | undefined
   /** The request target as it arrived, including mount points: "/users/7?full=1". */
   readonly url?: string | undefined
   /**

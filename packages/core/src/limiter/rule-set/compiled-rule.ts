@@ -1,6 +1,7 @@
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { carriesBody } from "../../request/field.ts"
+import { hasMethod } from "../../request/method.ts"
 import { compilePartition, SKIP } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { compileMatch } from "../../rules/matching/match.ts"
@@ -50,7 +51,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const readerOf = rememberedReaders(rule, context)
   // Compare lists of addresses with the address itself, not with the /64 network that it is counted in.
   const listReaderOf = (field: string) => (field === "ip" ? context.clientAddress : readerOf(field))
-  const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf)
+  const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf, hasMethod)
   const when =
     rule.match?.when &&
     testCallback(`match of rule "${rule.name}"`, rule.match.when, true, "the rule applies", context)
@@ -117,7 +118,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       if (!countsPreflight && facts.method === "OPTIONS" && isPreflight(facts)) return undefined
       if (facts.onlyFields !== undefined && lacks(facts.onlyFields, needed)) return undefined
       // Facts are read only if the rule has a match.
-      if (matches?.(facts, results, text(facts.method), paths, text(facts.route)) === false) return undefined
+      if (matches?.(facts, results, paths, text(facts.route)) === false) return undefined
       if (when !== undefined && results.resultOf(when) !== true) return undefined
       return checkOf(facts, results, units, hasPenalty || blocks.isOn)
     },

@@ -1,3 +1,4 @@
+import { hasMethod } from "../../request/method.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
 import { compileMatch } from "../../rules/matching/match.ts"
 import type { RuleMatch } from "../../rules/rule.ts"
@@ -37,8 +38,8 @@ export function matchMismatches(
   paths: readonly string[],
 ): readonly Mismatch[] {
   return partsOf(match).flatMap(([member, part, field]): Mismatch[] => {
-    const matches = compileMatch(part, readerOf)
-    if (matches(facts, results, text(facts.method), paths, text(facts.route))) return []
+    const matches = compileMatch(part, readerOf, hasMethod)
+    if (matches(facts, results, paths, text(facts.route))) return []
     return [{ member, ...(field !== undefined && textOfField(field, readerOf, facts, results)) }]
   })
 }

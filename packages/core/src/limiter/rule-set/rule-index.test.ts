@@ -244,7 +244,7 @@ describe("a rule set that is large enough for an index", () => {
     const rules = limited(Array.from({ length: 1_000 }, (_, index) => ({ match: matchOf(index) })))
     const index = indexOf(rules) as RuleIndex
     const found = index.candidates({
-      method: "GET",
+      hasMethod: (methods) => methods.has("GET"),
       paths: pathReadings(url),
       route: undefined,
       isPreflight: false,

@@ -13,7 +13,8 @@ const NOT_INDEXED: ReadonlySet<string> = new Set(["ip", "method", "route"])
 
 /** The parts of a request that the index uses. */
 export interface IndexedRequest {
-  readonly method: string | undefined
+  /** True if the request has one of the methods. */
+  hasMethod(methods: ReadonlySet<string>): boolean
   /** The readings of the request's path. */
   readonly paths: readonly string[]
   readonly route: string | undefined
@@ -188,9 +189,9 @@ function addGroups(groups: readonly Group[], request: IndexedRequest, found: num
   }
 }
 
-function isForMethod({ methods }: Group, { method, isPreflight }: IndexedRequest): boolean {
-  if (isPreflight) return methods?.has("OPTIONS") === true
-  return methods === undefined || (method !== undefined && methods.has(method))
+function isForMethod({ methods }: Group, request: IndexedRequest): boolean {
+  if (request.isPreflight) return methods?.has("OPTIONS") === true
+  return methods === undefined || request.hasMethod(methods)
 }
 
 function addPositions({ path, positions, byValue }: Group, request: IndexedRequest, found: number[]): void {

@@ -1,6 +1,7 @@
 import { RULES_MISSING, type RuleCheck } from "../../decision/rule-check.ts"
 import { queueOf } from "../../ground/policy.ts"
 import { atOnce, type Steps } from "../../ground/time.ts"
+import { hasMethod } from "../../request/method.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { pathReadings } from "../../rules/matching/path.ts"
 import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.ts"
@@ -172,7 +173,7 @@ function candidates(
   steps: StepSet,
 ): readonly CompiledRule[] {
   const positions = index.candidates({
-    method: text(facts.method)?.toUpperCase(),
+    hasMethod: (methods) => hasMethod(facts, methods),
     paths,
     route: text(facts.route),
     isPreflight: isPreflight(facts),

@@ -17,18 +17,19 @@ export const PATH_ACCEPTED =
 export type Matcher<Facts> = (
   facts: Facts,
   request: unknown,
-  method: string | undefined,
   paths: readonly string[],
   route: string | undefined,
 ) => boolean
 
 /**
  * Compiles `match`. `readerOf` returns the function that reads the text of a field, or undefined if the field is
- * missing. For "ip" that is the canonical address. Throws a TypeError if the path is not a pattern.
+ * missing. For "ip" that is the canonical address. `hasMethod` tests the request's method. Throws a TypeError if the
+ * path is not a pattern.
  */
 export function compileMatch<Facts>(
   match: RuleMatch,
   readerOf: (field: string) => (facts: Facts, request: unknown) => string | undefined,
+  hasMethod: (facts: Facts, methods: ReadonlySet<string>) => boolean,
 ): Matcher<Facts> {
   const methods = match.methods === undefined ? undefined : methodSet(match.methods)
   const path = match.path === undefined ? undefined : compilePath(match.path)
@@ -36,8 +37,8 @@ export function compileMatch<Facts>(
     read: readerOf(field),
     isListed: compileValueList(field, values),
   }))
-  return (facts, request, method, paths, route) => {
-    if (methods !== undefined && (method === undefined || !methods.has(method.toUpperCase()))) return false
+  return (facts, request, paths, route) => {
+    if (methods !== undefined && !hasMethod(facts, methods)) return false
     if (path !== undefined && !path(paths, route)) return false
     return fields.every(({ read, isListed }) => {
       const text = read(facts, request)

@@ -1,0 +1,57 @@
+import { expect, it } from "vitest"
+import { hasMethod } from "./method.ts"
+import type { RequestFacts } from "./request.ts"
+
+const has = (facts: RequestFacts, method: string): boolean => hasMethod(facts, new Set([method]))
+
+it.each<[string, RequestFacts]>([
+  ["the header X-HTTP-Method-Override", { headers: { "x-http-method-override": "DELETE" } }],
+  ["the header X-HTTP-Method", { headers: { "x-http-method": "delete" } }],
+  ["the header X-Method-Override", { headers: { "x-method-override": " Delete " } }],
+  ["a repeated header, as Node joins it", { headers: { "x-http-method-override": "PUT, DELETE" } }],
+  ["a list of header lines", { headers: { "x-http-method-override": ["PUT", "DELETE"] } }],
+  ["the query", { url: "/item?a=1&_method=DELETE" }],
+  ["an encoded query", { url: "/item?%5Fmethod=D%45LETE#x" }],
+  ["a repeated parameter of the query", { url: "/item?_method=PUT&_method=delete" }],
+  ["the parsed body", { body: { _method: "DELETE" } }],
+  ["a list in the parsed body", { body: { _method: ["DELETE"] } }],
+])("a POST that names DELETE in %s has both methods", (_where, facts) => {
+  const posted = { method: "POST", ...facts }
+  expect([has(posted, "DELETE"), has(posted, "POST"), has(posted, "PATCH")]).toEqual([true, true, false])
+  // An override has run before the limiter.
+  const overridden = { ...facts, method: "DELETE" }
+  expect([has(overridden, "DELETE"), has(overridden, "POST"), has(overridden, "PATCH")]).toEqual([
+    true,
+    true,
+    false,
+  ])
+})
+
+it.each<[string, RequestFacts]>([
+  [
+    "a GET, which overrides do not change",
+    { method: "GET", headers: { "x-http-method-override": "DELETE" } },
+  ],
+  ["a GET with a parameter", { method: "GET", url: "/?_method=DELETE" }],
+  ["a header of another name", { method: "POST", headers: { "x-method": "DELETE" } }],
+  ["an empty header", { method: "POST", headers: { "x-http-method-override": "" } }],
+  ["a body without such a member of its own", { method: "POST", body: Object.create({ _method: "DELETE" }) }],
+  ["a member that is not a text", { method: "POST", body: { _method: { DELETE: 1 } } }],
+  ["an unknown method", { headers: { "x-http-method-override": "DELETE" } }],
+  [
+    "facts of wrong types",
+    { method: "POST", url: 7, headers: null, body: "_method" } as unknown as RequestFacts,
+  ],
+])("a request does not have the method DELETE because of %s", (_what, facts) => {
+  expect(has(facts, "DELETE")).toBe(false)
+})
+
+it("a request has the method that it arrived with, and the present one, in any case", () => {
+  const facts = { method: "get", originalMethod: "Purge" }
+  expect(["GET", "PURGE", "POST"].map((method) => has(facts, method))).toEqual([true, true, false])
+  expect(has({}, "GET")).toBe(false)
+})
+
+it("a POST without an override is not searched in the query of another parameter", () => {
+  expect(has({ method: "PUT", url: "/?method=POST" }, "POST")).toBe(false)
+})
