@@ -14,18 +14,93 @@ const skip: RequestHandler = (_req, _res, next) => next()
 const onError = (_error: unknown, _req: unknown, res: express.Response, _next: unknown): void =>
   void res.sendStatus(500)
 
-type Mount = (app: Express, limiter: RequestHandler, router: () => express.Router) => void
+/** Adds the limiter and routes to an app. `create` makes an app, and `router` a router. */
+type Mount = (
+  app: Express,
+  limiter: RequestHandler,
+  router: () => express.Router,
+  create: () => Express,
+) => void
 
-/** Apps in which the limiter protects nothing, and the route that the warning names. */
+const another = (name = "other"): RequestHandler =>
+  rateLimit({ name, limit: 100, window: "1 minute" }) as RequestHandler
+
+/** Apps in which the limiter protects nothing, and the routes that the warning names. */
 const LATE: readonly [string, Mount, string][] = [
-  ["it is last", (app, limiter) => app.get("/login", ok).use(limiter), "GET /login"],
-  ["only an error handler follows", (app, limiter) => app.post("/a", ok).use(limiter, onError), "POST /a"],
+  ["it is last", (app, limiter) => app.get("/login", ok).use(limiter), "GET /login and every other route"],
+  [
+    "only an error handler follows",
+    (app, limiter) => app.post("/a", ok).use(limiter, onError),
+    "POST /a and every other route",
+  ],
   [
     "the routes are in a router",
     (app, limiter, router) => app.use(skip).use("/api", router().get("/users", ok)).use(limiter),
-    "GET /users",
+    "GET /api/users and every other route",
   ],
-  ["only a 404 handler follows", (app, limiter) => app.get("/", ok).use(limiter).use(notFound), "GET /"],
+  [
+    "only a 404 handler follows",
+    (app, limiter) => app.all("/", ok).use(limiter).use(notFound),
+    "ALL / and every other route",
+  ],
+  [
+    "it is on a path, after a router",
+    (app, limiter, router) => app.use("/api/user", router().get("/me", ok)).use("/api/", limiter),
+    "GET /api/user/me and every other route below /api",
+  ],
+  [
+    "it is on a path, after a route",
+    (app, limiter) => app.get("/API/user/me", ok).use("/api", limiter),
+    "GET /API/user/me and every other route below /api",
+  ],
+  [
+    "it is on a path, and the routes that follow are on others",
+    (app, limiter, router) =>
+      app
+        .get("/api/:id", ok)
+        .use("/api", limiter)
+        .get("/apix", ok)
+        .use("/web", router().get("/", ok), skip)
+        .use(notFound),
+    "GET /api/:id and every other route below /api",
+  ],
+  [
+    "it is in a router, after its routes",
+    (app, limiter, router) => app.use("/api/user", router().get("/me", ok).use(limiter)),
+    "GET /api/user/me and every other route below /api/user",
+  ],
+  [
+    "it is in a router in a router",
+    (app, limiter, router) => app.use("/api", router().use("/user", router().get("/me", ok).use(limiter))),
+    "GET /api/user/me and every other route below /api/user",
+  ],
+  [
+    "it is in a router, after the routes of the app",
+    (app, limiter, router) => app.get("/api/me", ok).use("/api", router().use(limiter)),
+    "GET /api/me and every other route below /api",
+  ],
+  [
+    "it is in an app inside the app, after its routes",
+    (app, limiter, _router, create) => app.use("/api/user", create().get("/me", ok).use(limiter)),
+    "GET /api/user/me and every other route below /api/user",
+  ],
+  [
+    "it is in an app inside the app, and another one is on another path",
+    (app, limiter, _router, create) =>
+      app.use("/api/user", create().get("/me", ok).use(limiter)).use("/web", create().get("/", ok)),
+    "GET /api/user/me and every other route below /api/user",
+  ],
+  [
+    "only one of the routes has a limiter of its own",
+    (app, limiter) => app.post("/login", another(), ok).get("/", ok).use(limiter),
+    "GET / and every other route",
+  ],
+  [
+    "another limiter is on another path",
+    (app, limiter, router) =>
+      app.use("/web", another(), router().get("/", ok)).get("/api/me", ok).use("/api", limiter),
+    "GET /api/me and every other route below /api",
+  ],
 ]
 
 /** Apps in which the limiter may be where it should be. */
@@ -36,23 +111,49 @@ const FINE: readonly [string, Mount][] = [
     "a router follows",
     (app, limiter, router) => app.get("/health", ok).use(limiter).use(router().get("/", ok)),
   ],
+  ["an app follows", (app, limiter, _router, create) => app.get("/health", ok).use(limiter).use(create())],
   ["a function on a path follows", (app, limiter) => app.get("/", ok).use(limiter).use("/graphql", ok)],
   ["a function after it answers", (app, limiter) => app.get("/health", ok).use(limiter).use(ok)],
-  ["it is on a path", (app, limiter) => app.get("/", ok).use("/nothing", limiter)],
+  ["it is on a path without routes before it", (app, limiter) => app.get("/", ok).use("/nothing", limiter)],
   ["it is on a route", (app, limiter) => app.get("/", ok).all(/.*/, limiter, notFound)],
   ["there are no routes", (app, limiter) => app.use(skip).use(limiter)],
+  ["only files are before it", (app, limiter) => app.use(express.static("/nowhere")).use(limiter)],
   [
-    "another limiter is before the routes",
-    (app, limiter) =>
-      app
-        .use(rateLimit({ name: "all", limit: 100, window: "1 minute" }))
-        .get("/", ok)
-        .use(limiter),
+    "it is on a path, and a router on it follows",
+    (app, limiter, router) =>
+      app.get("/nothing/health", ok).use("/nothing", limiter).use("/nothing/user", router().get("/me", ok)),
   ],
   [
-    "a route has a limiter",
-    (app, limiter) =>
-      app.get("/", rateLimit({ name: "one", limit: 100, window: "1 minute" }), ok).use(limiter),
+    "it is on a path, and a router around it follows",
+    (app, limiter, router) =>
+      app.get("/nothing/health", ok).use("/nothing", limiter).use(router().get("/nothing/me", ok)),
+  ],
+  [
+    "it is on a path, and a route with a parameter follows",
+    (app, limiter) => app.get("/nothing/health", ok).use("/nothing", limiter).get("/:any/me", ok),
+  ],
+  [
+    "it is in a router, before its routes",
+    (app, limiter, router) => app.get("/nothing/a", ok).use("/nothing", router().use(limiter).get("/me", ok)),
+  ],
+  [
+    "it is in a router, and a route of the app follows",
+    (app, limiter, router) => app.use(router().get("/health", ok).use(limiter)).get("/me", ok),
+  ],
+  [
+    "it is in an app inside the app, and a router on the same path follows",
+    (app, limiter, router, create) =>
+      app.use("/nothing", create().get("/health", ok).use(limiter)).use("/nothing", router().get("/me", ok)),
+  ],
+  ["another limiter is before the routes", (app, limiter) => app.use(another()).get("/", ok).use(limiter)],
+  [
+    "another limiter is before the routes on its path",
+    (app, limiter, router) =>
+      app.use("/nothing", another(), router().get("/me", ok)).use("/nothing", limiter),
+  ],
+  [
+    "each route has a limiter",
+    (app, limiter) => app.get("/", another("one"), ok).get("/b", another("two"), ok).use(limiter),
   ],
 ]
 
@@ -65,9 +166,8 @@ describe.each<[string, typeof express]>([
     const logger = { warn: (_fields: object, message: string) => void warnings.push(message), error() {} }
     const app = create()
     const clock = manualClock()
-    mount(app, rateLimit({ limit, window: "1 minute", logger, clock }) as RequestHandler, () =>
-      create.Router(),
-    )
+    const limiter = rateLimit({ limit, window: "1 minute", logger, clock }) as RequestHandler
+    mount(app, limiter, () => create.Router(), create)
     const server = app.listen(0, "127.0.0.1")
     onTestFinished(() => void server.close())
     await once(server, "listening")
@@ -84,14 +184,13 @@ describe.each<[string, typeof express]>([
     vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 2_000)
   }
 
-  it.each(LATE)("reports a limiter after all routes, once, if %s", async (_title, mount, route) => {
+  it.each(LATE)("reports a limiter after all routes, once, if %s", async (_title, mount, routes) => {
     const { warnings, ask } = await open(mount)
     started()
-    await Promise.all(Array.from({ length: 12 }, () => ask("GET", "/nothing")))
+    for (const path of ["/nothing", "/api/user/nothing/at/all"])
+      await Promise.all(Array.from({ length: 12 }, () => ask("GET", path)))
     expect(warnings).toEqual([
-      expect.stringContaining(
-        `The limiter is mounted after ${route} and every other route, so it only limits `,
-      ),
+      expect.stringContaining(`The limiter is mounted after ${routes}, so it only limits `),
     ])
   })
 

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express"
-import { type App, type Layer, layersOf, type Stacked } from "./route.ts"
+import type { App, Layer, Stacked } from "./route.ts"
 
 /** Milliseconds in which an app may still add routes, although it already listens. */
 const START_MS = 1_000
@@ -8,14 +8,26 @@ const ENOUGH = 10
 
 /** What an app has before and after a limiter that may be mounted too late. */
 interface LatePlace {
-  /** The first route before the limiter: "GET /login". */
-  readonly route: string
+  /** The routes before the limiter: "GET /login and every other route". */
+  readonly routes: string
   /** Whether functions after the limiter could answer. */
   readonly hasHandlers: boolean
 }
 
+/** The position of a layer in the stack of a router. */
+interface Position {
+  readonly stack: readonly Layer[]
+  readonly index: number
+}
+
+/** A layer with the path of the router that contains it. */
+interface Mounted {
+  readonly layer: Layer
+  readonly mount: string
+}
+
 /**
- * Detects a limiter that is mounted after all routes of an app, so that only unmatched requests reach it. One look at
+ * Detects a limiter that is mounted after all routes of its path, so that only unmatched requests reach it. One look at
  * the app is enough if no route is before the limiter, or if a route is after it. Otherwise this class reads the status
  * of each response, until a status is not 404 or the limiter is certainly mounted too late.
  */
@@ -31,10 +43,12 @@ export class MountOrder {
   }
 
   /** Watches a request that has reached the limiter. Calls `warn` at most once. */
-  watch(req: Request, res: Response, warn: (route: string) => void): void {
+  watch(req: Request, res: Response, warn: (routes: string) => void): void {
     // Express itself answers OPTIONS for a route, after all middleware.
     if (req.method === "OPTIONS") return
-    if (this.#place(req) === undefined) {
+    // Afterwards, the request may refer to an app around this one.
+    const app = req.app as unknown as App | undefined
+    if (latePlace(app, this.#middleware) === undefined) {
       this.isWatching = false
       return
     }
@@ -45,45 +59,121 @@ export class MountOrder {
         return
       }
       this.#unmatched++
-      const place = this.#place(req)
+      const place = latePlace(app, this.#middleware)
       const isEnough = place?.hasHandlers !== true || this.#unmatched >= ENOUGH
       if (!isEnough || performance.now() - this.#createdMs < START_MS) return
       this.isWatching = false
-      if (place !== undefined) warn(place.route)
+      if (place !== undefined) warn(place.routes)
     })
   }
+}
 
-  /** Returns undefined if the limiter is not certainly after all routes, or if other limiters are before it. */
-  #place(req: Request): LatePlace | undefined {
-    const app = req.app as unknown as App | undefined
-    // The routes of an app around this one may follow.
-    if (app === undefined || app.parent !== undefined) return undefined
-    const stack = (app._router ?? app.router)?.stack ?? []
-    const index = stack.findIndex(({ handle }) => handle === this.#middleware)
-    const limiter = stack[index]
-    if (limiter === undefined || !isAtRoot(limiter)) return undefined
-    const after = stack.slice(index + 1).filter(({ handle }) => !isErrorHandler(handle))
-    if (
-      after.some((layer) => layer.route !== undefined || layer.handle.stack !== undefined || !isAtRoot(layer))
-    )
-      return undefined
-    const before = [...layersOf({ _router: { stack: stack.slice(0, index) } })].map(({ layer }) => layer)
-    if (before.some(isLimited)) return undefined
-    const route = before.find((layer) => layer.route !== undefined)?.route
-    if (typeof route?.path !== "string") return undefined
-    const methods = Object.keys(route.methods ?? {}).map((method) => method.toUpperCase())
-    return { route: `${methods.join(",")} ${route.path}`, hasHandlers: after.length > 0 }
+/** Returns undefined if the limiter is not certainly after all routes of its path, or if other limiters are before it. */
+function latePlace(app: App | undefined, middleware: object): LatePlace | undefined {
+  const positions = positionsOf(app, ({ handle }) => handle === middleware)
+  if (positions === undefined) return undefined
+  const path = positions.map(({ stack, index }) => pathOf(stack[index] as Layer)).join("")
+  const before: Mounted[] = []
+  let mount = ""
+  let hasHandlers = false
+  for (const { stack, index } of positions) {
+    for (const layer of stack.slice(index + 1)) {
+      const own = pathOf(layer)
+      if (isErrorHandler(layer.handle) || !areRelated(mount + own, path)) continue
+      if (own !== "" || isRouting(layer)) return undefined
+      hasHandlers = true
+    }
+    before.push(...mountedIn(stack.slice(0, index), mount))
+    mount += pathOf(stack[index] as Layer)
   }
+  const isBesides = ({ layer, mount }: Mounted): boolean =>
+    "limiter" in layer.handle && areRelated(mount + pathOf(layer), path)
+  if (before.some(isBesides)) return undefined
+  const first = before.find(
+    ({ layer, mount }) => isUnlimitedRoute(layer) && isBelow(mount + pathOf(layer), path),
+  )
+  if (first === undefined) return undefined
+  const { path: pattern, methods = {} } = first.layer.route as NonNullable<Layer["route"]>
+  const names = Object.keys(methods)
+  // For `app.all`, Express has every method or "_all".
+  const method = names.length > 3 || names[0] === "_all" ? "ALL" : names.join(",").toUpperCase()
+  const others = path === "" ? "" : ` below ${path}`
+  return { routes: `${method} ${first.mount}${pattern} and every other route${others}`, hasHandlers }
 }
 
-/** True for a limiter, and for a route that has one. */
-function isLimited({ handle, route }: Layer): boolean {
-  return "limiter" in handle || route?.stack?.some((layer) => "limiter" in layer.handle) === true
+/** Returns where a layer is: in each router around it, from the outermost app inwards. */
+function positionsOf(app: App | undefined, isIt: (layer: Layer) => boolean): readonly Position[] | undefined {
+  const inner = search((app?._router ?? app?.router)?.stack, isIt, new Set())
+  if (inner === undefined || app?.parent === undefined) return inner
+  // An app does not refer to the apps inside it. It has a function for each of them.
+  const path = literalOf(app.mountpath)
+  const around = positionsOf(app.parent, (layer) => isApp(layer) && pathOf(layer) === path)
+  return around && [...around, ...inner]
 }
 
-/** True if a layer of `use` has no path. Express 4 stores this in the pattern of the layer. */
-function isAtRoot({ slash, regexp }: Layer): boolean {
-  return slash ?? regexp?.fast_slash ?? false
+function search(
+  stack: readonly Layer[] | undefined,
+  isIt: (layer: Layer) => boolean,
+  seen: Set<unknown>,
+): readonly Position[] | undefined {
+  if (stack === undefined || seen.has(stack)) return undefined
+  seen.add(stack)
+  for (const [index, layer] of stack.entries()) {
+    if (isIt(layer)) return [{ stack, index }]
+    const inside = search(layer.handle.stack, isIt, seen)
+    if (inside !== undefined) return [{ stack, index }, ...inside]
+  }
+  return undefined
+}
+
+/** Returns the layers and those of the routers among them. Visits a router that contains itself only once. */
+function mountedIn(layers: readonly Layer[], mount: string, seen = new Set<unknown>()): readonly Mounted[] {
+  return layers.flatMap((layer) => {
+    const { stack } = layer.handle
+    if (stack === undefined || seen.has(stack)) return [{ layer, mount }]
+    seen.add(stack)
+    return [{ layer, mount }, ...mountedIn(stack, mount + pathOf(layer), seen)]
+  })
+}
+
+/**
+ * Returns the path of a layer up to its first segment with a parameter, in lower case and without a slash at its end. So
+ * "" stands for the root, and for a path that is not known. Express 4 keeps only the expression of a path.
+ */
+function pathOf({ route, rawPath, regexp }: Layer): string {
+  if (route !== undefined) return literalOf(route.path)
+  if (regexp === undefined) return literalOf(rawPath)
+  return literalOf(regexp.source?.replace(/^\^/, "").replace(/(\\\/)?\?\(\?=\\\/\|\$\)$/, ""))
+}
+
+function literalOf(pattern: unknown): string {
+  if (typeof pattern !== "string") return ""
+  const [literal = ""] = /^(?:[^\\^$*+?()[\]{}|:]|\\.)*/.exec(pattern) ?? []
+  const whole = literal === pattern ? literal : literal.slice(0, literal.lastIndexOf("/"))
+  return whole.replace(/\\(.)/g, "$1").replace(/\/+$/, "").toLowerCase()
+}
+
+/** True if the paths are the same, or the first one is below the second one. */
+function isBelow(path: string, above: string): boolean {
+  return `${path}/`.startsWith(`${above}/`)
+}
+
+/** True if a request may have both paths. */
+function areRelated(path: string, other: string): boolean {
+  return isBelow(path, other) || isBelow(other, path)
+}
+
+function isUnlimitedRoute({ route }: Layer): boolean {
+  return typeof route?.path === "string" && route.stack?.some(({ handle }) => "limiter" in handle) !== true
+}
+
+/** True for a layer that may have routes. */
+function isRouting(layer: Layer): boolean {
+  return layer.route !== undefined || layer.handle.stack !== undefined || isApp(layer)
+}
+
+function isApp({ name }: Layer): boolean {
+  return name === "mounted_app"
 }
 
 function isErrorHandler(handle: Stacked): boolean {

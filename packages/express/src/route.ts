@@ -4,16 +4,16 @@ import type { Request } from "express"
 export interface Layer {
   readonly route?: ExpressRoute | undefined
   readonly handle: Stacked
+  /** The name of its function. */
+  readonly name?: string
   /** Its path, in newer releases of Express 5. */
   readonly rawPath?: unknown
   /** The values of its path parameters in the last match, in older releases. */
   readonly params?: object | undefined
   /** The path parameters themselves, in Express 4, where another request soon overwrites the values. */
   readonly keys?: readonly unknown[]
-  /** Whether `use` has mounted it without a path, in Express 5. */
-  readonly slash?: boolean
-  /** The same in Express 4. */
-  readonly regexp?: { readonly fast_slash?: boolean }
+  /** The expression of its path, in Express 4. */
+  readonly regexp?: { readonly source?: string }
 }
 /** A router, or any other function. */
 export interface Stacked {

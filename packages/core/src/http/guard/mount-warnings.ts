@@ -11,16 +11,16 @@ export function warnMountedTwice(warner: Warner, ruleNames: readonly string[]): 
   )
 }
 
-/** Warns that a limiter is after `route` and all other routes, or that a response had begun before a refusal. */
-export function warnMountedTooLate(warner: Warner, route?: string): void {
+/** Warns that a limiter is after these routes, or, without them, that a response had begun before a refusal. */
+export function warnMountedTooLate(warner: Warner, routes?: string): void {
   warner.once(
     "SLUICE_MOUNTED_TOO_LATE",
-    route === undefined
+    routes === undefined
       ? "A request was refused after its response had begun, so its client did not get the refusal. The response was ended. " +
           "Mount the limiter before every handler that writes to the response."
-      : `The limiter is mounted after ${route} and every other route, so it only limits requests that no route answers. ` +
+      : `The limiter is mounted after ${routes}, so it only limits requests that no route answers. ` +
           "Mount it before the routes. If it is meant for unmatched requests, mount it on a route: app.all().",
-    route,
+    routes,
   )
 }
 
