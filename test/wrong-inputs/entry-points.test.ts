@@ -124,6 +124,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         jsonLinesSink: "would create a file for each text; json-lines.test.ts has wrong destinations",
         NodeExchange: BY_TYPES,
         respond: BY_TYPES,
+        readRefusalOption: [oddFor(["throwOnRefusal"])],
         createRuleBook: [
           oddFor(
             [

@@ -11,13 +11,16 @@ import {
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
-  NodeExchange,
-  type Outcome,
+  type RefusalOptions,
+  readRefusalOption,
   respond,
 } from "@sluice/core"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
+import { ExpressExchange, ThrowingExchange } from "./exchange.ts"
 import { ExpressFacts, factsOf } from "./facts.ts"
 import { MountOrder } from "./mount-order.ts"
+
+export { RefusalError } from "@sluice/core"
 
 declare global {
   namespace Express {
@@ -32,7 +35,7 @@ declare global {
  * Limiter options, or a limiter to share. Functions in them receive Express' own request, and
  * `onRejected` also its own response.
  */
-export type RateLimitOptions = GuardOptions<Request, Response>
+export type RateLimitOptions = GuardOptions<Request, Response> & RefusalOptions
 
 /**
  * The middleware, and the limiter behind it. Its type does not mention a route's parameters and body, so the types in
@@ -49,7 +52,8 @@ export type RateLimit = ((
 
 /**
  * Creates middleware for Express 5 and 4, for an app, a router or a route. Mount it after the parsers of the fields
- * that its rules read, such as the body. It calls `next` without an error, or not at all.
+ * that its rules read, such as the body. It calls `next` with an error only if `throwOnRefusal` is true, or if
+ * `onRejected` fails.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/express"
@@ -64,12 +68,14 @@ export type RateLimit = ((
  * @throws {@link InvalidOptionError} when called with invalid options, and when another framework calls the middleware
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  const guard = createGuard(options, factsOf)
+  const { throws, options: others } = readRefusalOption<GuardOptions<Request, Response>>(options)
+  const guard = createGuard(others, factsOf)
+  const Exchange = throws ? ThrowingExchange : ExpressExchange
 
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    if (order.isWatching) order.watch(req, res, (route) => guard.warnMountedTooLate(route))
-    const later = respond(guard, new ExpressFacts(req, handler), new ExpressExchange(req, res, next))
+    if (order.isWatching) order.watch(req, res, (routes) => guard.warnMountedTooLate(routes))
+    const later = respond(guard, new ExpressFacts(req, handler), new Exchange(req, res, next))
     // Express also passes an error that a handler throws synchronously to `next`.
     if (later instanceof Promise) later.catch(next)
   }
@@ -83,11 +89,4 @@ const MOUNTED_ELSEWHERE = {
   message:
     "the middleware of @sluice/express was called without an Express response, probably by another framework",
   accepted: "an Express app; use @sluice/koa for Koa and @sluice/fastify for Fastify",
-}
-
-class ExpressExchange extends NodeExchange<Request> {
-  override apply(outcome: Outcome): void {
-    this.request.rateLimit = outcome.decision
-    super.apply(outcome)
-  }
 }

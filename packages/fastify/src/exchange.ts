@@ -63,17 +63,12 @@ export class FastifyExchange implements Exchange<FastifyRequest> {
     return () => isSending || reply.sent || reply.raw.headersSent
   }
 
-  send(answer: RejectionAnswer): void {
-    // The body is already a string. Without a serializer, Fastify would add a charset, which
-    // problem+json does not have.
-    this.prepare(answer).serializer(String).send(answer.body)
-  }
-
-  /** Sets the status and the headers of an answer. */
-  protected prepare({ status, headers }: RejectionAnswer): FastifyReply {
+  send({ status, headers, body }: RejectionAnswer): void {
     const reply = this.response.code(status)
     setHeaders(reply, headers)
-    return reply
+    // The body is already a string. Without a serializer, Fastify would add a charset, which
+    // problem+json does not have.
+    reply.serializer(String).send(body)
   }
 }
 
@@ -83,7 +78,8 @@ const NAMES = [...HEADER_DIALECTS.flatMap(exposedHeaders), "Cache-Control", "Con
  */
 const LOWER_CASE = new Map(NAMES.map((name) => [name, name.toLowerCase()]))
 
-function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
+/** Sets headers on a reply. */
+export function setHeaders(reply: FastifyReply, headers: readonly HeaderLine[]): void {
   // Loop by index: an iterator would cost more than the rest of this function.
   for (let i = 0; i < headers.length; i++) {
     const line = headers[i] as HeaderLine

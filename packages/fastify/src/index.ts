@@ -11,8 +11,8 @@ import type { RateLimitOptions, RouteRateLimit } from "./options.ts"
 import { registerLimiter } from "./registration.ts"
 import type { FastifySluice } from "./sluice.ts"
 
+export { RefusalError } from "@sluice/core"
 export type { HookRateLimit, RateLimitOptions, RouteRateLimit } from "./options.ts"
-export { RefusalError } from "./refusal.ts"
 export type { HookName } from "./routes.ts"
 export type { FastifySluice, RateLimitHook } from "./sluice.ts"
 

@@ -1,32 +1,28 @@
-import type { GuardOptions, OnRejected, Rule } from "@sluice/core"
+import type { GuardOptions, OnRejected, RefusalOptions, Rule } from "@sluice/core"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { HookName } from "./routes.ts"
 
 /** Limiter options, or a limiter to share. The options may lack a rule if only some routes have one. */
-export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> & {
-  /**
-   * The hook at which all rules are decided. By default, each rule is decided as soon as the data that it reads exists:
-   *
-   * `onRequest` decides rules by address, method, route, header, query, parameter or cookie.
-   *
-   * `preHandler` decides rules by `body:`, after the body parser and validation. With a `cost` or `skip` function, it
-   * also decides the rules of `onRequest`.
-   *
-   * `handler` decides rules by the app's own `fields`, or with a `limit` or `match` function. It comes after every
-   * `preHandler` of the route.
-   */
-  readonly hook?: HookName
-  /**
-   * The rule of requests for unknown routes, which the scope answers with 404. It replaces the inline rule. False does
-   * not limit these requests. Its name defaults to "not-found". Default: the inline rule.
-   */
-  readonly notFound?: RouteRateLimit | false
-  /**
-   * Whether a refusal is passed to the app's error handler, as a {@link RefusalError}. The rate limit headers and
-   * `Retry-After` are set by then. Default: false, the plugin sends the answer itself.
-   */
-  readonly throwOnRefusal?: boolean
-}
+export type RateLimitOptions = GuardOptions<FastifyRequest, FastifyReply> &
+  RefusalOptions & {
+    /**
+     * The hook at which all rules are decided. By default, each rule is decided as soon as the data that it reads exists:
+     *
+     * `onRequest` decides rules by address, method, route, header, query, parameter or cookie.
+     *
+     * `preHandler` decides rules by `body:`, after the body parser and validation. With a `cost` or `skip` function, it
+     * also decides the rules of `onRequest`.
+     *
+     * `handler` decides rules by the app's own `fields`, or with a `limit` or `match` function. It comes after every
+     * `preHandler` of the route.
+     */
+    readonly hook?: HookName
+    /**
+     * The rule of requests for unknown routes, which the scope answers with 404. It replaces the inline rule. False does
+     * not limit these requests. Its name defaults to "not-found". Default: the inline rule.
+     */
+    readonly notFound?: RouteRateLimit | false
+  }
 
 /** A rule for the requests that pass a hook of `app.sluice.hook()`. */
 export interface HookRateLimit extends Omit<Rule<FastifyRequest>, "field"> {

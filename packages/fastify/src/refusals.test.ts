@@ -263,7 +263,7 @@ describe("with throwOnRefusal, the app's error handler", () => {
     const app = fastify()
     app.register(rateLimit, { ...plugin, throwOnRefusal: "yes" } as unknown as RateLimitOptions)
     await expect(app.ready()).rejects.toThrow(
-      "throwOnRefusal: 'yes' is not a boolean; accepted: true or false",
+      'throwOnRefusal: "yes" is not a boolean; accepted: true or false',
     )
   })
 })

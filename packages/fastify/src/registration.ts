@@ -1,5 +1,11 @@
-import { inspect } from "node:util"
-import { createGuard, type Decision, decisionOn, hasRuleOption, InvalidOptionError } from "@sluice/core"
+import {
+  createGuard,
+  type Decision,
+  decisionOn,
+  hasRuleOption,
+  InvalidOptionError,
+  readRefusalOption,
+} from "@sluice/core"
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -42,10 +48,10 @@ type Config = FastifyContextConfig & { [LIMIT]?: Limit }
  * synchronously in Fastify cannot be caught and ends the process.
  */
 export async function registerLimiter(app: FastifyInstance, options: RateLimitOptions): Promise<void> {
-  const { hook, notFound, throwOnRefusal = false, ...rest } = options
+  const { hook, notFound, ...others } = options
   const chosen = parseHook(hook, "hook")
-  if (typeof throwOnRefusal !== "boolean") throw notBoolean(throwOnRefusal)
-  const decide = decideWith(throwOnRefusal)
+  const { throws, options: rest } = readRefusalOption<typeof others>(others)
+  const decide = decideWith(throws)
   const guard = createGuard<FastifyRequest, FastifyReply>(
     hasRuleOption(options) ? rest : { ...rest, rules: [] },
     factsOf,
@@ -157,9 +163,4 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
 /** Returns the value of `request.rateLimit`. A getter, because Fastify would copy a plain value into every request. */
 function decisionOf(this: FastifyRequest): Decision | undefined {
   return decisionOn(this)
-}
-
-function notBoolean(value: unknown): InvalidOptionError {
-  const message = `${inspect(value)} is not a boolean`
-  return new InvalidOptionError([{ path: "throwOnRefusal", message, accepted: "true or false" }])
 }

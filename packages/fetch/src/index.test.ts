@@ -277,14 +277,19 @@ describe("a refusal", () => {
     expect(warnings).toEqual([])
   })
 
-  it("is the standard answer, with a warning, if onRejected fails", async () => {
-    const limit = await started(
-      once({
-        onRejected: () => {
-          throw new Error("oops")
-        },
-      }),
-    )
+  it("is the error of onRejected if that fails, also of a wrapped handler", async () => {
+    for (const thrown of [new Error("oops"), undefined]) {
+      const limit = await started(once({ onRejected: () => Promise.reject(thrown) }))
+      await limit(asked(), ALICE)
+      await expect(limit(asked(), ALICE)).rejects.toThrow(thrown?.message ?? "a value that is not an Error")
+      const get = limit.wrap(() => new Response())
+      await expect(get(asked(), ALICE)).rejects.toThrow(Error)
+    }
+    expect(warnings).toEqual([])
+  })
+
+  it("is the standard answer, with a warning, if onRejected returns a text", async () => {
+    const limit = await started(once({ onRejected: () => "slow down" as never }))
     await limit(asked(), ALICE)
     expect((await limit(asked(), ALICE)).response?.status).toBe(429)
     expect(warnings.map(({ code }) => code)).toEqual(["SLUICE_CALLBACK_FAILED"])

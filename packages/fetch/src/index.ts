@@ -47,7 +47,7 @@ export type Limited =
 export interface RateLimit<Context> {
   /**
    * Decides on a request. `context` is what `clientAddress` reads. While the request is held, its `signal` shows that
-   * the client has gone. Rejects only with {@link InvalidOptionError}, if `request` is not a `Request`.
+   * the client has gone. Rejects with {@link InvalidOptionError} if `request` is not a `Request`, and with what `onRejected` throws.
    */
   (
     request: Request,

@@ -1,4 +1,11 @@
-import { NodeExchange, type Outcome, type RejectionAnswer } from "@sluice/core"
+import {
+  type Decision,
+  decisionOn,
+  NodeExchange,
+  type Outcome,
+  RefusalError,
+  type RejectionAnswer,
+} from "@sluice/core"
 import type { Context } from "koa"
 import { keepOnError } from "./error-headers.ts"
 
@@ -35,5 +42,18 @@ export class KoaExchange extends NodeExchange<Context> {
     // Set headers before the body, because Koa sets a default type if there is none.
     this.setHeaders(headers)
     this.request.body = body
+  }
+}
+
+/** An exchange that throws a refusal, for the app's error handler. */
+export class ThrowingExchange extends KoaExchange {
+  override send(answer: RejectionAnswer): void {
+    const ctx = this.request
+    const error = new RefusalError(decisionOn(ctx) as Decision, answer)
+    this.setHeaders(error.headerLines)
+    keepOnError(ctx, error.headerLines)
+    // An error handler may set a body without a status. Its redirect sets another one.
+    ctx.status = answer.status
+    throw error
   }
 }

@@ -10,11 +10,15 @@ import {
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
+  type RefusalOptions,
+  readRefusalOption,
   respond,
 } from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
-import { KoaExchange } from "./exchange.ts"
+import { KoaExchange, ThrowingExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
+
+export { RefusalError } from "@sluice/core"
 
 /**
  * The state that the middleware adds to a context. For apps with their own state type:
@@ -30,7 +34,7 @@ declare module "koa" {
 }
 
 /** Limiter options, or a limiter to share. Functions in them receive Koa's context. */
-export type RateLimitOptions = GuardOptions<Context, Context>
+export type RateLimitOptions = GuardOptions<Context, Context> & RefusalOptions
 
 /** The middleware, and the limiter behind it. */
 export type RateLimit = Middleware & {
@@ -40,7 +44,8 @@ export type RateLimit = Middleware & {
 
 /**
  * Creates middleware for Koa 3 and 2, for an app, a router or a route. Mount it after the parsers of the fields that
- * its rules read, such as the body. A refusal is an ordinary response; the middleware does not throw.
+ * its rules read, such as the body. A refusal is an ordinary response. The middleware throws only if `throwOnRefusal` is
+ * true, or if `onRejected` fails.
  * @example
  * ```ts
  * import { rateLimit } from "@sluice/koa"
@@ -55,11 +60,13 @@ export type RateLimit = Middleware & {
  * @throws {@link InvalidOptionError} when called with invalid options, and when another framework calls the middleware
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  const guard = createGuard(options, factsOf)
+  const { throws, options: others } = readRefusalOption<GuardOptions<Context, Context>>(options)
+  const guard = createGuard(others, factsOf)
+  const Exchange = throws ? ThrowingExchange : KoaExchange
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    return Promise.resolve(respond(guard, new KoaFacts(ctx), new KoaExchange(ctx, ctx.res, next, ctx)))
+    return Promise.resolve(respond(guard, new KoaFacts(ctx), new Exchange(ctx, ctx.res, next, ctx)))
   }
 
   return Object.assign(middleware, { limiter: guard.limiter })

@@ -215,29 +215,34 @@ export function answering(behaves: Behaves): void {
       })
     }
 
-    for (const [how, onRejected] of [
-      [
-        "throws",
-        () => {
-          throw new Error("No.")
-        },
-      ],
-      ["rejects", () => Promise.reject(new Error("No."))],
+    const broken = Object.assign(new Error("No."), { status: 418, statusCode: 418 })
+    for (const [how, fail] of [
+      ["throws", (error: unknown): never => throws(error)],
+      ["rejects", (error: unknown) => Promise.reject(error)],
     ] as const) {
-      behaves(`that ${how} causes one warning, and the standard answer is sent`, async (stage) => {
-        const { start, base, warnings } = stage
-        const client = await start({ mounts: [{ ...base, ...rule, onRejected }] })
+      behaves(`that ${how} reaches the framework's error handler`, async ({ start, base, warnings }) => {
+        const client = await start({ mounts: [{ ...base, ...rule, onRejected: () => fail(broken) }] })
         await client("/")
-        for (let i = 0; i < 2; i++) {
-          const { status, headers } = await client("/")
-          expect(status).toBe(429)
-          expect(headers["retry-after"]).toBe("61")
-        }
-        expect(warnings).toEqual(["SLUICE_CALLBACK_FAILED"])
+        for (let i = 0; i < 2; i++) expect((await client("/")).status).toBe(418)
+        expect(warnings).toEqual([])
       })
+
+      behaves(
+        `that ${how} a value that is not an Error does not admit the request`,
+        async ({ start, base }) => {
+          for (const value of [undefined, null, 0, "route", "router"]) {
+            const client = await start({ mounts: [{ ...base, ...rule, onRejected: () => fail(value) }] })
+            await client("/")
+            expect([value, (await client("/")).status]).toEqual([value, 500])
+          }
+        },
+      )
     }
 
     for (const [what, nonsense] of [
+      ["a text", "slow down"],
+      ["an object without the members of an answer", { error: "slow down" }],
+      ["a list", ["slow down"]],
       ["an incomplete answer", { status: 429 }],
       ["a header that cannot be sent", { status: 429, headers: [["X-Own", "a\nb"]], body: "" }],
       ["a header without a name", { status: 429, headers: [["", "a"]], body: "" }],
@@ -247,17 +252,71 @@ export function answering(behaves: Behaves): void {
         ["at once", <T>(value: T) => value],
         ["in a promise", <T>(value: T) => Promise.resolve(value)],
       ] as const) {
-        behaves(`that returns ${what} ${how} is replaced by the standard answer`, async ({ start, base }) => {
-          const client = await start({
-            // A program without types may return this.
-            mounts: [{ ...base, ...rule, onRejected: () => wrap(nonsense) as never }],
-          })
-          await client("/")
-          const { status, headers } = await client("/")
-          expect(status).toBe(429)
-          expect(headers["retry-after"]).toBe("61")
-        })
+        behaves(
+          `that returns ${what} ${how} is replaced by the standard answer, with one warning`,
+          async (stage) => {
+            const { start, base, warnings } = stage
+            const client = await start({
+              // A program without types may return this.
+              mounts: [{ ...base, ...rule, onRejected: () => wrap(nonsense) as never }],
+            })
+            await client("/")
+            for (let i = 0; i < 2; i++) {
+              const { status, headers } = await client("/")
+              expect(status).toBe(429)
+              expect(headers["retry-after"]).toBe("61")
+            }
+            expect(warnings).toEqual(["SLUICE_CALLBACK_FAILED"])
+          },
+        )
       }
     }
+
+    for (const [how, wrap] of WAYS) {
+      behaves(`may return anything ${how} after it has sent the response itself`, async (stage) => {
+        const { start, base, adapter, warnings } = stage
+        const client = await start({
+          mounts: [
+            {
+              ...base,
+              ...rule,
+              onRejected: (_request, _rejection, _decision, response) => {
+                void adapter.reply(response, 402, "pay")
+                return wrap({ error: "ignored" }) as never
+              },
+            },
+          ],
+        })
+        await client("/")
+        const { status, body } = await client("/")
+        expect([status, body, warnings]).toEqual([402, "pay", []])
+      })
+    }
+
+    behaves(
+      "that throws after it has sent the response itself causes one warning, and the response is kept",
+      async ({ start, base, adapter, warnings }) => {
+        const onRejected = (
+          _request: unknown,
+          _rejection: unknown,
+          _decision: unknown,
+          response: unknown,
+        ) => {
+          void adapter.reply(response, 402, "pay")
+          return throws(broken)
+        }
+        const client = await start({ mounts: [{ ...base, ...rule, onRejected }] })
+        await client("/")
+        for (let i = 0; i < 2; i++) {
+          const { status, body } = await client("/")
+          expect([status, body]).toEqual([402, "pay"])
+        }
+        expect(warnings).toEqual(["SLUICE_CALLBACK_FAILED"])
+      },
+    )
   })
+}
+
+function throws(error: unknown): never {
+  throw error
 }

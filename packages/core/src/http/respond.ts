@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http"
 import type { HeaderLine, RejectionAnswer } from "../ground/answer.ts"
+import { textOf } from "../ground/errors.ts"
 import { ignore } from "../ground/time.ts"
 import type { DecisionStep } from "../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../request/request.ts"
@@ -103,7 +104,7 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
  * client has gone while its request was held. `step` is the step to decide; default: all rules at once.
  *
  * Returns what `exchange.proceed` returns, or a promise if the store or `onRejected` answers later. The promise rejects
- * with what the next handler throws.
+ * with what the next handler or `onRejected` throws. Pass that to the framework's error handler.
  */
 export function respond<Request extends object>(
   guard: Guard<Request>,
@@ -154,11 +155,18 @@ function askApp<Request extends object>(
   exchange: Exchange<Request>,
 ): unknown {
   const hasAnswered = exchange.watch()
-  const sendUnlessAnswered = (answer: RejectionAnswer | undefined): void => {
-    if (answer !== undefined && !hasAnswered()) exchange.send(answer)
+  const send = (answer: RejectionAnswer | undefined): void => {
+    if (answer !== undefined) exchange.send(answer)
   }
-  const answer = guard.answer(outcome, exchange.request, exchange.response)
-  return answer instanceof Promise ? answer.then(sendUnlessAnswered) : sendUnlessAnswered(answer)
+  const failed = (error: unknown): void => {
+    const { headersSent, writableEnded } = exchange.nodeResponse
+    // The framework has to end a response that has begun. It cannot answer again.
+    if (!hasAnswered() || (headersSent && !writableEnded)) throw error
+    const message = `onRejected failed after it had answered: ${textOf(error)}. The answer is sent.`
+    guard.warn({ code: "SLUICE_CALLBACK_FAILED", message })
+  }
+  const answer = guard.answer(outcome, exchange.request, exchange.response, hasAnswered)
+  return answer instanceof Promise ? answer.then(send, failed) : send(answer)
 }
 
 /**

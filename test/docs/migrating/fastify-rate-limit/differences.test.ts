@@ -23,6 +23,11 @@ async function theirs(...args: Parameters<typeof before>) {
   return (steps: Parameters<typeof statuses>[1]) => statuses(app, steps, clock)
 }
 
+/** Stands for the app's authentication. */
+const authenticate = async ({ headers }: FastifyRequest): Promise<void> => {
+  Object.assign(headers, { user: headers["x-user"] })
+}
+
 describe("the guide on limits", () => {
   it("a limit of 10 admits 19 requests within 200 ms, and in Sluice 10", async () => {
     const steps = ["/", 59_900, ...times(9, "/"), 200, ...times(10, "/")]
@@ -51,6 +56,30 @@ describe("the guide on limits", () => {
     expect(await (await theirs({ ban: 0 }))(steps)).toEqual([200, 403, 403, 200, 403])
     const penalty = { refusals: 1, for: "1 minute" }
     expect(await (await ours({ penalty }))(steps)).toEqual([200, 429, 429, 429, 429])
+  })
+
+  it("the old plugin runs after every function of its hook, and Sluice with `hook` where it was registered", async () => {
+    const userOf = ({ headers }: FastifyRequest) => (headers as { user?: string }).user
+    // Authentication in the route itself, and in a hook that is registered after the limiter.
+    const inRoute = (app: FastifyInstance) =>
+      void app.get("/", { preHandler: authenticate }, async () => "ok")
+    const inHook = (app: FastifyInstance) => void app.addHook("preHandler", authenticate)
+    const steps = ["7", "8", "7"].map((user) => as("X-User", user))
+    for (const more of [inRoute, inHook]) {
+      const old = { hook: "preHandler", keyGenerator: (req: FastifyRequest) => String(userOf(req)) } as const
+      expect(await (await theirs(old, more))(steps)).toEqual([200, 200, 429])
+      const own = { field: "user", fields: { user: userOf } } as const
+      expect(await (await ours({ ...own, hook: "preHandler" }, more))(steps)).toEqual([200, 429, 429])
+      expect(await (await ours({ ...own, hook: "handler" }, more))(steps)).toEqual([200, 200, 429])
+      expect(await (await ours(own, more))(steps)).toEqual([200, 200, 429])
+    }
+  })
+
+  it("without rate limit headers, a refusal still has `Retry-After`", async () => {
+    const clock = commonClock()
+    const [, refused] = await answers(await after({ headers: false })(clock), clock, twice)
+    expect(refused?.headers["retry-after"]).toBe("61")
+    expect(Object.keys(refused?.headers ?? {}).join()).not.toContain("ratelimit")
   })
 
   it("routes of one `groupId` have separate counters, and routes of one `group` share a counter", async () => {

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module"
-import { type GuardOptions, manualClock } from "@sluice/core"
-import { rateLimit as sluice } from "@sluice/koa"
+import { manualClock } from "@sluice/core"
+import { type RateLimitOptions, rateLimit as sluice } from "@sluice/koa"
 import type { Redis } from "ioredis"
 import Koa, { type Context, type Middleware } from "koa"
 import type createPeer from "koa-ratelimit"
@@ -50,12 +50,9 @@ export const before = (options: PeerOptions, ...first: readonly Middleware[]): P
 }
 
 /** Returns a function that creates an app with Sluice, with the same default. */
-export const after = (
-  options: Partial<GuardOptions<Context>>,
-  ...first: readonly Middleware[]
-): Pair["after"] => {
+export const after = (options: Partial<RateLimitOptions>, ...first: readonly Middleware[]): Pair["after"] => {
   return (clock) => {
     const all = { limit: 1, window: "1 minute", trustedProxies: 1, clock, ...options }
-    return appOf(...first, sluice(all as GuardOptions<Context>))
+    return appOf(...first, sluice(all as RateLimitOptions))
   }
 }

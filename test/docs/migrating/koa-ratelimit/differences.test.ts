@@ -148,6 +148,16 @@ describe("the guide on options and responses", () => {
     expect(now?.headers["x-ratelimit-reset"]).toMatch(/^\d+$/)
   })
 
+  it("both keep `Retry-After` without rate limit headers", async () => {
+    for (const create of [before({ disableHeader: true }), after({ headers: false })]) {
+      const clock = commonClock()
+      const [, refused] = await answers(await create(clock), clock, twice)
+      expect(refused?.status).toBe(429)
+      expect(refused?.headers["retry-after"]).toMatch(/^(59|60|61)$/)
+      expect(Object.keys(refused?.headers ?? {}).join()).not.toContain("ratelimit")
+    }
+  })
+
   it("the old state contains only refusals, and the state of Sluice every decision", async () => {
     const seen: unknown[] = []
     const watch: Middleware = async (ctx, next) => {

@@ -51,6 +51,17 @@ describe("the guide on limits", () => {
     expect(admitted(await ours({ limit: 10, ...firstHit }, steps))).toBe(20)
   })
 
+  it("a block that is shorter than the window ends the wait early in the old library, but not in Sluice", async () => {
+    const steps = [...times(5, "/"), 11_000, ...times(5, "/")]
+    const clock = commonClock()
+    const old = await theirs(before({ points: 4, duration: 60, blockDuration: 10 })(clock), steps, clock)
+    expect(old).toEqual([200, 200, 200, 200, 429, 200, 200, 200, 200, 429])
+    const penalty = { refusals: 1, for: "10 seconds" }
+    expect(await ours({ limit: 4, penalty }, steps)).toEqual([
+      200, 200, 200, 200, 429, 429, 429, 429, 429, 429,
+    ])
+  })
+
   it("the old library refunds a key at any time, and Sluice refunds a decision once", async () => {
     const old = new RateLimiterMemory({ points: 2, duration: 60 })
     for (let i = 0; i < 2; i++) await old.consume("somebody")

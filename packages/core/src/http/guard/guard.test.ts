@@ -177,7 +177,8 @@ describe("a guard", () => {
     expect(checked(guard, request).decision).toMatchObject({ allowed: true, degraded: true })
     const outcome = checked(guard)
     expect(outcome.rejection?.status).toBe(429)
-    expect(guard.answer(outcome, {}, {})).toBe(outcome.rejection)
+    // Only an error of onRejected reaches the app.
+    await expect(guard.answer(outcome, {}, {})).rejects.toThrow()
     expect(() => guard.settle(request, 200)).not.toThrow()
     await nextTurn()
   })
@@ -774,10 +775,8 @@ describe("onRejected", () => {
     ["nothing", undefined],
     ["null", null],
     ["a number", 429],
-    ["a text", "slow down"],
-    ["a response, which has a status that is a function", { status() {}, headers: [], body: "" }],
-    ["a Response of fetch", new Response("slow down", { status: 429 })],
-    ["an object with a status and a message", { status: 429, message: "slow down" }],
+    ["true", true],
+    ["another response of Node", { headersSent: false, status() {}, headers: [], body: "" }],
   ])("keeps the standard answer if it returns %s, at once or later", async (_what, yielded) => {
     const now = await refusedBy(() => yielded as undefined)
     expect(now.answer).toBe(now.outcome.rejection)
@@ -789,6 +788,10 @@ describe("onRejected", () => {
   const status = "its status is not a whole number from 200 to 599"
   const headers = "its headers are not a list of [name, value] pairs that HTTP allows"
   it.each<[string, unknown, string]>([
+    ["without any of the members", { error: "slow down" }, status],
+    ["with a status and a message", { status: 429, message: "slow down" }, headers],
+    ["that is a Response of fetch", new Response("slow down", { status: 429 }), headers],
+    ["that is a list", [], status],
     ["without headers", { status: 429, body: "" }, headers],
     ["without a body", { status: 429, headers: [] }, "its body is not a string"],
     ["with an object for a body", { ...OWN, body: { error: "slow down" } }, "its body is not a string"],
@@ -804,7 +807,7 @@ describe("onRejected", () => {
   ])(
     "keeps the standard answer if it returns an object %s, and warns with the reason",
     async (_what, yielded, why) => {
-      const said = `SLUICE_CALLBACK_FAILED: onRejected returned an answer that cannot be sent: ${why}. The standard answer is sent.`
+      const said = `SLUICE_CALLBACK_FAILED: onRejected returned an answer that cannot be sent: ${why}. The standard answer is sent. Return an object with status, headers and body, or false if onRejected answers by itself.`
       const now = await refusedBy(() => yielded as undefined)
       expect(now.answer).toBe(now.outcome.rejection)
       const then = await refusedBy(async () => yielded as undefined)
@@ -851,18 +854,42 @@ describe("onRejected", () => {
     expect((await refusedBy(undefined)).outcome.headers).toHaveLength(2)
   })
 
-  it("keeps the standard answer and warns if it fails, at once or later", async () => {
-    const message =
-      "SLUICE_CALLBACK_FAILED: onRejected failed: Error: oops. The standard answer is sent, unless onRejected had already begun a response."
-    const fail = (): never => {
-      throw new Error("oops")
+  it("keeps the standard answer and warns if it returns a text", async () => {
+    const { answer, outcome, said } = await refusedBy(() => "slow down" as never)
+    expect(answer).toBe(outcome.rejection)
+    expect(said).toEqual([
+      expect.stringContaining("cannot be sent: it is not an object. The standard answer is sent."),
+    ])
+  })
+
+  it("returns nothing to send, and does not warn, if the app has answered meanwhile", async () => {
+    for (const own of [OWN, "slow down", { error: 1 }, undefined]) {
+      const guard = await mount(limit(1, { onRejected: () => own as Rejection }))
+      checked(guard)
+      const said = warnings(guard)
+      expect(guard.answer(checked(guard), {}, "response", () => true)).toBeUndefined()
+      expect(said).toEqual([])
     }
-    const now = await refusedBy(fail)
-    expect(now.answer).toBe(now.outcome.rejection)
-    expect(now.said).toEqual([message])
-    const then = await refusedBy(async () => fail())
-    expect(await then.answer).toBe(then.outcome.rejection)
-    expect(then.said).toEqual([message])
+  })
+
+  it("fails with the error that it throws or rejects with, and with an Error instead of another value", async () => {
+    const error = new Error("oops")
+    for (const [thrown, expected] of [
+      [error, error],
+      [{ status: 418 }, { status: 418 }],
+      [undefined, new TypeError("onRejected threw a value that is not an Error: undefined")],
+      ["route", new TypeError("onRejected threw a value that is not an Error: route")],
+    ]) {
+      const now = await refusedBy(() => {
+        throw thrown
+      })
+      await expect(now.answer).rejects.toEqual(expected)
+      const later = await refusedBy(async () => {
+        throw thrown
+      })
+      await expect(later.answer).rejects.toEqual(expected)
+      expect([...now.said, ...later.said]).toEqual([])
+    }
   })
 })
 

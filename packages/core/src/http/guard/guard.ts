@@ -1,6 +1,7 @@
 import type { RejectionAnswer } from "../../ground/answer.ts"
 import type { InvalidOptionError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import type { WarningCode } from "../../ground/warnings.ts"
 import type { Limiter } from "../../limiter/limiter.ts"
 import type { LimiterOptions } from "../../limiter/options/options.ts"
 import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
@@ -50,15 +51,21 @@ export interface Guard<Request extends object> {
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined>
   /**
-   * Returns what to send to a refused client. It calls the app's `onRejected` first, which may have answered by then.
-   * Undefined means to send nothing, because the app answers by itself, now or later.
+   * Returns what to send to a refused client. It calls the app's `onRejected` first. Undefined means to send nothing,
+   * because the app answers by itself, now or later, or because `hasAnswered` returns true after `onRejected`. Rejects if
+   * `onRejected` throws or rejects; pass the error to the framework's error handler.
    */
-  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined>
+  answer(
+    outcome: Outcome,
+    request: Request,
+    response: unknown,
+    hasAnswered?: () => boolean,
+  ): MaybePromise<RejectionAnswer | undefined>
   /**
-   * Warns once that the limiter is mounted too late: after `route` and all other routes of the app. Without `route`, the
-   * response to a refused request had begun.
+   * Warns once that the limiter is mounted too late: after `routes`, such as "GET /login and every other route". Without
+   * `routes`, the response to a refused request had begun.
    */
-  warnMountedTooLate(route?: string): void
+  warnMountedTooLate(routes?: string): void
   /**
    * Passes the status of a sent response to `refundWhen`. Idempotent. Do not call it when the client hung up before the
    * answer; over HTTP/2, even such a response has a status.
@@ -74,8 +81,8 @@ export interface Guard<Request extends object> {
    * @throws {@link InvalidOptionError} whose paths say where the rule is written; nothing has been created then
    */
   forRoute(written: unknown, route: GuardedRoute): Guard<Request>
-  /** Warns of an invalid route rule that is first read during a request, when the app could not catch the error. */
-  warn(error: InvalidOptionError): void
+  /** Warns once of an error that the app cannot catch, such as an invalid route rule that is first read in a request. */
+  warn(error: { readonly code: WarningCode; readonly message: string }): void
   /** Refuses all held requests with 503 and holds no later ones. For a server that is shutting down. */
   drain(): void
   /**

@@ -2,7 +2,7 @@ import type { Decision } from "../../decision/decision.ts"
 import { UNLIMITED } from "../../decision/decision-record.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Rejection, RejectionAnswer } from "../../ground/answer.ts"
-import { ClosedError, type InvalidOptionError } from "../../ground/errors.ts"
+import { ClosedError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { soon } from "../../ground/time.ts"
 import { compileTest } from "../../limiter/compile-test.ts"
@@ -99,12 +99,17 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
       : this.#decide(prepared, facts, request, response, earlier)
   }
 
-  answer(outcome: Outcome, request: Request, response: unknown): MaybePromise<RejectionAnswer | undefined> {
-    return this.#handleRejection(outcome.rejection as Rejection, request, outcome.decision, response)
+  answer(
+    { rejection, decision }: Outcome,
+    request: Request,
+    response: unknown,
+    hasAnswered?: () => boolean,
+  ): MaybePromise<RejectionAnswer | undefined> {
+    return this.#handleRejection(rejection as Rejection, request, decision, response, hasAnswered)
   }
 
-  warnMountedTooLate(route?: string): void {
-    warnMountedTooLate(this.limiter.warner, route)
+  warnMountedTooLate(routes?: string): void {
+    warnMountedTooLate(this.limiter.warner, routes)
   }
 
   settle(request: Request, status: number): void {
@@ -139,7 +144,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return guard
   }
 
-  warn({ code, message }: InvalidOptionError): void {
+  warn({ code, message }: Parameters<Guard<Request>["warn"]>[0]): void {
     this.limiter.warner.once(code, message, message)
   }
 

@@ -10,41 +10,33 @@ import { copyOf } from "../rejection/own-body.ts"
 type Members = Readonly<Partial<Record<keyof RejectionAnswer, unknown>>>
 
 /**
- * A function that returns what to send to a refused client: the standard answer or another one.
- * Undefined means to send nothing.
+ * A function that returns what to send to a refused client: the standard answer or another one. Undefined means to send
+ * nothing, for example because `hasAnswered` is true after `onRejected`.
  */
 export type RejectionHandler = (
   standard: Rejection,
   request: unknown,
   decision: Decision,
   response: unknown,
+  hasAnswered?: () => boolean,
 ) => MaybePromise<RejectionAnswer | undefined>
 
 /**
- * Returns a handler that calls the app's `onRejected`. If `onRejected` throws, rejects or returns no valid answer, the
- * handler returns the standard answer.
+ * Returns a handler that calls the app's `onRejected`. If that returns a string or an object that is not a valid answer,
+ * the handler warns and returns the standard answer. If `onRejected` throws or rejects, the handler rejects.
  */
 export function compileRejectionHandler(
   onRejected: OnRejected<unknown> | undefined,
   warner: Warner,
 ): RejectionHandler {
   if (onRejected === undefined) return (standard) => standard
-  return (standard, request, decision, response) => {
-    const failed = (error: unknown): Rejection => {
-      warner.once(
-        "SLUICE_CALLBACK_FAILED",
-        `onRejected failed: ${textOf(error)}. The standard answer is sent, unless onRejected had already begun a response.`,
-        "onRejected",
-        error,
-      )
-      return standard
-    }
+  return (standard, request, decision, response, hasAnswered) => {
     const pick = (own: unknown): RejectionAnswer | undefined => {
-      if (own === false) return undefined
+      if (own === false || hasAnswered?.() === true) return undefined
       const fault = faultOf(own)
       if (fault === undefined) return withoutForbidden(withLastLines(own as RejectionAnswer))
-      if (isMeant(own)) {
-        const message = `onRejected returned an answer that cannot be sent: ${fault}. The standard answer is sent.`
+      if (isMeant(own) && own !== response) {
+        const message = `onRejected returned an answer that cannot be sent: ${fault}. The standard answer is sent. Return an object with status, headers and body, or false if onRejected answers by itself.`
         warner.once("SLUICE_CALLBACK_FAILED", message, fault)
       }
       return standard
@@ -53,11 +45,18 @@ export function compileRejectionHandler(
       const own: unknown = onRejected(request, copyOf(standard), decision, response)
       // Fastify's reply has a `then` that resolves when the reply ends. Awaiting a reply that has not
       // been sent would never end.
-      return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, failed) : pick(own)
+      return own !== response && isThenable(own) ? Promise.resolve(own).then(pick, fail) : pick(own)
     } catch (error) {
-      return failed(error)
+      return fail(error)
     }
   }
+}
+
+/** Rejects with an object. Frameworks would pass on the request after an error such as undefined or "route". */
+async function fail(error: unknown): Promise<never> {
+  throw typeof error === "object" && error !== null
+    ? error
+    : new TypeError(`onRejected threw a value that is not an Error: ${textOf(error)}`)
 }
 
 /**
@@ -90,13 +89,11 @@ function withoutForbidden(answer: RejectionAnswer): RejectionAnswer {
 }
 
 /**
- * Whether the value is meant as an answer, valid or not. `onRejected` may return anything:
- * `(req, …, res) => res.status(429).end()` returns the response itself, and `(ctx) => (ctx.body = …)` a body.
+ * Whether the value is meant as an answer, valid or not. `onRejected` may return a number or a boolean without a meaning,
+ * and the response of Node, as `(req, …, res) => res.set("X-Own", "yes")` does.
  */
 function isMeant(own: unknown): boolean {
-  if (typeof own !== "object" || own === null || Object.getPrototypeOf(own) !== Object.prototype) return false
-  const members = ["status", "headers", "body"].filter((name) => name in own)
-  return members.length > 1 && typeof (own as Members).status !== "function"
+  return typeof own === "string" || (typeof own === "object" && own !== null && !("headersSent" in own))
 }
 
 /**
@@ -104,6 +101,7 @@ function isMeant(own: unknown): boolean {
  * end the process with an unhandled rejection.
  */
 function faultOf(own: unknown): string | undefined {
+  if (typeof own !== "object") return "it is not an object"
   const { status, headers, body } = (own ?? {}) as Members
   const isFinal = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599
   if (!isFinal) return "its status is not a whole number from 200 to 599"
