@@ -183,6 +183,35 @@ describe("the gateway of the examples", () => {
     await proxy.close()
   })
 
+  it("uses all instances of the service in turn, and only the other one when one is gone", async () => {
+    const instances = [await startService(TWO_SERVICES), await startService(TWO_SERVICES)]
+    const proxies = await Promise.all(
+      instances.map(({ grpc }) => startProxy({ host: "127.0.0.1", port: Number(grpc.split(":")[1]) })),
+    )
+    const target = proxies.map(({ host, port }) => `${host}:${port}`).join(",")
+    const client = openDecisionClient(`ipv4:${target}`, 20_000)
+    const address = await open("closed", client)
+    // Each instance counts by itself here, so the remaining units show which one has decided.
+    const remainingOf = async (user: string, requests: number): Promise<string[]> => {
+      const seen: string[] = []
+      for (let i = 0; i < requests; i++) {
+        const { headers } = await ask(address, user)
+        seen.push(/r=(\d)/.exec(headers.get("ratelimit") ?? "")?.[1] ?? "none")
+      }
+      return seen
+    }
+    let user = 0
+    await until("both are used", async () => new Set(await remainingOf(`both ${user++}`, 2)).size === 1)
+    expect(await remainingOf("ann", 4)).toEqual(["4", "4", "3", "3"])
+    proxies[0]?.refuse()
+    proxies[0]?.cut()
+    await until("one is left", async () => (await remainingOf(`one ${user++}`, 2)).join() === "4,3")
+    expect(await remainingOf("bob", 6)).toEqual(["4", "3", "2", "1", "0", "0"])
+    client.close()
+    for (const proxy of proxies) await proxy.close()
+    for (const instance of instances) await instance.stop()
+  })
+
   describe("while the decision service is gone", () => {
     let gone: DecisionClient
     beforeAll(async () => {

@@ -29,16 +29,17 @@ const PAUSE_MS = 1_000
 
 /**
  * Reconnects within a second or two, even after a long outage. Keepalive detects a service that has disappeared
- * silently.
+ * silently. With several addresses, the calls go to all of them in turn. Otherwise they would go to one until it is gone.
  */
 const CONNECTION = {
+  "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
   "grpc.max_reconnect_backoff_ms": PAUSE_MS,
   "grpc.keepalive_time_ms": 10_000,
   "grpc.keepalive_timeout_ms": 1_000,
 }
 
 /**
- * Opens a client of the service at `host:port`. It waits at most `deadlineMs` for a decision. It needs nothing from
+ * Opens a client of the service at `host:port`, or of its instances at `ipv4:host:port,host:port`. It waits at most `deadlineMs` for a decision. It needs nothing from
  * Sluice except the proto file, like a client in any other language. `say` is called once when the service is gone,
  * with the reason, and once when it is back.
  */

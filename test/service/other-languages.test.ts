@@ -1,0 +1,133 @@
+import { execFile } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { afterAll, beforeAll, expect, it, type TestContext } from "vitest"
+import { blocksTestedBy } from "../docs/shown.ts"
+import { type Started, startService } from "./started.ts"
+
+// Runs the clients of docs/guides/service-clients.md with the Python, Go and protoc of this machine. Without one of
+// them, a line says what is not tested and how to get it. Nothing is downloaded: Debian has all libraries as packages.
+
+const [rules, plainPython, pythonCommands, grpcPython, goCommands, goMain] = blocksTestedBy(
+  "test/service/other-languages.test.ts",
+  "docs/guides/service-clients.md",
+  6,
+).map(({ text }) => text) as [string, string, string, string, string, string]
+
+const PROTO = fileURLToPath(new URL("../../packages/service/proto", import.meta.url))
+/** Keeps the compiled libraries, because compiling them takes a minute. */
+const GOCACHE = fileURLToPath(new URL("../../node_modules/.cache/sluice-go", import.meta.url))
+const PLACES = ["/usr/bin/python3", "python3"]
+const run = promisify(execFile)
+let started: Started
+let folder: string
+
+beforeAll(async () => {
+  started = await startService(rules)
+  folder = mkdtempSync(join(tmpdir(), "sluice-languages-"))
+})
+afterAll(async () => {
+  await started.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const inFolder = (env: NodeJS.ProcessEnv = {}) => ({
+  cwd: folder,
+  timeout: 120_000,
+  env: { ...process.env, ...env },
+})
+
+/** Returns the first program that runs with these arguments. Otherwise skips the test, with a line that says why. */
+async function firstThatRuns(
+  programs: readonly string[],
+  args: readonly string[],
+  { skip }: TestContext,
+  advice: string,
+): Promise<string> {
+  for (const program of programs) {
+    try {
+      await run(program, [...args], inFolder())
+      return program
+    } catch {
+      // Another one may run.
+    }
+  }
+  console.warn(`Not tested: ${advice}`)
+  return skip(advice)
+}
+
+/** Returns a program with the addresses of the service, and another user. */
+function placed(program: string, user: string): string {
+  return program
+    .replaceAll("127.0.0.1:8080", started.http.replace("http://", ""))
+    .replaceAll("127.0.0.1:50051", started.grpc)
+    .replaceAll('"ada"', `"${user}"`)
+    .replaceAll("timeout=0.5", "timeout=60")
+}
+
+/** Returns the words of the block's line that starts a program, after those words. */
+function argumentsOf(commands: string, start: string): string[] {
+  const line = commands.split("\n").find((each) => each.startsWith(start)) ?? ""
+  return line.slice(start.length).trim().split(" ")
+}
+
+const FIVE = ["4", "3", "2", "1", "0"]
+
+it("the Python client without libraries admits five requests and refuses the sixth", async (context) => {
+  const python = await firstThatRuns(
+    PLACES,
+    ["-c", "import urllib.request"],
+    context,
+    "Python: install python3",
+  )
+  const { stdout } = await run(python, ["-c", placed(plainPython, "plain")], inFolder())
+  expect(stdout.trim().split("\n")).toEqual([
+    ...FIVE.map((left) => `True (0, '${left}')`),
+    "False (429, '0')",
+  ])
+})
+
+it("the Python client with gRPC is generated and admits five requests and refuses the sixth", async (context) => {
+  const advice = "gRPC for Python: install python3-grpcio, protobuf-compiler and protobuf-compiler-grpc"
+  const python = await firstThatRuns(PLACES, ["-c", "import grpc"], context, advice)
+  cpSync(PROTO, join(folder, "proto"), { recursive: true })
+  const args = argumentsOf(pythonCommands, "python3 -m grpc_tools.protoc")
+  expect(args).toContain("sluice/v1/rate_limiter.proto")
+  // The grpc_tools of Debian 12 are too old for optional fields. Its protoc takes the same arguments.
+  const plugin = "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin"
+  await run(python, ["-m", "grpc_tools.protoc", ...args], inFolder()).catch(() =>
+    firstThatRuns(["protoc"], [plugin, ...args], context, advice),
+  )
+  writeFileSync(join(folder, "ask.py"), placed(grpcPython, "grpc"))
+  const { stdout } = await run(python, ["ask.py"], inFolder())
+  expect(stdout.trim().split("\n")).toEqual([...FIVE.map((left) => `True (0, ${left})`), "False (429, 0)"])
+})
+
+it("the Go client is generated as a package of the module, and its program compiles", async (context) => {
+  const advice =
+    "gRPC for Go: install golang-go, golang-google-grpc-dev, protobuf-compiler, protoc-gen-go-1-5 and protoc-gen-go-grpc"
+  // Without modules, Go finds the libraries of Debian's packages, and needs no network. They are old, and two of them do
+  // not fit together at run time, so the program is only compiled.
+  const path = join(folder, "go")
+  const shop = join(path, "src/example.com/shop")
+  mkdirSync(shop, { recursive: true })
+  cpSync(PROTO, join(shop, "proto"), { recursive: true })
+  const env = { GO111MODULE: "off", GOPATH: `${path}:/usr/share/gocode`, GOCACHE }
+  const settings = { ...inFolder(env), cwd: shop, timeout: 600_000 }
+  const args = argumentsOf(goCommands, "protoc ")
+  expect(args).toContain("sluice/v1/rate_limiter.proto")
+  await firstThatRuns(["go"], ["version"], context, advice)
+  try {
+    await run("go", ["list", "google.golang.org/grpc", "google.golang.org/protobuf/proto"], settings)
+    await run("protoc", args, settings)
+  } catch {
+    console.warn(`Not tested: ${advice}`)
+    context.skip(advice)
+  }
+  writeFileSync(join(shop, "main.go"), goMain)
+  expect((await run("gofmt", ["-l", "main.go"], settings)).stdout).toBe("")
+  await run("go", ["vet", "."], settings)
+}, 600_000)
