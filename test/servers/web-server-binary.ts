@@ -23,7 +23,26 @@ const SERVERS = {
     packages: ["nginx"],
     path: "usr/sbin/nginx",
     modules: [],
+    version: ["-v"],
     install: "Debian, Ubuntu: sudo apt-get install nginx; macOS: brew install nginx",
+  },
+  haproxy: {
+    noun: "HAProxy with Lua",
+    names: ["haproxy"],
+    packages: ["haproxy"],
+    path: "usr/sbin/haproxy",
+    modules: [],
+    version: ["-v"],
+    install: "Debian, Ubuntu: sudo apt-get install haproxy; macOS: brew install haproxy",
+  },
+  caddy: {
+    noun: "Caddy",
+    names: ["caddy"],
+    packages: ["caddy"],
+    path: "usr/bin/caddy",
+    modules: [],
+    version: ["version"],
+    install: "Debian, Ubuntu: sudo apt-get install caddy; macOS: brew install caddy",
   },
   apache: {
     noun: "Apache httpd",
@@ -32,6 +51,7 @@ const SERVERS = {
     path: "usr/sbin/apache2",
     // Folders below the root of the file system.
     modules: ["usr/lib/apache2/modules", "usr/lib64/httpd/modules", "usr/lib/httpd/modules"],
+    version: ["-v"],
     install: "Debian, Ubuntu: sudo apt-get install apache2-bin",
   },
 }
@@ -39,9 +59,12 @@ const SERVERS = {
 /** Programs of administrators are often not on PATH. */
 const ADMIN_FOLDERS = ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]
 
-/** Finds nginx or Apache as {@link findProgram} does. */
-export function findWebServer(name: keyof typeof SERVERS, places?: Places): Promise<WebServerBinary> {
-  const { modules: folders, ...server } = SERVERS[name]
+/** The name of a web server or a gateway that tests use. */
+export type WebServerName = keyof typeof SERVERS
+
+/** Finds a web server or a gateway as {@link findProgram} does. */
+export function findWebServer(name: WebServerName, places?: Places): Promise<WebServerBinary> {
+  const { modules: folders, version, ...server } = SERVERS[name]
   return findProgram(
     {
       ...server,
@@ -49,16 +72,20 @@ export function findWebServer(name: keyof typeof SERVERS, places?: Places): Prom
       async inspect(program, env, root) {
         const modules = folders.map((folder) => join(root, folder)).find(existsSync)
         if (modules === undefined && folders.length > 0) return undefined
-        return (await runs(program, env)) ? { program, env, modules: modules ?? "" } : undefined
+        return (await runs(program, version, env)) ? { program, env, modules: modules ?? "" } : undefined
       },
     },
     places,
   )
 }
 
-async function runs(program: string, env: Readonly<Record<string, string>>): Promise<boolean> {
+async function runs(
+  program: string,
+  version: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<boolean> {
   try {
-    await run(program, ["-v"], { env: { ...process.env, ...env }, timeout: 10_000 })
+    await run(program, version, { env: { ...process.env, ...env }, timeout: 10_000 })
     return true
   } catch {
     return false

@@ -36,7 +36,7 @@ export type LogLines = Readonly<Record<string, string>>
  */
 export async function startNginx(logs: LogLines): Promise<RunningServer> {
   const binary = await findWebServer("nginx")
-  return start(binary, (folder, port) => {
+  return startServer(binary, (folder, port) => {
     writeFileSync(join(folder, "nginx.conf"), nginxConf(port, logs))
     return ["-p", folder, "-c", "nginx.conf", "-e", "error.log"]
   })
@@ -48,14 +48,18 @@ export async function startNginx(logs: LogLines): Promise<RunningServer> {
  */
 export async function startApache(logs: LogLines): Promise<RunningServer> {
   const binary = await findWebServer("apache")
-  return start(binary, (folder, port) => {
+  return startServer(binary, (folder, port) => {
     writeFileSync(join(folder, "users"), "ann:{PLAIN}x\n")
     writeFileSync(join(folder, "apache.conf"), apacheConf(folder, port, binary.modules, logs))
     return ["-X", "-f", join(folder, "apache.conf")]
   })
 }
 
-async function start(
+/**
+ * Starts a server on a free port of 127.0.0.1. `configure` writes its configuration into a temporary folder, and returns
+ * the arguments of its command. Rejects with the server's output and error log.
+ */
+export async function startServer(
   { program, env }: WebServerBinary,
   configure: (folder: string, port: number) => readonly string[],
 ): Promise<RunningServer> {
@@ -67,7 +71,12 @@ async function start(
   const port = await freePort()
   const args = configure(folder, port)
   const output = openSync(join(folder, "output.log"), "w")
-  const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ["ignore", output, output] })
+  // Caddy writes into these folders.
+  const home = { HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder }
+  const child = spawn(program, args, {
+    env: { ...process.env, ...env, ...home },
+    stdio: ["ignore", output, output],
+  })
   closeSync(output)
   const onExit = (): void => void child.kill("SIGKILL")
   process.on("exit", onExit)

@@ -44,6 +44,7 @@ it("the HTTP port listens on every address, with one limit, and answers all call
       onRefusedConnection: () => void refused++,
       onOverload: () => undefined,
       onWrongToken: () => undefined,
+      onInvalidCheck: () => undefined,
       onLateConnection: () => undefined,
       onFailedHandshake: () => undefined,
     },

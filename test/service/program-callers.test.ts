@@ -97,6 +97,20 @@ describe("refused callers are logged once a minute and counted", () => {
     expect(program.output()).not.toContain(OTHER_TOKEN)
   })
 
+  it("as gateways that are not configured", async () => {
+    const check = (headers: Record<string, string>): Promise<number> =>
+      fetch(`${program.http}/check/1`, { headers }).then(({ status }) => status)
+    const headers = { "x-original-method": "GET", "x-forwarded-for": "192.0.2.7" }
+    for (let i = 0; i < 3; i++) expect(await check(headers)).toBe(400)
+    await counted(
+      'rpc_server_call_duration_count{rpc_system_name="http",rpc_method="check",rpc_response_status_code="invalid_argument"} 3',
+    )
+    const message =
+      "Checks of a gateway fail, so it does not forward requests. Correct its configuration; reason says what is wrong."
+    const reason = "X-Original-URI is missing; send it together with X-Original-Method."
+    expect(told(message)).toEqual([{ reason, peer: "127.0.0.1", count: 1 }])
+  })
+
   it("with one connection too many", async () => {
     const attacking = await Promise.all(Array.from({ length: 8 }, () => connectFrom("127.0.0.3")))
     for (const socket of attacking) socket.resume()

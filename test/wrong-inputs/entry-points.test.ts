@@ -204,6 +204,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         algorithmOf: BY_TYPES,
         FetchFacts: BY_TYPES,
         addressGroup: [anyOdd],
+        clientAddressReader: [oddFor(["trustedProxies", "clientIpHeader", "ipv6Prefix"])],
         isStricter: BY_TYPES,
         hasRuleOption: BY_TYPES,
         ruleName: BY_TYPES,

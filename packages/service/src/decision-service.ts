@@ -17,6 +17,7 @@ import { rateLimiting } from "./envoy/should-rate-limit.ts"
 import { RateLimitService } from "./gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
 import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
+import { GatewayChecks } from "./http/gateway-checks.ts"
 import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
 import { type Tokens, tokens } from "./registering/tokens.ts"
@@ -47,6 +48,11 @@ export interface DecisionServiceParts {
   readonly tokens: Tokens
   /** Tokens of the callers that may ask for decisions. If absent or empty, any caller may. */
   readonly decideTokens?: Tokens | undefined
+  /**
+   * Addresses of the gateways that may describe requests with HTTP headers, and of the proxies in front of them. Written
+   * as for the limiter option `trustedProxies`. Default: `["loopback"]`.
+   */
+  readonly trustedProxies?: readonly string[] | undefined
   /** Whether any caller may register rules if there are no tokens. */
   readonly isRegistrationOpen: boolean
   /** The audit that records changes of rules. */
@@ -81,6 +87,11 @@ export interface DecisionServiceParts {
   onRefusedConnection?(bound: ConnectionBound, peer: string): void
   /** Called for every call whose token is missing or wrong. */
   onWrongToken?(path: string, peer: string): void
+  /**
+   * Called for every check of a gateway that cannot be decided, with the reason. The gateway is not one of
+   * `trustedProxies`, or does not describe the client's request.
+   */
+  onInvalidCheck?(reason: string, peer: string): void
   /** Called for every call that was refused because a limit was reached. */
   onOverload?(what: Overload, peer: string): void
   /** Called for every connection that was ended because the headers of its first request did not arrive in time. */
@@ -164,6 +175,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     onFault: parts.onFault,
     onRefusedConnection: (bound, peer) => parts.onRefusedConnection?.(bound, peer),
     onWrongToken: (path, peer) => parts.onWrongToken?.(path, peer),
+    onInvalidCheck: (reason, peer) => parts.onInvalidCheck?.(reason, peer),
     onOverload: (what, peer) => parts.onOverload?.(what, peer),
     onLateConnection: (peer) => parts.onLateConnection?.(peer),
     onFailedHandshake: (reason, peer) => parts.onFailedHandshake?.(reason, peer),
@@ -185,7 +197,8 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     ...{ bounds, tls, plainCalls, listeners: listenersOf("grpc") },
     addTo: parts.addTo?.bind(parts),
   })
-  const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls)
+  const checks = new GatewayChecks(forwarding, parts.trustedProxies)
+  const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls, checks)
   return {
     names: [...new Set(calls.map(({ path }) => path.split("/")[1] as string))],
     async listen(grpc, http) {

@@ -19,6 +19,11 @@ export interface DoorListeners {
   onLateConnection(peer: string): void
   /** Called for each call whose token is missing or wrong. */
   onWrongToken(path: string, peer: string): void
+  /**
+   * Called for each check of a gateway that cannot be decided, with the reason: the gateway is not trusted, or does not
+   * describe the client's request. The reason contains nothing that a client has sent.
+   */
+  onInvalidCheck(reason: string, peer: string): void
   /** Called for each request that is refused because a limit is reached. */
   onOverload(what: Overload, peer: string): void
   /**

@@ -1,4 +1,6 @@
 import { canonicalAddress, compileAddressGroup } from "../ground/address.ts"
+import { ignore } from "../ground/time.ts"
+import { compileClientAddress } from "./client-address.ts"
 import { type ClientAddressOptions, ipv6Prefixes, trustsNobody } from "./client-address-options.ts"
 import type { ClientAddressReader, RequestFacts } from "./request.ts"
 
@@ -18,6 +20,16 @@ const groupByDefault = compileAddressGroup(...ipv6Prefixes())
 export function addressGroup(address: string): string | undefined {
   const canonical = typeof address === "string" ? canonicalAddress(address) : undefined
   return canonical === undefined ? undefined : groupByDefault(canonical)
+}
+
+/**
+ * Returns a function that reads the client's address from a request, as a limiter with these options does.
+ * @throws {@link InvalidOptionError}
+ */
+export function clientAddressReader(
+  options: ClientAddressOptions,
+): (request: RequestFacts) => string | undefined {
+  return compileClientAddress(options, ignore)
 }
 
 /**

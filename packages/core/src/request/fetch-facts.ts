@@ -48,7 +48,7 @@ export class FetchFacts implements RequestFacts {
     return this.#request.route
   }
 
-  /** Returns the header fields in Node's form. The fetch API joins repeated fields with ", ", as Node does. */
+  /** Returns the header fields in Node's form. */
   get headers(): HeaderFields {
     if (this.#headers === undefined) {
       // Without a prototype, because "__proto__" is a valid name of a header field.
@@ -73,10 +73,7 @@ export class FetchFacts implements RequestFacts {
     return this.#request.body
   }
 
-  /**
-   * Returns the request's `cookies`; undefined if they are an object with a `get` method, so that
-   * the header is read instead.
-   */
+  /** Returns the request's `cookies`, unless they have a `get` method. Then the header is read. */
   get cookies(): unknown {
     const cookies = this.#request.cookies as { readonly get?: unknown } | null | undefined
     return typeof cookies?.get === "function" ? undefined : cookies

@@ -41,10 +41,8 @@ export interface RequestFacts {
   readonly remoteAddress?: string | undefined
   /**
    * An object that lives as long as the connection and belongs to one client, such as Node's socket. The group of
-   * `remoteAddress` is computed once and kept on this object, under a symbol.
-   *
-   * The group is computed for every request if this object is absent or frozen. It is also computed each time if the
-   * object has its own, not inherited `remoteAddress`, because the app may change it for each request.
+   * `remoteAddress` is computed once and kept on it, under a symbol. It is computed for each request if this object is
+   * absent, frozen, or has a `remoteAddress` that is not inherited, which the app may change.
    */
   readonly keepsAddress?: object | undefined
   /**

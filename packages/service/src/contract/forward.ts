@@ -46,6 +46,8 @@ export interface ForwardMember {
   readonly uncounted?: ForwardAnswer
 }
 
+const ONE_UNIT = { cost: 1, isPeek: false, isBrief: false, taken: undefined } as const
+
 /** Decides whether requests may be forwarded, and answers with the messages of the contract. */
 export class Forwarding {
   readonly #guards: ServiceGuards
@@ -80,17 +82,22 @@ export class Forwarding {
     taken?: TakenUnits,
   ): ForwardAttempt | Promise<ForwardAttempt> {
     try {
-      const question = readQuestion(request, context, isBrief, taken)
-      if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, context.token)
-      // A batch already has places for all of its requests.
-      if (taken === undefined) context.places.serve(question.service)
-      const found = this.#guards.of(question.service)
-      return found instanceof Promise
-        ? found.then((later) => this.#answer(question, later)).catch(errorOf)
-        : this.#answer(question, found)
+      return this.#ask(readQuestion(request, context, isBrief, taken), context)
     } catch (error) {
       return errorOf(error)
     }
+  }
+
+  /** Decides one request whose description has been read. Otherwise works like `decide`. */
+  decideKnown(
+    service: string,
+    known: KnownFacts,
+    context: CallContext,
+  ): ForwardAnswer | Promise<ForwardAnswer> {
+    const { asking, places } = context
+    const question = { ...{ service, known, asking, places }, ...ONE_UNIT }
+    const attempt = this.#ask(question, context)
+    return attempt instanceof Promise ? attempt.then(orThrow) : orThrow(attempt)
   }
 
   /** Reads a request of a group, and finds the guard of its service. Rejects with StatusError if it is invalid. */
@@ -106,6 +113,16 @@ export class Forwarding {
     const found = await this.#guards.of(question.service)
     if (found !== undefined) return { question, counted: { found, asked: askedOf(question, found) } }
     return { question, uncounted: this.#answerUnknown(question.service) }
+  }
+
+  #ask(question: Question, { token, places }: CallContext): ForwardAttempt | Promise<ForwardAttempt> {
+    if (!this.#tokens.isEmpty) requireTokenOf(question.service, this.#tokens, token)
+    // A batch already has places for all of its requests.
+    if (question.taken === undefined) places.serve(question.service)
+    const found = this.#guards.of(question.service)
+    return found instanceof Promise
+      ? found.then((later) => this.#answer(question, later)).catch(errorOf)
+      : this.#answer(question, found)
   }
 
   #answer(question: Question, found: ServiceGuard | undefined): ForwardAnswer | Promise<ForwardAttempt> {

@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events"
+import type { IncomingMessage } from "node:http"
 import type { FastifyReply, FastifyRequest } from "fastify"
 import { type Asking, bearerToken, type CallContext } from "../calls.ts"
 import type { CallPlaces } from "../in-flight.ts"
@@ -8,21 +9,32 @@ import { Code, StatusError } from "../status-error.ts"
 export class HttpContext implements CallContext {
   readonly asking: Asking
   readonly places: CallPlaces
-  readonly #request: FastifyRequest
+  protected readonly request: Pick<IncomingMessage, "headers" | "socket">
 
-  constructor(request: FastifyRequest, asking: Asking, places: CallPlaces) {
-    this.#request = request
+  constructor(request: Pick<IncomingMessage, "headers" | "socket">, asking: Asking, places: CallPlaces) {
+    this.request = request
     this.asking = asking
     this.places = places
   }
 
   get token(): string | undefined {
-    return bearerToken(this.#request.headers.authorization)
+    return bearerToken(this.request.headers.authorization)
   }
 
   get peer(): string {
-    const { remoteAddress, remotePort } = this.#request.socket
+    const { remoteAddress, remotePort } = this.request.socket
     return `${remoteAddress}:${remotePort}`
+  }
+}
+
+/**
+ * The context of a check. A gateway that passes the client's `Authorization` on can send its own token in
+ * `Sluice-Token`.
+ */
+export class CheckContext extends HttpContext {
+  override get token(): string | undefined {
+    const { "sluice-token": token } = this.request.headers
+    return typeof token === "string" ? token : super.token
   }
 }
 

@@ -9,12 +9,20 @@ import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connecti
 import type { DoorListeners } from "../door.ts"
 import { CallPlaces, InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
-import { peerAddress } from "../peers.ts"
+import { type Peer, peerAddress } from "../peers.ts"
 import { Code, OverloadError, StatusError, TokenError } from "../status-error.ts"
 import { type Tls, tlsOptions } from "../tls.ts"
+import {
+  announcesBody,
+  CHECK_PATH,
+  type CheckAnswer,
+  failedCheck,
+  type GatewayChecks,
+} from "./gateway-checks.ts"
+import { isCheck } from "./gateway-question.ts"
 import { isJson, readBody } from "./http-body.ts"
-import { HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
-import { httpError } from "./http-errors.ts"
+import { CheckContext, HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
+import { httpError, retryHeaders } from "./http-errors.ts"
 
 /** Bounds for the messages and connections of callers. */
 export interface HttpBounds extends ConnectionBounds {
@@ -59,13 +67,15 @@ const JSON_TYPE = "application/json; charset=utf-8"
 /**
  * Creates the HTTP server, which has the same calls as gRPC. Each is a POST to the path of the call. The body is the
  * request as JSON (https://protobuf.dev/programming-guides/json) or as bytes. The calls follow Connect's unary protocol
- * (https://connectrpc.com/docs/protocol), so that Connect clients work too.
+ * (https://connectrpc.com/docs/protocol), so that Connect clients work too. Below /check, it answers `checks` of
+ * gateways, with any method.
  */
 export function createHttpDoor(
   calls: readonly Call[],
   bounds: HttpBounds,
   listeners: DoorListeners,
   tls?: Tls | undefined,
+  checks?: GatewayChecks | undefined,
 ): HttpDoor {
   const { maxMessageBytes, maxInFlight, arrivalMs, idleMs = DEFAULT_IDLE_MS } = bounds
   const { onFault, onAnswered } = listeners
@@ -96,7 +106,8 @@ export function createHttpDoor(
     const connection = connections.of(request.socket)
     connection?.beginCall()
     response.once("close", () => connection?.endCall())
-    app.routing(request, response)
+    if (checks === undefined || !isCheck(request.url as string)) app.routing(request, response)
+    else if (connection !== undefined) void answerCheck(checks, request, response, connection.peer)
   }
   // Create the servers here. Fastify also creates a server for each address of "localhost", but gives access only to
   // the first.
@@ -134,14 +145,54 @@ export function createHttpDoor(
   /** Sends a body. While the service is leaving, it also ends the connection after this answer. */
   const send = (reply: FastifyReply, body: unknown): FastifyReply =>
     isLeaving ? reply.header("connection", "close").send(body) : reply.send(body)
+  const statusErrorOf = (error: unknown, path: string): StatusError => {
+    if (error instanceof StatusError) return error
+    onFault(error, path)
+    return new StatusError(Code.INTERNAL, "The decision service failed; see its log.")
+  }
   const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
-    if (!(error instanceof StatusError)) {
-      onFault(error, path)
-      return fail(reply, new StatusError(Code.INTERNAL, "The decision service failed; see its log."), path)
+    const failure = statusErrorOf(error, path)
+    const { status, body } = httpError(failure, outputs.get(path))
+    return send(reply.code(status).headers(retryHeaders(failure)), body)
+  }
+  /**
+   * Answers a check of a gateway. Nobody reads the body that a gateway may pass on, and a gateway may announce one that
+   * it does not send. So the answer does not wait for the body, and ends the connection.
+   */
+  const answerCheck = async (
+    checks: GatewayChecks,
+    request: IncomingMessage,
+    response: ServerResponse,
+    peer: Peer,
+  ): Promise<void> => {
+    const { socket, rawHeaders, url = "" } = request
+    const sinceMs = onAnswered === undefined ? 0 : performance.now()
+    const places = new CallPlaces(inFlight, peer)
+    let code: Code = Code.OK
+    let answer: CheckAnswer
+    busy.add(socket)
+    try {
+      places.take(undefined, url.length + rawHeaders.reduce((sum, { length }) => sum + length, 0))
+      const deciding = checks.decide(request, new CheckContext(request, response, places))
+      if (deciding instanceof Promise) places.wait()
+      answer = await deciding
+    } catch (error) {
+      const failure = statusErrorOf(error, CHECK_PATH)
+      code = failure.code
+      if (failure instanceof TokenError) listeners.onWrongToken(CHECK_PATH, peer.address)
+      else if (code === Code.INVALID_ARGUMENT || code === Code.PERMISSION_DENIED)
+        listeners.onInvalidCheck(failure.message, peer.address)
+      answer = failedCheck(failure, url)
     }
-    const { status, body } = httpError(error, outputs.get(path))
-    if (error instanceof OverloadError) reply.header("retry-after", Math.ceil(error.retryAfterMs / 1_000))
-    return send(reply.code(status), body)
+    places.leave()
+    busy.delete(socket)
+    onAnswered?.(CHECK_PATH, code, performance.now() - sinceMs)
+    const { status, headers, body } = answer
+    if (isLeaving || announcesBody(request)) response.setHeader("connection", "close")
+    // Node sets no length for a body that it omits, as for HEAD.
+    if (status !== 204) response.setHeader("content-length", Buffer.byteLength(body))
+    response.writeHead(status, headers).end(body)
+    request.resume()
   }
   /** Answers a request that has not arrived completely, and ends its connection, because the rest is not read. */
   const endUnfinished = (reply: FastifyReply, error: StatusError, path: string): void => {

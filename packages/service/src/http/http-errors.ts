@@ -1,7 +1,7 @@
 import { create, type DescMessage, toBinary, toJson } from "@bufbuild/protobuf"
 import { BadRequestSchema } from "../gen/google/rpc/error_details_pb.ts"
 import { StatusSchema } from "../gen/google/rpc/status_pb.ts"
-import { Code, type StatusError } from "../status-error.ts"
+import { Code, OverloadError, type StatusError } from "../status-error.ts"
 
 /** Connect's names for the codes, with their HTTP statuses: https://connectrpc.com/docs/protocol#error-codes */
 const SAID: Readonly<Record<Exclude<Code, typeof Code.OK>, readonly [name: string, status: number]>> = {
@@ -51,4 +51,10 @@ export function httpError(
   const debug = toJson(BadRequestSchema, detail)
   const details = [{ type: BadRequestSchema.typeName, value, debug }]
   return { status, body: { code: name, message, details, ...filled } }
+}
+
+/** Returns the headers that say when to try a failed call again. */
+export function retryHeaders(error: StatusError): Readonly<Record<string, string>> {
+  if (!(error instanceof OverloadError)) return {}
+  return { "retry-after": String(Math.ceil(error.retryAfterMs / 1_000)) }
 }

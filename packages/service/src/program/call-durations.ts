@@ -7,6 +7,7 @@ import {
   type ResourceMetrics,
 } from "@opentelemetry/sdk-metrics"
 import type { Door } from "../door.ts"
+import { CHECK_PATH } from "../http/gateway-checks.ts"
 import { Code } from "../status-error.ts"
 
 /**
@@ -108,14 +109,15 @@ function add(histogram: Histogram, seconds: number): void {
 
 /**
  * Returns the attributes of a call. HTTP calls use Connect's protocol, whose codes are in lower case and do not include
- * one for success.
+ * one for success. Checks of gateways have the same codes.
  */
 function attributesOf(door: Door, path: string, code: number): Attributes {
   const isGrpc = door === "grpc"
   const name = NAMES.get(code) ?? String(code)
   const status = isGrpc ? name : (CONNECT_NAMES[code as Code] ?? name.toLowerCase())
+  const system = path === CHECK_PATH ? "http" : "connectrpc"
   return {
-    "rpc.system.name": isGrpc ? "grpc" : "connectrpc",
+    "rpc.system.name": isGrpc ? "grpc" : system,
     "rpc.method": path.slice(1),
     ...((isGrpc || code !== Code.OK) && { "rpc.response.status_code": status }),
     ...(SERVER_ERRORS.has(code) && { "error.type": status }),

@@ -43,6 +43,12 @@ const SETTINGS = {
     env: "SLUICE_TLS_CLIENT_CA",
     says: "require client certificates that this authority has signed (PEM)",
   },
+  trustedProxies: {
+    flags: "--trusted-proxies <addresses>",
+    env: "SLUICE_TRUSTED_PROXIES",
+    says: "addresses, networks and names such as private, separated by commas, of the gateways that may call /check and the proxies before them",
+    otherwise: "loopback",
+  },
   rules: {
     flags: "--rules <file>",
     env: "SLUICE_RULES",

@@ -11,7 +11,7 @@ import {
   type TableSettings,
   type TlsFiles,
 } from "./settings.ts"
-import { address, duration, isLoopback, matching, oneOf, url, whole, yesOrNo } from "./values.ts"
+import { address, duration, isLoopback, matching, oneOf, proxies, url, whole, yesOrNo } from "./values.ts"
 
 const FILE = matching(/^[^\0]+$/, "is not a valid path", "the path of a file")
 const TABLE_NAME = matching(
@@ -52,6 +52,7 @@ function read(reader: Reader): Settings {
     http,
     operations,
     tls: readTlsFiles(reader),
+    trustedProxies: reader.value("trustedProxies", proxies),
     redis: readRedis(reader),
     rules: readRules(reader, allowInvalidRules),
     allowInvalidRules,

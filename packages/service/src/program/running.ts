@@ -83,6 +83,7 @@ export async function start(
       unknownServices: settings.unknownServices,
       tokens: tokens(settings.tokens),
       decideTokens: tokens(settings.decideTokens),
+      trustedProxies: settings.trustedProxies,
       isRegistrationOpen: settings.isRegistrationOpen,
       audit: auditTo(log),
       onLimiter: metrics.onLimiter,
@@ -114,6 +115,12 @@ export async function start(
           "Calls are refused, because their token is missing or wrong. Give the caller a valid token.",
         )
       },
+      onInvalidCheck: (reason, peer) =>
+        logCaller(
+          "check",
+          { reason, peer },
+          "Checks of a gateway fail, so it does not forward requests. Correct its configuration; reason says what is wrong.",
+        ),
       onFailedHandshake(reason, peer) {
         metrics.onFailedHandshake(reason)
         logCaller(

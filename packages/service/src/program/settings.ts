@@ -9,6 +9,8 @@ export interface Settings {
   readonly http: ListenAddress
   readonly operations: ListenAddress
   readonly tls: TlsFiles | undefined
+  /** Addresses of the gateways that may describe requests, and of the proxies in front of them. */
+  readonly trustedProxies: readonly string[]
   /** The file or the table with the rules. */
   readonly rules: string | TableSettings
   /** Whether to start even if the file has invalid rules. */

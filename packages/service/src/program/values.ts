@@ -1,3 +1,4 @@
+import { clientAddressReader, InvalidOptionError } from "@sluice/core"
 import type { ListenAddress } from "../decision-service.ts"
 import { NotAccepted } from "./not-accepted.ts"
 
@@ -17,6 +18,19 @@ export const address: Read<ListenAddress> = (text) => {
 /** Whether only this machine can reach the address. */
 export function isLoopback({ host }: ListenAddress): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)
+}
+
+/** Parses a list of trusted proxies: "loopback,10.0.0.0/8". */
+export const proxies: Read<readonly string[]> = (text) => {
+  const list = text.split(",").map((each) => each.trim())
+  try {
+    clientAddressReader({ trustedProxies: list })
+    return list
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    const [problem] = error.problems
+    throw new NotAccepted(`is not a valid list: ${problem?.message}`, problem?.accepted ?? "")
+  }
 }
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000 } as const
