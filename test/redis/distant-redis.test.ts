@@ -33,7 +33,9 @@ afterAll(() => server?.stop())
 
 function watchedLimiter(prefix: string, storeTimeoutMs?: number) {
   const store = redisStore({ client, prefix })
+  const time = { aheadMs: 0 }
   const limiter = createLimiter({
+    clock: { now: () => Date.now() + time.aheadMs },
     limit: 1_000_000,
     window: "1 day",
     service: "distant",
@@ -48,7 +50,13 @@ function watchedLimiter(prefix: string, storeTimeoutMs?: number) {
     await store.close()
   })
   const timeouts = () => warnings.filter(({ code }) => code === "SLUICE_STORE_TIMEOUTS")
-  return { limiter, store, timeouts }
+  const isDegraded = async () => (await limiter.decide(ALICE)).degraded
+  /** Ends the minute in which timeouts are counted. */
+  const endMinute = async () => {
+    time.aheadMs += 60_000
+    for (let i = 0; i < 3; i++) await limiter.decide(ALICE)
+  }
+  return { limiter, store, timeouts, isDegraded, endMinute }
 }
 
 describe("a Redis 80 ms away and the default timeout of 50 ms", () => {
@@ -90,4 +98,47 @@ it("a Redis that stops answering is reported as an outage, without advice to rai
   // Wait longer than the warning waits for late replies.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   expect(timeouts()).toEqual([])
+})
+
+it.each<[string, () => unknown, () => unknown]>([
+  [
+    "refuses connections",
+    () => {
+      proxy.refuse()
+      proxy.cut()
+    },
+    () => proxy.accept(),
+  ],
+  ["is frozen", () => server.freeze(), () => server.thaw()],
+  ["is killed and started again", () => server.kill(), () => server.start()],
+])(
+  "a Redis that %s for a while is not reported as slow, neither then nor afterwards",
+  async (how, end, begin) => {
+    const { isDegraded, timeouts, endMinute } = watchedLimiter(`${how}:`, 300)
+    await until("it answers", async () => !(await isDegraded()))
+    for (let nth = 0; nth < 2; nth++) {
+      await end()
+      for (let i = 0; i < 100; i++) expect(await isDegraded()).toBe(true)
+      await begin()
+      await until("it answers again", async () => !(await isDegraded()))
+      for (let i = 0; i < 10; i++) await isDegraded()
+      await endMinute()
+    }
+    expect(timeouts()).toEqual([])
+  },
+)
+
+it("a Redis that takes 60 to 200 ms is reported once, if some replies are over and some under the timeout", async () => {
+  const { isDegraded, timeouts, endMinute } = watchedLimiter("uneven:", 150)
+  const delays = [30, 45, 60, 100]
+  for (let minute = 0; minute < 2; minute++) {
+    for (let i = 0, late = 0; late < 25; i++) {
+      proxy.delayMs = delays[i % delays.length] as number
+      if (await isDegraded()) late++
+    }
+    proxy.delayMs = 30
+    await until("it answers in time", async () => !(await isDegraded()))
+    await endMinute()
+  }
+  expect(timeouts()).toHaveLength(1)
 })

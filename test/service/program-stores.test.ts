@@ -196,7 +196,7 @@ describe("the program with Redis", () => {
     proxy.cut()
     await until("both are decided without it", () => isDegraded(true))
     await until("it says so", async () => (await storeOf(program)) === "degraded")
-    await program.said(/Until the store answers again, each rule decides by its onStoreFailure/)
+    await program.said(/Until the store answers again, each process admits up to \d+ of \d+ under rule/)
     await proxy.accept()
     const told = (code: string) => program.lines().filter((line) => line.code === code).length
     // A limiter considers its store recovered after one second of answers.

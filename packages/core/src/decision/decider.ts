@@ -18,6 +18,8 @@ export interface DeciderOptions extends HealthOptions, CorrectionOptions {
   readonly instances: number
   /** Notified of the time of each store answer. */
   readonly blocks?: BlockWatch
+  /** Called for the first failure of an outage, with what is in force now: "each process admits up to 25 of 100". */
+  readonly onDegraded: (error: StoreUnavailableError, inForce: string) => void
 }
 
 /**
@@ -169,11 +171,13 @@ export class Decider {
   }
 
   /** Notes that the store has answered. */
-  answered({ nowMs, isRemembered, isDegraded }: StoreResult): void {
+  answered({ nowMs, isRemembered, isDegraded, failure }: StoreResult): void {
     const health = this.#health
-    this.#options.blocks?.answered(nowMs)
+    const { blocks, onDegraded } = this.#options
+    blocks?.answered(nowMs)
     if (isDegraded === true) {
-      health.failed(unconfirmed())
+      const began = health.failed(failure ?? unconfirmed())
+      if (began !== undefined) onDegraded(began, COUNTED_HERE)
       return
     }
     health.answers++
@@ -187,7 +191,8 @@ export class Decider {
     peeked: boolean,
     onAnswer?: OnStoreAnswer,
   ): Decision {
-    this.#health.failed(error)
+    const began = this.#health.failed(error)
+    if (began !== undefined) this.#options.onDegraded(began, this.#fallback.inForce(ruleChecks))
     return this.#fallback.decide(ruleChecks, peeked, onAnswer)
   }
 }
@@ -215,6 +220,10 @@ export function invalidAnswer(): StoreUnavailableError {
   const message = "The store returned an invalid answer. Test the store with @sluice/contracts."
   return new StoreUnavailableError(message, { kind: "invalid-answer" })
 }
+
+/** What is in force while a store counts in this process (`writeBackStore`). */
+const COUNTED_HERE =
+  "each process admits what it knew to be left, and in each later window the limit or its share"
 
 let sharedFailure: StoreUnavailableError | undefined
 

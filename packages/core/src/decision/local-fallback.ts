@@ -1,6 +1,6 @@
 import { readsMember } from "../algorithms/kinds.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
-import { capacityOf, type Policy } from "../ground/policy.ts"
+import { capacityOf, ceilingOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
 import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision } from "./decision.ts"
@@ -9,6 +9,9 @@ import { explainCounted, explainUncounted } from "./explain.ts"
 import { explainSettled, isCounted } from "./explain-answer.ts"
 import { partPenalties, underPenalty, withPenalties } from "./penalties.ts"
 import type { OnStoreAnswer, RuleCheck } from "./rule-check.ts"
+
+/** Number of rules that a log line describes. */
+const MOST_DESCRIBED = 3
 
 /** Bounds the memory that an outage of the store can take, to about 5 MB. */
 const MAX_KEYS = 100_000
@@ -37,6 +40,25 @@ export class LocalFallback {
       ...ruleCheck,
       policy: shareOf(ruleCheck.policy, ruleCheck.leastCost ?? ruleCheck.cost, this.#instances),
     }
+  }
+
+  /** Returns what these rules do without the store, the strictest rule first. */
+  inForce(ruleChecks: readonly RuleCheck[]): string {
+    const rules = ruleChecks
+      .filter((ruleCheck) => isCounted(ruleCheck) && !ruleCheck.shadow)
+      .map((ruleCheck): [number, string] => {
+        const { policy, onStoreFailure } = ruleCheck
+        const of = `under rule "${policy.name}"`
+        if (onStoreFailure === "deny") return [-1, `every request is refused ${of}`]
+        if (onStoreFailure === "allow") return [Number.POSITIVE_INFINITY, `every request is admitted ${of}`]
+        const share = ceilingOf(this.#share(ruleCheck).policy)
+        return [share, `each process admits up to ${share} of ${ceilingOf(policy)} ${of}`]
+      })
+      .sort(([one], [other]) => one - other)
+      .map(([, text]) => text)
+    if (rules.length === 0) return "no request is refused"
+    const more = rules.length - MOST_DESCRIBED
+    return rules.slice(0, MOST_DESCRIBED).join(", ") + (more > 0 ? `, and ${more} more` : "")
   }
 
   decide(ruleChecks: readonly RuleCheck[], peeked: boolean, onAnswer?: OnStoreAnswer): Decision {

@@ -16,8 +16,6 @@ export interface HealthOptions {
   /** Milliseconds after the call at which a store that has not answered counts as unavailable. */
   readonly storeTimeoutMs: number
   readonly clock: Clock
-  /** Called for the first failure. */
-  readonly onDegraded: (error: StoreUnavailableError) => void
   /** Called for the first answer after ten seconds without a failure. */
   readonly onRecovered: () => void
   /** Called for each failure, with whatever the store threw or rejected with. */
@@ -45,19 +43,19 @@ export class StoreHealth {
     this.#timeouts = new TimeoutShare(store, storeTimeoutMs, () => this.answers, onTimeouts)
   }
 
-  /** Records a store failure. The caller makes the decision without the store. */
-  failed(error: unknown): void {
-    const { clock, onStoreError, onDegraded } = this.#options
+  /**
+   * Records a store failure. The caller makes the decision without the store. Returns the failure if an outage begins
+   * with it.
+   */
+  failed(error: unknown): StoreUnavailableError | undefined {
+    const { clock, onStoreError } = this.#options
     this.#failedAtMs = soundTime(clock)
     this.isUnsettled = true
-    if (this.#isDegraded) onStoreError(error)
-    else {
-      this.#isDegraded = true
-      const failure = storeErrorOf(error)
-      onStoreError(failure)
-      onDegraded(failure)
-    }
+    const first = this.#isDegraded ? undefined : storeErrorOf(error)
+    this.#isDegraded = true
+    onStoreError(first ?? error)
     this.#timeouts.failed(error, this.#failedAtMs)
+    return first
   }
 
   /** Records an answer that came from the store itself, not from its memory. */

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../ground/errors.ts"
 import { setTimer } from "../ground/time.ts"
-import { RoundTrips } from "../stores/round-trips.ts"
+import { OUTAGE_MS, RoundTrips } from "../stores/round-trips.ts"
 import type { Store } from "../stores/store.ts"
 
 const MINUTE_MS = 60_000
@@ -9,8 +9,8 @@ const FEWEST_LATE = 20
 const SHARE = 0.05
 /** How long to wait for late replies, in milliseconds. They show how far away the store is. */
 const LATE_REPLIES_MS = 1_000
-/** Replies that take longer than this usually come from a stall. They are used only if all replies are that slow. */
-const LONGEST_ROUND_TRIP_MS = 1_000
+/** Fewest short silences that a slow store explains. At the end of an outage, a few replies may be slow as well. */
+const FEWEST_SLOW = 3
 
 /** The decisions of a minute that were made without the store because it did not answer in time. */
 export interface Timeouts {
@@ -24,10 +24,11 @@ export interface Timeouts {
 
 /**
  * Finds out whether the timeout is too short for the store. That is the case if timeouts degraded more than 5 % of a
- * minute's decisions, and at least 20.
+ * minute's decisions, and at least 20, while replies came, but came late.
  *
- * It reports once: as soon as replies show that the store is further away than the timeout allows, otherwise at the end
- * of the minute. A minute without any answer, not even a late one, is an outage and is not reported here.
+ * It reports once: as soon as most replies take longer than the timeout, otherwise at the end of the minute. Outages are
+ * not reported here, because another timeout does not help then. An outage is a silence of more than a second, or one
+ * that ends without late replies.
  */
 export class TimeoutShare {
   readonly #store: Store
@@ -43,6 +44,10 @@ export class TimeoutShare {
   #answersBefore = 0
   #failures = 0
   #late = 0
+  /** When the current silence began, and the decisions that it made late; undefined if the store has answered since. */
+  #silence: { readonly sinceMs: number; late: number } | undefined
+  /** Number of short silences of the minute that ended with late replies. */
+  #slow = 0
   #timer: NodeJS.Timeout | undefined
   #isReported = false
 
@@ -64,7 +69,7 @@ export class TimeoutShare {
     if (this.#isReported) return
     const kind = error instanceof StoreUnavailableError ? error.kind : "error"
     if (kind !== "unavailable") this.#isTimeout = kind === "timeout"
-    this.passed(nowMs)
+    this.#endMinute(nowMs)
     if (this.#startedMs === undefined) {
       if (!this.#isTimeout) return
       this.#startedMs = nowMs
@@ -73,16 +78,33 @@ export class TimeoutShare {
     this.#failures++
     if (!this.#isTimeout) return
     this.#late++
+    this.#silence ??= { sinceMs: nowMs, late: 0 }
+    this.#silence.late++
     if (!this.#areTooMany()) return
-    if (this.#isFar(LONGEST_ROUND_TRIP_MS)) this.#tell()
+    if (this.#isFar()) this.#tell()
     else this.#lookAgain()
   }
 
-  /** Ends the minute when it is over. */
+  /** Notes that the store has answered in time. */
   passed(nowMs: number): void {
+    this.#endSilence(nowMs)
+    this.#endMinute(nowMs)
+  }
+
+  #endSilence(nowMs: number): void {
+    if (this.#silence === undefined) return
+    const { sinceMs, late } = this.#silence
+    this.#silence = undefined
+    if (nowMs - sinceMs > OUTAGE_MS) {
+      this.#failures -= late
+      this.#late -= late
+    } else if (this.#replies().some((ms) => ms > this.#timeoutMs)) this.#slow++
+  }
+
+  #endMinute(nowMs: number): void {
     if (this.#startedMs === undefined || nowMs < this.#startedMs + MINUTE_MS) return
-    const hasAnswered = this.#answers() > this.#answersBefore
-    if (this.#areTooMany() && (hasAnswered || this.#isFar())) this.#tell()
+    this.#endSilence(nowMs)
+    if (this.#areTooMany() && (this.#isFar() || this.#slow >= FEWEST_SLOW)) this.#tell()
     this.#stop()
   }
 
@@ -90,7 +112,7 @@ export class TimeoutShare {
   timeLate(answers: PromiseLike<unknown>, sentAtMs: number): void {
     if (this.#isReported || this.#store.recentRoundTripsMs !== undefined) return
     Promise.resolve(answers).then(
-      () => this.#lateReplies.add(performance.now() - sentAtMs),
+      () => this.#lateReplies.add(sentAtMs),
       () => undefined,
     )
   }
@@ -103,19 +125,18 @@ export class TimeoutShare {
     return this.#late >= FEWEST_LATE && this.#late > SHARE * this.#decisions
   }
 
-  /**
-   * True if most replies take longer than the timeout. A median above `longestMs` is ignored, as it may come from a
-   * stall.
-   */
-  #isFar(longestMs = Number.POSITIVE_INFINITY): boolean {
-    const medianMs = this.#roundTrip()?.medianMs ?? 0
-    return medianMs > this.#timeoutMs && medianMs <= longestMs
+  /** True if most replies take longer than the timeout. The first replies after an outage are few, and may be slow. */
+  #isFar(fewest = FEWEST_SLOW): boolean {
+    return this.#replies().length >= fewest && (this.#roundTrip()?.medianMs ?? 0) > this.#timeoutMs
+  }
+
+  /** The durations of the last replies, without those that came after an outage. */
+  #replies(): number[] {
+    return (this.#store.recentRoundTripsMs ?? this.#lateReplies.recent).filter((ms) => ms <= OUTAGE_MS)
   }
 
   #roundTrip(): Timeouts["roundTrip"] {
-    const measured = this.#store.recentRoundTripsMs ?? this.#lateReplies.recent
-    const likely = measured.filter((ms) => ms <= LONGEST_ROUND_TRIP_MS)
-    const sorted = [...(likely.length > 0 ? likely : measured)].sort((one, other) => one - other)
+    const sorted = this.#replies().sort((one, other) => one - other)
     if (sorted.length === 0) return undefined
     const nearest = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] as number
     return { medianMs: nearest(0.5), most95Ms: nearest(0.95) }
@@ -126,7 +147,7 @@ export class TimeoutShare {
    */
   #lookAgain(): void {
     this.#timer ??= setTimer(() => {
-      if (this.#areTooMany() && this.#isFar(LONGEST_ROUND_TRIP_MS)) this.#tell()
+      if (this.#areTooMany() && this.#isFar(1)) this.#tell()
     }, LATE_REPLIES_MS).unref()
   }
 
@@ -141,6 +162,8 @@ export class TimeoutShare {
     this.#startedMs = undefined
     this.#failures = 0
     this.#late = 0
+    this.#slow = 0
+    this.#silence = undefined
     clearTimeout(this.#timer)
     this.#timer = undefined
   }

@@ -51,7 +51,7 @@ export interface LimiterEvents<Request> {
   "store-error": [error: StoreUnavailableError]
   /**
    * Emitted when the store fails to answer for the first time since it last answered. Always followed by `recovered`
-   * before it is emitted again. The log gets at most one line a minute about it.
+   * before it is emitted again. The log gets one line for each of them.
    */
   degraded: [error: StoreUnavailableError]
   /** Emitted after `degraded`, when the store has answered for ten seconds without a failure. */

@@ -1,57 +1,47 @@
 import type { Timeouts } from "../decision/timeout-share.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
-import type { StoreUnavailableError } from "../ground/errors.ts"
+import { type StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
 import type { Warner } from "../ground/warnings.ts"
-import type { Store } from "../stores/store.ts"
-import { storeErrorOf } from "../stores/store-error.ts"
 
-/** Interval between log lines in milliseconds, for a store that fails repeatedly. */
-const LOG_EVERY_MS = 60_000
+const MINUTE_MS = 60_000
 
 /**
- * Logs when the store fails and when it has recovered. At most one line a minute reports a failure. A recovery is
- * logged only after such a line. An outage that begins within that minute is logged when the minute is over, if it
- * still lasts.
+ * Logs the beginning and the end of each outage of the store. An outage ends after ten seconds without a failure, so
+ * the log gets at most twelve lines a minute. Both lines say how many outages the past minute had, if it had several.
  */
 export class OutageLog {
   readonly #warner: Warner
   readonly #clock: Clock
-  #loggedAtMs = Number.NEGATIVE_INFINITY
+  /** When the outages of the past minute began. */
+  #beganMs: readonly number[] = []
   /** The error that was logged, until the recovery is logged. Its message shows which of several stores failed. */
-  readonly #consequence: string
   #logged: StoreUnavailableError | undefined
 
-  constructor(warner: Warner, clock: Clock, { writeBack }: Store) {
+  constructor(warner: Warner, clock: Clock) {
     this.#warner = warner
     this.#clock = clock
-    const decides = "each rule decides by its onStoreFailure"
-    this.#consequence =
-      writeBack === undefined ? decides : `${decides}, if the process does not count it itself`
   }
 
-  /** Records a decision that was made without the store. */
-  failed(error: unknown): void {
-    if (this.#logged !== undefined) return
-    const nowMs = soundTime(this.#clock)
-    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return
-    this.#loggedAtMs = nowMs
-    this.#logged = storeErrorOf(error)
-    this.#warner.say(
-      "error",
-      "SLUICE_DEGRADED",
-      `${this.#logged.message}\nUntil the store answers again, ${this.#consequence}.`,
-      this.#logged,
-    )
+  /** Logs that decisions are made without the store. `inForce` says how. */
+  began(error: StoreUnavailableError, inForce: string): void {
+    this.#logged = error
+    this.#beganMs = [...this.#beganMs, soundTime(this.#clock)]
+    const text = `${sentenceOf(error.message)}\nUntil the store answers again, ${inForce}.${this.#flapping()}`
+    this.#warner.say("error", "SLUICE_DEGRADED", text, error)
   }
 
-  recovered(): void {
+  ended(): void {
     if (this.#logged === undefined) return
-    this.#warner.say(
-      "warn",
-      "SLUICE_RECOVERED",
-      `The store answers again. It had failed with: ${this.#logged.message}`,
-    )
+    const text = `The store answers again. It had failed with: ${sentenceOf(this.#logged.message)}${this.#flapping()}`
     this.#logged = undefined
+    this.#warner.say("warn", "SLUICE_RECOVERED", text)
+  }
+
+  #flapping(): string {
+    const sinceMs = soundTime(this.#clock) - MINUTE_MS
+    this.#beganMs = this.#beganMs.filter((ms) => ms > sinceMs)
+    const { length } = this.#beganMs
+    return length > 1 ? ` There were ${length} outages in the past minute.` : ""
   }
 }
 

@@ -60,7 +60,7 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     ),
   )
   const warner = createWarner(logger, (warning) => events.emit("warning", warning))
-  const outages = new OutageLog(warner, clock, store)
+  const outages = new OutageLog(warner, clock)
   // The limiter closed its own store because the server is stopping. That is not an outage, so it raises no alarm.
   const isClosedWithLimiter = (error: unknown) =>
     options.ownsStore &&
@@ -72,16 +72,17 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
     storeTimeoutMs,
     instances,
     clock,
-    onDegraded(error) {
-      if (!isClosedWithLimiter(error)) events.emit("degraded", error)
+    onDegraded(error, inForce) {
+      if (isClosedWithLimiter(error)) return
+      outages.began(error, inForce)
+      events.emit("degraded", error)
     },
     onRecovered() {
-      outages.recovered()
+      outages.ended()
       events.emit("recovered")
     },
     // In an outage every decision fails, so create an error only if there is a listener.
     onStoreError(error) {
-      if (!isClosedWithLimiter(error)) outages.failed(error)
       if (events.has("store-error")) events.emit("store-error", storeErrorOf(error))
     },
     onTimeouts: (timeouts) => warner.once("SLUICE_STORE_TIMEOUTS", timeoutWarning(timeouts, storeTimeoutMs)),

@@ -527,14 +527,14 @@ describe("degraded and recovered", () => {
       [
         "error",
         "SLUICE_DEGRADED",
-        "The store failed: down\nUntil the store answers again, each rule decides by its onStoreFailure. " +
+        'The store failed: down.\nUntil the store answers again, each process admits up to 5 of 5 under rule "ip-1m". ' +
           "(@sluice/core/errors.md#sluice_degraded)",
         expect.any(StoreUnavailableError),
       ],
       [
         "warn",
         "SLUICE_RECOVERED",
-        "The store answers again. It had failed with: The store failed: down (@sluice/core/errors.md#sluice_recovered)",
+        "The store answers again. It had failed with: The store failed: down. (@sluice/core/errors.md#sluice_recovered)",
       ],
     ])
   })
@@ -544,9 +544,13 @@ describe("the log of outages", () => {
   /** Sets up a log that records each code with the second at which it was logged. */
   function setUpLog() {
     const lines: string[] = []
+    const add = (code: string, text: string) => {
+      const [flapping = ""] = / There were .* minute\./.exec(text) ?? []
+      lines.push(`${seconds()} ${code}${flapping}`)
+    }
     const logger = {
-      warn: ({ code }: { code: string }) => void lines.push(`${seconds()} ${code}`),
-      error: ({ code }: { code: string }) => void lines.push(`${seconds()} ${code}`),
+      warn: ({ code }: { code: string }, text: string) => add(code, text),
+      error: ({ code }: { code: string }, text: string) => add(code, text),
     }
     const parts = setUp({ limit: 100_000, window: "1m", logger })
     const startMs = parts.clock.now()
@@ -561,36 +565,82 @@ describe("the log of outages", () => {
     return { lines, pass, events: parts.events }
   }
 
-  it("has at most one line per minute for a failing store, and one event per outage", async () => {
+  it("has two lines for each outage, and sums up those of a minute", async () => {
     const { lines, pass, events } = setUpLog()
     await pass(down, 1)
     await pass(undefined, 20)
     await pass(down, 21)
-    await pass(undefined, 40)
     await pass(undefined, 70)
     await pass(down, 71)
-    await pass(undefined, 90)
+    await pass(undefined, 140)
+    await pass(down, 141)
+    await pass(undefined, 155)
     expect(lines).toEqual([
       "0 SLUICE_DEGRADED",
       "10 SLUICE_RECOVERED",
-      "70 SLUICE_DEGRADED",
+      "20 SLUICE_DEGRADED There were 2 outages in the past minute.",
+      "30 SLUICE_RECOVERED There were 2 outages in the past minute.",
+      "70 SLUICE_DEGRADED There were 2 outages in the past minute.",
+      // At this second, the outage that began at 20 is more than a minute ago.
       "80 SLUICE_RECOVERED",
+      "140 SLUICE_DEGRADED",
+      "150 SLUICE_RECOVERED",
     ])
-    expect(events).toEqual(["degraded", "recovered", "degraded", "recovered", "degraded", "recovered"])
+    expect(events).toEqual(lines.map((line) => line.split("_")[1]?.split(" ")[0]?.toLowerCase()))
   })
 
-  it("contains an outage that began within the last minute, if it outlasts that minute", async () => {
-    const { lines, pass } = setUpLog()
-    await pass(down, 1)
-    await pass(undefined, 30)
-    await pass(down, 65)
-    await pass(undefined, 80)
-    expect(lines).toEqual([
-      "0 SLUICE_DEGRADED",
-      "10 SLUICE_RECOVERED",
-      "60 SLUICE_DEGRADED",
-      "74 SLUICE_RECOVERED",
-    ])
+  it.each<[string, LimiterOptions<RequestFacts>, string]>([
+    [
+      "a share",
+      { limit: 100, window: "1m", instances: 4 },
+      'each process admits up to 25 of 100 under rule "ip-1m"',
+    ],
+    [
+      "the whole limit",
+      { limit: 100, window: "1m" },
+      'each process admits up to 100 of 100 under rule "ip-1m"',
+    ],
+    [
+      "a share of a burst",
+      { limit: 10, window: "1m", algorithm: "token-bucket", burst: 40, instances: 4 },
+      'each process admits up to 10 of 40 under rule "ip-1m"',
+    ],
+    ["everything", { rules: [rule("a", 5, "allow")] }, 'every request is admitted under rule "a"'],
+    ["nothing", { rules: [rule("a", 5, "deny")] }, 'every request is refused under rule "a"'],
+    [
+      "what several rules do, the strictest first",
+      {
+        rules: [
+          rule("any", 5, "allow"),
+          rule("all", 90),
+          rule("few", 9),
+          { ...rule("trial", 1), shadow: true },
+          rule("codes", 5, "deny"),
+        ],
+        instances: 3,
+      },
+      'every request is refused under rule "codes", each process admits up to 3 of 9 under rule "few", ' +
+        'each process admits up to 30 of 90 under rule "all", and 1 more',
+    ],
+    ["nothing of shadow rules", { rules: [{ ...rule("a", 5), shadow: true }] }, "no request is refused"],
+  ])("says what is in force: %s", async (_what, options, expected) => {
+    const { store, limiter, verdicts } = setUp(options)
+    const said: string[] = []
+    limiter.on("warning", ({ message }) => void said.push(message))
+    store.fault = down
+    await verdicts(2)
+    expect(said).toEqual([`The store failed: down.\nUntil the store answers again, ${expected}.`])
+  })
+
+  it("has the lines of each limiter on a store", async () => {
+    const { store, clock, verdicts } = setUp({ limit: 5, window: "1m", name: "one" })
+    const said: string[] = []
+    const logger = { warn: () => {}, error: (_: unknown, text: string) => void said.push(text) }
+    const other = createLimiter({ store, clock, logger, name: "other", limit: 5, window: "1m", service: "b" })
+    store.fault = down
+    await verdicts(1)
+    await other.decide(ALICE)
+    expect(said).toEqual([expect.stringContaining('under rule "other"')])
   })
 
   it("has two lines in ten minutes if every second answer of the store fails", async () => {

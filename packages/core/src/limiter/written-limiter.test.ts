@@ -122,9 +122,8 @@ describe("a limiter on a store that writes back", () => {
     ])
     expect(events).toEqual(["degraded"])
     expect(warnings).toEqual([
-      expect.stringMatching(
-        /shared counters.*\n.*decides by its onStoreFailure, if the process does not count it itself\./,
-      ),
+      "The store decided without the shared counters: gone.\nUntil the store answers again, " +
+        "each process admits what it knew to be left, and in each later window the limit or its share.",
     ])
     // The next window has the whole limit again.
     await pass(60_000)

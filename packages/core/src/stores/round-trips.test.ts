@@ -1,13 +1,32 @@
-import { expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { RoundTrips } from "./round-trips.ts"
 
-it("recent round trips are the last 64, and the list is empty before the first", () => {
-  const roundTrips = new RoundTrips()
-  expect(roundTrips.recent).toEqual([])
-  roundTrips.add(7)
-  expect(roundTrips.recent).toEqual([7])
-  for (let ms = 1; ms <= 100; ms++) roundTrips.add(ms)
-  expect([...roundTrips.recent].sort((one, other) => one - other)).toEqual(
-    Array.from({ length: 64 }, (_, i) => 37 + i),
-  )
+beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+describe("RoundTrips", () => {
+  it("remembers the last 64 durations", () => {
+    const roundTrips = new RoundTrips()
+    expect(roundTrips.recent).toEqual([])
+    for (let ms = 1; ms <= 65; ms++) {
+      const sentAtMs = performance.now()
+      vi.advanceTimersByTime(ms)
+      roundTrips.add(sentAtMs)
+    }
+    expect([...roundTrips.recent].sort((one, other) => one - other)).toEqual(
+      Array.from({ length: 64 }, (_, nth) => nth + 2),
+    )
+  })
+
+  it("leaves out the replies of a server that was silent for over a second, and remembers later ones", () => {
+    const roundTrips = new RoundTrips()
+    const sentAtMs = [0, 300, 900].map((ms) => performance.now() + ms)
+    vi.advanceTimersByTime(1_001)
+    for (const ms of sentAtMs) roundTrips.add(ms)
+    expect(roundTrips.recent).toEqual([])
+    const laterMs = performance.now()
+    vi.advanceTimersByTime(1_000)
+    roundTrips.add(laterMs)
+    expect(roundTrips.recent).toEqual([1_000])
+  })
 })

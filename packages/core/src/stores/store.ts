@@ -67,6 +67,8 @@ export interface StoreResult {
    * (`writeBackStore`). The limiter reports such a decision as `degraded`, and does not decide again.
    */
   readonly isDegraded?: boolean
+  /** Why the shared counters did not answer, with `isDegraded`. Absent if that is not known. */
+  readonly failure?: StoreUnavailableError | undefined
   /**
    * Whole milliseconds for which the store will refuse the same request again without asking the shared counters, by a
    * hold-off (`leasedStore`). The limiter reports the longer of this time and the wait that it computes from the

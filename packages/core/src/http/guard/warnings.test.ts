@@ -153,7 +153,7 @@ describe("a warning", () => {
   it("about a failing store is followed by a second warning when the store has recovered", async () => {
     const said = await saidOf({ ...RULE, store: failingAtFirst() })
     expect(said.map(([code]) => code)).toEqual(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
-    expect(said[0]?.[1]).toContain("onStoreFailure")
+    expect(said[0]?.[1]).toContain('each process admits up to 1 of 1 under rule "ip-1m"')
   })
 
   it("about stale rules is logged once, after the warning with the reason", async () => {

@@ -1,6 +1,7 @@
 import type { Clock } from "../../ground/clock.ts"
 import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import { ignore } from "../../ground/time.ts"
 import type { ChargeCounts, ChargesLostEvent, Refund, RefundLostEvent, Store } from "../store.ts"
 import { storeErrorOf, withinDeadline } from "../store-error.ts"
 
@@ -49,13 +50,14 @@ export class Charger {
 
   /**
    * Sends the charges, each as a call of its own, because another one may be for a server that fails. Never rejects.
-   * Returns those that were not confirmed. `keep` is called with each charge that certainly was not applied, and returns
-   * true if the caller will send it again. Other charges are lost, and later refunds of their units are not sent: they
+   * Returns those that were not confirmed, after a call of `failed` for each. `keep` is called with each charge that
+   * certainly was not applied, and returns true if the caller will send it again. Other charges are lost, and later refunds of their units are not sent: they
    * would take off units of others.
    */
   async charge(
     charges: readonly Refund[],
     keep: (charge: Refund) => boolean = () => false,
+    failed: (error: unknown) => void = ignore,
   ): Promise<readonly Refund[]> {
     const sentMs = this.#clock.now()
     const lost: Refund[] = []
@@ -67,6 +69,7 @@ export class Charger {
         try {
           await beforeChargeDeadline(this.#store, () => this.#store.refund([charge], CHARGE_MS))
         } catch (error) {
+          failed(error)
           unconfirmed.push(charge)
           const isRepeatable = error instanceof StoreUnavailableError && error.outcome === "not-applied"
           if (isRepeatable && keep(charge)) return

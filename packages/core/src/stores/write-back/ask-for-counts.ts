@@ -4,21 +4,25 @@ import type { Store, StoreResult } from "../store.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
 /**
- * Asks a shared store for the counts of counters in one call. Calls `learn` with each count that comes. Returns
- * whether any of them came. Never rejects. If a call fails, asks for each of its counters alone, because only one of
+ * Asks a shared store for the counts of counters in one call. Calls `learn` with each count that comes, and `failed`
+ * with the error of a call. Returns whether any count came. Never rejects. If a call fails, asks for each of its counters alone, because only one of
  * them may be on a server that fails, or be unreadable.
  */
 export async function askForCounts(
   store: Store,
   counters: readonly WrittenCounter[],
   nowMs: () => number,
+  failed: (error: unknown) => void,
   learn: (counter: WrittenCounter, seen: Seen) => void,
 ): Promise<boolean> {
   try {
     return await ask(counters)
-  } catch {
+  } catch (error) {
+    failed(error)
     if (counters.length === 1) return false
-    const each = await Promise.all(counters.map((counter) => askForCounts(store, [counter], nowMs, learn)))
+    const each = await Promise.all(
+      counters.map((counter) => askForCounts(store, [counter], nowMs, failed, learn)),
+    )
     return each.some(Boolean)
   }
 

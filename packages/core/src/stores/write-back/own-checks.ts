@@ -6,7 +6,7 @@ import { type Pending, takeTogether } from "../take-together.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
 /** The condition of the shared store, as answers report it. */
-export type StoreCondition = Pick<StoreResult, "isRemembered" | "isDegraded">
+export type StoreCondition = Pick<StoreResult, "isRemembered" | "isDegraded" | "failure">
 
 interface OwnCheck extends Pending {
   /** Its place in the request. */
@@ -98,9 +98,9 @@ export class OwnChecks {
   }
 
   /** Returns the answer to the whole request. `answer` is the answer to the rest. */
-  whole(answer: StoreResult, { isDegraded }: StoreCondition): StoreResult {
+  whole(answer: StoreResult, { isDegraded, failure }: StoreCondition): StoreResult {
     const whole = wholeResult(this.#checks, this.#aside, answer)
-    return isDegraded === true ? { ...whole, isDegraded } : whole
+    return isDegraded === true ? { ...whole, isDegraded, failure } : whole
   }
 
   #pending(): OwnCheck[] {

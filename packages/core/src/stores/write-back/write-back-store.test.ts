@@ -786,6 +786,47 @@ describe("a settling that fails", () => {
     ])
   })
 
+  it("with an error is reported with the error", async () => {
+    const { take, fault, pass } = failing(["refund"])
+    fault.error = new StoreUnavailableError("Redis failed: NOPERM", { outcome: "not-applied" })
+    take(check(1))
+    for (let i = 0; i < 3; i++) {
+      await pass()
+      take(check(1))
+    }
+    const { isDegraded, failure } = take(check(1))
+    expect([isDegraded, failure?.kind]).toEqual([true, "unavailable"])
+    expect(failure?.message).toBe("The store decided without the shared counters: Redis failed: NOPERM")
+    expect(failure?.cause).toBe(fault.error)
+  })
+
+  it("without any reply makes answers say so after 1.2 seconds, until a reply comes, not counting pauses", async () => {
+    let isSilent = true
+    const memory = memoryStore({ clock: { now: () => world.clock.now() } })
+    let reply: () => void = () => undefined
+    const world = open(
+      {},
+      {
+        refund: (refunds) =>
+          isSilent ? new Promise<void>((resolve) => (reply = resolve)) : memory.refund(refunds),
+        peek: (requests) => memory.peek(requests),
+      },
+    )
+    const isDegraded = () => world.take(check(0)).isDegraded === true
+    world.takeEach(1)
+    await world.pass()
+    await world.pass(1_199)
+    expect(isDegraded()).toBe(false)
+    await world.pass(1)
+    expect(isDegraded()).toBe(true)
+    isSilent = false
+    reply()
+    await settle()
+    expect(isDegraded()).toBe(false)
+    await world.pass(60_000)
+    expect(isDegraded()).toBe(false)
+  })
+
   it("at the same time as others counts once", async () => {
     const { take, fault, pass } = failing(["refund", "peek"])
     fault.error = GONE

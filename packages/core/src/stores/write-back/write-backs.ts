@@ -1,10 +1,12 @@
 import { countsByPart } from "../../algorithms/kinds.ts"
+import { StoreUnavailableError } from "../../ground/errors.ts"
 import { BoundedTable } from "../in-front/bounded-table.ts"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
-import { Charger } from "../in-front/charger.ts"
+import { CHARGE_MS, Charger } from "../in-front/charger.ts"
 import { Charges, isStillCounted } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"
 import type { ChargeCounts, Check, CounterKey, Refund, Store, StoreEvent } from "../store.ts"
+import { storeErrorOf } from "../store-error.ts"
 import { askForCounts } from "./ask-for-counts.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
 import type { OwnChecks, StoreCondition } from "./own-checks.ts"
@@ -16,6 +18,8 @@ const SETTLED_TOGETHER = 64
 const MOST_AT_ONCE = 1_024
 /** Number of settlings in a row that fail before answers say that they were decided without the shared counts. */
 const FAILURES_UNTIL_DEGRADED = 3
+/** Settlings may wait this long for an answer before answers say so. Longer than a charge may take, to give its error. */
+const SILENT_UNTIL_DEGRADED_MS = CHARGE_MS + 200
 
 const CONFIRMED: StoreCondition = {}
 const FAILING: StoreCondition = { isRemembered: true }
@@ -37,6 +41,12 @@ export class WriteBacks {
   #aheadMs = 0
   #failures = 0
   #failedMs = Number.NEGATIVE_INFINITY
+  /** Number of settlings in flight, and since when there have been some without an answer. Pauses do not count. */
+  #settling = 0
+  #silentSinceMs = 0
+  #silentMs = 0
+  /** With the last error, as long as the shared store fails. */
+  #degraded: StoreCondition = DEGRADED
 
   constructor(store: Store, options: ParsedWriteBackOptions, onLost: (event: StoreEvent) => void) {
     this.#store = store
@@ -51,8 +61,10 @@ export class WriteBacks {
   }
 
   get condition(): StoreCondition {
-    if (this.#failures === 0) return CONFIRMED
-    return this.#failures < FAILURES_UNTIL_DEGRADED ? FAILING : DEGRADED
+    const silentMs = this.#settling > 0 ? this.nowMs() - this.#silentSinceMs : this.#silentMs
+    if (silentMs >= SILENT_UNTIL_DEGRADED_MS || this.#failures >= FAILURES_UNTIL_DEGRADED)
+      return this.#degraded
+    return this.#failures === 0 ? CONFIRMED : FAILING
   }
 
   /** The monotonic time of this process. */
@@ -198,6 +210,7 @@ export class WriteBacks {
 
   async #settle(counters: readonly WrittenCounter[]): Promise<void> {
     const sentMs = this.nowMs()
+    if (this.#settling++ === 0) this.#silentSinceMs = sentMs - this.#silentMs
     const charges = new Map<Refund, WrittenCounter>()
     for (const counter of counters) {
       counter.isSettling = true
@@ -207,7 +220,7 @@ export class WriteBacks {
     let isAnswered = true
     if (charges.size > 0) {
       const keep = (charge: Refund) => this.#keep(charges.get(charge) as WrittenCounter, charge)
-      isAnswered = (await this.#charger.charge([...charges.keys()], keep)).length < charges.size
+      isAnswered = (await this.#charger.charge([...charges.keys()], keep, this.#failed)).length < charges.size
     }
     const open = counters.filter(({ ended }) => ended === undefined)
     if (open.length > 0 && !this.#isClosing) isAnswered = (await this.#learn(open)) && isAnswered
@@ -234,6 +247,7 @@ export class WriteBacks {
       this.#store,
       counters,
       () => this.nowMs(),
+      this.#failed,
       (counter, seen) => {
         counter.settled(seen, this.charges.of(counter), seen.arrivedMs)
         this.#aheadMs = counter.aheadMs
@@ -241,7 +255,19 @@ export class WriteBacks {
     )
   }
 
+  readonly #failed = (error: unknown): void => {
+    const { message } = storeErrorOf(error)
+    const text = `The store decided without the shared counters: ${message}`
+    if (this.#degraded.failure?.message === text) return
+    const failure = new StoreUnavailableError(text, { kind: "unavailable", cause: error })
+    this.#degraded = { ...DEGRADED, failure }
+  }
+
   #answered(isAnswered: boolean, sentMs: number): void {
+    this.#settling--
+    const nowMs = this.nowMs()
+    if (isAnswered) this.#silentSinceMs = nowMs
+    this.#silentMs = nowMs - this.#silentSinceMs
     if (isAnswered) this.#failures = 0
     // Settlings that were in flight together fail together, which is one failure.
     else if (this.#failures === 0 || sentMs >= this.#failedMs + this.#options.settleMs) {

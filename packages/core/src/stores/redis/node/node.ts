@@ -334,7 +334,7 @@ export class Node {
   #learn(nowMs: number, sentAtMs: number): void {
     const receivedAtMs = performance.now()
     this.#time.learn(nowMs, sentAtMs, receivedAtMs)
-    this.roundTrips.add(receivedAtMs - sentAtMs)
+    this.roundTrips.add(sentAtMs)
     this.#replicaAtMs = Number.NEGATIVE_INFINITY
   }
 }
