@@ -450,9 +450,24 @@ describe("the bounds of calls", () => {
     expect(new Set(answered)).toEqual(new Set(["http /check 0", "http /check 14", "http /check 1"]))
   })
 
-  it("end connections while the service is leaving", async () => {
+  it("end a held check with 503 and its connection, when the service shuts down", async () => {
     await start()
     const headers = { ...original("GET", "/"), connection: "keep-alive" }
-    expect((await check("/check/shop", { headers })).headers.connection).toBe("keep-alive")
+    expect((await check("/check/held", { headers })).headers.connection).toBe("keep-alive")
+    let calls = 0
+    const held = check("/check/held", { headers }).finally(() => calls++)
+    // The answer to a later check shows that the earlier one has arrived.
+    await check("/check/shop", { headers })
+    expect(calls).toBe(0)
+    expect(await started.end(5_000)).toBe(true)
+    const { status, headers: answered } = await held
+    expect([status, answered.connection]).toEqual([503, "close"])
+    await start()
+  })
+
+  it("refuse a client's headers of more than 16 KiB with 431, which no gateway takes for an admission", async () => {
+    await start()
+    const headers = { ...original("GET", "/"), cookie: "x".repeat(20_000) }
+    expect((await check("/check/shop", { headers })).status).toBe(431)
   })
 })
