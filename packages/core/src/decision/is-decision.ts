@@ -2,9 +2,13 @@ import { InvalidOptionError } from "../ground/errors.ts"
 import { classOf, show } from "../ground/show.ts"
 import type { Decision } from "./decision.ts"
 
-/** True if the value looks like a decision. An app without type checks may pass a promise or a request instead. */
+/**
+ * True if the value looks like a decision or a copy of one. An app without type checks may pass a promise, a request or
+ * the result of another rate limiter instead.
+ */
 export function isDecision(value: unknown): value is Decision {
-  return typeof (value as { readonly allowed?: unknown } | null | undefined)?.allowed === "boolean"
+  const { allowed, cost, checks } = (value ?? {}) as { readonly [Name in keyof Decision]?: unknown }
+  return typeof allowed === "boolean" && (Array.isArray(checks) || (cost as number) > 0)
 }
 
 /** Throws InvalidOptionError for a value that is not a decision. */

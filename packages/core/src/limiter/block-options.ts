@@ -48,8 +48,9 @@ export function refusedByNone(): InvalidOptionError {
       path: "request",
       message: "is not limited by any of these rules, so a block would have no effect",
       accepted:
-        "a request that a rule limits: the request has the rule's field and is not on its allow list, and the rule has a " +
-        'finite limit and is not a shadow rule; to block by a rule for the whole service, name the rule in "rules"',
+        'a request that a rule limits: the request has the rule\'s field (for "ip": { remoteAddress: "192.0.2.7" }) and is not ' +
+        "on its allow list, and the rule has a finite limit and is not a shadow rule; to block by a rule for the whole " +
+        'service, name the rule in "rules"',
     },
   ])
 }

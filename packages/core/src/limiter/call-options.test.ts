@@ -114,6 +114,13 @@ it.each([
   ["a request", { headers: { cookie: "secret" } }, "an object is not a decision"],
   ["a number", 3, "3 is not a decision"],
   ["null", null, "null is not a decision"],
+  ["an object with a verdict", { allowed: true }, "an object is not a decision"],
+  ["an object with a verdict and no units", { allowed: true, cost: 0 }, "an object is not a decision"],
+  [
+    "a settled promise's result",
+    { status: "fulfilled", value: { allowed: true } },
+    "an object is not a decision",
+  ],
 ])("a refund or settlement of %s is rejected", async (_what, decision, message) => {
   const limiter = createLimiter({ limit: 5, window: "1 minute" })
   const accepted =

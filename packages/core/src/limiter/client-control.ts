@@ -1,6 +1,7 @@
 import type { RuleCheck } from "../decision/rule-check.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
-import type { RequestFacts } from "../request/request.ts"
+import { SHARED } from "../request/partition.ts"
+import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
 import type { CounterKey } from "../stores/store.ts"
 import { parseBlockOptions, refusedByNone, requireUnblockOptions } from "./block-options.ts"
 import { parseRuleNames, requireResetOptions } from "./call-options.ts"
@@ -44,17 +45,9 @@ export class ClientControl<Request> {
     names: readonly string[] | undefined,
   ): MaybePromise<readonly RuleCheck[]> {
     const { facts, units, ruleChecks } = prepared
-    return names === undefined ? ruleChecks : this.#checksBy(facts, prepared, units, names)
-  }
-
-  /** Returns the rule checks of the named rules. Without names, returns the checks of all rules that have a field. */
-  #checksBy(
-    facts: RequestFacts,
-    results: CallbackResults<Request>,
-    units: number,
-    names: readonly string[] | undefined,
-  ): MaybePromise<readonly RuleCheck[]> {
-    return this.#eachSet(results, names, (ruleSet, own) => ruleSet.checksBy(facts, results, units, own))
+    return names === undefined
+      ? ruleChecks
+      : this.#eachSet(prepared, names, (ruleSet, own) => ruleSet.checksBy(facts, prepared, units, own))
   }
 
   async reset(request: Request, options: ResetOptions): Promise<void> {
@@ -73,8 +66,10 @@ export class ClientControl<Request> {
     await this.#rules.first
     const names = this.parseNames("rules", rules)
     const facts = this.#parts.factsReaders.read(request)
-    const checks = await this.#checksBy(facts, new CallbackResults(request), 1, names)
-    const counters = checks.flatMap(blockCounter)
+    const results = new CallbackResults(request)
+    const counters = await this.#eachSet(results, names, (ruleSet, own) =>
+      ruleSet.checksBy(facts, results, 1, own).flatMap((check) => blockCounter(check, ruleSet.rules)),
+    )
     if (counters.length === 0) throw refusedByNone()
     const { decider, context } = this.#parts
     await decider.corrections.block([...counters, context.blocks.counter], forMs)
@@ -130,8 +125,15 @@ function isBlocking({ policy }: CounterKey): boolean {
 }
 
 /**
- * Returns the counter that holds a block under the rule of the check. Empty if that rule could not refuse the client.
+ * Returns the counter that holds a block under the rule of the check. Empty if that rule could not refuse the client, or
+ * if the request has neither the rule's field nor an address: a block would affect all such requests, or none.
  */
-function blockCounter({ penalty, partition, refusal }: RuleCheck): readonly CounterKey[] {
-  return penalty === undefined || refusal === "missing-field" ? [] : [{ policy: penalty, partition }]
+function blockCounter(
+  { policy, penalty, partition, refusal }: RuleCheck,
+  rules: readonly ParsedRule[],
+): readonly CounterKey[] {
+  if (penalty === undefined || refusal === "missing-field") return []
+  const isNobody =
+    partition === SHARED && rules.some(({ name, onMissing }) => name === policy.name && onMissing === "ip")
+  return isNobody ? [] : [{ policy: penalty, partition }]
 }

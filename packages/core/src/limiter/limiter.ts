@@ -247,7 +247,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
   /**
    * Refunds the units of a decision to the window they were taken in, so it is a no-op when that window has passed.
    * Only the first call has an effect. The decision must be the object that this limiter returned. Rejects with
-   * {@link InvalidOptionError} for a copy, such as one that went through JSON, and for another limiter's decision.
+   * {@link InvalidOptionError} for a copy, such as one that went through JSON, for another limiter's decision, and for
+   * any other object.
    *
    * Waits for the store for at most `storeTimeoutMs`, as a decision does, and rejects with
    * {@link StoreUnavailableError} when the store fails. If the error's `outcome` is "not-applied", nothing was refunded
@@ -296,8 +297,8 @@ export interface Limiter<Request = RequestFacts> extends Events<LimiterEvents<Re
    * decision. Waits for the store as `reset` does, and rejects with {@link StoreUnavailableError} when it fails. It is
    * safe to call again.
    *
-   * Rejects with {@link InvalidOptionError} if no rule could refuse the client. That is the case if the request lacks
-   * the field, an allow list has the client, or its limit is Infinity.
+   * Rejects with {@link InvalidOptionError} if no rule could refuse the client. That is the case if the request has
+   * neither the field nor an address, an allow list has the client, or its limit is Infinity.
    * @example
    * ```ts
    * import { createLimiter } from "@sluice/core"

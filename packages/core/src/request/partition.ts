@@ -16,7 +16,8 @@ export type Partition = string | typeof SKIP | MissingField
 /** The longest text that stays readable. A UUID, an API key or an e-mail address fits. */
 export const LONGEST_PARTITION = 128
 
-const SHARED = "@shared"
+/** The counter that requests without the field share. */
+export const SHARED = "@shared"
 
 /** The part of a rule that defines its partitions. */
 export interface PartitionRule {

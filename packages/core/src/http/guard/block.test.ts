@@ -267,6 +267,45 @@ describe("block", () => {
     ])
   })
 
+  it.each([
+    ["no fact", {}, {}],
+    ["an invalid address", { remoteAddress: "alice" }, {}],
+    ["the address under another name", { ip: "192.0.2.1" }, {}],
+    ["neither the field nor an address", {}, { field: "header:x-api-key" }],
+    [
+      "only a part of the combination",
+      { headers: { "x-api-key": "7" } },
+      { field: ["ip", "header:x-api-key"] },
+    ],
+  ])("rejects a request with %s, which identifies nobody", async (_what, request, options) => {
+    const rule = { name: "one", limit: 3, window: "1 minute", ...options }
+    const { limiter } = open(rule as LimiterSettings<RequestFacts>)
+    for (const rules of [undefined, ["one"]]) {
+      await expect(limiter.block(request, { for: "1 hour", rules })).rejects.toThrow(
+        "request: is not limited by any of these rules, so a block would have no effect",
+      )
+    }
+    expect((await limiter.decide(request)).allowed).toBe(true)
+  })
+
+  it("blocks under the rules whose field the request has, and no other requests under the others", async () => {
+    const rules = [
+      { name: "address", field: "ip", limit: 3, window: "1 minute" },
+      { name: "key", field: "header:x-api-key", limit: 3, window: "1 minute" },
+    ]
+    const { limiter } = open({ rules })
+    const key = { headers: { "x-api-key": "7" } }
+    await limiter.block(key, { for: "1 hour" })
+    expect(await limiter.decide({ ...key, ...ALICE })).toMatchObject({ policy: "key", refusal: "blocked" })
+    expect((await limiter.decide({ headers: { "x-api-key": "8" } })).allowed).toBe(true)
+  })
+
+  it("blocks all requests without the field together if they share a counter by intent", async () => {
+    const { limiter } = open({ field: "header:x-api-key", limit: 3, window: "1 minute", onMissing: "shared" })
+    await limiter.block(ALICE, { for: "1 hour" })
+    expect((await limiter.decide(BOB)).refusal).toBe("blocked")
+  })
+
   it("rejects while the store is gone, with an error that says that the call can be repeated", async () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
