@@ -18,6 +18,7 @@ export type WarningCode =
   | "SLUICE_BODY_NOT_PARSED"
   | "SLUICE_ROUTE_UNKNOWN"
   | "SLUICE_EXTRACTOR_FAILED"
+  | "SLUICE_FIELD_MISSING"
   | "SLUICE_INVALID_COST"
   | "SLUICE_INVALID_LIMIT"
   | "SLUICE_CALLBACK_FAILED"
@@ -68,6 +69,8 @@ export interface LogFields {
 export interface Warner {
   /** Emits a warning unless this code has been emitted for this `subject` before. */
   once(code: WarningCode, message: string, subject?: string, cause?: unknown): void
+  /** True if `once` has emitted a warning with this code for this `subject`. */
+  has(code: WarningCode, subject: string): boolean
   /** Emits the warning. */
   say(level: "warn" | "error", code: WarningCode, message: string, cause?: unknown): void
 }
@@ -82,6 +85,7 @@ export function createWarner(logger: Logger | undefined, onWarning: (warning: Wa
       said.add(key)
       warner.say("warn", code, message, cause)
     },
+    has: (code, subject) => said.has(`${code} ${subject}`),
     say(level, code, said, thrown) {
       // An error from the app or a store may contain the URL of a connection.
       const [message, cause] = [withoutCredentials(said), errorWithoutCredentials(thrown)]

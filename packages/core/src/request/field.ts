@@ -1,5 +1,4 @@
 import { parseCookie } from "cookie"
-import { classOf } from "../ground/show.ts"
 import type { ClientAddressReader, FieldReader, RequestFacts } from "./request.ts"
 
 /** The context of a field reader: its settings and its callbacks. Each reader calls each callback at most once. */
@@ -83,7 +82,8 @@ function compileValue(name: string, context: FieldContext): ValueReader {
   }
 }
 
-function scalarText(value: unknown): string | undefined {
+/** Returns the text of a scalar value; undefined for any other value, which counts as missing. */
+export function scalarText(value: unknown): string | undefined {
   switch (typeof value) {
     case "string":
       return value === "" ? undefined : value
@@ -174,17 +174,6 @@ function compileClientChosen(name: string, context: FieldContext): ValueReader {
     }
     return undefined
   }
-}
-
-/**
- * Returns the text of a value that the app's function of a field returned; undefined if the field is missing. Throws a
- * TypeError for a class instance.
- */
-export function extractedText(name: string, value: unknown): string | undefined {
-  // A client may have sent a list or a plain object. A class instance is the app's mistake, such as a database id.
-  const what = isObject(value) ? classOf(value) : undefined
-  if (what === undefined) return scalarText(value)
-  throw new TypeError(`The function of field "${name}" returned ${what}; it must return a string or a number`)
 }
 
 /** Returns a value's own member; undefined if it has none. */

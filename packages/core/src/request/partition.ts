@@ -13,6 +13,11 @@ export interface MissingField {
 /** The text that identifies the counter of a request, or the reason why it is not counted. */
 export type Partition = string | typeof SKIP | MissingField
 
+/** True if the partition replaces a missing field. No text of a client's own values looks like it. */
+export function isStandIn(partition: Partition): boolean {
+  return typeof partition !== "string" || partition === SHARED || partition.startsWith("@ip:")
+}
+
 /** The longest text that stays readable. A UUID, an API key or an e-mail address fits. */
 export const LONGEST_PARTITION = 128
 

@@ -53,12 +53,19 @@ export function readerOf(
       entries === undefined ? (member(known, name) as string | undefined) : keysOf(entries)
   }
   const path = name.split(".")
-  // No type check is needed: the core treats a value that is not a scalar as missing.
-  if (path.length === 1) return ({ known }) => member(known, name) as string | undefined
+  if (path.length === 1) return ({ known }) => scalar(member(known, name))
   return ({ known }) => {
-    if (Object.hasOwn(known, name)) return known[name] as string
-    return path.length > DEEPEST_PATH ? undefined : (path.reduce(member, known as unknown) as string)
+    if (Object.hasOwn(known, name)) return scalar(known[name])
+    return path.length > DEEPEST_PATH ? undefined : scalar(path.reduce(member, known as unknown))
   }
+}
+
+/**
+ * Returns a boolean as a string, because callers may send booleans. Returns any other value unchanged: the core warns of a
+ * value that is neither a string nor a number, and treats it as missing.
+ */
+function scalar(value: unknown): string | undefined {
+  return (typeof value === "boolean" ? String(value) : value) as string | undefined
 }
 
 function keysOf(entries: NonNullable<AskedRequest["entries"]>): string {

@@ -1,3 +1,4 @@
+import { createLimiter } from "@sluice/core"
 import { expect, it } from "vitest"
 import { serviceLog } from "./service-log.ts"
 
@@ -12,6 +13,21 @@ it("adds the service to log lines, except to those about the shared store", () =
     [{ code: "SLUICE_DEGRADED" }, "gone"],
     [{ code: "SLUICE_RECOVERED" }, "back"],
     [{ code: "SLUICE_INVALID_COST", service: "shop" }, "wrong"],
+  ])
+})
+
+it("says what callers should send if a field is never sent", async () => {
+  const told: string[] = []
+  const tell = (_fields: object, message: string): void => void told.push(message)
+  const logger = serviceLog({ warn: tell, error: tell }, "shop")
+  const limiter = createLimiter({
+    ...{ limit: 9, window: "1 minute", name: "per-user", field: "user" },
+    ...{ fields: () => () => undefined, logger },
+  })
+  for (let i = 0; i < 20; i++) await limiter.decide({ remoteAddress: "192.0.2.1" })
+  expect(told).toEqual([
+    'Rule "per-user" counts by "user", which was missing in each of its first 20 requests. Such requests count by their address. ' +
+      'Callers do not send it: put it into "request" under this name. (@sluice/core/errors.md#sluice_field_missing)',
   ])
 })
 

@@ -7,10 +7,15 @@ const OF_ALL: ReadonlySet<string> = new Set(["SLUICE_DEGRADED", "SLUICE_RECOVERE
  * Replacements for messages of the core. The core addresses the program that calls it, but here the callers of the
  * service must fix the problem.
  */
-const OWN_WORDS: Readonly<Record<string, string>> = {
-  SLUICE_ADDRESS_UNKNOWN:
+const OWN_WORDS: Readonly<Record<string, (message: string) => string>> = {
+  SLUICE_ADDRESS_UNKNOWN: () =>
     'A caller sent no client address: send "ip" in "request", or from Envoy the entry remote_address. Such requests count as the ' +
     "on_missing of their rule says, by default all together. (@sluice/core/errors.md#sluice_address_unknown)",
+  SLUICE_FIELD_MISSING: (message) =>
+    message.replace(
+      /The function in "fields" .*(?= \()/,
+      'Callers do not send it: put it into "request" under this name.',
+    ),
 }
 
 /**
@@ -21,7 +26,7 @@ export function serviceLog(logger: Logger | undefined, service: string): Logger 
   if (logger === undefined) return undefined
   const say = (level: keyof Logger) => (fields: LogFields, message: string) => {
     const told = OF_ALL.has(fields.code) ? fields : { ...fields, service }
-    logger[level](told, OWN_WORDS[fields.code] ?? message)
+    logger[level](told, OWN_WORDS[fields.code]?.(message) ?? message)
   }
   return { warn: say("warn"), error: say("error") }
 }

@@ -267,7 +267,7 @@ describe("block", () => {
     ])
   })
 
-  it.each([
+  it.each<[string, object, object]>([
     ["no fact", {}, {}],
     ["an invalid address", { remoteAddress: "alice" }, {}],
     ["the address under another name", { ip: "192.0.2.1" }, {}],

@@ -12,6 +12,7 @@ import { testCallback } from "../callback.ts"
 import type { CallbackResults } from "../callback-results.ts"
 import { compileElastic } from "./elastic.ts"
 import { rememberedReaders } from "./field-readers.ts"
+import { FieldWatch, warnOfMissingField } from "./field-watch.ts"
 import { compileLimit, compileOverrides, policyWith, policyWithout } from "./limit.ts"
 import { type Mismatch, matchMismatches, text, textOfField } from "./mismatch.ts"
 import type { RuleContext } from "./rule-context.ts"
@@ -59,7 +60,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
-  const { blocks } = context
+  const { blocks, watches } = context
+  const watch = watches.get(counter) ?? new FieldWatch(rule.fields)
+  if (watch.left > 0) watches.set(counter, watch)
   const hasPenalty = rule.penalty !== undefined
   const unknownLimit = policyWith(rule, counter, 0)
   const policyOf = compileLimit(rule, counter, unknownLimit, context)
@@ -76,12 +79,15 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     results: CallbackResults,
     units: number,
     looksForBlock: boolean,
+    isWatched: boolean,
   ): RuleCheck | undefined {
     const missesBefore = asksForLimit ? results.misses : 0
+    const partition = partitionOf(facts, results)
+    if (isWatched && watch.left > 0 && !results.isPending && watch.isLastWithout(partition, results))
+      warnOfMissingField(rule, missingField(facts, results), context)
+    if (partition === SKIP) return undefined
     const list = listed?.(facts, results)
     if (list === "allow") return undefined
-    const partition = partitionOf(facts, results)
-    if (partition === SKIP) return undefined
     // The limit function is not called before it is known that the rule counts the client.
     if (asksForLimit && results.misses > missesBefore) return undefined
     const isText = typeof partition === "string"
@@ -112,6 +118,11 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     }
   }
 
+  /** Returns the first field that the request lacks. It must lack one. */
+  function missingField(facts: RequestFacts, results: CallbackResults): string {
+    return rule.fields.find((field) => readerOf(field)(facts, results) === undefined) as string
+  }
+
   return {
     step: stepOfRule(rule, context),
     ruleCheck(facts, results, units, paths) {
@@ -120,9 +131,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       // Facts are read only if the rule has a match.
       if (matches?.(facts, results, paths, text(facts.route)) === false) return undefined
       if (when !== undefined && results.resultOf(when) !== true) return undefined
-      return checkOf(facts, results, units, hasPenalty || blocks.isOn)
+      return checkOf(facts, results, units, hasPenalty || blocks.isOn, true)
     },
-    checkAnyway: (facts, results, units) => checkOf(facts, results, units, true),
+    checkAnyway: (facts, results, units) => checkOf(facts, results, units, true, false),
     matchedText: (field, facts, results) => listReaderOf(field)(facts, results),
     counters(facts, results) {
       const partition = partitionOf(facts, results)
@@ -145,10 +156,9 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
       if (listed?.(facts, results) === "allow")
         return [{ member: "allow", ...textOfField(rule.fields[0] as string, listReaderOf, facts, results) }]
       if (partitionOf(facts, results) === SKIP) {
-        const missing = rule.fields.find((field) => readerOf(field)(facts, results) === undefined) as string
-        return [{ member: "onMissing", field: missing }]
+        return [{ member: "onMissing", field: missingField(facts, results) }]
       }
-      return checkOf(facts, results, 1, false) === undefined ? [{ member: "limit" }] : []
+      return checkOf(facts, results, 1, false, false) === undefined ? [{ member: "limit" }] : []
     },
   }
 }

@@ -1,10 +1,10 @@
 import { remember } from "../../ground/address.ts"
 import { textOf } from "../../ground/errors.ts"
-import { closest } from "../../ground/show.ts"
 import { compileField } from "../../request/field.ts"
 import type { FieldReader } from "../../request/request.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 import type { CallbackResults } from "../callback-results.ts"
+import { bareNameRemedy } from "./field-watch.ts"
 import type { RuleContext } from "./rule-context.ts"
 
 /** Returns a function that returns the reader of a field, and compiles it only once. */
@@ -17,13 +17,10 @@ export function rememberedReaders(rule: ParsedRule, context: RuleContext): (fiel
       clientGroup,
       matchedPath: rule.match?.path,
       onClientChosen: () => {
-        const meant = closest(name, extractorNames)
         warner.once(
           "SLUICE_CLIENT_CHOSEN_FIELD",
           `Rule "${rule.name}" uses "${name}", which is read from the request, so clients can choose its value. ` +
-            (meant === undefined
-              ? `Set fields: { "${name}": (request) => … } to take it from your authentication.`
-              : `Did you mean "${meant}" of your fields?`),
+            bareNameRemedy(name, extractorNames),
           name,
         )
       },

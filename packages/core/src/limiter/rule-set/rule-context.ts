@@ -8,6 +8,7 @@ import type { ClientAddressReader } from "../../request/request.ts"
 import type { Callback, CallbackContext } from "../callback.ts"
 import type { ParsedOptions } from "../options/parse-options.ts"
 import { fieldCallback } from "./field-callback.ts"
+import type { FieldWatch } from "./field-watch.ts"
 import { blocksOf } from "./rule-counters.ts"
 import type { DecisionStep } from "./steps.ts"
 
@@ -21,6 +22,8 @@ export interface RuleContext
   readonly clientGroup: ClientAddressReader
   /** The first step at which any rule is decided. */
   readonly firstStep: DecisionStep
+  /** The watches for fields that never arrive, by the counter of the rule. */
+  readonly watches: Map<string, FieldWatch>
   /** Whether clients may be blocked by `limiter.block`. */
   readonly blocks: BlockWatch
 }
@@ -62,6 +65,7 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
     },
     // Such a function is called before any rule is decided, and may read the body.
     firstStep: typeof cost === "function" || skip !== undefined ? "body" : "arrival",
+    watches: new Map(),
     blocks: new BlockWatch(blocksOf(service), store, storeTimeoutMs),
     clientAddress,
     clientGroup: compileClientGroup(clientAddress, options.clientAddress),

@@ -26,7 +26,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
   const callbacks = {
     callbackTimeoutMs: 1_000,
     clock: manualClock(),
-    warner: { once() {}, say() {} } as unknown as RuleContext["warner"],
+    warner: { once() {}, say() {}, has: () => false } as unknown as RuleContext["warner"],
   }
   return {
     ...callbacks,
@@ -43,6 +43,7 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
       return fieldCallback(name, read, callbacks)
     },
     extractorNames: [],
+    watches: new Map(),
     firstStep: "arrival",
     blocks: new BlockWatch(blocksOf("s"), memoryStore(), 50),
   }

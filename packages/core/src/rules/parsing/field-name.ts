@@ -37,6 +37,14 @@ const NAMES: Readonly<
   },
 }
 
+/** Returns the field that an own name such as "body.email" or "req.headers.host" was probably meant to be, if any. */
+export function meantField(name: string): string | undefined {
+  const [, prefix, key = ""] =
+    /^(?:req(?:uest)?\.)?(header|query|body|param|cookie)s?\.(.+)$/.exec(name) ?? []
+  const field = `${prefix}:${key}`
+  return prefix !== undefined && fieldMistake(field) === undefined ? field : undefined
+}
+
 /** Why a text is not a field: the noun that it is not, and the accepted forms. */
 export type FieldMistake = { readonly noun: string; readonly accepted: string }
 

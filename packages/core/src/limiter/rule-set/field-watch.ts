@@ -1,0 +1,79 @@
+import type { OnMissing } from "../../ground/policy.ts"
+import { closest } from "../../ground/show.ts"
+import { isStandIn, type Partition } from "../../request/partition.ts"
+import { meantField } from "../../rules/parsing/field-name.ts"
+import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
+import type { RuleContext } from "./rule-context.ts"
+
+/** Number of requests without the field after which a rule is reported. Single requests may lack it for good reasons. */
+const FIRST_REQUESTS = 20
+
+const EFFECTS: Readonly<Record<OnMissing, string>> = {
+  ip: "count by their address",
+  shared: "share one counter",
+  skip: "are not limited by it",
+  deny: "are refused",
+}
+
+/** Fields that every request has, or whose readers warn by themselves. */
+const UNWATCHED: ReadonlySet<string> = new Set(["ip", "method", "route"])
+
+/** Watches whether one of the first requests of a rule has its field. Later editions of the rule go on with the watch. */
+export class FieldWatch {
+  /** Number of requests left to watch; 0 as soon as a request had the field. */
+  left: number
+  /** The latest request. It is checked again if a function of the app returned a promise. */
+  #latest: WeakRef<object> | undefined
+
+  constructor(fields: readonly string[]) {
+    this.left = fields.every((field) => UNWATCHED.has(field)) ? 0 : FIRST_REQUESTS
+  }
+
+  /** Counts a request. Returns true for the last of the first requests if none of them had the field. */
+  isLastWithout(partition: Partition, request: object): boolean {
+    if (this.#latest?.deref() === request) return false
+    this.#latest = new WeakRef(request)
+    const lacksField = isStandIn(partition)
+    this.left = lacksField ? this.left - 1 : 0
+    return lacksField && this.left === 0
+  }
+}
+
+/** Warns that none of the first requests of a rule had one of its fields. */
+export function warnOfMissingField(
+  { name, onMissing }: ParsedRule,
+  field: string,
+  { warner, fieldOf, extractorNames }: RuleContext,
+): void {
+  // These warnings have named the field and the cause.
+  const isKnown = warner.has("SLUICE_EXTRACTOR_FAILED", field) || warner.has("SLUICE_BODY_NOT_PARSED", field)
+  if (isKnown || UNWATCHED.has(field)) return
+  warner.once(
+    "SLUICE_FIELD_MISSING",
+    `Rule "${name}" counts by "${field}", which was missing in each of its first ${FIRST_REQUESTS} requests. ` +
+      `Such requests ${EFFECTS[onMissing]}. ${fieldOf(field) === undefined ? remedyOf(field, extractorNames) : UNSET}`,
+    name,
+  )
+}
+
+const UNSET =
+  'The function in "fields" returned no value: mount the limiter after the code that sets it, such as authentication. ' +
+  'On Fastify, leave out "hook".'
+
+function remedyOf(field: string, extractorNames: readonly string[]): string {
+  const colon = field.indexOf(":")
+  if (colon === -1) return bareNameRemedy(field, extractorNames)
+  if (field.startsWith("param:"))
+    return `Mount the limiter on a route with the parameter "${field.slice(colon + 1)}".`
+  return `Check the spelling, or limit the rule by "match" to requests that have it.`
+}
+
+/** Returns what to do about a name that no function of the app reads. */
+export function bareNameRemedy(name: string, extractorNames: readonly string[]): string {
+  const builtIn = meantField(name)
+  if (builtIn !== undefined) return `Did you mean "${builtIn}"?`
+  const own = closest(name, extractorNames)
+  return own === undefined
+    ? `Set fields: { "${name}": (request) => … } to take it from your authentication.`
+    : `Did you mean "${own}" of your fields?`
+}
