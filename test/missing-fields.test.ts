@@ -117,6 +117,8 @@ it("with the fetch adapter, a function that returns an object causes a warning o
   users.set(asked, { id: 7 })
   await limit(asked)
   expect(warnings).toEqual([
-    expect.stringContaining('SLUICE_EXTRACTOR_FAILED Reading field "user" returned an object; its function must'),
+    expect.stringContaining(
+      'SLUICE_EXTRACTOR_FAILED Reading field "user" returned an object; its function must',
+    ),
   ])
 })

@@ -203,6 +203,114 @@ describe("a forwarded header without trusted proxies", () => {
   })
 })
 
+describe("a forwarded header that confirms the peer, as on a serverless platform,", () => {
+  const CLIENT = "203.0.113.7"
+  it.each([
+    ["the peer alone", CLIENT, CLIENT],
+    ["the peer alone, in another spelling", "2001:db8::1", "2001:DB8:0::1"],
+    ["the peer on the left of the gateway's own network", CLIENT, `${CLIENT}, 130.176.1.1`],
+    ["the peer on the right of what the client wrote", CLIENT, `198.51.100.1, ${CLIENT}`],
+    ["only a private peer, in a test", "127.0.0.1", "127.0.0.1, 127.0.0.2"],
+  ])("is not reported: %s", (_what, peer, list) => {
+    expect(client({}, peer, xff(list))).toBe(client({}, peer))
+  })
+
+  it.each([
+    ["a proxy of the app, which the balancer lists", "127.0.0.1", `${CLIENT}, 127.0.0.1`],
+    ["a private proxy, which the balancer lists", "10.0.0.1", `${CLIENT}, 10.0.0.1`],
+    ["the content delivery network, which the gateway lists", "130.176.1.1", `${CLIENT}, 130.176.1.1`],
+    ["a proxy that is not listed", "198.51.100.1", CLIENT],
+    ["unknown", undefined, CLIENT],
+    ["listed by an invalid entry", CLIENT, "unknown"],
+  ])("is reported if the peer is %s", (_what, peer, list) => {
+    const told: string[] = []
+    compileClientAddress({}, (header) => told.push(header))(facts(peer, xff(list)))
+    expect(told).toEqual(["x-forwarded-for"])
+  })
+})
+
+describe("with trustedProxies, the first 100 requests", () => {
+  const PROXY = "10.0.0.1"
+  const FROM_PROXY = facts(PROXY, {})
+  /** Returns the codes that are reported after each of the groups of requests. */
+  async function told(
+    options: ClientAddressOptions,
+    ...groups: (readonly [times: number, request: RequestFacts])[]
+  ): Promise<string[]> {
+    const codes: string[] = []
+    const read = compileClientAddress(options, NEVER, (code, message) => codes.push(`${code} ${message}`))
+    for (const [times, request] of groups) {
+      for (let i = 0; i < times; i++) {
+        // Two rules read the address of each request.
+        for (let rules = 0; rules < 2; rules++) read(request)
+        await Promise.resolve()
+      }
+    }
+    return codes
+  }
+  const MISSING = expect.stringMatching(/^SLUICE_FORWARDED_HEADER_MISSING trustedProxies is set, but \d+ of/)
+
+  it.each<[string, ClientAddressOptions, RequestFacts]>([
+    ["no header", { trustedProxies: 1 }, FROM_PROXY],
+    ["no headers at all", { trustedProxies: [PROXY] }, facts(PROXY)],
+    ["no header, over a Unix socket", { trustedProxies: 1 }, facts(undefined, {})],
+    ["an invalid header", { trustedProxies: 1 }, facts(PROXY, xff("unknown"))],
+    ["only Forwarded, of the wrong kind", { trustedProxies: 1 }, facts(PROXY, { forwarded: "for=_hidden" })],
+    [
+      "another header than clientIpHeader",
+      { trustedProxies: 1, clientIpHeader: "x-real-ip" },
+      facts(PROXY, xff("192.0.2.7")),
+    ],
+    [
+      "another list than clientIpHeader",
+      { trustedProxies: 1, clientIpHeader: "forwarded" },
+      facts(PROXY, xff("192.0.2.7")),
+    ],
+  ])("of a trusted peer with %s are reported once", async (_what, options, request) => {
+    expect(await told(options, [99, request])).toEqual([])
+    expect(await told(options, [300, request])).toEqual([MISSING])
+  })
+
+  it("are reported if a few of them have the header, which clients can send themselves", async () => {
+    const forged = facts(PROXY, xff("192.0.2.7"))
+    expect(await told({ trustedProxies: 1 }, [5, forged], [95, FROM_PROXY])).toEqual([
+      expect.stringContaining(
+        "95 of the first 100 requests from a trusted address had no valid header x-forwarded-for",
+      ),
+    ])
+    expect(await told({ trustedProxies: 1 }, [6, forged], [300, FROM_PROXY])).toEqual([])
+  })
+
+  it.each<[string, RequestFacts]>([
+    ["of a health check by its path", { ...FROM_PROXY, url: "/api/_health?full=1" }],
+    ["of a readiness probe", { ...FROM_PROXY, url: "/readyz" }],
+    ["of a load balancer", facts(PROXY, { "user-agent": "ELB-HealthChecker/2.0" })],
+    ["of Kubernetes", facts(PROXY, { "user-agent": "kube-probe/1.31" })],
+    ["with the header", facts(PROXY, xff("192.0.2.7"))],
+    ["with Forwarded", facts(PROXY, { forwarded: "for=192.0.2.7" })],
+    ["from other peers", facts("192.0.2.1", {})],
+  ])("are not reported if they are %s", async (_what, request) => {
+    expect(await told({ trustedProxies: [PROXY] }, [300, request])).toEqual([])
+  })
+
+  it("are counted without health checks, and a query does not make one", async () => {
+    const health = { ...FROM_PROXY, url: "/healthz" }
+    const search = { ...FROM_PROXY, url: "/shipping/deliveries?status=ready" }
+    expect(await told({ trustedProxies: 1 }, [200, health], [99, search])).toEqual([])
+    expect(await told({ trustedProxies: 1 }, [200, health], [100, search])).toEqual([MISSING])
+  })
+
+  it("are reported if a proxy that is not trusted forwards nearly all of them", async () => {
+    const options = { trustedProxies: ["127.0.0.1"] }
+    const forwarded = facts("172.17.0.1", xff("192.0.2.7"))
+    expect(await told(options, [99, forwarded])).toEqual([])
+    expect(await told(options, [5, facts("172.17.0.1", {})], [300, forwarded])).toEqual([
+      expect.stringMatching(/^SLUICE_FORWARDED_HEADER_IGNORED 95 of .* came from 172\.17\.0\.1\. Add/),
+    ])
+    expect(await told(options, [1, facts("127.0.0.1", xff("192.0.2.8"))], [300, forwarded])).toEqual([])
+  })
+})
+
 describe("for any input", () => {
   it("never throws, and returns an address or undefined", () => {
     const anything = fc.record(

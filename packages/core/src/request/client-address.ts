@@ -1,5 +1,7 @@
 import { canonicalAddress, compileAddressTable } from "../ground/address.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
+import { ignore } from "../ground/time.ts"
+import type { WarningCode } from "../ground/warnings.ts"
 import {
   type ClientAddressOptions,
   clientAddressProblems,
@@ -7,6 +9,7 @@ import {
   trustsNobody,
 } from "./client-address-options.ts"
 import { addressOfNode, type ForwardedHeader, visitForwarded } from "./forwarded.ts"
+import { HeaderWatch } from "./header-watch.ts"
 import type { ClientAddressReader, HeaderFields, RequestFacts } from "./request.ts"
 
 /** Whether the address at a hop is a trusted proxy. `nearer` is the proxy that has reported the address. */
@@ -30,13 +33,16 @@ type Trust = (address: string | undefined, hop: number, nearer?: string) => bool
  *
  * A peer without an address (a Unix socket) counts as a trusted hop, but is never trusted by address.
  *
- * If `trustedProxies` is not set and a forwarding header arrives, `onForwardedIgnored` is called once with its name.
+ * If `trustedProxies` is not set and a forwarding header arrives that does not confirm the peer, `onForwardedIgnored` is
+ * called once with its name. If `trustedProxies` is set, `onUnexpected` is called once if nearly all of the first 100
+ * requests from trusted peers have no valid header, or if nearly all of the first 100 requests have one and no trusted peer.
  * The returned function does not throw.
  * @throws {@link InvalidOptionError}
  */
 export function compileClientAddress(
   options: ClientAddressOptions,
   onForwardedIgnored: OnForwardedIgnored,
+  onUnexpected: (code: WarningCode, message: string) => void = ignore,
 ): ClientAddressReader {
   const problems = clientAddressProblems(options)
   if (problems.length > 0) throw new InvalidOptionError(problems)
@@ -46,12 +52,36 @@ export function compileClientAddress(
   const header = options.clientIpHeader?.toLowerCase()
   const pinned = isForwardedHeader(header) ? header : undefined
   const reported = pinned === undefined ? header : undefined
-  return ({ remoteAddress, headers }) => {
+  const proxies = new HeaderWatch((times) =>
+    onUnexpected(
+      "SLUICE_FORWARDED_HEADER_MISSING",
+      `trustedProxies is set, but ${times} of the first 100 requests from a trusted address had no valid header ` +
+        `${header ?? "x-forwarded-for or forwarded"}. They count as the proxy, so all its clients are one, and a client that sends ` +
+        "the header chooses its own address. Let the proxy set the header (nginx: proxy_set_header X-Forwarded-For " +
+        "$proxy_add_x_forwarded_for;). Without a proxy, set trustedProxies to 0.",
+    ),
+  )
+  const strangers = new HeaderWatch((times, { remoteAddress }) =>
+    onUnexpected(
+      "SLUICE_FORWARDED_HEADER_IGNORED",
+      `${times} of the first 100 requests had a header from a proxy, which is ignored because none of them came from an address ` +
+        `in trustedProxies. All clients behind a proxy count as one. The latest came from ${remoteAddress}. Add the addresses ` +
+        "of your proxies.",
+    ),
+  )
+  return (facts) => {
+    const { remoteAddress, headers } = facts
     const peer = peerAddress(remoteAddress)
-    if (!trusts(peer, 1)) return peer
-    if (reported !== undefined) return singleAddress(headers, reported) ?? peer
     const name = pinned ?? forwardedHeader(headers)
-    return walk(name, headers?.[name], peer, trusts)
+    if (!trusts(peer, 1)) {
+      if (strangers.left > 0) strangers.see(facts, headers?.[reported ?? name] === undefined)
+      return peer
+    }
+    strangers.left = 0
+    const client =
+      reported === undefined ? walk(name, headers?.[name], peer, trusts) : singleAddress(headers, reported)
+    if (proxies.left > 0) proxies.see(facts, client !== undefined)
+    return client ?? peer
   }
 }
 
@@ -64,7 +94,8 @@ function compilePeer(warns: boolean, onForwardedIgnored: OnForwardedIgnored): Cl
     if (watching) {
       const { headers } = facts
       const name = forwardedHeader(headers)
-      if (headers?.[name] !== undefined) {
+      const field = headers?.[name]
+      if (field !== undefined && !isClient(peerAddress(remoteAddress), name, field)) {
         watching = false
         onForwardedIgnored(name, facts)
       }
@@ -72,6 +103,23 @@ function compilePeer(warns: boolean, onForwardedIgnored: OnForwardedIgnored): Cl
     return peerAddress(remoteAddress)
   }
 }
+
+/**
+ * True if the peer is the client that the list names, as on a serverless platform: API Gateway passes the client's address
+ * to the function, and libraries give it to the socket. The list names the client on the left. On the right, it names the
+ * latest proxy, unless there was none: then a public address there is the client's own, after what the client wrote itself.
+ */
+function isClient(peer: string | undefined, name: ForwardedHeader, field: unknown): boolean {
+  const listed: string[] = []
+  visitForwarded(name, field, (address) => listed.push(address) > 0)
+  if (peer === undefined || !listed.includes(peer)) return false
+  networkOfProxy ??= compileAddressTable(proxyRanges(PROXIES))
+  return peer === listed.at(-1) || (peer === listed[0] && networkOfProxy(peer) === undefined)
+}
+
+/** Networks from which a proxy connects rather than a client. */
+const PROXIES = ["loopback", "linklocal", "private", "cloudflare", "cloudfront", "fastly"]
+let networkOfProxy: ReturnType<typeof compileAddressTable<string>> | undefined
 
 function withinHops(hops: number): Trust {
   return (_address, hop) => hop <= hops
@@ -86,6 +134,7 @@ function fromRanges(proxies: readonly string[]): Trust {
   }
 }
 
+/** Returns the client that a list reports; undefined if the list is absent, or if its last entry is invalid. */
 function walk(
   name: ForwardedHeader,
   field: unknown,
@@ -100,7 +149,7 @@ function walk(
     hop += 1
     return trusts(address, hop, nearer)
   })
-  return client
+  return hop === 1 ? undefined : client
 }
 
 function peerAddress(remoteAddress: unknown): string | undefined {

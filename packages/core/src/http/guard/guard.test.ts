@@ -625,10 +625,36 @@ describe("several mounts on one request", () => {
 })
 
 describe("a limiter that is created in a handler", () => {
-  const asked = (logger: NonNullable<LimiterOptions<Req>["logger"]>) => {
-    const guard = createGuard<Req>({ ...limit(5), logger })
+  const asked = (logger: NonNullable<LimiterOptions<Req>["logger"]>, more: LimiterSettings<Req> = {}) => {
+    const guard = createGuard<Req>({ ...limit(5, more), logger })
     guard.check(FACTS, {})
   }
+
+  it("causes no warning if it is created once, for the first request, as are others with different rules", () => {
+    const said: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    asked(logger, { name: "first" })
+    asked(logger, { name: "second" })
+    asked(logger, { name: "second", window: "1 hour" })
+    expect(said).toEqual([])
+    asked(logger, { name: "second" })
+    expect(said).toEqual(["SLUICE_CREATED_IN_HANDLER"])
+  })
+
+  it("causes no warning if only its mount is created again", () => {
+    const said: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    const limiter = createLimiter<Req>({ ...limit(5, { name: "mounted" }), logger })
+    for (let i = 0; i < 3; i++) createGuard<Req>({ limiter }).check(FACTS, {})
+    expect(said).toEqual([])
+  })
+
+  it("causes a warning if each request creates one with other rules", () => {
+    const said: string[] = []
+    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    for (let i = 0; i < 30; i++) asked(logger, { name: `user ${i}` })
+    expect(said).toEqual(["SLUICE_CREATED_IN_HANDLER"])
+  })
 
   it("causes one warning per logger, even though each limiter is new", async () => {
     const said: string[] = []
@@ -649,7 +675,7 @@ describe("a limiter that is created in a handler", () => {
     vi.resetModules()
     const fresh = await import("./create-guard.ts")
     const emitted = new Promise((resolve) => process.once("warning", resolve))
-    fresh.createGuard<Req>(limit(5)).check(FACTS, {})
+    for (let i = 0; i < 2; i++) fresh.createGuard<Req>(limit(5)).check(FACTS, {})
     expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
   })
 

@@ -18,7 +18,7 @@ import { type ClosingResponse, clientOf, hasGone } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import type { Guard } from "./guard.ts"
 import { MountOutcome, type Outcome } from "./mount-outcome.ts"
-import { warnCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
+import { noteCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
 import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
 import { type GuardedRoute, readRouteRule, type WrittenRule } from "./route-rule.ts"
 import { SteppedCheck } from "./stepped-check.ts"
@@ -87,7 +87,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     response?: ClosingResponse,
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
-    if (this.#createdInThisTurn) warnCreatedInHandler(this.limiter.options.logger)
+    if (this.#createdInThisTurn) noteCreatedInHandler(this.limiter)
     if (step !== undefined) return this.#stepped.check(facts, request, response, step)
     const earlier = (request as Marked<MountOutcome>)[MARK]
     const isWhole = earlier === undefined && this.#ofRoute?.isMeant === undefined

@@ -1,5 +1,8 @@
 import type { PolicyCheck } from "../../decision/decision.ts"
-import { type Logger, type Warner, warnOncePerLogger } from "../../ground/warnings.ts"
+import { hash } from "../../ground/hash.ts"
+import { type Warner, warnOncePerLogger } from "../../ground/warnings.ts"
+import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
+import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
 import type { MountOutcome } from "./mount-outcome.ts"
 
 /** Warns that a limiter with these rules has met a request twice. */
@@ -43,14 +46,35 @@ function bothAreTold(check: PolicyCheck, other: PolicyCheck): boolean {
   return check.policy === other.policy && !check.shadow && !other.shadow
 }
 
-/** Warns that a limiter was created in a request handler, once for all limiters with this logger. */
-export function warnCreatedInHandler(logger: Logger | undefined): void {
+/** The most limiters with different rules that an app creates in handlers on purpose, each for its first request. */
+const MOST_CREATED_ON_DEMAND = 20
+const createdInHandlers = new Set<string>()
+const known = new WeakSet<object>()
+
+/**
+ * Notes that a limiter was created in a request handler. The second limiter with the same rules causes a warning, once for
+ * all limiters with this logger. The first does not: an app may create a limiter when its first request arrives.
+ */
+export function noteCreatedInHandler(limiter: CreatedLimiter): void {
+  // A handler may mount a limiter again that counts for all requests.
+  if (known.has(limiter)) return
+  known.add(limiter)
+  const { options, ruleSet } = limiter
+  const rules = hash("sha256", JSON.stringify([options.service, ruleSet.rules]), "base64url")
+  const isFirst = createdInHandlers.size < MOST_CREATED_ON_DEMAND && !createdInHandlers.has(rules)
+  createdInHandlers.add(rules)
+  if (isFirst) return
   warnOncePerLogger(
-    logger,
+    options.logger,
     "SLUICE_CREATED_IN_HANDLER",
     "A limiter was created while a request was being handled. A limiter that each request creates counts only that " +
       "request. Create the limiter once, when the app starts, and mount it: app.use(rateLimit({ … })).",
   )
+}
+
+interface CreatedLimiter {
+  readonly options: Pick<ParsedOptions, "service" | "logger">
+  readonly ruleSet: Pick<RuleSet, "rules">
 }
 
 /** Returns up to three of the names as text, because a source may have thousands. */

@@ -73,13 +73,16 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
 }
 
 function createAddressReader(options: ClientAddressOptions, warner: Warner): ClientAddressReader {
-  const read = compileClientAddress(options, (header, { proxySetting }) =>
-    warner.once(
-      "SLUICE_FORWARDED_HEADER_IGNORED",
-      `A request had the header ${header}, which is ignored because no proxy is trusted. All clients behind a proxy count as one. ` +
-        (proxySetting === undefined ? "" : `${proxySetting} has no effect on the limiter. `) +
-        "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
-    ),
+  const read = compileClientAddress(
+    options,
+    (header, { proxySetting }) =>
+      warner.once(
+        "SLUICE_FORWARDED_HEADER_IGNORED",
+        `A request had the header ${header}, which is ignored because no proxy is trusted. All clients behind a proxy count as one. ` +
+          (proxySetting === undefined ? "" : `${proxySetting} has no effect on the limiter. `) +
+          "Set trustedProxies to the number of proxies in front of the app or to their addresses, or to 0 if there is none.",
+      ),
+    (code, message) => warner.once(code, message),
   )
   return (facts) => {
     const address = read(facts)
@@ -88,7 +91,7 @@ function createAddressReader(options: ClientAddressOptions, warner: Warner): Cli
         "SLUICE_ADDRESS_UNKNOWN",
         "A request had no client address: no remoteAddress was given, its connection was closed, or it came through a " +
           "Unix socket. Rules by address handle such requests by their onMissing; by default, all of them share one counter. " +
-          "Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket.",
+          "Pass remoteAddress, or set trustedProxies to 1 behind a proxy on a Unix socket, and let it set X-Forwarded-For.",
       )
     }
     return address
