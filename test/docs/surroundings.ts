@@ -61,7 +61,7 @@ export async function enterSurroundings(text: string): Promise<readonly string[]
 async function registerRules(server: DynamoDBServer): Promise<void> {
   const registry = dynamoDBRegistry({ client: server.client(), tableName: "rules" })
   await registry.createTable()
-  await registry.register("checkout", [{ name: "daily", limit: 10, window: "1 day" }])
+  await registry.register("checkout", [{ name: "daily", field: "service", limit: 10, window: "1 day" }])
 }
 
 function rulesOfTheGuide(): string {

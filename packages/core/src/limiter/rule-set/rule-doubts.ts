@@ -3,7 +3,19 @@ import { methodDoubt, pathDoubt } from "../../rules/matching/match.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
 
 /** Logs a warning about parts of a rule that are valid but probably a mistake, once per rule. */
-export function warnOfDoubts({ name, windowMs, lacksUnit, match }: ParsedRule, warner: Warner): void {
+export function warnOfDoubts(
+  { name, windowMs, lacksUnit, lacksField, match }: ParsedRule,
+  warner: Warner,
+): void {
+  // An inline rule without a field counts by address, so the author of a stored rule may expect the same.
+  if (lacksField === true) {
+    warner.once(
+      "SLUICE_RULE_WITHOUT_FIELD",
+      `Rule "${name}" has no field, so all requests of the service share its limit. Write field: "ip" to limit each client ` +
+        'address, or field: "service" if all should share it.',
+      name,
+    )
+  }
   // Other rate limiters use seconds, so a copied number would make a window far too short and the limit ineffective.
   if (lacksUnit === true) {
     warner.once(

@@ -7,6 +7,7 @@ import {
   type CheckedRule,
   checkTogether,
   ofRule,
+  withField,
   withThrottle,
   withUniqueNames,
 } from "../parsing/parse-rule.ts"
@@ -62,11 +63,6 @@ export function parseRuleDocument(value: unknown): Rule[] {
   const { rules, problems } = readRuleDocument(value)
   if (problems.length > 0) throw new InvalidRuleError(problems)
   return rules.map(withField)
-}
-
-/** Returns the rule with its field written out. Frozen, as every parsed rule is. */
-function withField(rule: StorableRule): Rule {
-  return rule.field === undefined ? Object.freeze({ ...rule, field: "service" }) : (rule as Rule)
 }
 
 /**

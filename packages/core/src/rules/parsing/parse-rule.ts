@@ -82,12 +82,17 @@ function parseList(value: unknown, place: string, needsField: boolean): ParsedRu
   const checked = withUniqueNames(Array.from(value, (rule) => checkRule(rule, needsField)))
   return {
     rules: checked.flatMap(({ rule, problems }) =>
-      problems.length === 0 ? [fillRule(rule as StorableRule)] : [],
+      problems.length === 0 ? [fillStored(rule as StorableRule)] : [],
     ),
     problems: checked.flatMap(({ name, problems }, index) =>
       problems.map((problem) => locate(`${place}[${index}]`, ofRule(name, problem))),
     ),
   }
+}
+
+function fillStored(rule: StorableRule): ParsedRule {
+  const filled = fillRule(rule)
+  return rule.field === undefined || FIELD_ADDED.has(rule) ? { ...filled, lacksField: true } : filled
 }
 
 /** Returns the problem with the name of its rule, if the rule has one. */
@@ -115,6 +120,18 @@ export interface CheckedRule {
  * them again would be most of the cost of loading.
  */
 const SOUND = new WeakSet<object>()
+
+/** Rules to which `withField` has added the field. Their authors may not know what they count. */
+const FIELD_ADDED = new WeakSet<object>()
+
+/** Returns a checked rule with its field written out. Frozen, as every parsed rule is. */
+export function withField(rule: StorableRule): Rule {
+  if (rule.field !== undefined) return rule as Rule
+  const whole: Rule = Object.freeze({ ...rule, field: "service" })
+  SOUND.add(whole)
+  FIELD_ADDED.add(whole)
+  return whole
+}
 
 /** Returns the shape of a rule with its throttle checked and spelled as in code. */
 export function withThrottle(shape: Shape, written: "code" | "stored"): Shape {

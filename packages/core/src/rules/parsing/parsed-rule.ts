@@ -31,6 +31,8 @@ export interface ParsedRule {
   readonly windowMs: number
   /** True if the window is a number below 1,000, for which the author may have meant seconds. Absent means false. */
   readonly lacksUnit?: boolean
+  /** True if the stored rule has no `field`, so that it counts the whole service. Absent means false. */
+  readonly lacksField?: boolean
   /** The fields of the combination, with header names in lower case. An empty list means the whole service. */
   readonly fields: readonly string[]
   /** How a request without one of the fields is handled. */
