@@ -1,9 +1,9 @@
 import type { OnMissing } from "../../ground/policy.ts"
 import { closest } from "../../ground/show.ts"
+import type { Warner } from "../../ground/warnings.ts"
 import { isStandIn, type Partition } from "../../request/partition.ts"
 import { meantField } from "../../rules/parsing/field-name.ts"
 import type { ParsedRule } from "../../rules/parsing/parsed-rule.ts"
-import type { RuleContext } from "./rule-context.ts"
 
 /** Number of requests without the field after which a rule is reported. Single requests may lack it for good reasons. */
 const FIRST_REQUESTS = 20
@@ -39,11 +39,17 @@ export class FieldWatch {
   }
 }
 
+interface WatchContext {
+  readonly warner: Warner
+  readonly fieldOf: (field: string) => unknown
+  readonly extractorNames: readonly string[]
+}
+
 /** Warns that none of the first requests of a rule had one of its fields. */
 export function warnOfMissingField(
   { name, onMissing }: ParsedRule,
   field: string,
-  { warner, fieldOf, extractorNames }: RuleContext,
+  { warner, fieldOf, extractorNames }: WatchContext,
 ): void {
   // These warnings have named the field and the cause.
   const isKnown = warner.has("SLUICE_EXTRACTOR_FAILED", field) || warner.has("SLUICE_BODY_NOT_PARSED", field)
