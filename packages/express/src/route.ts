@@ -97,9 +97,7 @@ function remembered(memory: WeakMap<object, boolean>, key: object, find: () => b
  * Iterates over all layers of an app, and whether each is below a pattern. Visits a router that
  * contains itself only once.
  */
-export function* layersOf(
-  app: App | undefined,
-): Generator<{ readonly layer: Layer; readonly isBelow: boolean }> {
+function* layersOf(app: App | undefined): Generator<{ readonly layer: Layer; readonly isBelow: boolean }> {
   // Express 4 throws when `router` is read.
   const waiting = [{ stack: (app?._router ?? app?.router)?.stack, isBelow: false }]
   const seen = { above: new Set<unknown>(), below: new Set<unknown>() }

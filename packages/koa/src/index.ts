@@ -17,6 +17,7 @@ import {
 import type { Context, Middleware, Next } from "koa"
 import { KoaExchange, ThrowingExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
+import { MountOrder } from "./mount-order.ts"
 
 export { RefusalError } from "@sluice/core"
 
@@ -44,7 +45,8 @@ export type RateLimit = Middleware & {
 
 /**
  * Creates middleware for Koa 3 and 2, for an app, a router or a route. Mount it after the parsers of the fields that
- * its rules read, such as the body. A refusal is an ordinary response. The middleware throws only if `throwOnRefusal` is
+ * its rules read, such as the body. Within a router, `router.use` must come before the routes: it does not run after
+ * them, so it cannot warn. A refusal is an ordinary response. The middleware throws only if `throwOnRefusal` is
  * true, or if `onRejected` fails.
  * @example
  * ```ts
@@ -66,9 +68,11 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
+    if (order.isWatching) order.watch(ctx, (routes) => guard.warnMountedTooLate(routes))
     return Promise.resolve(respond(guard, new KoaFacts(ctx), new Exchange(ctx, ctx.res, next, ctx)))
   }
 
+  const order = new MountOrder(middleware)
   return Object.assign(middleware, { limiter: guard.limiter })
 }
 
