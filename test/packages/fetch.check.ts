@@ -230,6 +230,11 @@ describe("docs/guides/fetch.md on SvelteKit", () => {
     project.write("src/routes/hello/+server.js", 'export const GET = () => new Response("hello")\n')
     project.write("src/routes/search/+page.svelte", "<p>results</p>\n")
     project.write("src/routes/search/+page.server.js", "export const load = () => ({})\n")
+    project.write(
+      "src/routes/asking/+page.svelte",
+      "<script>let { data } = $props()</script><p>{data.text}</p>\n",
+    )
+    project.write("src/routes/asking/+page.server.js", ASKING)
   })
   afterAll(() => project.remove())
 
@@ -247,6 +252,20 @@ describe("docs/guides/fetch.md on SvelteKit", () => {
     await expectLimited(running, `${origin}/hello`, forging, () => ask(`${origin}/hello`, {}, "127.0.0.2"))
   })
 
+  it("counts a page whose load function fetches from the app once", async () => {
+    const { running, origin } = await start((ON_SVELTEKIT ?? "").replace("limit: 100,", "limit: 2,"))
+    try {
+      await started(running, `${origin}/hello`)
+      const page = await ask(`${origin}/asking`, {}, "127.0.0.3")
+      expect([page.status, page.headers.ratelimit]).toEqual([200, expect.stringContaining("r=1;")])
+      expect(page.body).toContain("<p>hello</p>")
+      expect((await ask(`${origin}/asking`, {}, "127.0.0.3")).body).toContain("<p>hello</p>")
+      expect((await ask(`${origin}/asking`, {}, "127.0.0.3")).status).toBe(429)
+    } finally {
+      await running.stop()
+    }
+  })
+
   it("counts requests for the data of a page as requests for the page", async () => {
     const { running, origin } = await start(
       (ON_SVELTEKIT ?? "").replace("limit: 100,", 'limit: 1,\n  match: { path: "/search" },'),
@@ -261,6 +280,9 @@ describe("docs/guides/fetch.md on SvelteKit", () => {
     }
   })
 })
+
+const ASKING = `export const load = async ({ fetch }) => ({ text: await (await fetch("/hello")).text() })
+`
 
 const KIT_CONFIG = `import { sveltekit } from "@sveltejs/kit/vite"
 export default { plugins: [sveltekit()] }

@@ -23,6 +23,7 @@ declare module "@sveltejs/kit" {
   export interface RequestEvent {
     readonly request: Request
     readonly url: URL
+    readonly isSubRequest: boolean
     readonly params: Readonly<Record<string, string>>
     readonly route: { readonly id: string | null }
     getClientAddress(): string

@@ -1,0 +1,132 @@
+import { once } from "node:events"
+import { createServer, type RequestListener } from "node:http"
+import type { AddressInfo } from "node:net"
+import Router from "@koa/router"
+import { createLimiter, manualClock } from "@sluice/core"
+import { type RateLimitOptions, rateLimit } from "@sluice/express"
+import { rateLimit as onFastify } from "@sluice/fastify"
+import { rateLimit as onFetch } from "@sluice/fetch"
+import { rateLimit as onKoa } from "@sluice/koa"
+import { initTRPC } from "@trpc/server"
+import { createExpressMiddleware } from "@trpc/server/adapters/express"
+import express, { type RequestHandler } from "express"
+import fastify from "fastify"
+import { Hono } from "hono"
+import Koa, { type Middleware } from "koa"
+import { describe, expect, it, onTestFinished } from "vitest"
+
+async function listening(
+  listener: RequestListener,
+): Promise<(target: string, body: unknown) => Promise<number>> {
+  const server = createServer(listener).listen(0, "127.0.0.1")
+  onTestFinished(() => void server.close())
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  return async (target, body) => {
+    const headers = { "Content-Type": "application/json" }
+    const url = `http://127.0.0.1:${port}${target}`
+    return (await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })).status
+  }
+}
+
+const limiting = (options: object) =>
+  rateLimit({
+    limit: 4,
+    window: "1 minute",
+    clock: manualClock(),
+    ...options,
+  } as RateLimitOptions) as RequestHandler
+
+describe("docs/guides/matching.md on batches", () => {
+  async function serving(options: object) {
+    let tries = 0
+    const t = initTRPC.create()
+    const router = t.router({ login: t.procedure.mutation(() => ++tries) })
+    const app = express().use(limiting(options)).use("/trpc", createExpressMiddleware({ router }))
+    const post = await listening(app)
+    const batch = (times: number, comma = ",") =>
+      post(
+        `/trpc/${Array(times).fill("login").join(comma)}?batch=1`,
+        Object.fromEntries(Array(times).fill({}).entries()),
+      )
+    return { post, batch, tries: () => tries }
+  }
+  const cost = (req: { path: string }) => req.path.split(/,|%2c/i).length
+
+  it.each([",", "%2C", "%2c"])(
+    "a cost counts each call of a batch of tRPC that is joined with %s",
+    async (comma) => {
+      const { post, batch, tries } = await serving({ match: { path: "/trpc/*" }, cost })
+      expect(await post("/trpc/login", {})).toBe(200)
+      expect([await batch(3, comma), await batch(1, comma)]).toEqual([200, 429])
+      expect([await batch(2, comma), tries()]).toEqual([429, 4])
+    },
+  )
+
+  it("a rule for one procedure of tRPC does not see a batch", async () => {
+    const { batch, tries } = await serving({ match: { path: "/trpc/login" } })
+    expect([await batch(5), tries()]).toEqual([200, 5])
+  })
+
+  it("a cost counts each call of a list in the body", async () => {
+    const cost = (req: { body: unknown }) => (Array.isArray(req.body) ? Math.max(1, req.body.length) : 1)
+    const limit = limiting({ match: { path: "/graphql" }, cost })
+    const post = await listening(express().use(express.json(), limit, (_req, res) => void res.end()))
+    const statuses: number[] = []
+    for (const body of [{}, [{}, {}], [], [{}], {}]) statuses.push(await post("/graphql", body))
+    expect(statuses).toEqual([200, 200, 200, 429, 429])
+  })
+
+  it.each([
+    ["/login{.data}", ["/login", "/login.data", "/LOGIN.DATA?_routes=x"], ["/login.json", "/logindata"]],
+    ["/_root.data", ["/_root.data"], ["/"]],
+    ["/login{.:format}", ["/login", "/login.json", "/login.xml"], ["/loginjson"]],
+    ["/_next/data/:build/login.json", ["/_next/data/x1/login.json?a=1"], ["/login"]],
+    ["/_app/remote/*", ["/_app/remote/abc/login"], ["/login"]],
+    ["/login", ["/login?_data=routes%2Flogin", "/login?_rsc=x"], ["/login.data", "/login/__data.json"]],
+  ])("the path %s matches what the table says", async (path, matching, others) => {
+    const limiter = createLimiter({ limit: 100, window: "1 minute", match: { path }, clock: manualClock() })
+    const checks = async (url: string) =>
+      (await limiter.decide({ url, remoteAddress: "192.0.2.1" })).checks.length
+    for (const url of matching) expect([url, await checks(url)]).toEqual([url, 1])
+    for (const url of others) expect([url, await checks(url)]).toEqual([url, 0])
+  })
+})
+
+describe("packages/core/errors.md on a limiter after the routes", () => {
+  const options = { limit: 1, window: "1 minute", clock: manualClock() } as const
+
+  it("it does not run in a router of Koa", async () => {
+    const ok: Middleware = (ctx) => {
+      ctx.body = "ok"
+    }
+    const router = new Router().post("/", ok).use(onKoa(options))
+    const post = await listening(new Koa().use(router.routes()).callback())
+    expect([await post("/", {}), await post("/", {})]).toEqual([200, 200])
+  })
+
+  it("it does not run for a route of Hono", async () => {
+    const app = new Hono().get("/", (c) => c.text("ok"))
+    const limit = onFetch({ ...options, clientAddress: () => "192.0.2.1" })
+    let ran = 0
+    app.use("*", async (c) => {
+      ran++
+      return (await limit(c.req.raw)).response ?? c.text("none", 404)
+    })
+    expect([(await app.request("/")).status, (await app.request("/")).status, ran]).toEqual([200, 200, 0])
+    expect([(await app.request("/none")).status, (await app.request("/none")).status]).toEqual([404, 429])
+  })
+
+  it("on Fastify, it limits the routes of its scope and of older scopes", async () => {
+    const app = fastify()
+    app.get("/older", async () => "ok")
+    app.register(async (scope) => {
+      scope.get("/scope", async () => "ok")
+    })
+    app.register(onFastify, { ...options, limit: 2 })
+    const statuses: number[] = []
+    for (const url of ["/older", "/scope", "/older", "/scope"])
+      statuses.push((await app.inject(url)).statusCode)
+    expect(statuses).toEqual([200, 200, 429, 429])
+  })
+})
