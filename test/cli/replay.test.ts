@@ -407,6 +407,7 @@ client     rule    requests  refused  peak
       "standard input is given twice",
     ],
     ["rules and log from standard input", ["-", "-"], "standard input is given twice"],
+    ["the log before the rules", ["LOG", "RULES"], "is in the place of the rules: give"],
     ["a log that does not exist", ["RULES", "/nowhere.log"], "/nowhere.log does not exist"],
     [
       "a bound that is not a number",

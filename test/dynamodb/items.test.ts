@@ -76,7 +76,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       [
         "a limit as a string",
         { rate: { M: itemOf({ requests_per_unit: "5", unit: "minute" }) } },
-        ['rate.requests_per_unit: "5" is not a limit'],
+        ['rate.requests_per_unit: "5" is not a limit; it is a string, use the number 5'],
       ],
       [
         "a limit beyond 2^53",
@@ -155,7 +155,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       const loaded = await reading(itemOf({ version: "7", rules: [good] }))
       expect(loaded).toMatchObject({ rules: [{ name: "good" }] })
       expect(loaded.version).toBeUndefined()
-      expect(told(loaded)).toEqual(['@ version: "7" is not a version'])
+      expect(told(loaded)).toEqual(['@ version: "7" is not a version; it is a string, use the number 7'])
     })
 
     it("deeply nested values", async () => {

@@ -1,3 +1,4 @@
+import { manualClock, memoryStore } from "@sluice/core"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { describe, expect, it } from "vitest"
 import { DOORS, type Door } from "./door-clients.ts"
@@ -20,9 +21,13 @@ const NOBODY = { degraded: false, allowed_by_list: false, shadow: false }
 describe.each(DOORS)("over %s", (_, open) => {
   async function start() {
     const lines: [level: string, fields: Record<string, unknown>, message: string][] = []
+    const warnings: string[] = []
+    const clock = manualClock()
+    const warn = (_fields: object, message: string) => void warnings.push(message)
     const at = (level: string) => (fields: object, message: string) =>
       void lines.push([level, { ...fields }, message])
     const started = await startService(rulesInMemory(), {
+      shared: { store: memoryStore({ clock }), storeTimeoutMs: 20_000, clock, logger: { warn, error: warn } },
       tokens: tokens({ shop: "the-token", other: "another" }),
       audit: auditTo({ info: at("info"), warn: at("warn") }),
     })
@@ -39,8 +44,26 @@ describe.each(DOORS)("over %s", (_, open) => {
       expect(started.faults).toEqual([])
     }
     const register = (request: object, token: string) => door.call("RegisterService", request, token)
-    return { call, decide, register, lines, stop }
+    return { call, decide, register, lines, warnings, stop }
   }
+
+  it("a call about a client does not warn about the fields of other rules", async () => {
+    const { call, decide, register, warnings, stop } = await start()
+    const rules = [
+      ...RULES.filter(({ name }) => name !== "all"),
+      { name: "each-ip", field: "ip", limit: 100, window: "1 day" },
+    ]
+    await register({ service: "shop", rules, overwrite: true }, "the-token")
+    const named = { rule: "per-user", client: ["ada"] }
+    for (const method of ["Show", "Reset", "Unblock"])
+      expect(await call(method, named)).toMatchObject({ code: 0 })
+    expect(await call("Block", { ...named, for: "1 hour" })).toMatchObject({ code: 0 })
+    expect(warnings).toEqual([])
+    // A request without an address is still one to warn about.
+    await decide({ user: { id: "ada" }, method: "GET", url: "/pay" })
+    expect(warnings).toEqual([expect.stringContaining("A caller sent no client address")])
+    await stop()
+  })
 
   it("a client over its limit can be shown, reset, blocked and unblocked", async () => {
     const { call, decide, lines, stop } = await start()

@@ -118,6 +118,12 @@ describe("a service that runs", () => {
     expect(await statusOf(`${operations}/metrics`)).toBe(200)
     expect(await statusOf(`${operations}/${SERVICE}/ShouldForwardRequest`)).toBe(404)
     expect(await statusOf(`${operations}/livez`, "POST")).toBe(405)
+    for (const method of ["GET", "POST"]) {
+      const answer = await fetch(`${operations}/sluice.v1.RateLimiter/ShowClient`, { method })
+      expect(await answer.json()).toMatchObject({
+        message: expect.stringContaining("Send calls to the HTTP port"),
+      })
+    }
     expect(await statusOf(`${http}/readyz`)).toBe(501)
   })
 

@@ -208,6 +208,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         isStricter: BY_TYPES,
         hasRuleOption: BY_TYPES,
         ruleName: BY_TYPES,
+        withExactNumbers: BY_TYPES,
         withoutCredentials: BY_TYPES,
       },
     ],

@@ -34,6 +34,12 @@ it.each<[status: number, body: string, says: string]>([
   ],
   [503, "{}", "status 503"],
   [200, "<html>", "its answer is not from the decision service"],
+  [405, '{"status":"only GET"}', "HTTP address, not its gRPC address or operations port."],
+  [
+    404,
+    '{"code":"not_found","message":"Service \\"a\\" is not registered."}',
+    'Service "a" is not registered.',
+  ],
 ])("rejects an answer with status %d and %j", async (status, body, says) => {
   await expect(call(await answering(status, body))).rejects.toThrow(says)
 })

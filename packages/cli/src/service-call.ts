@@ -20,6 +20,7 @@ export class ServiceCallError extends SluiceError {
 
 /** An HTTP answer: the message, or an error in Connect's format. */
 interface ServiceAnswer extends Readonly<Record<string, unknown>> {
+  readonly code?: string
   readonly message?: string
   readonly details?: readonly { readonly debug?: { readonly fieldViolations?: readonly Violation[] } }[]
 }
@@ -63,7 +64,11 @@ export async function callService(
     )
   }
   const answer = parsed(body)
-  if (answer === undefined) throw notTheService(base, response.status)
+  // Each error of the decision service has a code, unlike an answer of its operations port.
+  const isOther = [404, 405].includes(response.status) && answer?.code === undefined
+  if (answer === undefined || isOther) {
+    throw notTheService(base, response.status)
+  }
   if (response.ok) return answer
   throw refused(response.status, answer)
 }
@@ -110,7 +115,7 @@ function parsed(body: string): ServiceAnswer | undefined {
 function notTheService(base: string, status: number): ServiceCallError {
   return new ServiceCallError(
     `${shown(base)} answered with status ${status}, but its answer is not from the decision service. Set --url or SLUICE_URL to the ` +
-      "service's HTTP address, not its gRPC address.",
+      "service's HTTP address, not its gRPC address or operations port.",
     true,
   )
 }

@@ -56,6 +56,7 @@ export async function replay(
   io: Io,
 ): Promise<CommandOutcome> {
   requireOneInput(rulesName, logNames, options.against)
+  requireRulesFirst(rulesName, logNames)
   const { against, maxNewlyRefused, never, trustedProxies, clientIpHeader, ipv6Prefix } = options
   if (maxNewlyRefused !== undefined && against === undefined)
     throw new UsageError("--max-newly-refused needs --against: give the rules to compare with")
@@ -140,6 +141,15 @@ function requireOneInput(rules: string, logs: readonly string[], against: string
   const inputs = [rules, against, ...logs].filter((name) => name === "-")
   if (inputs.length > 1)
     throw new UsageError("standard input is given twice: give the name of a file instead of one of the -")
+}
+
+/** Rejects a log in the place of the rules. Its size or its text would be reported, which does not lead to the mistake. */
+function requireRulesFirst(rules: string, logs: readonly string[]): void {
+  const swapped = logs.find(
+    (log) => /\.ya?ml$/i.test(log) || (/\.json$/i.test(log) && /\.(?:log|gz|zst)\b/i.test(rules)),
+  )
+  if (swapped === undefined || /\.(?:ya?ml|json)$/i.test(rules)) return
+  throw new UsageError(`${rules} is in the place of the rules: give ${swapped} first, and then the logs`)
 }
 
 /** Rejects a report that would replace an input, or a file that is not a report: a shell may have put a log there. */

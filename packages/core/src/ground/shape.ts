@@ -1,5 +1,6 @@
 import { types } from "node:util"
 import * as v from "valibot"
+import { hintFor } from "./hints.ts"
 import { classOf, type MemberProblem, nearest, show, suggestion } from "./show.ts"
 import { LONGEST_TIMER_MS } from "./time.ts"
 
@@ -180,7 +181,9 @@ export function memberProblems(schema: Schema, value: unknown): MemberProblem[] 
     if (before?.message === issue.message && isSamePath(pathOf(before), path)) return []
     const [noun, accepted] = issue.message.split("\n") as [string, string]
     const message = mistakeOf(issue.input, noun)
-    if (issue.expected !== UNKNOWN) return [{ path, message, accepted }]
+    if (issue.expected !== UNKNOWN) {
+      return [{ path, message: message + hintFor(issue.input, noun, accepted), accepted }]
+    }
     if (accepted === "") return [{ path, message }]
     const name = issue.input as string
     const names = accepted.split(", ")

@@ -1,6 +1,7 @@
 import { LONGEST_BLOCK_MS } from "../decision/block-watch.ts"
 import { DURATION_ACCEPTED, formatDuration, parseDuration } from "../ground/duration.ts"
 import { InvalidOptionError } from "../ground/errors.ts"
+import { hintFor } from "../ground/hints.ts"
 import { show } from "../ground/show.ts"
 import { parseCost, requireKnown } from "./call-options.ts"
 import type { BlockOptions, PeekOptions, UnblockOptions } from "./limiter.ts"
@@ -23,7 +24,8 @@ export function parseBlockOptions(options: BlockOptions): ParsedBlockOptions {
       ? "is missing"
       : `${show(given.for)} is ${forMs === undefined ? "not a duration" : "too long"}`
   const accepted = `${DURATION_ACCEPTED}; at most ${formatDuration(LONGEST_BLOCK_MS)}`
-  throw new InvalidOptionError([{ path: "for", message, accepted }])
+  const hint = hintFor(given.for, "a duration", accepted)
+  throw new InvalidOptionError([{ path: "for", message: message + hint, accepted }])
 }
 
 /** Throws InvalidOptionError for unknown options of `unblock`. */

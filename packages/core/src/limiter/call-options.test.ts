@@ -24,10 +24,10 @@ describe("an invalid option of acquire", () => {
 
   it.each<[string, unknown, string, string]>([
     ["cost", -1, "-1 is not a cost", "a whole number from 0 up"],
-    ["cost", "1", '"1" is not a cost', "a whole number from 0 up"],
+    ["cost", "1", '"1" is not a cost; it is a string, use the number 1', "a whole number from 0 up"],
     ["maxWaitMs", -1, "-1 is not a time", TIME],
-    ["maxWaitMs", Number.NaN, "NaN is not a time", TIME],
-    ["maxWaitMs", "5", '"5" is not a time', TIME],
+    ["maxWaitMs", Number.NaN, "NaN is not a time; it was computed from a missing value or from text", TIME],
+    ["maxWaitMs", "5", '"5" is not a time; it is a string, use the number 5', TIME],
     ["maxWaiting", 0, "0 is not a number of requests", COUNT],
     ["maxWaiting", 1.5, "1.5 is not a number of requests", COUNT],
     ["maxWaiting", "Infinity", '"Infinity" is not a number of requests', COUNT],
@@ -48,7 +48,11 @@ describe("an invalid option of acquire", () => {
         message: '"maxWaitms" is not an option of acquire(); did you mean "maxWaitMs"?',
         accepted,
       },
-      { path: "timeout", message: '"timeout" is not an option of acquire()', accepted },
+      {
+        path: "timeout",
+        message: '"timeout" is not an option of acquire(); use "maxWaitMs" instead',
+        accepted,
+      },
     ])
   })
 
@@ -104,7 +108,7 @@ it("an unknown option of a call is rejected, because a misspelled cost would cou
     '"rule" is not an option of peek(); did you mean "rules"?; accepted: cost, rules',
   )
   await expect(limiter.reset({}, { policy: ["ip-1m"] } as never)).rejects.toThrow(
-    '"policy" is not an option of reset(); accepted: policies',
+    '"policy" is not an option of reset(); use "policies" instead; accepted: policies',
   )
 })
 

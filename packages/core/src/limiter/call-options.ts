@@ -2,7 +2,9 @@ import type { Decider } from "../decision/decider.ts"
 import type { Decision } from "../decision/decision.ts"
 import { DecisionRecord } from "../decision/decision-record.ts"
 import { isDecision, throwNotADecision } from "../decision/is-decision.ts"
+import { parseDuration } from "../ground/duration.ts"
 import { InvalidOptionError, type Problem } from "../ground/errors.ts"
+import { hintFor } from "../ground/hints.ts"
 import { isUnits } from "../ground/policy.ts"
 import { show, suggestion } from "../ground/show.ts"
 import { isSignal } from "../rules/book/call-start.ts"
@@ -20,14 +22,14 @@ export interface ParsedAcquireOptions {
 
 /** Returns the options of `acquire` with their defaults. Throws InvalidOptionError that lists every problem. */
 export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquireOptions {
-  requireObject(options)
+  requireObject(options, ACQUIRE_OPTIONS)
   // Other calls treat null as "no options". Here that would silently mean an unlimited wait.
-  if (options === null) refuseOptions(options)
+  if (options === null) refuseOptions(options, ACQUIRE_OPTIONS)
   const { cost, signal, maxWaitMs = Number.POSITIVE_INFINITY, maxWaiting = MAX_WAITING } = options
   const problems = unknownOptions(options, ACQUIRE_OPTIONS, "acquire()")
   const check = (isGood: boolean, path: string, noun: string, accepted: string): void => {
     const value = options[path as keyof AcquireOptions]
-    if (!isGood) problems.push({ path, message: `${show(value)} is not ${noun}`, accepted })
+    if (!isGood) problems.push(notA(noun, path, value, accepted))
   }
   check(cost === undefined || isUnits(cost), "cost", "a cost", "a whole number from 0 up")
   check(signal === undefined || isSignal(signal), "signal", "a signal", "an AbortSignal")
@@ -50,11 +52,26 @@ export function parseAcquireOptions(options: AcquireOptions = {}): ParsedAcquire
 function unknownOptions(options: object, names: readonly string[], call: string): Problem[] {
   return Object.keys(options)
     .filter((name) => !names.includes(name))
-    .map((name) => ({
-      path: name,
-      message: `${show(name)} is not an option of ${call}${suggestion(name, names)}`,
-      accepted: names.join(", "),
-    }))
+    .map((name) => {
+      const message = `${show(name)} is not an option of ${call}`
+      const here = NAMES_HERE[name]?.find((each) => names.includes(each))
+      const hint = here === undefined ? suggestion(name, names) : `; use "${here}" instead`
+      return { path: name, message: message + hint, accepted: names.join(", ") }
+    })
+}
+
+/** Names that other calls and other rate limiters have for an option. */
+const NAMES_HERE: Readonly<Record<string, readonly string[] | undefined>> = Object.assign(
+  Object.create(null),
+  {
+    ...{ rules: ["policies"], policies: ["rules"], policy: ["rules", "policies"] },
+    ...{ duration: ["for"], durationMs: ["for"], ms: ["for"], until: ["for"] },
+    ...{ points: ["cost"], units: ["cost"], timeout: ["maxWaitMs"], timeoutMs: ["maxWaitMs"] },
+  },
+)
+
+function notA(noun: string, path: string, value: unknown, accepted: string): Problem {
+  return { path, message: `${show(value)} is not ${noun}${hintFor(value, noun, accepted)}`, accepted }
 }
 
 /** Returns the `cost` option of a call, if given. Throws InvalidOptionError. */
@@ -64,9 +81,7 @@ export function parseCost(options: CostOption | undefined): number | undefined {
   const cost = options?.cost
   if (cost === undefined) return requireKnown(options, ["cost"], "the call")
   if (isUnits(cost)) return cost
-  throw new InvalidOptionError([
-    { path: "cost", message: `${show(cost)} is not a cost`, accepted: "a whole number from 0 up" },
-  ])
+  throw new InvalidOptionError([notA("a cost", "cost", cost, "a whole number from 0 up")])
 }
 
 /** Throws InvalidOptionError for unknown options of `reset`. */
@@ -76,7 +91,7 @@ export function requireResetOptions(options: ResetOptions): void {
 
 /** Throws InvalidOptionError for unknown options of a call. */
 export function requireKnown(options: object, names: readonly string[], call: string): undefined {
-  requireObject(options)
+  requireObject(options, names)
   const problems = unknownOptions(options ?? {}, names, call)
   if (problems.length > 0) throw new InvalidOptionError(problems)
   return undefined
@@ -104,26 +119,24 @@ function faultOf(decision: Decision, decider: Pick<Decider, "isOwn">): Omit<Prob
 }
 
 /** Throws InvalidOptionError unless options are an object. In other rate limiters, a bare number is the cost. */
-function requireObject(options: unknown): undefined {
-  if (typeof options === "object") return undefined
-  return refuseOptions(options)
+function requireObject(options: unknown, names: readonly string[]): undefined {
+  if (typeof options === "object" && !Array.isArray(options)) return undefined
+  return refuseOptions(options, names)
 }
 
-function refuseOptions(options: unknown): never {
+function refuseOptions(options: unknown, [name = "cost"]: readonly string[]): never {
   const message = `${show(options)} is not an object of options`
-  throw new InvalidOptionError([{ path: "", message, accepted: "an object such as { cost: 3 }" }])
+  const isList = name === "rules" || name === "policies"
+  const value = isList ? show(typeof options === "string" ? [options] : options) : show(options)
+  const fits = name === "for" ? parseDuration(options) !== undefined : isList || isUnits(options)
+  const accepted = `an object such as { ${name}: ${fits ? value : name === "for" ? '"1 hour"' : "3"} }`
+  throw new InvalidOptionError([{ path: "", message, accepted }])
 }
 
 /** Throws InvalidOptionError if the value is not a number of units. */
 export function requireUnits(units: number): void {
   if (isUnits(units)) return
-  throw new InvalidOptionError([
-    {
-      path: "units",
-      message: `${show(units)} is not a number of units`,
-      accepted: "a whole number from 0 up",
-    },
-  ])
+  throw new InvalidOptionError([notA("a number of units", "units", units, "a whole number from 0 up")])
 }
 
 /** Returns the names given by an option, all of which must be in `names`. Throws InvalidOptionError. */

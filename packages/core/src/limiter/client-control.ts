@@ -65,7 +65,7 @@ export class ClientControl<Request> {
     if (!this.#options.enabled) return
     await this.#rules.first
     const names = this.parseNames("rules", rules)
-    const facts = this.#parts.factsReaders.read(request)
+    const facts = this.#parts.factsReaders.readClient(request)
     const results = new CallbackResults(request)
     const counters = await this.#eachSet(results, names, (ruleSet, own) =>
       ruleSet.checksBy(facts, results, 1, own).flatMap((check) => blockCounter(check, ruleSet.rules)),
@@ -95,7 +95,7 @@ export class ClientControl<Request> {
   ): Promise<readonly CounterKey[]> {
     await this.#rules.first
     const names = this.parseNames(option, given)
-    const facts = this.#parts.factsReaders.read(request)
+    const facts = this.#parts.factsReaders.readClient(request)
     const results = new CallbackResults(request)
     return this.#eachSet(results, names, (ruleSet, own) => ruleSet.counters(facts, results, own))
   }

@@ -29,11 +29,11 @@ import type {
 import { MARK, type Marked } from "./mount-decision.ts"
 import { type ParsedOptions, parseInlineRule } from "./options/parse-options.ts"
 import { createParts, type LimiterParts } from "./parts.ts"
-import type { PreparedRequest } from "./prepared-request.ts"
+import type { Part, PreparedRequest } from "./prepared-request.ts"
 import { type RouteKey, RouteRules } from "./rule-set/route-rules.ts"
 import type { RuleSet } from "./rule-set/rule-set.ts"
 import { RulesInForce } from "./rule-set/rules-in-force.ts"
-import { type DecisionStep, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
+import { type DecisionStep, NO_STEPS, stepSet, stepsFrom, stepsIn } from "./rule-set/steps.ts"
 
 /** The limiter behind the interface, with the members that adapters need besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {
@@ -155,9 +155,13 @@ export class RequestLimiter<Request> implements Limiter<Request> {
     return this.#prepare(request, parseCost({ cost }))
   }
 
-  #prepare(request: Request, cost: number | undefined): MaybePromise<PreparedRequest<Request> | undefined> {
+  #prepare(
+    request: Request,
+    cost: number | undefined,
+    part?: Part,
+  ): MaybePromise<PreparedRequest<Request> | undefined> {
     this.#requireOpen()
-    return this.admission.prepare(this.#parts.factsReaders.read(request), request, cost)
+    return this.admission.prepare(this.#parts.factsReaders.read(request), request, cost, part)
   }
 
   async enforce(request: Request, options?: CostOption): Promise<Decision> {
@@ -205,7 +209,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   peek(request: Request | RequestFacts, options?: PeekOptions): Promise<Decision>
   async peek(request: Request, options?: PeekOptions): Promise<Decision> {
     const { cost, rules } = parsePeekOptions(options, "peek()")
-    const prepared = await this.#prepare(request, cost)
+    const prepared = await this.#prepare(request, cost, partOf(rules))
     if (prepared === undefined) return UNLIMITED
     const names = this.#control.parseNames("rules", rules)
     return this.#parts.decider.peek(await this.#control.checksOf(prepared, names))
@@ -214,7 +218,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   explain(request: Request | RequestFacts, options?: PeekOptions): Promise<readonly RuleExplanation[]>
   async explain(request: Request, options?: PeekOptions): Promise<readonly RuleExplanation[]> {
     const { cost, rules } = parsePeekOptions(options, "explain()")
-    const prepared = await this.#prepare(request, cost)
+    const prepared = await this.#prepare(request, cost, partOf(rules))
     if (prepared === undefined) return []
     const names = this.#control.parseNames("rules", rules)
     const checks = await this.#control.checksOf(prepared, names)
@@ -336,6 +340,11 @@ export class RequestLimiter<Request> implements Limiter<Request> {
   #requireOpen(): void {
     if (this.#closed) throw new ClosedError("The limiter has been closed.")
   }
+}
+
+/** Returns the part of a call that is about these rules. Other rules would read fields that the request may not have. */
+function partOf(rules: readonly string[] | undefined): Part | undefined {
+  return rules === undefined ? undefined : { steps: NO_STEPS, isLeft: undefined }
 }
 
 /** `acquire` waits for every rule. */

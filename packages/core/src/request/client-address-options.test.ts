@@ -27,11 +27,22 @@ describe("the options for client addresses", () => {
     [{ trustedProxies: -1 }, [["trustedProxies", "-1 is not a valid value for trustedProxies"]]],
     [{ trustedProxies: 101 }, [["trustedProxies", "101 is not a valid value for trustedProxies"]]],
     [{ trustedProxies: 1.5 }, [["trustedProxies", "1.5 is not a valid value for trustedProxies"]]],
-    [{ trustedProxies: Number.NaN }, [["trustedProxies", "NaN is not a valid value for trustedProxies"]]],
-    [{ trustedProxies: true }, [["trustedProxies", "true is not a valid value for trustedProxies"]]],
+    [
+      { trustedProxies: Number.NaN },
+      [
+        [
+          "trustedProxies",
+          "NaN is not a valid value for trustedProxies; it was computed from a missing value or from text",
+        ],
+      ],
+    ],
+    [
+      { trustedProxies: true },
+      [["trustedProxies", "true is not a valid value for trustedProxies; use their number, such as 1"]],
+    ],
     [
       { trustedProxies: "loopback" },
-      [["trustedProxies", '"loopback" is not a valid value for trustedProxies']],
+      [["trustedProxies", '"loopback" is not a valid value for trustedProxies; use ["loopback"]']],
     ],
     [{ trustedProxies: null }, [["trustedProxies", "null is not a valid value for trustedProxies"]]],
     [

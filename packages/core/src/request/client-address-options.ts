@@ -1,6 +1,7 @@
 import { inspect } from "node:util"
 import { ADDRESS_RANGE_ACCEPTED, type AddressRange, parseAddressRange, rangeKey } from "../ground/address.ts"
 import type { Problem } from "../ground/errors.ts"
+import { hintFor } from "../ground/hints.ts"
 import { KNOWN_NETWORKS } from "./known-networks.ts"
 
 /** Options that decide which proxies may report a client's address. */
@@ -81,9 +82,10 @@ export function clientAddressProblems(
       problems.push(...proxyProblems(proxy, `trustedProxies[${index}]`))
     }
   } else if (trustedProxies !== undefined && !isWholeBetween(trustedProxies, 0, MOST_HOPS)) {
+    const hint = hintFor(trustedProxies, "trustedProxies", PROXIES_ACCEPTED)
     problems.push({
       path: "trustedProxies",
-      message: `${shown(trustedProxies)} is not a valid value for trustedProxies`,
+      message: `${shown(trustedProxies)} is not a valid value for trustedProxies${hint}`,
       accepted: PROXIES_ACCEPTED,
     })
   }

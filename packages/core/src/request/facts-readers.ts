@@ -39,7 +39,17 @@ export class FactsReaders {
     }
     return ownFacts(request)
   }
+
+  /** Reads the facts of a client to change, but not of options alone: reset({ policies }) would change no client. */
+  readClient(request: unknown): RequestFacts {
+    const names = Object.keys(request ?? {})
+    if (names.length > 0 && names.every((name) => CALL_OPTIONS.has(name))) throwNotARequest(names)
+    return this.read(request)
+  }
 }
+
+/** Names of options that a call takes after the request. */
+const CALL_OPTIONS: ReadonlySet<string> = new Set(["rules", "policies", "for"])
 
 /**
  * Returns the facts in the request's own members. If reading `headers` throws, they are left out. Frameworks throw
@@ -72,6 +82,12 @@ function withSocketAddress(request: RequestFacts & { readonly socket?: unknown }
  * keys would count as one client.
  */
 function throwNotARequest(request: unknown): never {
+  if (Array.isArray(request)) {
+    const message = `has only options of a call: ${request.join(", ")}`
+    throw new InvalidOptionError([
+      { path: "request", message, accepted: "the request first, and then the options" },
+    ])
+  }
   // The message does not show the value, because it may be an API key, which must not be logged.
   const given = request === null ? "null" : `a ${typeof request}`
   throw new InvalidOptionError([

@@ -23,6 +23,8 @@ export interface OperationsServer {
 
 /** Milliseconds that a request may take to arrive. */
 const ARRIVAL_MS = 5_000
+/** What a caller needs to know that sends a decision or a registration here. */
+const NO_CALLS = "This is the operations port. Send calls to the HTTP port of the decision service."
 
 /**
  * Creates the operations server. /livez answers while the process runs. /readyz answers 200 if requests should be sent
@@ -43,13 +45,14 @@ export function createOperationsServer(
       response.writeHead(200, { "content-type": contentType }).end(text)
       return
     }
-    send(response, 404, { status: "not found", paths: ["/livez", "/readyz", "/metrics"] })
+    send(response, 404, { status: "not found", message: NO_CALLS, paths: ["/livez", "/readyz", "/metrics"] })
   }
   const server = createServer(
     { requestTimeout: ARRIVAL_MS, headersTimeout: ARRIVAL_MS },
     (request, response) => {
       const isRead = request.method === "GET" || request.method === "HEAD"
-      if (!isRead) return send(response.setHeader("allow", "GET, HEAD"), 405, { status: "only GET" })
+      if (!isRead)
+        return send(response.setHeader("allow", "GET, HEAD"), 405, { status: "only GET", message: NO_CALLS })
       const [path = ""] = (request.url ?? "").split("?")
       answer(path, response).catch(() => send(response, 500, { status: "failed" }))
     },

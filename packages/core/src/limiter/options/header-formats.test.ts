@@ -46,7 +46,7 @@ describe("the option headers", () => {
 
   it.each<[unknown, string]>([
     ["draft-8", `headers: "draft-8" is not a header dialect; ${ACCEPTED}`],
-    [true, `headers: true is not a header dialect; ${ACCEPTED}`],
+    [true, `headers: true is not a header dialect; leave it out for the default headers; ${ACCEPTED}`],
     [null, `headers: null is not a header dialect; ${ACCEPTED}`],
     [[], `headers: [] is not a header dialect; ${ACCEPTED}`],
     [["draft-11", false], `headers[1]: false is not a header dialect; ${ACCEPTED}`],

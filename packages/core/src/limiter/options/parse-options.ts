@@ -2,7 +2,7 @@ import { type Clock, soundTime, steadyClock } from "../../ground/clock.ts"
 import { InvalidOptionError, type Problem } from "../../ground/errors.ts"
 import { ignoreRejection } from "../../ground/maybe-promise.ts"
 import type { OnStoreFailure } from "../../ground/policy.ts"
-import { readShape } from "../../ground/shape.ts"
+import { hasMethods, readShape } from "../../ground/shape.ts"
 import { classOf, locate } from "../../ground/show.ts"
 import type { Logger } from "../../ground/warnings.ts"
 import { type ClientAddressOptions, clientAddressProblems } from "../../request/client-address-options.ts"
@@ -216,13 +216,17 @@ function isForeign(value: unknown): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   // An app may pass an instance of its own options class.
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null || Array.isArray(value)
-  return !isPlain && !["limit", "window", "rules"].some((name) => name in value)
+  const isLimiter = hasMethods(value, "decide", "peek")
+  return isLimiter || (!isPlain && !["limit", "window", "rules"].some((name) => name in value))
 }
 
 /** Returns the problem for a value that is not options, without showing the value's content. */
 function notOptions(value: unknown): Problem {
   const accepted = 'an object such as { limit: 100, window: "1 minute" }'
   if (value === undefined) return { path: "", message: "no options were given", accepted }
+  if (hasMethods(value, "decide", "peek")) {
+    return { path: "", message: "a limiter is not an options object", accepted: "{ limiter }, to share it" }
+  }
   const hint = "; mount the result of rateLimit(options), not rateLimit itself"
   // Do not show the value as JSON: it may be a request, whose headers must not be logged.
   return {

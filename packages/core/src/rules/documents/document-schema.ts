@@ -25,6 +25,7 @@ export const storedRate = strict(
     requestsPerUnit: v.optional(member.limit),
   },
   RATE_SPELLINGS,
+  { limit: "requests_per_unit", max: "requests_per_unit", per: "unit", window: "unit" },
 )
 
 /**
@@ -93,4 +94,5 @@ export const ruleDocument = strict(
     rule: readLater(),
   },
   ["Service_id", "serviceId", "rule"],
+  { descriptors: "sluice rules import", services: "service_id", service: "service_id", name: "service_id" },
 )

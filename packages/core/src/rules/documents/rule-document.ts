@@ -99,6 +99,8 @@ function located(document: UnlocatedDocument): RuleDocument {
 
 /** Reads a document rule by rule. */
 export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
+  const bare = bareRule(value)
+  if (bare !== undefined) return { rules: [], problems: [bare], warnings: [], notes: [] }
   const head = readShape(ruleDocument, value)
   const problems: MemberProblem[] = [...head.problems]
   const service = onlyOne(head.good, ["service_id", "Service_id", "serviceId"], problems)
@@ -129,6 +131,16 @@ export function* documentSteps(value: unknown): Steps<UnlocatedDocument> {
     warnings,
     notes,
   }
+}
+
+/** Returns the problem of a rule that is not in the list of a document. */
+function bareRule(value: unknown): MemberProblem | undefined {
+  if (!isObject(value) || ["rules", "rule"].some((name) => Object.hasOwn(value as object, name)))
+    return undefined
+  const names = Object.keys(value as object).filter((name) => Object.hasOwn(storedRule.entries, name))
+  if (names.length < 2) return undefined
+  const message = `is a rule, because it has ${names.slice(0, 3).join(", ")}`
+  return { path: [], message, accepted: 'a document with the rule under "rules:"' }
 }
 
 const NO_METADATA: ServiceMetadata = Object.freeze({})

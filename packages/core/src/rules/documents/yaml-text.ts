@@ -1,4 +1,4 @@
-import type { CST, Document, LineCounter, Scalar } from "yaml"
+import type { CST, Document, LineCounter, Scalar, YAMLParseError, YAMLWarning } from "yaml"
 import { exactNumber, FileTextError, MAX_DEPTH, SERVICE_ID } from "./json-text.ts"
 import { type PlacedValue, placesOf } from "./text-places.ts"
 import { yaml } from "./yaml.cjs"
@@ -31,7 +31,7 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
   for (const document of composer.compose(tokensIn(text, lines))) {
     // A warning means an unknown tag: the value would be read as something else than it is.
     const mistake = document.errors[0] ?? document.warnings[0]
-    if (mistake !== undefined) throw mistakeAt(lines, mistake.pos[0], mistake.message)
+    if (mistake !== undefined) throw inPlainWords(mistake, text, lines)
     checkScalars(document, lines)
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
     const places = placesOf(document, lines)
@@ -40,6 +40,31 @@ function* readYaml(text: string): Generator<PlacedValue, void> {
       yield { value: values[index], placeOf: (path) => place.placeOf(path) }
     }
   }
+}
+
+/**
+ * Returns the error of the YAML library. For a value that is followed by a name, the library names the place of the value, even
+ * if the mistake is in the next line.
+ */
+function inPlainWords(
+  { code, message, pos }: YAMLParseError | YAMLWarning,
+  text: string,
+  lines: LineCounter,
+): FileTextError {
+  const [start] = pos
+  if (code !== "BLOCK_AS_IMPLICIT_KEY") return mistakeAt(lines, start, message)
+  const colon = start + text.slice(start).search(/:\s/)
+  const line = text.lastIndexOf("\n", colon) + 1
+  if (/^\s*-\S/.test(text.slice(text.lastIndexOf("\n", start) + 1))) {
+    return mistakeAt(lines, start, 'write a space after the "-"')
+  }
+  return line > start
+    ? mistakeAt(lines, line, "the line begins with more spaces than the lines before it; align it with them")
+    : mistakeAt(
+        lines,
+        start,
+        'the value contains ": "; write the value in quotes, or its members in { } or in lines below',
+      )
 }
 
 /** Generates the tokens of the text and checks each one. A document is a single token with everything nested in it. */

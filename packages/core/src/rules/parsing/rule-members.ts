@@ -165,6 +165,18 @@ export const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   duration: "window",
   timeWindow: "window",
   windowMs: "window",
+  per: "window",
+  interval: "window",
+  period: "window",
+  ttl: "window",
+  requests: "limit",
+  key: "field",
+  by: "field",
+  path: "match",
+  methods: "match",
+  queue: "throttle",
+  dryRun: "shadow",
+  dry_run: "shadow",
 }
 
 function combinationMistake(names: readonly string[], index: number): FieldMistake | undefined {

@@ -171,7 +171,7 @@ describe("a throttle", () => {
     ],
     [
       { kind: "soft", percent: 5, queue: { maxWaitMs: "2s" } },
-      'throttle.queue.maxWaitMs: "2s" is not a wait; a whole number of milliseconds from 1 to 2147483647',
+      'throttle.queue.maxWaitMs: "2s" is not a wait; use the number 2000; a whole number of milliseconds from 1 to 2147483647',
     ],
     [
       { kind: "elastic", queue: { max_waiting: 5 } },

@@ -1,0 +1,79 @@
+import { parseDuration } from "./duration.ts"
+import { show, suggestion } from "./show.ts"
+
+/** Words for a behavior in other software, with the word here. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  open: "allow",
+  "fail-open": "allow",
+  closed: "deny",
+  close: "deny",
+  "fail-closed": "deny",
+}
+/** Matches a limit that includes its window: "5/minute" or "5 requests per minute". */
+const PER = /^(\d+) *(?:[a-z]+ +)?(?:\/|per) *(\d* *[a-z]+)$/i
+
+/**
+ * Returns what to write instead of a value of another type or spelling, such as `; it is a string, use the number 100`. It is
+ * for somebody who is sure that the value is right. Returns an empty text if the accepted values say enough. `noun` and
+ * `accepted` are those of the message about the value.
+ */
+export function hintFor(given: unknown, noun: string, accepted: string): string {
+  const hint = find(given, noun, accepted)
+  return hint === undefined ? "" : `; ${hint}`
+}
+
+function find(given: unknown, noun: string, accepted: string): string | undefined {
+  if (typeof given === "string") return ofText(given, noun, accepted)
+  if (typeof given === "function") {
+    if (noun === "a cost") return 'a function is "cost" of the limiter, not of a rule'
+    return /store|rules|source/.test(noun) ? "call it, and pass what it returns" : undefined
+  }
+  if (typeof given === "number") {
+    if (Number.isNaN(given) && /number/.test(accepted))
+      return "it was computed from a missing value or from text"
+    if (noun === "a limit" && given === Number.POSITIVE_INFINITY && !/allow/.test(accepted))
+      return "leave the rule out to have no limit"
+    if (/^(?:a list|a non-empty string)/.test(accepted)) {
+      return `use ${accepted.startsWith("a list") ? `[${given}]` : `"${given}"`}`
+    }
+  }
+  if (noun === "a path pattern" && Array.isArray(given)) return "give each path a rule of its own"
+  if (given === true && noun === "a header dialect") return "leave it out for the default headers"
+  if (given === true && /number of proxies/.test(accepted)) return "use their number, such as 1"
+  return undefined
+}
+
+function ofText(given: string, noun: string, accepted: string): string | undefined {
+  const text = given.trim().toLowerCase()
+  const [, limit, unit = ""] = PER.exec(text) ?? []
+  if (limit !== undefined && /limit|rate/.test(noun)) {
+    return `use "limit" ${limit} and "window" "${/\d/.test(unit) ? unit : `1 ${unit}`}"`
+  }
+  if (/^a (?:window|duration)$/.test(noun)) {
+    if (/^\d+$/.test(text)) return `use "${text} seconds", or "${text} ms"`
+    const rest = text.replace(/^(?:per|every|an?) /, "").replace(/^(?:1 )?month$/, "30 days")
+    const length = /^\d/.test(rest) ? rest : `1 ${rest}`
+    return rest !== text && parseDuration(length) !== undefined ? `use "${length}"` : undefined
+  }
+  const number = text === "" ? Number.NaN : Number(text.replace(/[_,]/g, ""))
+  if (/number/.test(accepted) && !accepted.startsWith("a string")) {
+    if (Number.isSafeInteger(number)) return `it is a string, use the number ${number}`
+    const ms = /milliseconds/.test(accepted) ? parseDuration(text) : undefined
+    if (ms !== undefined) return `use the number ${ms}`
+  }
+  if (accepted === "true or false" && /^(?:true|yes|on|false|no|off)$/.test(text)) {
+    return `it is a string, use ${/^(?:t|y|on)/.test(text)}`
+  }
+  if (noun === "a match" && text.startsWith("/")) return `use { path: ${show(given)} }`
+  if (/^a list|, or a list of their/.test(accepted) && text !== "*") {
+    return `use [${given.split(/ *, */).map(show).join(", ")}]`
+  }
+  if (!/^"[^"]+"(?:, "[^"]+")+$/.test(accepted)) return undefined
+  const names = [...accepted.matchAll(/"([^"]+)"/g)].map(([, name]) => name as string)
+  const here = SYNONYMS[text] ?? ""
+  if (names.includes(here)) return `use "${here}"`
+  // A part of several names stands for none of them.
+  return names.filter((name) => name.includes(text)).length > 1
+    ? undefined
+    : suggestion(given, names).slice(2) || undefined
+}

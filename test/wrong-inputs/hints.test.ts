@@ -1,0 +1,155 @@
+import { createGuard, createLimiter, fileRules, memoryStore, readRuleFile } from "@sluice/core"
+import { describe, expect, it } from "vitest"
+
+/** Each row is a mistake of somebody who is sure that it is right, and the part of the message with the remedy. */
+const OPTIONS: readonly (readonly [given: object, remedy: string])[] = [
+  [{ limit: "100" }, 'limit: "100" is not a limit; it is a string, use the number 100'],
+  [{ limit: "1_000" }, "use the number 1000"],
+  [{ limit: Number.NaN }, "NaN is not a limit; it was computed from a missing value"],
+  [{ limit: Number.POSITIVE_INFINITY }, "leave the rule out to have no limit"],
+  [{ limit: "5/minute" }, 'use "limit" 5 and "window" "1 minute"'],
+  [{ limit: "5 requests per 10 seconds" }, 'use "limit" 5 and "window" "10 seconds"'],
+  [{ window: "60" }, 'use "60 seconds", or "60 ms"'],
+  [{ window: "per minute" }, 'use "1 minute"'],
+  [{ window: "1 month" }, 'use "30 days"'],
+  [{ per: "minute" }, '"per" is not a member of the options; use "window" instead'],
+  [{ interval: "minute" }, 'use "window" instead'],
+  [{ max: 5 }, 'use "limit" instead'],
+  [{ points: 5 }, 'use "limit" instead'],
+  [{ duration: 60 }, 'use "window" instead'],
+  [{ windowMs: 60_000 }, 'use "window" instead'],
+  [{ timeWindow: "1m" }, 'use "window" instead'],
+  [{ requests: 5 }, 'use "limit" instead'],
+  [{ ttl: 60 }, 'use "window" instead'],
+  [{ keyGenerator: () => "x" }, 'use "field"'],
+  [{ key: "ip" }, 'use "field" instead'],
+  [{ rate: 5 }, 'use "limit" and "window" instead'],
+  [{ queue: true }, 'use "throttle" instead'],
+  [{ dryRun: true }, 'use "shadow" instead'],
+  [{ failOpen: true }, 'use "onStoreFailure" instead'],
+  [{ client: {} }, 'use "store": redisStore({ client }) instead'],
+  [{ limiters: [] }, 'use "rules" instead'],
+  [{ path: "/login" }, 'use "match": { path } instead'],
+  [{ methods: ["POST"] }, 'use "match": { methods } instead'],
+  [{ match: "/login" }, 'use { path: "/login" }'],
+  [{ match: { methods: "POST" } }, 'use ["POST"]'],
+  [{ match: { methods: "GET,POST" } }, 'use ["GET", "POST"]'],
+  [{ match: { path: ["/a", "/b"] } }, "give each path a rule of its own"],
+  [{ match: { fields: { plan: "free" } } }, 'use ["free"]'],
+  [{ allow: "192.0.2.1" }, 'use ["192.0.2.1"]'],
+  [{ field: "service", allow: [7] }, 'use "7"'],
+  [{ notify: 80 }, "use [80]"],
+  [{ shadow: "true" }, "it is a string, use true"],
+  [{ shadow: "off" }, "it is a string, use false"],
+  [{ algorithm: "token_bucket" }, 'did you mean "token-bucket"?'],
+  [{ algorithm: "sliding" }, '"sliding-window", "sliding-window-strict"'],
+  [{ onStoreFailure: "fail-open" }, 'use "allow"'],
+  [{ onStoreFailure: "closed" }, 'use "deny"'],
+  [{ storeTimeoutMs: "50ms" }, "use the number 50"],
+  [{ storeTimeoutMs: "50" }, "use the number 50"],
+  [{ store: memoryStore }, "a function is not a store; call it, and pass what it returns"],
+  [{ headers: true }, "leave it out for the default headers"],
+  [{ trustedProxies: true }, "use their number, such as 1"],
+  [{ trustedProxies: "1" }, "use the number 1"],
+  [{ trustedProxies: "loopback" }, 'use ["loopback"]'],
+  [{ trustedProxies: "10.0.0.0/8, 192.0.2.1" }, 'use ["10.0.0.0/8", "192.0.2.1"]'],
+  [
+    { rules: [{ field: "ip", limit: 5, window: "1m", cost: () => 2 }] },
+    'a function is "cost" of the limiter',
+  ],
+  [{ rules: fileRules }, "call it, and pass what it returns"],
+  [{ rules: "rules.yaml" }, 'fileRules("rules.yaml")'],
+  [
+    { rules: [{ field: "ip", rate: { requests_per_unit: 5, unit: "minute" } }] },
+    'use "limit" and "window" instead',
+  ],
+]
+
+const messageOf = async (act: () => unknown): Promise<string> => {
+  try {
+    await act()
+  } catch (error) {
+    return (error as Error).message
+  }
+  return "nothing was wrong"
+}
+
+describe("an error about options has the remedy", () => {
+  it.each(OPTIONS)("for %o", async (given, remedy) => {
+    const options = "rules" in given ? given : { limit: 5, window: "1 minute", ...given }
+    expect(await messageOf(() => createLimiter(options as never))).toContain(remedy)
+  })
+
+  it("for a limiter that is passed instead of options", async () => {
+    const limiter = createLimiter({ limit: 5, window: "1 minute" })
+    const read = () => ({})
+    expect(await messageOf(() => createGuard(limiter as never, read))).toContain("accepted: { limiter }")
+    expect(await messageOf(() => createLimiter(limiter as never))).toContain("accepted: { limiter }")
+  })
+})
+
+describe("an error about a call has the remedy", () => {
+  const limiter = createLimiter({ limit: 5, window: "1 minute" })
+  const client = { remoteAddress: "192.0.2.1" }
+  const calls = limiter as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
+  it.each([
+    ["block", [client, "1 hour"], 'such as { for: "1 hour" }'],
+    ["block", [client, 60_000], "such as { for: 60000 }"],
+    ["block", [client, { duration: "1h" }], 'use "for" instead'],
+    ["block", [client, { for: "60" }], 'use "60 seconds", or "60 ms"'],
+    ["block", [client, { for: "1h", policies: ["ip-1m"] }], 'use "rules" instead'],
+    ["block", [{ for: "1h" }, { for: "1h" }], "the request first, and then the options"],
+    ["reset", [client, { rules: ["ip-1m"] }], 'use "policies" instead'],
+    ["reset", [{ rules: ["ip-1m"] }], "the request first, and then the options"],
+    ["reset", [{ policies: ["ip-1m"] }], "the request first, and then the options"],
+    ["reset", [client, "ip-1m"], 'such as { policies: ["ip-1m"] }'],
+    ["reset", [client, ["ip-1m"]], 'such as { policies: ["ip-1m"] }'],
+    ["unblock", [{ rules: ["ip-1m"] }], "the request first, and then the options"],
+    ["unblock", [client, "ip-1m"], 'such as { rules: ["ip-1m"] }'],
+    ["decide", [], "request: is missing"],
+    ["decide", [client, 3], "such as { cost: 3 }"],
+    ["decide", [client, { points: 3 }], 'use "cost" instead'],
+    ["decide", [client, { cost: "3" }], "it is a string, use the number 3"],
+    ["acquire", [client, { timeoutMs: 3 }], 'use "maxWaitMs" instead'],
+    ["takeUpTo", [client, "3"], "use the number 3"],
+  ])("%s(...%j)", async (method, args, remedy) => {
+    expect(await messageOf(() => calls[method]?.(...args))).toContain(remedy)
+  })
+})
+
+describe("a problem of a rules file has the remedy", () => {
+  const first = async (text: string): Promise<string> => {
+    const [problem] = (await readRuleFile(text, "yaml")).problems
+    return `${problem?.line}:${problem?.column} ${problem?.path} ${problem?.message}; ${problem?.accepted}`
+  }
+  const UNDER = 'a document with the rule under "rules:"'
+  it.each([
+    [
+      "- field: ip\n  limit: 5\n  window: 1m\n",
+      `1:3  is a rule, because it has field, limit, window; ${UNDER}`,
+    ],
+    ["field: ip\nlimit: 5\nwindow: 1m\n", `1:1  is a rule, because it has field, limit, window; ${UNDER}`],
+    ["service_id: a\nname: x\nrate: { requests_per_unit: 5, unit: minute }\n", UNDER],
+    ["service: a\nrules: []\n", 'use "service_id" instead'],
+    ["domain: d\ndescriptors: []\nrules: []\n", "domain"],
+    [
+      "rules:\n  - limit: 5\n    per: minute\n    window: 1m\n",
+      '3:5 rules[0].per "per" is not a member of a rule; use "window"',
+    ],
+    ["rules:\n  - rate: 5/minute\n", 'use "limit" 5 and "window" "1 minute"'],
+    [
+      "rules:\n  - rate: { limit: 5, unit: minute, requests_per_unit: 5 }\n",
+      'use "requests_per_unit" instead',
+    ],
+    ["rules:\n  - rate: { requests_per_unit: 5, unit: minutes }\n", 'did you mean "minute"?'],
+    ["rules:\n  - { limit: '100', window: 1m }\n", "it is a string, use the number 100"],
+    [
+      "rules:\n  - field: ip\n    match: path: /login\n",
+      '3:12  is not YAML: the value contains ": "; write the value in quotes',
+    ],
+    ["rules:\n  - field: ip\n     limit: 5\n", "3:1  is not YAML: the line begins with more spaces"],
+    ["rules:\n  -field: ip\n   limit: 5\n", '2:11  is not YAML: write a space after the "-"'],
+  ])("%j", async (text, remedy) => {
+    expect(await first(text)).toContain(remedy)
+  })
+})
