@@ -616,7 +616,7 @@ describe("a file", () => {
       }
     }
     const wrong = expect.stringMatching(
-      /, service "b": the stored rules are rejected.*\nWrong rules: \[1\]\.rules\[0\]\.limit \(line \d+, column \d+\): -?\d+ is not a limit/,
+      /, service "b": the stored rules are rejected.*\nWrong rules in ".*": \[1\]\.rules\[0\]\.limit \(line \d+, column \d+\): -?\d+ is not a limit/,
     )
     const right = expect.stringContaining(', service "b": the stored rules can be used again')
     // Rename the file in one step, so that a half-written file is never read.

@@ -77,7 +77,8 @@ describe("a limiter whose rules are in a file", () => {
       '"search" is not the service "shop"',
     ],
   ])("is not created when the file %s", async (_what, text, type, message) => {
-    const options = { rules: fileRules(await rulesFile(text)), service: "shop", logger: QUIET }
+    const file = await rulesFile(text)
+    const options = { rules: fileRules(file), service: "shop", logger: QUIET }
     const thrown = (make: () => unknown): unknown => {
       try {
         make()
@@ -90,6 +91,7 @@ describe("a limiter whose rules are in a file", () => {
       const error = thrown(() => make(options))
       expect(error).toBeInstanceOf(type)
       expect((error as Error).message).toContain(message)
+      expect((error as Error).message).toContain(JSON.stringify(file))
     }
     const app = fastify()
     const registered = async () => app.register(onFastify, options)

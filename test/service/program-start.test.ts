@@ -183,7 +183,7 @@ describe("the program", () => {
     const { code, out, err } = await runProgram(["--rules", file, ...free])
     expect({ code, out }).toEqual({ code: 1, out: "" })
     expect(err).toMatch(
-      /^error: The rules file .* has invalid rules\..*--allow-invalid-rules.*\nWrong rules:\n {2}- rules\[0\]\.limit \(line 2, column 20\): -1 is not a limit; .*\n {2}- rules\[1\]\.window \(.*\): "soon" is not a window; .*\n$/,
+      /^error: The rules file .* has invalid rules\..*--allow-invalid-rules.*\nWrong rules in ".*":\n {2}- rules\[0\]\.limit \(line 2, column 20\): -1 is not a limit; .*\n {2}- rules\[1\]\.window \(.*\): "soon" is not a window; .*\n$/,
     )
     program = await startProgram(["--rules", file], { SLUICE_ALLOW_INVALID_RULES: "true" })
     await program.said("The service is ready.")

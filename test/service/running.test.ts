@@ -243,12 +243,12 @@ describe("a service that runs", () => {
     [
       "for several services",
       "service_id: 1\nrules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: { limit: 5, window: 0 }\n",
-      /\nWrong rules:\n {2}- service "1" rules\.limit \(line 2, .*\): 0 is .*\n {2}- service "2" rules\.window \(line 5, .*\): 0 is .*$/,
+      /\nWrong rules in ".*":\n {2}- service "1" rules\.limit \(line 2, .*\): 0 is .*\n {2}- service "2" rules\.window \(line 5, .*\): 0 is .*$/,
     ],
     [
       "for services without rules of their own",
       "rules: { limit: 0, window: 1m }\n---\nservice_id: 2\nrules: []\n",
-      /\nWrong rules: \[0\]\.rules\.limit \(line 1, column 10\): 0 is .*$/,
+      /\nWrong rules in ".*": \[0\]\.rules\.limit \(line 1, column 10\): 0 is .*$/,
     ],
   ])("does not start if a rule of its file is invalid: %s", async (_whose, text, told) => {
     const file = join(folder, "wrong.yaml")

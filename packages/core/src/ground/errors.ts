@@ -12,6 +12,8 @@ export interface Problem {
   readonly accepted?: string
   /** Name of the invalid rule, if it is known. */
   readonly rule?: string
+  /** The path of the file. Absent if the rules are not in a file. */
+  readonly file?: string
   /** Line in the file, from 1. Absent if the rules are not in a file. */
   readonly line?: number
   /** Column in the file, from 1, in UTF-16 units. Absent if the rules are not in a file. */
@@ -180,8 +182,10 @@ function describe(title: string, problems: readonly Problem[]): string {
     const where = at === "" ? "" : `${at}: `
     return `${where}${message}${accepted === undefined ? "" : `; accepted: ${accepted}`}`
   })
+  const file = problems[0]?.file
+  const where = file === undefined ? title : `${title} in ${JSON.stringify(file)}`
   if (problems.length > MOST_TOLD) lines.push(`and ${problems.length - MOST_TOLD} more`)
   return lines.length === 1
-    ? `${title}: ${lines[0]}`
-    : `${title}:\n${lines.map((line) => `  - ${line}`).join("\n")}`
+    ? `${where}: ${lines[0]}`
+    : `${where}:\n${lines.map((line) => `  - ${line}`).join("\n")}`
 }

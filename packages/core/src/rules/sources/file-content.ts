@@ -64,7 +64,7 @@ function* parse(file: string, stamp: string, bytes: Uint8Array, last?: FileConte
   const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
   if (text === last?.text) return { ...last, stamp }
   const documents = yield* documentsIn(file, text)
-  return { stamp, text, documents: fileDocuments(documents, last?.documents.expected) }
+  return { stamp, text, documents: fileDocuments(documents, last?.documents.expected, { file }) }
 }
 
 /** Reads the documents rule by rule, with the line and column of each problem. */
@@ -77,6 +77,7 @@ function* documentsIn(file: string, text: string): Steps<readonly ReadDocument[]
       ...document,
       problems: document.problems.map((problem) => ({
         ...locate("", problem),
+        file,
         ...placed.placeOf(problem.path),
       })),
       ...(services.has(document.service) && { start: placed.placeOf([]) }),

@@ -36,11 +36,12 @@ interface PlacedDocument extends ReadDocument {
  * Combines the documents of a file. Each problem is reported to the service that it concerns.
  *
  * `earlier` are the services that the previous version of the file expected. If one of them lacks a document, that is a
- * problem: a typo in its service_id would otherwise remove its limits.
+ * problem: a typo in its service_id would otherwise remove its limits. Problems are marked with `inFile`.
  */
 export function fileDocuments(
   read: readonly ReadDocument[],
   earlier: ReadonlySet<string> = new Set(),
+  inFile: Pick<Problem, "file"> = {},
 ): FileDocuments {
   const documents = read.map((document, index): PlacedDocument => ({ ...document, index }))
   const own = new Map<string | undefined, PlacedDocument>()
@@ -53,7 +54,7 @@ export function fileDocuments(
     if (!isReadable(document)) {
       general.push(...document.problems.map((problem) => below(place, problem)))
     } else if (earlier !== undefined) {
-      const second = { ...secondDocument(place, service, earlier.index), ...start }
+      const second = { ...inFile, ...secondDocument(place, service, earlier.index), ...start }
       own.set(service, { ...earlier, problems: [...earlier.problems, second] })
     } else {
       const name = read.length === 1 || service === undefined ? place : `service ${show(service)}`
@@ -74,13 +75,13 @@ export function fileDocuments(
     rulesOf(service) {
       const document = documentOf(service)
       if (document === undefined && expected.has(service)) {
-        return { rules: [], problems: [...general, noDocument("no longer has", service)] }
+        return { rules: [], problems: [...general, { ...inFile, ...noDocument("no longer has", service) }] }
       }
       if (document === undefined) {
         const [only] = own.keys()
         // A file with several documents may lack one for this service. A single document was probably meant for it.
         const isAmiss = read.length === 1 && only !== undefined
-        return { rules: [], problems: isAmiss ? [otherService(service, only)] : general }
+        return { rules: [], problems: isAmiss ? [{ ...inFile, ...otherService(service, only) }] : general }
       }
       const { rules, version, metadata, problems } = document
       return {
@@ -93,7 +94,7 @@ export function fileDocuments(
     otherProblems(service) {
       const mine = documentOf(service)
       const others = [...own.values()].flatMap((document) => (document === mine ? [] : document.problems))
-      return mine === undefined ? [noDocument("does not have", service), ...others] : others
+      return mine === undefined ? [{ ...inFile, ...noDocument("does not have", service) }, ...others] : others
     },
   }
 }

@@ -14,7 +14,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { inspect } from "node:util"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
-import { InvalidOptionError, RuleSourceError } from "../../ground/errors.ts"
+import { InvalidOptionError, InvalidRuleError, RuleSourceError } from "../../ground/errors.ts"
 import type { LoadedRules } from "../source.ts"
 import { type FileRulesOptions, fileRules } from "./file.ts"
 
@@ -49,6 +49,31 @@ function open(options?: FileRulesOptions, path = file) {
       }),
   }
 }
+
+describe("an error about invalid rules", () => {
+  test.each([
+    ["of another service", "service_id: a\nrules: []\n---\nservice_id: b\nrules: [{ limit: x, window: 1m }]"],
+    ["of a missing document", "service_id: b\nrules: []\n---\nservice_id: c\nrules: []"],
+    [
+      "of a second document",
+      "service_id: b\nrules: []\n---\nservice_id: b\nrules: []\n---\nservice_id: a\nrules: []",
+    ],
+  ])("names the file for a problem %s", (_what, content) => {
+    writeFileSync(file, content)
+    const { otherProblems = [] } = fileRules(file).loadSync?.("a") ?? {}
+    expect(otherProblems.length).toBeGreaterThan(0)
+    expect(new InvalidRuleError(otherProblems).message).toContain(`Wrong rules in ${JSON.stringify(file)}:`)
+  })
+
+  test.each([
+    ["belongs to another service", "service_id: b\nrules: []", "a"],
+    ["has no service that can be read", "service_id: []\nrules: []", "a"],
+  ])("names the file if the only document %s", async (_what, content, service) => {
+    writeFileSync(file, content)
+    const { problems } = await fileRules(file).load(service)
+    expect(problems.map((problem) => problem.file)).toEqual([file])
+  })
+})
 
 describe("loading", () => {
   test("reads a file of 1 MiB and rejects a larger one by default", async () => {
