@@ -105,7 +105,9 @@ export function asker(
       // The store sets the deadline of all requests of a turn at the end of the turn. Start the measurement after that, so that a
       // stall of this process delays both.
       queueMicrotask(async () => {
-        if (!(await endsWithin(deadlineMs, deciding))) self.late++
+        // The timeout of the first requests of a store starts again with its first answer.
+        const mostMs = decisions.length === 0 ? 2 * deadlineMs : deadlineMs
+        if (!(await endsWithin(mostMs, deciding))) self.late++
       })
       const decision = await deciding
       decisions.push(decision)

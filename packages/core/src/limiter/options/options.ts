@@ -108,7 +108,8 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly onStoreFailure?: OnStoreFailure | undefined
   /**
    * Milliseconds after which a store that does not answer counts as unavailable. Default: 50. A decision waits for the
-   * store at most this long, and so do `refund`, `settle` and `reset`.
+   * store at most this long, and so do `refund`, `settle` and `reset`. The first decisions of a process on a Redis that
+   * answers wait at most twice as long.
    */
   readonly storeTimeoutMs?: number | undefined
   /** Number of instances that share the store and its limits. Used only while the store is unavailable. Default: 1. */

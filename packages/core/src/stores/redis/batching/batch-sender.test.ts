@@ -142,6 +142,40 @@ describe("a batch sender", () => {
     expect(names()).toEqual([["b"]])
   })
 
+  it("starts the timeout of the first requests again with the first answer, but only once", async () => {
+    const made = senderByHand()
+    const { take, takeNow, pass, timeCalls, calls, told, answerTime, answer, moveOn } = made
+    take("a")
+    await pass(45)
+    take("b")
+    await nextTurn()
+    await answerTime(timeCalls[0])
+    await pass(49)
+    expect([calls[0]?.names, told]).toEqual([["a", "b"], {}])
+    await answer(calls[0])
+    expect(told).toEqual({ a: "granted", b: "granted" })
+    moveOn()
+    await takeNow("c")
+    await pass(45)
+    await answerTime(timeCalls[1])
+    await pass(5)
+    await nextTurn()
+    expect(told.c).toBe(SILENT)
+  })
+
+  it("does not wait longer for the first answer, nor after it", async () => {
+    const { takeNow, pass, timeCalls, told, answerTime } = senderByHand()
+    await takeNow("a")
+    await pass(50)
+    await nextTurn()
+    expect(told.a).toBe(SILENT)
+    await answerTime(timeCalls[0])
+    await takeNow("b")
+    await pass(50)
+    await nextTurn()
+    expect(told.b).toBe(SILENT)
+  })
+
   it("waits for the time of each server that takes over", async () => {
     const { takeNow, moveOn, names, timeCalls, answerTime } = await readySenderByHand()
     moveOn()

@@ -53,6 +53,11 @@ export class BatchSender {
   readonly #queue = new TakeQueue()
   #isLearning = false
   /**
+   * True until a server has first answered. The first requests of a process take 10 ms of its CPU, because its code is not
+   * compiled yet. That is not the server's fault, so their timeout starts again with the first answer.
+   */
+  #isCold = true
+  /**
    * True after the server rejected a call without running it, as a replica does. Sending resumes in a moment.
    */
   #isResting = false
@@ -152,6 +157,10 @@ export class BatchSender {
     node.learnTime().then(
       () => {
         this.#isLearning = false
+        if (this.#isCold && node.knowsTime) {
+          this.#isCold = false
+          this.#watchdog.watch(this.#queue.restart())
+        }
         this.#pump()
       },
       (error: unknown) => {

@@ -60,6 +60,16 @@ export class TakeQueue {
     return { batch, deadlineMs }
   }
 
+  /** Restarts the timeouts of all requests. Returns the earliest of their deadlines. */
+  restart(): number {
+    const others = this.#arrivals
+    this.#arrivals = this.#waiting
+    this.#waiting = []
+    const firstMs = this.begin()
+    this.#arrivals = others
+    return firstMs
+  }
+
   /** Puts requests that must be sent again before all others. */
   putBack(returned: readonly PendingTake[]): void {
     this.#waiting.unshift(...returned)
