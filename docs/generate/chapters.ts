@@ -29,6 +29,7 @@ const CORE: readonly Chapter[] = [
       "limiter/mount-decision.ts",
       "limiter/near-limit-event.ts",
       "request/",
+      "ground/exact-numbers.ts",
       "http/headers.ts",
     ],
     first: ["createLimiter", "Limiter", "LimiterOptions", "InlineRule", "ClientAddressOptions"],

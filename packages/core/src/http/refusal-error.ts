@@ -46,7 +46,9 @@ export class RefusalError extends RateLimitExceededError {
  * @throws {@link InvalidOptionError} if it is not a boolean
  */
 export function readRefusalOption<Options>(options: Options & RefusalOptions): {
+  /** True if a refusal is passed to the app's error handler. */
   readonly throws: boolean
+  /** All other options. */
   readonly options: Options
 } {
   // Pass on anything else as it is, because createGuard reports what is wrong with it.

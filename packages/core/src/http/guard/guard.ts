@@ -82,7 +82,12 @@ export interface Guard<Request extends object> {
    */
   forRoute(written: unknown, route: GuardedRoute): Guard<Request>
   /** Warns once of an error that the app cannot catch, such as an invalid route rule that is first read in a request. */
-  warn(error: { readonly code: WarningCode; readonly message: string }): void
+  warn(error: {
+    /** The code, which has a heading in errors.md. */
+    readonly code: WarningCode
+    /** What is wrong, and what to do. */
+    readonly message: string
+  }): void
   /** Refuses all held requests with 503 and holds no later ones. For a server that is shutting down. */
   drain(): void
   /**
