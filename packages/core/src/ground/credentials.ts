@@ -59,7 +59,7 @@ function cleanValue(value: unknown, search: Search): unknown {
 }
 
 /** Ends of names whose values are secrets: `password`, `x-api-key`, `secretAccessKey`. */
-const SECRET_NAME =
+export const SECRET_NAME =
   "(?:pass|passw(?:or)?d|passphrase|pwd|secret|token|credentials?|sig|signature|authorization|cookie|(?:api|access|private|secret)[-_]?key)"
 
 const ENDS_IN_SECRET_NAME = new RegExp(`${SECRET_NAME}$`, "i")

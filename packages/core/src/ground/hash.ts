@@ -9,3 +9,11 @@ if (crypto.hash === undefined) {
 
 /** Node's function that returns the digest of a text or of bytes. */
 export const hash: typeof crypto.hash = crypto.hash
+
+/**
+ * Returns "#" and 132 bits of the text's hash in 22 characters. Hashes UTF-16, because two different malformed strings
+ * may have the same UTF-8 bytes.
+ */
+export function hashText(text: string): string {
+  return `#${hash("sha256", Buffer.from(text, "utf16le"), "base64url").slice(0, 22)}`
+}

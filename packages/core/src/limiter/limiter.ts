@@ -26,7 +26,7 @@ export interface DecisionCall {
   readonly durationMs: number
   /**
    * The counters of the rules that apply to the request. `policy.name` is the name of the rule. `partition` identifies
-   * the client, so it may be personal data or a secret.
+   * the client.
    */
   readonly counters: readonly CounterKey[]
 }

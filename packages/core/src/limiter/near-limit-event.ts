@@ -3,8 +3,7 @@ export interface NearLimitEvent {
   /** Name of the rule. */
   readonly policy: string
   /**
-   * The client, as the rule counts it: the value of its field, which may be an address or a secret such as an API key. ""
-   * is the whole service.
+   * The client, as the rule counts it: the value of its field, or a hash. "" is the whole service.
    */
   readonly partition: string
   /** The percentage of `notify` that is used: 80. */

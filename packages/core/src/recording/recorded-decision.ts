@@ -25,8 +25,8 @@ export interface RecordedCheck {
   /** Name of the rule. */
   readonly policy: string
   /**
-   * The client, as the rule counts it: the value of its field. It may be personal data, such as an address, or a secret,
-   * such as an API key. "" is the whole service. Long values are hashed.
+   * The client, as the rule counts it: the value of its field, which may be personal data, or a hash. "" is the whole
+   * service.
    */
   readonly partition: string
   /** Units that the request asked of this rule. It has used them if this rule and the request were admitted. */

@@ -54,7 +54,7 @@ export function parseReplayOptions(value: unknown): ParsedReplayOptions {
   const { maxKeys = DEFAULT_MAX_KEYS, rules, ...others } = good as unknown as ReplayOptions
   // A list may have holes, which `every` would skip.
   const areParsed = rules.length > 0 && Array.from<unknown>(rules).every(isParsed)
-  const parsed = parseOptions({ ...others, rules: areParsed ? [] : rules })
+  const parsed = parseOptions({ ...others, hashKeys: false, rules: areParsed ? [] : rules })
   const own = areParsed ? (rules as readonly ParsedRule[]) : (parsed.rules as readonly ParsedRule[])
   return { ...parsed, maxKeys, rules: own }
 }

@@ -18,7 +18,7 @@ function partition(
   return compilePartition({ fields, onMissing }, readerOf)({}, request)
 }
 
-const HASHED = /^#[A-Za-z0-9_-]{43}$/
+const HASHED = /^#[A-Za-z0-9_-]{22}$/
 
 describe("the text of a partition", () => {
   it.each<[readonly string[], string]>([
@@ -51,7 +51,7 @@ describe("the text of a partition", () => {
   })
 
   it("is the same for the same values in every process", () => {
-    expect(partitionText(["a".repeat(200)])).toBe("#xdci6_VZaNZqi_WGyXPmsdlcNqibNugnHY5jq486KyI")
+    expect(partitionText(["a".repeat(200)])).toBe("#xdci6_VZaNZqi_WGyXPmsd")
   })
 
   it("differs for lone surrogates, which UTF-8 cannot encode", () => {

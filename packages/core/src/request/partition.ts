@@ -1,4 +1,4 @@
-import { hash } from "../ground/hash.ts"
+import { hashText } from "../ground/hash.ts"
 import type { OnMissing } from "../ground/policy.ts"
 import type { FieldReader, RequestFacts } from "./request.ts"
 
@@ -39,7 +39,7 @@ export interface PartitionRule {
  * | none: the whole service | empty |
  * | one | the value itself, with a leading "@" or "#" doubled |
  * | several | "@", then each with its length: `["7", "1.2.3.4"]` is `@1:77:1.2.3.4` |
- * | if the text is longer or contains a surrogate | "#" and the SHA-256 of its UTF-16 in base64url |
+ * | if the text is longer or contains a surrogate | "#" and 132 bits of its hash |
  *
  * Only the field `service` has an empty value. By itself it means the whole service. A lone surrogate
  * cannot be encoded in UTF-8, so all lone surrogates would look the same in a store's key.
@@ -61,13 +61,21 @@ export function partitionText(values: readonly string[]): string {
  * the text of "shared" if there is no address. "shared" gives "@shared", one counter for all such requests. "skip"
  * gives SKIP. "deny" gives the first missing field.
  *
- * A client cannot send a value that equals one of these.
+ * A client cannot send a value that equals one of these. `hide` replaces the text.
  */
 export function compilePartition(
   { fields, onMissing }: PartitionRule,
   readerOf: (field: string) => FieldReader,
+  hide?: (partition: string) => string,
 ): (facts: RequestFacts, request: unknown) => Partition {
   if (fields.length === 0) return () => ""
+  if (hide !== undefined) {
+    const read = compilePartition({ fields, onMissing }, readerOf)
+    return (facts, request) => {
+      const partition = read(facts, request)
+      return typeof partition === "string" ? hide(partition) : partition
+    }
+  }
   const standIn = compileStandIn(onMissing, readerOf)
   const denials: readonly MissingField[] = fields.map((field) => ({ field }))
   const readers = fields.map(readerOf)
@@ -121,6 +129,5 @@ function singleText(value: string): string {
 }
 
 function bounded(text: string): string {
-  if (text.length <= LONGEST_PARTITION && !/[\ud800-\udfff]/.test(text)) return text
-  return `#${hash("sha256", Buffer.from(text, "utf16le"), "base64url")}`
+  return text.length <= LONGEST_PARTITION && !/[\ud800-\udfff]/.test(text) ? text : hashText(text)
 }

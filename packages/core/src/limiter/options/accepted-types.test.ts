@@ -50,6 +50,8 @@ const NO_OPTIONS: Undefined<Omit<LimiterOptions<RequestFacts>, keyof Rule>> = {
   trustedProxies: undefined,
   clientIpHeader: undefined,
   ipv6Prefix: undefined,
+  hashKeys: undefined,
+  hashSecret: undefined,
   fields: undefined,
   skip: undefined,
   callbackTimeoutMs: undefined,

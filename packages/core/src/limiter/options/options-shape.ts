@@ -46,6 +46,8 @@ const SERVICE = says("a service", "a non-empty string, or a number up to 9007199
 const time = v.optional(
   integer(says("a time", "a whole number of milliseconds from 1 to 2147483647"), 1, 2_147_483_647),
 )
+const BOOLEAN = says("a boolean", "true or false")
+const SECRET = says("a secret", "a non-empty string")
 const POSITIVE = "a whole number from 1 up"
 /** What `onRejected` has to be. */
 export const ON_REJECTED = "(request, rejection, decision, response) => a rejection, false or undefined"
@@ -107,6 +109,8 @@ export const optionsShape: ObjectSchema = strict("the options", {
   ipv6Prefix: ANYTHING,
   // The functions that it returns may be async, but it is called while rules are compiled.
   fields: v.optional(v.lazy((value) => (answersAtOnce(value) ? ANYTHING : FIELDS))),
+  hashKeys: v.optional(v.boolean(BOOLEAN)),
+  hashSecret: v.optional(v.pipe(v.string(SECRET), v.minLength(1, SECRET))),
   cost: v.optional(v.custom((value) => isUnits(value) || isFunction(value), COST)),
   skip: v.optional(v.custom(isFunction, says("a function", "(request) => boolean"))),
   callbackTimeoutMs: time,
@@ -117,7 +121,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   onStoreFailure: v.optional(member.onStoreFailure),
   storeTimeoutMs: time,
   instances: v.optional(integer(says("a number of instances", POSITIVE), 1)),
-  enabled: v.optional(v.boolean(says("a boolean", "true or false"))),
+  enabled: v.optional(v.boolean(BOOLEAN)),
   logger,
   clock: v.optional(
     v.custom(

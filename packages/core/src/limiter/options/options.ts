@@ -12,8 +12,8 @@ import type { OnRejected } from "./answer-options.ts"
 import type { HeadersOption } from "./header-formats.ts"
 
 /**
- * A function that reads a field of the app's own, such as a user id or a plan. Undefined means that the field is
- * missing. It is also missing if the function fails, or its promise does not settle within `callbackTimeoutMs`.
+ * A function that reads a field of the app's own, such as a user id or a plan. The field is missing if the function
+ * returns undefined or fails, or if its promise does not settle within `callbackTimeoutMs`.
  */
 export type Extractor<Request> = (request: Request) => Awaitable<string | number | undefined>
 
@@ -49,14 +49,13 @@ export interface LimiterSettings<Request, Response = unknown>
   /** A list of rules, or their origin: a source, or a book of a source that several limiters share. */
   readonly rules?: readonly Rule<Request>[] | RuleSource | RuleBook | undefined
   /**
-   * Rules that apply until the rules of a network source are loaded for the first time. A source that is not read when
-   * the limiter is created, such as DynamoDB, needs these or `onRulesMissing`.
+   * Rules that apply until the first load of a network source. A source that is not read when the limiter is created,
+   * such as DynamoDB, needs these or `onRulesMissing`.
    */
   readonly defaultRules?: readonly Rule<Request>[] | undefined
   /**
-   * Treatment of requests until the rules of a network source are loaded for the first time. "allow" admits them,
-   * "deny" answers 503 with `Retry-After: 1`. Requests wait for the first load for at most a second, and not at all
-   * once a load has failed. No default: a network source needs this or `defaultRules`.
+   * Treatment of requests until the first load of a network source. "allow" admits them, "deny" answers 503 with
+   * `Retry-After: 1`. Requests wait for the load for at most a second, and not at all once it has failed. No default.
    */
   readonly onRulesMissing?: OnRulesMissing | undefined
   /** The service whose rules and counters are used. Default: "default". */
@@ -71,6 +70,16 @@ export interface LimiterSettings<Request, Response = unknown>
     | Readonly<Record<string, Extractor<Request>>>
     | ((name: string) => Extractor<Request> | undefined)
     | undefined
+  /**
+   * Whether stores, records and events get a keyed hash of the value that a rule counts by. Default: only for fields such
+   * as `header:authorization`, `cookie:sid` and `api_key`.
+   */
+  readonly hashKeys?: boolean | undefined
+  /**
+   * The key of the hashes, the same in each process: a random string. A change starts new counts. Default: the service's
+   * name, which allows guesses.
+   */
+  readonly hashSecret?: string | undefined
   /**
    * Units that a request takes, times each rule's own cost: a whole number from 0 up, or a function of the request.
    * Default: 1. If the function fails, the request takes 1 unit. If it returns more than can be counted exactly, such as
@@ -99,10 +108,7 @@ export interface LimiterSettings<Request, Response = unknown>
    * failures count. Units are charged first, so parallel guesses cannot slip through. Default: never.
    */
   readonly refundWhen?: ((request: Request, status: number) => boolean) | undefined
-  /**
-   * The formats in which an adapter writes limits into response headers: `["draft-11", "legacy"]`. False for no headers.
-   * Default: "draft-11".
-   */
+  /** The formats of the limits in response headers: `["draft-11", "legacy"]`, or false. Default: "draft-11". */
   readonly headers?: HeadersOption | undefined
   /** The behavior of rules without their own `onStoreFailure` when the store is unavailable. Default: "local". */
   readonly onStoreFailure?: OnStoreFailure | undefined
@@ -118,9 +124,6 @@ export interface LimiterSettings<Request, Response = unknown>
   readonly enabled?: boolean | undefined
   /** The logger for warnings, such as pino. Default: `process.emitWarning`. */
   readonly logger?: Logger | undefined
-  /**
-   * The clock that measures time, for tests. Default: the process's steady time. If the limiter creates the memory
-   * store, the store uses this clock, too.
-   */
+  /** The clock, for tests. Default: the process's steady time. The limiter's own memory store uses it, too. */
   readonly clock?: Clock | undefined
 }

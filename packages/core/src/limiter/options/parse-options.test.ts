@@ -554,6 +554,8 @@ describe("options", () => {
       extractorOf: expect.any(Function),
       extractorNames: [],
       hasExtractors: false,
+      hashKeys: undefined,
+      hashSecret: "",
       cost: 1,
       skip: undefined,
       rejection: {},

@@ -38,6 +38,9 @@ export interface ParsedOptions {
   readonly extractorNames: readonly string[]
   /** Whether the app has fields of its own, or may have some. */
   readonly hasExtractors: boolean
+  /** Undefined hides only the values of secrets. */
+  readonly hashKeys: boolean | undefined
+  readonly hashSecret: string
   readonly cost: number | ((request: unknown) => unknown)
   readonly skip: ((request: unknown) => unknown) | undefined
   readonly onRejected: OnRejected<unknown> | undefined
@@ -79,6 +82,8 @@ export function parseOptions(value: unknown): ParsedOptions {
     extractorOf: extractors(options.fields),
     extractorNames: Object.keys(options.fields ?? {}),
     hasExtractors: typeof options.fields === "function" || Object.keys(options.fields ?? {}).length > 0,
+    hashKeys: options.hashKeys,
+    hashSecret: options.hashSecret ?? "",
     cost: options.cost ?? 1,
     skip: options.skip,
     onRejected: options.onRejected,

@@ -1,6 +1,7 @@
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { carriesBody } from "../../request/field.ts"
+import { compileHiding } from "../../request/hidden-partition.ts"
 import { hasMethod } from "../../request/method.ts"
 import { compilePartition, SKIP } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
@@ -56,7 +57,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const when =
     rule.match?.when &&
     testCallback(`match of rule "${rule.name}"`, rule.match.when, true, "the rule applies", context)
-  const partitionOf = compilePartition(rule, readerOf)
+  const hide = compileHiding(rule.fields, context.hashKeys, [context.service, context.hashSecret])
+  const partitionOf = compilePartition(rule, readerOf, hide)
   const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
@@ -67,7 +69,7 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   const unknownLimit = policyWith(rule, counter, 0)
   const policyOf = compileLimit(rule, counter, unknownLimit, context)
   const asksForLimit = typeof rule.limit === "function"
-  const overridden = compileOverrides(rule, counter, context.clientAddress)
+  const overridden = compileOverrides(rule, counter, context.clientAddress, hide)
   const { throttle, policyNowOf } = compileElastic(rule, context.warner)
   const { shadow, rejectionMessage, cost } = rule
   const onStoreFailure = rule.onStoreFailure ?? context.onStoreFailure

@@ -75,6 +75,7 @@ export function compileOverrides(
   rule: ParsedRule,
   counter: string,
   clientAddress: FieldReader,
+  hide: (partition: string) => string = String,
 ): ((partition: string, facts: RequestFacts, request: unknown) => Policy | undefined) | undefined {
   const { overrides } = rule
   if (overrides === undefined) return undefined
@@ -93,13 +94,13 @@ export function compileOverrides(
   if (field === "ip") {
     const policyFor = compileValueTable("ip", entries)
     return (partition, facts, request) => {
-      // The partition of an IPv6 client is a network, which may have several overrides.
-      const address = partition.includes(":") ? clientAddress(facts, request) : partition
+      // The partition of an IPv6 client is a network, which may have several overrides. A hidden one begins with "#".
+      const address = /[:#]/.test(partition) ? clientAddress(facts, request) : partition
       return address === undefined ? undefined : policyFor(address)
     }
   }
   const policies = new Map(
-    entries.map(([value, policy]) => [partitionText([canonicalValue(field, value)]), policy]),
+    entries.map(([value, policy]) => [hide(partitionText([canonicalValue(field, value)])), policy]),
   )
   return (partition) => policies.get(partition)
 }

@@ -15,7 +15,7 @@ import type { DecisionStep } from "./steps.ts"
 /** The settings with which all rules of a limiter are compiled. */
 export interface RuleContext
   extends CallbackContext,
-    Pick<ParsedOptions, "service" | "onStoreFailure" | "extractorNames"> {
+    Pick<ParsedOptions, "service" | "onStoreFailure" | "extractorNames" | "hashKeys" | "hashSecret"> {
   /** Returns the callback of a field of the app's own; undefined for any other field. */
   readonly fieldOf: (name: string) => Callback<string | undefined> | undefined
   readonly clientAddress: ClientAddressReader
@@ -42,11 +42,13 @@ type ContextOptions = Pick<
   | "callbackTimeoutMs"
   | "clock"
   | "clientAddress"
+  | "hashKeys"
+  | "hashSecret"
 >
 
 export function createRuleContext(options: ContextOptions, warner: Warner): RuleContext {
   const { extractorOf, extractorNames, onStoreFailure, service, cost, skip } = options
-  const { store, storeTimeoutMs, callbackTimeoutMs, clock } = options
+  const { store, storeTimeoutMs, callbackTimeoutMs, clock, hashKeys, hashSecret } = options
   const callbackContext = { callbackTimeoutMs, clock, warner }
   // New rules find the same callbacks, so requests that wait under them know the results.
   const known = new WeakMap<(request: unknown) => unknown, Callback<string | undefined>>()
@@ -56,6 +58,8 @@ export function createRuleContext(options: ContextOptions, warner: Warner): Rule
     service,
     onStoreFailure,
     extractorNames,
+    hashKeys,
+    hashSecret,
     fieldOf(name) {
       const extractor = isBuiltInField(name) ? undefined : extractorOf(name)
       if (extractor === undefined) return undefined

@@ -32,6 +32,8 @@ function contextWith(onRead: (field: string) => void = () => undefined): RuleCon
     ...callbacks,
     service: "s",
     onStoreFailure: "local",
+    hashKeys: undefined,
+    hashSecret: "",
     clientAddress: address as RuleContext["clientAddress"],
     clientGroup: address as RuleContext["clientGroup"],
     fieldOf(name) {

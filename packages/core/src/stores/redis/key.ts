@@ -1,4 +1,4 @@
-import { hash } from "../../ground/hash.ts"
+import { hashText } from "../../ground/hash.ts"
 import type { CounterKey } from "../store.ts"
 
 /**
@@ -63,7 +63,5 @@ function groupOf(text: string): number {
 }
 
 function textOf(partition: string): string {
-  if (PLAIN.test(partition)) return partition
-  // Hash UTF-16, because two different malformed strings may have the same UTF-8 bytes. 22 characters are 132 bits.
-  return `#${hash("sha256", Buffer.from(partition, "utf16le"), "base64url").slice(0, 22)}`
+  return PLAIN.test(partition) ? partition : hashText(partition)
 }

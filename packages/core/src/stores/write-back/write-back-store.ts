@@ -22,11 +22,8 @@ export type { WriteBackStoreOptions } from "./options.ts"
  * by the count that it last knew and by its own units. It charges those units to the shared store after `settleMs`, and
  * then learns what other processes have used.
  *
- * A client that always reaches the same process is counted exactly. Otherwise N processes admit, in any window, at most
- * what the algorithm admits with a limit of L + S, and at most N times what it admits with L. S is the sum of what each
- * process grants within 2 · (`settleMs` + 2 round trips). With `instances: N`, it is at most 3 L (or 3 bursts) plus 2 N
- * times the largest cost. Units above the limit are worked off later. A process that is killed forgets what it has not
- * charged yet.
+ * A client that always reaches the same process is counted exactly. For others, the guide "Scale" gives the bound. Units
+ * above the limit are worked off later. A process that is killed forgets what it has not charged yet.
  *
  * `sliding-log`, `leaky-bucket`, and rules with `countRejected` or a `penalty` are passed on to the shared store. A
  * request that has both kinds of rules waits for the shared store. It takes the units of all its rules, or nothing.
