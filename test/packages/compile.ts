@@ -38,6 +38,8 @@ interface Compilation {
   readonly blocks?: number
   /** True if TypeScript does not check declarations, ours or those of dependencies; false by default. */
   readonly skipLibCheck?: boolean
+  /** Adapts the users' files to other versions of their packages. */
+  readonly edit?: (text: string) => string
 }
 
 /**
@@ -47,15 +49,15 @@ interface Compilation {
  */
 export async function compile(
   project: Project,
-  { moduleResolution, types, names, blocks, skipLibCheck = false }: Compilation,
+  { moduleResolution, types, names, blocks, skipLibCheck = false, edit = String }: Compilation,
 ): Promise<string[]> {
   for (const type of types) {
     for (const name of names) {
       const text = readFileSync(new URL(`typescript/${name}.ts`, import.meta.url), "utf8")
-      project.write(`${type}/typed/${name}.ts`, text)
+      project.write(`${type}/typed/${name}.ts`, edit(text))
       const language = type === "module" ? "ts" : "js"
       for (const [at, block] of blocksOf(project, name, language).slice(0, blocks).entries()) {
-        project.write(`${type}/typed/readme-${name}-${at + 1}.${language}`, block)
+        project.write(`${type}/typed/readme-${name}-${at + 1}.${language}`, edit(block))
       }
     }
   }

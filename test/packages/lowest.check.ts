@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
-import { itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
+import { forVersion6, itCountsInRedis, itLimitsTheAppsOfTheReadmes } from "./checks.ts"
 import { compile } from "./compile.ts"
 import { ADAPTERS, frameworksOf, manifestOf } from "./manifests.ts"
 import { NODE_20 } from "./nodes.ts"
@@ -57,7 +57,12 @@ describe("the lowest versions of all peers", () => {
 
   it("have types that are compatible with the types of our packages", async () => {
     // Only the quick starts: ioredis 5.0 lacks the name that the READMEs import further down.
-    const quickStarts = { moduleResolution: "nodenext", types: MODULE_SYSTEMS, blocks: 1 } as const
+    const quickStarts = {
+      moduleResolution: "nodenext",
+      types: MODULE_SYSTEMS,
+      blocks: 1,
+      edit: forVersion6,
+    } as const
     expect(await compile(project, { ...quickStarts, names: ADAPTERS })).toEqual([])
   })
 })

@@ -14,6 +14,7 @@ export const UNDO_HITS = `
 const store = new SluiceStore()
 const limit = rateLimit({
   limit: 4,
+  max: 4,
   windowMs: 86_400_000,
   skipFailedRequests: true,
   legacyHeaders: false,

@@ -7,7 +7,8 @@ export interface LimiterFacts {
   readonly windowMs: number
   /** The number of hits that every client has. Undefined if it is not known: then every hit is counted. */
   readonly limit: number | undefined
-  readonly logger: Logger
+  /** Undefined before version 8.6: then warnings go to `process.emitWarning`. */
+  readonly logger: Logger | undefined
 }
 
 const DAY_MS = 86_400_000
@@ -16,7 +17,7 @@ const DAY_MS = 86_400_000
  * Returns the number of hits that a limit admits, if it is the same for every request. Undefined for a function, and if
  * it admits nothing or everything.
  */
-export function knownLimit(limit: Options["limit"]): number | undefined {
+export function knownLimit(limit: Options["limit"] | undefined): number | undefined {
   const isKnown = typeof limit === "number" && limit >= 1 && limit <= Number.MAX_SAFE_INTEGER
   return isKnown ? Math.floor(limit) : undefined
 }

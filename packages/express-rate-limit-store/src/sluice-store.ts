@@ -16,6 +16,10 @@ interface Hit {
   decision?: Decision
 }
 
+/** The options that a store reads. Before version 7, the limit is `max`. Before 8.6, there is no logger. */
+type ReadOptions = Pick<Options, "windowMs" | "skipFailedRequests" | "skipSuccessfulRequests"> &
+  Partial<Pick<Options, "limit" | "logger">> & { readonly max?: Options["limit"] }
+
 const NOT_INITIALIZED = new InvalidOptionError([
   {
     path: "store",
@@ -77,12 +81,16 @@ export class SluiceStore implements ExpressRateLimitStore {
   }
 
   /**
-   * Called by `rateLimit` with its options. A store that several limiters share counts the hits of all of them.
+   * Called by `rateLimit` with its options. A store that several limiters share counts the hits of all of them. A
+   * fraction of a millisecond in `windowMs` is rounded, because 8.2 minutes are 492000.00000000006 ms.
    * @throws {@link InvalidOptionError} for options that contradict each other. Each request fails with the same error.
    */
-  init({ limit, windowMs, skipFailedRequests, skipSuccessfulRequests, logger }: Options): void {
-    if (skipFailedRequests || skipSuccessfulRequests) this.#hits ??= createContext()
-    const known = knownLimit(limit)
+  init(options: Options): void {
+    const read: ReadOptions = options
+    if (read.skipFailedRequests || read.skipSuccessfulRequests) this.#hits ??= createContext()
+    const { logger } = read
+    const windowMs = wholeMs(read.windowMs)
+    const known = knownLimit(read.limit ?? read.max)
     const before = this.#facts
     if (before !== undefined && before.windowMs === windowMs && before.limit === known) return
     try {
@@ -153,6 +161,11 @@ function createContext(): AsyncLocalStorage<Hit> {
   // Node 20 and 22 follow only promises that were created after the first use. So use it before the first request.
   hits.run({ key: "" }, () => {})
   return hits
+}
+
+/** Returns a positive time in whole milliseconds, at least one. Returns other values unchanged. */
+function wholeMs(windowMs: number): number {
+  return Number.isFinite(windowMs) && windowMs > 0 ? Math.max(1, Math.round(windowMs)) : windowMs
 }
 
 function notMilliseconds(windowMs: unknown): InvalidOptionError {
