@@ -260,10 +260,10 @@ export default {
     {
       name: "core-errors-import-nothing",
       comment:
-        "Every file may import errors.ts, so errors.ts only imports credentials.ts, which only imports node:util.",
+        "Every file may import errors.ts, so errors.ts only imports copies.ts and credentials.ts, which only imports node:util.",
       severity: "error",
-      from: { path: `${CORE}ground/(errors|credentials)\\.ts$` },
-      to: { pathNot: [`${CORE}ground/credentials\\.ts$`, "^util$"] },
+      from: { path: `${CORE}ground/(errors|credentials|copies)\\.ts$` },
+      to: { pathNot: [`${CORE}ground/(credentials|copies)\\.ts$`, "^packages/core/package\\.json$", "^util$"] },
     },
     {
       name: "core-shape-for-rules-and-options",

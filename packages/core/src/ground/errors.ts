@@ -1,3 +1,4 @@
+import { acceptOtherCopies } from "./copies.ts"
 import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 
 /** One mistake in the input: where it is, what is wrong and what would be accepted instead. */
@@ -25,6 +26,10 @@ export interface Problem {
  * message, the cause and the problems never contain the password of a connection URL.
  */
 export abstract class SluiceError extends Error {
+  static {
+    acceptOtherCopies(SluiceError)
+  }
+
   /** A stable identifier of the error for programs, which does not change when messages change. */
   abstract readonly code: string
 

@@ -5,7 +5,7 @@ import { InvalidOptionError, type Problem } from "../ground/errors.ts"
 import { show } from "../ground/show.ts"
 import type { Limiter } from "./limiter.ts"
 import type { PreparedRequest } from "./prepared-request.ts"
-import { RequestLimiter } from "./request-limiter.ts"
+import { notALimiter, RequestLimiter } from "./request-limiter.ts"
 
 /** A request of a group, and the limiter that decides it. */
 export interface GroupRequest<Request> {
@@ -106,11 +106,7 @@ export function requireGroup(group: unknown): void {
     const path = `requests[${i}].limiter`
     const limiter = each?.limiter
     if (!(limiter instanceof RequestLimiter)) {
-      problems.push({
-        path,
-        message: `${show(limiter)} is not a limiter`,
-        accepted: "a limiter made by createLimiter",
-      })
+      problems.push({ path, ...notALimiter(limiter) })
       continue
     }
     // The limiters of routes share the counters of their limiter.

@@ -1,7 +1,11 @@
 import type { Decision } from "../decision/decision.ts"
+import { COPIES } from "../ground/copies.ts"
 
-/** The key under which a request keeps the decisions of mounts, newest first. */
-export const MARK: unique symbol = Symbol("sluice")
+/**
+ * The key under which a request keeps the decisions of mounts, newest first. Copies of this version of the package share
+ * it, so that `decisionOn` of one copy finds the decisions of another.
+ */
+export const MARK: typeof COPIES = COPIES
 
 /** A request that mounts may have decided. */
 export type Marked<Mount extends MountDecision = MountDecision> = { [MARK]?: Mount }

@@ -1,8 +1,10 @@
 import type { Decider } from "../decision/decider.ts"
 import { type Decision, RateLimitExceededError } from "../decision/decision.ts"
 import { DecisionRecord, UNLIMITED } from "../decision/decision-record.ts"
-import { ClosedError, InvalidOptionError } from "../ground/errors.ts"
+import { acceptOtherCopies, VERSION } from "../ground/copies.ts"
+import { ClosedError, InvalidOptionError, type Problem } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
+import { show } from "../ground/show.ts"
 import { held, unlessAborted } from "../ground/time.ts"
 import type { Warner } from "../ground/warnings.ts"
 import type { FactsReader } from "../request/facts-readers.ts"
@@ -37,6 +39,10 @@ import { type DecisionStep, NO_STEPS, stepSet, stepsFrom, stepsIn } from "./rule
 
 /** The limiter behind the interface, with the members that adapters need besides. */
 export class RequestLimiter<Request> implements Limiter<Request> {
+  static {
+    acceptOtherCopies(RequestLimiter)
+  }
+
   readonly options: ParsedOptions
   /** Decides the requests of adapters. */
   readonly admission: Admission<Request>
@@ -265,7 +271,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   /** True if a limiter is this one, or if both belong to the routes of the same limiter. */
   isRelatedTo(limiter: object): boolean {
-    return limiter instanceof RequestLimiter && limiter.#parts === this.#parts
+    return #parts in limiter && limiter.#parts === this.#parts
   }
 
   reset(request: Request | RequestFacts, options?: ResetOptions): Promise<void>
@@ -355,4 +361,15 @@ function everyRule(): boolean {
 /** Runs an action on all parts of a decision at once. Rejects with the first error. */
 async function forEachPart(decision: Decision, act: (part: Decision) => Promise<void>): Promise<void> {
   await Promise.all(DecisionRecord.partsOf(decision).map(act))
+}
+
+/** Returns the problem of a value that is not an instance of RequestLimiter. */
+export function notALimiter(value: unknown): Omit<Problem, "path"> & { readonly accepted: string } {
+  if ((value as object | undefined)?.constructor?.name !== RequestLimiter.name) {
+    return { message: `${show(value)} is not a limiter`, accepted: "a limiter that createLimiter() returned" }
+  }
+  return {
+    message: "is a limiter of another version of @sluice/core",
+    accepted: `a limiter of version ${VERSION}; "npm ls @sluice/core" lists all versions`,
+  }
 }

@@ -1,7 +1,6 @@
 import { InvalidOptionError } from "../../ground/errors.ts"
-import { show } from "../../ground/show.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
-import { RequestLimiter } from "../../limiter/request-limiter.ts"
+import { notALimiter, RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { FactsReader } from "../../request/facts-readers.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
 import { LimiterGuard } from "./limiter-guard.ts"
@@ -43,11 +42,7 @@ function sharedLimiter<Request>(options: Shared<Request>): RequestLimiter<Reques
       accepted: "limiter alone, with this option given to createLimiter()",
     }))
   if (!(options.limiter instanceof RequestLimiter)) {
-    problems.push({
-      path: "limiter",
-      message: `${show(options.limiter)} is not a limiter`,
-      accepted: "a limiter that createLimiter() returned",
-    })
+    problems.push({ path: "limiter", ...notALimiter(options.limiter) })
   }
   if (problems.length > 0) throw new InvalidOptionError(problems)
   return options.limiter as RequestLimiter<Request>

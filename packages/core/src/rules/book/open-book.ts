@@ -1,3 +1,4 @@
+import { acceptOtherCopies } from "../../ground/copies.ts"
 import { held, unlessAborted } from "../../ground/time.ts"
 import type {
   Edition,
@@ -60,6 +61,10 @@ export function createRuleBook(options: RuleBookOptions): RuleBook {
  * - Changes and failures are reported to limiters, listeners and the log (`announcer`).
  */
 export class OpenBook implements RuleBook {
+  static {
+    acceptOtherCopies(OpenBook)
+  }
+
   readonly name: string
   readonly options: ParsedBookOptions
   readonly #announcer: Announcer

@@ -1,0 +1,81 @@
+import type * as Core from "@sluice/core"
+import {
+  createGuard,
+  createLimiter,
+  decideAll,
+  decisionOn,
+  InvalidOptionError,
+  memoryStore,
+  SluiceError,
+  StoreUnavailableError,
+} from "@sluice/core"
+import { expect, it, vi } from "vitest"
+import manifest from "../packages/core/package.json" with { type: "json" }
+
+vi.resetModules()
+/** Another copy of this version, as when two packages of an app each install their own. */
+const other: typeof Core = await import("@sluice/core")
+vi.doMock("../packages/core/package.json", () => ({ default: { version: "9.9.9" } }))
+vi.resetModules()
+const later: typeof Core = await import("@sluice/core")
+vi.doUnmock("../packages/core/package.json")
+
+const REQUEST = { remoteAddress: "192.0.2.1" }
+const RULE = { field: "ip", limit: 1, window: "1 minute" } as const
+
+it("loads three copies", () => {
+  expect(new Set([createLimiter, other.createLimiter, later.createLimiter]).size).toBe(3)
+})
+
+it("a guard decides with a limiter of another copy, which finds its decisions", async () => {
+  const limiter = other.createLimiter(RULE)
+  const guard = createGuard<object>({ limiter } as never)
+  const requests = [{}, {}]
+  const outcomes = await Promise.all(requests.map((request) => guard.check(REQUEST, request)))
+  expect(outcomes.map((outcome) => outcome?.rejection?.status)).toEqual([undefined, 429])
+  const [request] = requests as [object]
+  const decision = limiter.decisionOn(request as never)
+  expect([decisionOn(request), other.decisionOn(request)]).toEqual([decision, decision])
+  expect(decision?.allowed).toBe(true)
+  await limiter.refund(decision as never)
+  expect((await limiter.peek(REQUEST)).remaining).toBe(1)
+  await limiter.close()
+})
+
+it("a limiter follows a rule book and counts in a store of another copy", async () => {
+  const book = other.createRuleBook({ source: other.staticRules([RULE]) })
+  const store = other.memoryStore()
+  const limiter = createLimiter({ service: "checkout", rules: book, store, onRulesMissing: "deny" })
+  await book.ready()
+  const decisions = [await limiter.decide(REQUEST), await limiter.decide(REQUEST)]
+  expect(decisions.map(({ allowed }) => allowed)).toEqual([true, false])
+  await Promise.all([limiter.close(), book.close(), store.close()])
+})
+
+it("decideAll decides with limiters of several copies", async () => {
+  const store = memoryStore()
+  const limiters = [
+    createLimiter({ ...RULE, service: "a", store }),
+    other.createLimiter({ ...RULE, service: "b", store }),
+  ]
+  const decide = () => decideAll(limiters.map((limiter) => ({ limiter, request: REQUEST })))
+  expect([(await decide()).allowed, (await decide()).allowed]).toEqual([true, false])
+  for (const limiter of limiters) await limiter.close()
+})
+
+it("an error is an instance of the class in another copy, and of its base class", () => {
+  const error = new other.StoreUnavailableError("late", { kind: "timeout" })
+  expect(error).toBeInstanceOf(StoreUnavailableError)
+  expect(error).toBeInstanceOf(SluiceError)
+  expect(error).not.toBeInstanceOf(InvalidOptionError)
+  for (const value of [null, undefined, 5, {}, new Error("x"), Object.create(null)]) {
+    expect(value instanceof (SluiceError as never)).toBe(false)
+  }
+})
+
+it("a limiter of another version is rejected, with the cause", () => {
+  const problem = `limiter: is a limiter of another version of @sluice/core; accepted: a limiter of version ${manifest.version}`
+  const limiter = later.createLimiter(RULE)
+  expect(() => createGuard({ limiter } as never)).toThrow(problem)
+  expect(new later.ClosedError("closed")).not.toBeInstanceOf(SluiceError)
+})
