@@ -129,10 +129,10 @@ const RECORDED: Readonly<Record<string, readonly [Headers, string, readonly Read
     "draft-7",
     [of(0.9999999999999998, 29_999.99713897705, 10)],
   ],
-  "draft-8 with a token as its name, decimals and an epoch": [
-    { ratelimit: `default;r=1.5;t=${EPOCH_S + 30}`, "ratelimit-policy": "default;q=1e2" },
+  "draft-8 with an epoch": [
+    { ratelimit: `"default";r=1;t=${EPOCH_S + 30}`, "ratelimit-policy": '"default";q=100;w=60' },
     "draft-8",
-    [of(1.5, 30_000, 100)],
+    [of(1, 30_000, 100)],
   ],
   "draft-8 with separators in a name": [
     {
@@ -241,8 +241,13 @@ describe("headers that say nothing", () => {
   it.each([
     {},
     { ratelimit: '"cached";r=0;t=3000', age: "3600" },
+    { ratelimit: "default;r=50" },
     { ratelimit: '"d"' },
+    { ratelimit: '"d";r=-1' },
+    { ratelimit: '"d";r=1.5;t=1' },
+    { ratelimit: '"d";r=1234567890123456;t=1' },
     { ratelimit: '"d";r="5";t=1' },
+    { ratelimit: '"d";r=5;t="30"' },
     { ratelimit: '"d;r=5;t=1' },
     { ratelimit: "not a field(" },
     { ratelimit: "limit=1, remaining=a, reset=1" },

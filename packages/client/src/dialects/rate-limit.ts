@@ -1,17 +1,29 @@
 import { type Dialect, msUntil, numberOf, readingsOf } from "../reading.ts"
 
+/** A String of RFC 9651, section 3.3.3. */
+const STRING = /^"(\\.|[^"\\])*"$/
+/** A non-negative Integer of RFC 9651, section 3.3.1. */
+const INTEGER = /^\d{1,15}$/
+
 /**
  * Reads `RateLimit: "name";r=50;t=30` of the drafts 8 to 11 (draft-ietf-httpapi-ratelimit-headers-11, section 4), and
  * the text after them, in which `a` and `w` have the place of `r` and `t`. The quota is `q` of the policy of the same
- * name in `RateLimit-Policy`. Policies that count something else than requests are left out.
+ * name in `RateLimit-Policy`. Policies that count something else than requests are left out. Ignores a member that the
+ * draft makes invalid: a name that is not a String, or a number that is not a non-negative Integer.
  */
 export const rateLimitList: Dialect = (headers, nowMs) => {
   const policies = new Map(membersOf(headers, "ratelimit-policy"))
   return membersOf(headers, "ratelimit").flatMap(([name, parameters]) => {
     const policy = policies.get(name)
+    const remaining = parameters.get("r") ?? parameters.get("a") ?? ""
+    const time = parameters.get("t") ?? parameters.get("w")
+    if (![STRING.test(name), INTEGER.test(remaining), INTEGER.test(time ?? "0")].every(Boolean)) return []
     if ((policy?.get("qu") ?? '"requests"') !== '"requests"') return []
-    const forMs = msUntil(parameters.get("t") ?? parameters.get("w") ?? policy?.get("w"), nowMs)
-    return readingsOf(numberOf(parameters.get("r") ?? parameters.get("a")), forMs, numberOf(policy?.get("q")))
+    return readingsOf(
+      numberOf(remaining),
+      msUntil(time ?? policy?.get("w"), nowMs),
+      numberOf(policy?.get("q")),
+    )
   })
 }
 
@@ -28,8 +40,8 @@ export const rateLimitMembers: Dialect = (headers, nowMs) => {
 type Parameters = ReadonlyMap<string, string>
 
 /**
- * Returns the members of a List or Dictionary with their parameters (RFC 9651), as they are written. Reads numbers that
- * the RFC does not allow, too, because servers send them, and a field that is not read lets all calls go.
+ * Returns the members of a List or Dictionary with their parameters (RFC 9651), as they are written. Draft 7 is read with
+ * numbers that the RFC does not allow, because servers send them, and a field that is not read lets all calls go.
  */
 function membersOf(headers: Headers, name: string): [string, Parameters][] {
   return split(headers.get(name) ?? "", ",").map((member) => {
