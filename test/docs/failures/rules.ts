@@ -10,8 +10,8 @@ import { startDynamoDB } from "../../servers/dynamodb.ts"
 import { type Fault, startFaultProxy } from "../../servers/fault-proxy.ts"
 
 const RULES = [
-  { name: "first", limit: 5, window: "1 minute" },
-  { name: "second", limit: 9, window: "1 minute" },
+  { name: "first", field: "service", limit: 5, window: "1 minute" },
+  { name: "second", field: "service", limit: 9, window: "1 minute" },
 ]
 
 /** Rules that are good at first, and a function that breaks them. */
