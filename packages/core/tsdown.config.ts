@@ -68,7 +68,15 @@ const config: UserConfig = {
           const { code } = chunk
           const ends = [...new Set(endsOf(this.parse(code)))].sort((one, other) => one - other)
           const lines = ends.map((end, i) => code.slice(ends[i - 1] ?? 0, end))
-          chunk.code = [...bundledIn(chunk.moduleIds), ...lines].join("\n") + code.slice(ends.at(-1))
+          const rest = code.slice(ends.at(-1))
+          // At the end of a line, a statement needs no semicolon unless the next line could continue it.
+          const bare = lines.map((line, i) =>
+            /^[([`+\-*/,.]/.test(lines[i + 1] ?? rest) ? line : line.replace(/;$/, ""),
+          )
+          chunk.code = [...bundledIn(chunk.moduleIds), ...bare].join("\n") + rest
+          if (syntaxOf(this.parse(chunk.code)) !== syntaxOf(this.parse(code))) {
+            throw new Error(`${chunk.fileName} has another meaning without semicolons.`)
+          }
         }
       },
     },
@@ -146,6 +154,14 @@ function privateNamesIn(node: unknown, parent: unknown): PrivateName[] {
     return [{ name, start, end, isOperand: (parent as { type?: string }).type === "BinaryExpression" }]
   }
   return Object.values(node).flatMap((child) => privateNamesIn(child, Array.isArray(node) ? parent : node))
+}
+
+/** Returns a program as text, without the places of its parts. */
+function syntaxOf(program: unknown): string {
+  return JSON.stringify(program, (name, value: unknown) => {
+    if (name === "start" || name === "end") return undefined
+    return typeof value === "bigint" ? `${value}n` : value
+  })
 }
 
 /** Returns where the statements and the members of classes end. */
