@@ -30,8 +30,8 @@ it("every package is packed", () => {
   expect(Object.keys(inject("tarballs")).sort()).toEqual(PACKAGES)
 })
 
-it("the core is packed into at most 210 kB", () => {
-  expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(210_000)
+it("the core is packed into at most 220 kB", () => {
+  expect(inject("tarballs").core?.bytes).toBeLessThanOrEqual(220_000)
 })
 
 it("the core keeps the names of functions, classes and methods, for stack traces", () => {
