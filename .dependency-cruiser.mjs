@@ -263,7 +263,9 @@ export default {
         "Every file may import errors.ts, so errors.ts only imports copies.ts and credentials.ts, which only imports node:util.",
       severity: "error",
       from: { path: `${CORE}ground/(errors|credentials|copies)\\.ts$` },
-      to: { pathNot: [`${CORE}ground/(credentials|copies)\\.ts$`, "^packages/core/package\\.json$", "^util$"] },
+      to: {
+        pathNot: [`${CORE}ground/(credentials|copies)\\.ts$`, "^packages/core/package\\.json$", "^util$"],
+      },
     },
     {
       name: "core-shape-for-rules-and-options",

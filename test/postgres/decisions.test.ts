@@ -131,7 +131,7 @@ it("any text may identify a client", async () => {
     "\ud83d\ude00",
     "x".repeat(500),
   ]
-  for (const key of keys) await limiter.decide({ headers: { "x-key": key } })
+  for (const key of keys) await limiter.decide({ headers: { "x-user": key } })
   await recorder.close()
   expect(recorder.status).toEqual({
     waiting: 0,
@@ -145,7 +145,7 @@ it("any text may identify a client", async () => {
 })
 
 function openByKey() {
-  const limiter = createLimiter({ service: "shop", limit: 9, window: "1 hour", field: "header:x-key" })
+  const limiter = createLimiter({ service: "shop", limit: 9, window: "1 hour", field: "header:x-user" })
   return { limiter, recorder: recordDecisions(limiter, postgresDecisions(pool)) }
 }
 

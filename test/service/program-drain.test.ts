@@ -13,7 +13,7 @@ import { type HealthClient, openHealth } from "./health-client.ts"
 import { type Program, startProgram } from "./program.ts"
 import { openStranger, type Stranger } from "./stranger.ts"
 
-const RULES = "service_id: 1\nrules: { name: all, limit: 1000000, window: 1 day }\n"
+const RULES = "service_id: 1\nrules: { name: all, field: service, limit: 1000000, window: 1 day }\n"
 const SERVICE = "sluice.v1.RateLimiter"
 const ASKED = { service_id: 1 }
 /** Callers pause between calls. They test for failures and not for throughput. */
