@@ -17,7 +17,7 @@ interface Hit {
 }
 
 /** The options that a store reads. Before version 7, the limit is `max`. Before 8.6, there is no logger. */
-type ReadOptions = Pick<Options, "windowMs" | "skipFailedRequests" | "skipSuccessfulRequests"> &
+type PeerOptions = Pick<Options, "windowMs" | "skipFailedRequests" | "skipSuccessfulRequests"> &
   Partial<Pick<Options, "limit" | "logger">> & { readonly max?: Options["limit"] }
 
 const NOT_INITIALIZED = new InvalidOptionError([
@@ -86,7 +86,7 @@ export class SluiceStore implements ExpressRateLimitStore {
    * @throws {@link InvalidOptionError} for options that contradict each other. Each request fails with the same error.
    */
   init(options: Options): void {
-    const read: ReadOptions = options
+    const read: PeerOptions = options
     if (read.skipFailedRequests || read.skipSuccessfulRequests) this.#hits ??= createContext()
     const { logger } = read
     const windowMs = wholeMs(read.windowMs)

@@ -17,7 +17,7 @@ export class ExpressExchange extends NodeExchange<Request> {
 }
 
 /** An exchange that passes a refusal to the app's error handler. */
-export class ThrowingExchange extends ExpressExchange {
+export class ExpressThrowingExchange extends ExpressExchange {
   override send(answer: RejectionAnswer): void {
     const error = new RefusalError(decisionOn(this.request) as Decision, answer)
     this.setHeaders(error.headerLines)

@@ -16,7 +16,7 @@ import {
   respond,
 } from "@sluice/core"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
-import { ExpressExchange, ThrowingExchange } from "./exchange.ts"
+import { ExpressExchange, ExpressThrowingExchange } from "./exchange.ts"
 import { ExpressFacts, factsOf } from "./facts.ts"
 import { MountOrder } from "./mount-order.ts"
 
@@ -70,7 +70,7 @@ export type RateLimit = ((
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const { throws, options: others } = readRefusalOption<GuardOptions<Request, Response>>(options)
   const guard = createGuard(others, factsOf)
-  const Exchange = throws ? ThrowingExchange : ExpressExchange
+  const Exchange = throws ? ExpressThrowingExchange : ExpressExchange
 
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])

@@ -46,7 +46,7 @@ export class KoaExchange extends NodeExchange<Context> {
 }
 
 /** An exchange that throws a refusal, for the app's error handler. */
-export class ThrowingExchange extends KoaExchange {
+export class KoaThrowingExchange extends KoaExchange {
   override send(answer: RejectionAnswer): void {
     const ctx = this.request
     const error = new RefusalError(decisionOn(ctx) as Decision, answer)

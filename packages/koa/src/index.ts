@@ -15,9 +15,9 @@ import {
   respond,
 } from "@sluice/core"
 import type { Context, Middleware, Next } from "koa"
-import { KoaExchange, ThrowingExchange } from "./exchange.ts"
+import { KoaExchange, KoaThrowingExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
-import { MountOrder } from "./mount-order.ts"
+import { KoaMountOrder } from "./mount-order.ts"
 
 export { RefusalError } from "@sluice/core"
 
@@ -64,7 +64,7 @@ export type RateLimit = Middleware & {
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const { throws, options: others } = readRefusalOption<GuardOptions<Context, Context>>(options)
   const guard = createGuard(others, factsOf)
-  const Exchange = throws ? ThrowingExchange : KoaExchange
+  const Exchange = throws ? KoaThrowingExchange : KoaExchange
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
@@ -72,7 +72,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     return Promise.resolve(respond(guard, new KoaFacts(ctx), new Exchange(ctx, ctx.res, next, ctx)))
   }
 
-  const order = new MountOrder(middleware)
+  const order = new KoaMountOrder(middleware)
   return Object.assign(middleware, { limiter: guard.limiter })
 }
 

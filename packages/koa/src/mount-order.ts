@@ -6,17 +6,17 @@ const START_MS = 1_000
 const ENOUGH = 10
 
 /** Middleware. That of @koa/router refers to its router, and a limiter to its limiter. */
-type Mounted = object & { readonly router?: { readonly stack?: readonly Layer[] } }
+type KoaMounted = object & { readonly router?: { readonly stack?: readonly KoaLayer[] } }
 
 /** An entry of a router: a route, or middleware of `router.use`, which has no methods. */
-interface Layer {
+interface KoaLayer {
   readonly methods: readonly string[]
   readonly path: unknown
   readonly stack: readonly object[]
 }
 
 /** What an app has before and after a limiter that may be mounted too late. */
-interface LatePlace {
+interface KoaLatePlace {
   /** The first route before the limiter: "GET /login". */
   readonly route: string
   /** Whether functions after the limiter could answer. */
@@ -27,7 +27,7 @@ interface LatePlace {
  * Detects a limiter that an app mounts after its routers, so that only unmatched requests reach it. Knows the routes of
  * @koa/router. Reads the status of each response, until a status is not 404 or the limiter is certainly mounted too late.
  */
-export class MountOrder {
+export class KoaMountOrder {
   /** False once the place of the limiter is known. */
   isWatching = true
   readonly #middleware: object
@@ -62,14 +62,14 @@ export class MountOrder {
   }
 
   /** Returns undefined if the limiter is not certainly after all routes, or if other limiters are before it. */
-  #place({ app }: Context): LatePlace | undefined {
-    const all = app.middleware as readonly Mounted[]
+  #place({ app }: Context): KoaLatePlace | undefined {
+    const all = app.middleware as readonly KoaMounted[]
     const index = all.indexOf(this.#middleware)
     const after = all.slice(index + 1)
     if (index === -1 || after.some(({ router }) => router !== undefined)) return undefined
     const before = all.slice(0, index)
     const layers = before.flatMap(({ router }) => router?.stack ?? [])
-    const isLimited = ({ stack }: Layer): boolean => stack.some((each) => "limiter" in each)
+    const isLimited = ({ stack }: KoaLayer): boolean => stack.some((each) => "limiter" in each)
     if (before.some((each) => "limiter" in each)) return undefined
     if (layers.some((layer) => layer.methods.length === 0 && isLimited(layer))) return undefined
     const found = layers.find((layer) => layer.methods.length > 0 && !isLimited(layer))

@@ -27,7 +27,7 @@ export interface RefusedRequests {
   readonly ofOthers: number
 }
 
-export interface RefusalOptions extends ClientReading {
+export interface RefusalSplitOptions extends ClientReading {
   readonly windows: readonly WindowLength[]
   readonly algorithm: WindowAlgorithm
   readonly capacity?: Capacity | undefined
@@ -49,13 +49,13 @@ interface Trial extends TriedLimit {
  * Offers only the requests of clients whose peak is above the limit, because it refuses no others.
  */
 export class Refusals {
-  readonly #options: RefusalOptions
+  readonly #options: RefusalSplitOptions
   readonly #reader: ClientReader
   readonly #trials: readonly Trial[]
   readonly #service: Replay | undefined
   #serviceRefused = 0
 
-  constructor(limits: readonly TriedLimit[], options: RefusalOptions) {
+  constructor(limits: readonly TriedLimit[], options: RefusalSplitOptions) {
     const { by, address, windows, algorithm, capacity } = options
     this.#options = options
     this.#reader = new ClientReader(options)
