@@ -66,6 +66,15 @@ export async function mirrorCells(seed: number): Promise<readonly Cell[]> {
   return cells
 }
 
+/**
+ * Returns the most units in any minute of a client with a limit of 20 that uses the data centers in turn, for three
+ * minutes.
+ */
+export async function mostOfRoaming(requestsPerSecond: number, seed: number): Promise<number> {
+  const units = (requestsPerSecond * ROAMING.durationMs) / 1_000
+  return (await simulate({ ...ROAMING, units }, together(100), seed)).mostIn(WINDOW_MS)
+}
+
 /** Returns what all data centers grant. */
 async function simulate(traffic: Traffic, charging: Charging | undefined, seed: number): Promise<Grants> {
   const { limit, units, durationMs, isRoaming } = traffic

@@ -242,7 +242,7 @@ describe("push", () => {
     await writeFile(file, RULES.replace("unit: minute", "unit: minit"))
     const { code, out, err } = await run("push", file)
     expect({ code, out }).toEqual({ code: 1, out: "" })
-    expect(err).toMatch(/:6:\d+: rules\[0\]\.rate\.unit: "minit" is not a unit; did you mean "minute"?\n/)
+    expect(err).toMatch(/:6:\d+: rules\[0\]\.rate\.unit: "minit" is not a unit; did you mean "minute"\?\n/)
     expect(err).toMatch(/\n1 problem in .*: nothing was changed\n$/)
     expect(await json("push", file)).toMatchObject({ ok: false, problems: [{ file, line: 6 }] })
     expect(await registry().get("checkout")).toBeUndefined()
