@@ -33,11 +33,11 @@ export async function measureMemory(isQuick: boolean): Promise<readonly Weighed[
   const server = await startServer()
   const weighed: Weighed[] = []
   try {
-    const scale = await RedisScale.open(server, isQuick ? 50_000 : 1_000_000)
+    const scale = await RedisScale.open(server, isQuick ? 125_000 : 1_000_000)
     for (const kind of KINDS) {
       for (const filling of FILLINGS) {
         const redis = await scale.weigh(kind, filling)
-        const clients = clientsInProcess(kind, filling, isQuick)
+        const clients = clientsInProcess(kind, filling, isQuick ? 125_000 : 1_000_000)
         const inProcess = await weighInProcess(kind, { clients, filling })
         weighed.push({ name: kind.name, filling, redis, inProcess, clients })
       }
@@ -51,16 +51,16 @@ export async function measureMemory(isQuick: boolean): Promise<readonly Weighed[
 }
 
 /**
- * Returns how many clients to count in the process. There are fewer if each one needs many requests, because the bytes
- * per client do not depend on the number of clients.
+ * Returns how many clients to count in the process, at most `most`. There are fewer if each one needs many requests,
+ * because the bytes per client do not depend on the number of clients.
  */
-function clientsInProcess(kind: Kind, filling: Filling, isQuick: boolean): number {
-  const most = isQuick ? 50_000 : 1_000_000
+export function clientsInProcess(kind: Kind, filling: Filling, most: number): number {
   if (filling === "one request" || !keepsParts(kind)) return most
   return kind.members.algorithm === "sliding-log" ? most / 1_000 : most / 20
 }
 
-async function weighInProcess(kind: Kind, task: WeighTask): Promise<number> {
+/** Returns the bytes per client in a new process. */
+export async function weighInProcess(kind: Kind, task: WeighTask): Promise<number> {
   const contender = startContender(new URL("./memory-worker.ts", import.meta.url), kind.name)
   try {
     return await contender.ask<number>(task)

@@ -4,7 +4,7 @@ import { parseRuleDocument } from "../../packages/core/src/rules/documents/rule-
 import { dynamoDBRules } from "../../packages/core/src/rules/dynamodb/dynamodb-rules.ts"
 import type { LoadedRules, RuleSource } from "../../packages/core/src/rules/source.ts"
 import { type DynamoDBServer, ENGINES, startDynamoDB } from "../servers/dynamodb.ts"
-import { attribute, type Item, itemOf, makeTable, putItem } from "./tables.ts"
+import { attribute, emptyTable, type Item, itemOf, makeTable, putItem } from "./tables.ts"
 
 const perMinute = { requests_per_unit: 5, unit: "minute" }
 const five = { limit: 5, window: "1 minute" }
@@ -17,7 +17,7 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
     server = await startDynamoDB(engine)
     client = server.client()
     await makeTable(client, "rules")
-    source = dynamoDBRules({ client, tableName: "rules" })
+    source = dynamoDBRules({ client, tableName: "rules", timeoutMs: 60_000 })
   })
   afterAll(() => server.stop())
 
@@ -172,6 +172,8 @@ describe.each(ENGINES.filter(({ missing }) => missing === undefined))("items in 
       const many = Array.from({ length: 4_000 }, (_, i) => ({ name: `r${i}`, rate: perMinute }))
       const rules = itemOf({ rules: [...many, ...many.map(() => ({ nonsense: 1 })).slice(0, 2_000)] })
       const loaded = await reading(rules)
+      // Otherwise each later listing would read it again.
+      await emptyTable(client, "rules")
       expect([loaded.rules.length, loaded.problems.length]).toEqual([4_000, 4_000])
     })
   })
