@@ -1,15 +1,12 @@
 import fc from "fast-check"
-import { serializeList, Token } from "structured-headers"
+import { serializeList } from "structured-headers"
 import { expect, it } from "vitest"
 import { paced } from "../../packages/client/src/index.ts"
 
 // The client reads the RateLimit fields without a parser of structured fields. These are written by one (RFC 9651).
 
 const count = fc.integer({ min: 1, max: 1_000_000 })
-const name = fc.oneof(
-  fc.string({ unit: fc.constantFrom(...'a"\\;,=( r1') }),
-  fc.constantFrom("requests", "requests-2").map((token) => new Token(token)),
-)
+const name = fc.string({ unit: fc.constantFrom(...'a"\\;,=( r1') })
 const partition = fc.uint8Array({ maxLength: 9 }).map(({ buffer }) => buffer)
 const policy = fc.record({ name, q: count, w: count, r: count, t: count, partition })
 
@@ -23,7 +20,7 @@ async function statusAfter(headers: Readonly<Record<string, string>>) {
 it("the client reads each RateLimit field that a serializer of structured fields writes", async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.uniqueArray(policy, { minLength: 1, maxLength: 4, selector: (each) => String(each.name) }),
+      fc.uniqueArray(policy, { minLength: 1, maxLength: 4, selector: (each) => each.name }),
       async (policies) => {
         const [scarcest] = [...policies].sort((a, b) => a.r - b.r)
         const status = await statusAfter({

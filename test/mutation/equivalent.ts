@@ -80,9 +80,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/http/guard/mount-outcome.ts": {
     "if (this.lines === undefined) {": "ConditionalExpression: written anew they are the same",
   },
-  "core/src/http/guard/rejection-handler.ts": {
-    '"onRejected",': "StringLiteral: any name that no other callback has",
-  },
   "core/src/http/guard/writers.ts": {
     'return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }':
       "ConditionalExpression,StringLiteral: an unknown limit is written from each decision, the same",
@@ -136,7 +133,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     '"clock.wait",': "StringLiteral: any name that no other callback has",
   },
   "core/src/limiter/rule-set/compiled-rule.ts": {
-    "const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf)":
+    "const matches = rule.match === undefined ? undefined : compileMatch(rule.match, listReaderOf, hasMethod)":
       "ConditionalExpression: what matches everything yields the same, only slower",
     'partition: isText ? partition : "",':
       "StringLiteral: whoever lacks a field is refused before any counter is asked",
@@ -305,7 +302,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
   "core/src/stores/redis/node/node.ts": {
-    "if (performance.now() > deadlineMs) throw this.unavailable":
+    "if (performance.now() > deadlineMs) throw this.silence()":
       "EqualityOperator: at the very end either will do",
   },
   "core/src/stores/redis/options.ts": {
