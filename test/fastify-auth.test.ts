@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
 import auth from "@fastify/auth"
 import jwt from "@fastify/jwt"
 import peer from "@fastify/rate-limit"
@@ -6,6 +7,7 @@ import { type RateLimitOptions, rateLimit } from "@sluice/fastify"
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
 import fastify50 from "fastify50"
 import { afterEach, describe, expect, it } from "vitest"
+import { until } from "./servers/until.ts"
 
 declare module "@fastify/jwt" {
   interface FastifyJWT {
@@ -202,10 +204,74 @@ describe.each(CASES)("with rules by address and by user, and $name, on the $rele
     ])
   })
 
-  it("a request that the user's rule refuses takes nothing from the address", async () => {
-    const app = await make(3, 1)
-    expect(await statuses(app, "alice", "alice", "alice", "alice", "bob", "carol", "dave")).toEqual([
-      200, 429, 429, 429, 200, 200, 429,
+  it("a request that the user's rule refuses counts by address, because authentication has run", async () => {
+    const app = await make(4, 1)
+    expect(await statuses(app, "alice", "alice", "alice", "bob", "carol")).toEqual([200, 429, 429, 200, 429])
+  })
+})
+
+describe("authentication runs at most as often as the rule by address allows", () => {
+  const schema = { body: { type: "object", required: ["note"], properties: { note: { type: "string" } } } }
+
+  /** Starts an app that admits 5 requests from an address and 1 of a user, and counts how often it authenticates. */
+  async function counting(user: object = {}) {
+    let runs = 0
+    const app = fastify()
+    apps.push(app)
+    await app.register(jwt, { secret: "a secret" })
+    await app.register(auth)
+    const users = { field: "user", limit: 1, window: "1 minute", onMissing: "skip", ...user } as const
+    await app.register(rateLimit, {
+      clock,
+      fields: byUser.fields,
+      rules: [
+        { name: "address", field: "ip", limit: 5, window: "1 minute" },
+        { name: "user", ...users },
+      ],
+    })
+    const authenticate = app.auth([
+      async (request: FastifyRequest) => {
+        runs++
+        await request.jwtVerify()
+      },
     ])
+    app.get("/me", { preHandler: authenticate }, handler)
+    app.post("/notes", { preValidation: authenticate, schema }, handler)
+    const headers = { authorization: `Bearer ${app.jwt.sign({ name: "alice" })}` }
+    return { app, headers, runs: () => runs }
+  }
+
+  it("for a user who is refused by the rule of the user", async () => {
+    const { app, headers, runs } = await counting()
+    for (let i = 0; i < 12; i++) await app.inject({ url: "/me", headers })
+    expect(runs()).toBe(5)
+  })
+
+  it("for a body that the schema of the route refuses", async () => {
+    const { app, headers, runs } = await counting()
+    for (let i = 0; i < 12; i++) await app.inject({ method: "POST", url: "/notes", headers, payload: {} })
+    expect(runs()).toBe(5)
+  })
+
+  it("for a client that hangs up while the rule of the user holds its requests", async () => {
+    const { app, headers, runs } = await counting({
+      throttle: { kind: "queue", maxWaiting: 100, maxWaitMs: 100_000 },
+    })
+    const url = new URL("/me", await app.listen({ port: 0, host: "127.0.0.1" }))
+    for (let i = 0; i < 12; i++) {
+      const before = runs()
+      const leaving = new AbortController()
+      const asked = fetch(url, { headers, signal: leaving.signal }).then(
+        ({ status }) => status,
+        () => "left",
+      )
+      // The first request is answered, and the requests above the limit of the address are refused.
+      const isHeld = i > 0 && i < 5
+      if (isHeld) await until("it is authenticated", () => runs() > before)
+      await nextTurn()
+      if (isHeld) leaving.abort()
+      expect(await asked).toBe(isHeld ? "left" : i === 0 ? 200 : 429)
+    }
+    expect(runs()).toBe(5)
   })
 })

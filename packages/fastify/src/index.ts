@@ -45,7 +45,7 @@ declare module "fastify" {
  *
  * Each rule is decided as soon as the data that it reads exists. Rules by the app's own `fields` are decided after
  * every `preHandler` of the route, no matter where that was registered. When a later rule refuses, the units of earlier
- * rules are refunded.
+ * rules stay taken, because what these rules protect, such as authentication, has run.
  *
  * A rule does not count requests that Fastify or a hook of the app answers before the rule is decided. URLs that cannot
  * be decoded are never counted. Rules decided in `preValidation` or later do not count bodies that cannot be parsed.

@@ -115,7 +115,7 @@ describe("a hook of app.sluice", () => {
       expect([headers.ratelimit, told]).toEqual(['"ip-1m";r=8;t=61, "hook-1";r=1;t=61', '{"some":"body"}'])
       expect(await quota(app, "/a", body)).toContain('"hook-1";r=0;')
       expect(await quota(app, "/a", body)).toBe(429)
-      expect(await quota(app, "/b", body)).toBe('"ip-1m";r=6;t=61')
+      expect(await quota(app, "/b", body)).toBe('"ip-1m";r=5;t=61')
     },
   )
 
@@ -183,8 +183,8 @@ describe("a hook of app.sluice", () => {
     expect(await quota(app, "/a")).toBe('"ip-1m";r=8;t=61, "hook-1";r=1;t=61')
     expect(await quota(app, "/b")).toContain('"hook-1";r=0;')
     expect(await quota(app, "/c")).toBe(429)
-    // The refused request has taken nothing.
-    expect(await quota(app, "/")).toBe('"ip-1m";r=6;t=61')
+    // The refused request has taken its unit of the plugin's rule, which was decided before the hook.
+    expect(await quota(app, "/")).toBe('"ip-1m";r=5;t=61')
   })
 
   it("refunds by the plugin's refundWhen", async () => {

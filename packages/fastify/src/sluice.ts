@@ -25,7 +25,7 @@ export interface FastifySluice {
   readonly limiter: Limiter<FastifyRequest>
   /**
    * Returns a hook that limits the requests that pass it, in addition to the plugin's rules. The whole rule is decided
-   * when the hook runs. If it refuses, the units of the plugin's rules and of earlier hooks are refunded. An app can put
+   * when the hook runs. If it refuses, the units of the plugin's rules and of earlier hooks stay taken. An app can put
    * the hook on a route, on a scope or on a 404 handler. A route with `config: { rateLimit: false }` is not limited. A
    * hook counts each request once.
    *

@@ -90,15 +90,15 @@ describe("a guard that decides in steps, with functions that return promises", (
       [true, 2, ["192.0.2.1", "ann"]],
       [false, 2, ["192.0.2.1", "ann"]],
     ])
-    // The refused request has its unit of the address back.
-    expect([await left("address"), await left("user")]).toEqual([3, 0])
+    // The units of the refused request at the first step stay taken.
+    expect([await left("address"), await left("user")]).toEqual([1, 0])
   })
 
   it.each<[string, LimiterSettings<Req>, DecisionStep]>([
     ["a field", { rules: [ADDRESS, USER] }, "arrival"],
     ["skip", { rules: [ADDRESS, USER], skip: async () => false }, "body"],
   ])(
-    "takes nothing from a client that leaves while %s is pending, and refunds earlier steps",
+    "takes nothing from a client that leaves while %s is pending, and keeps the units of earlier steps",
     async (_what, options, first) => {
       const { guard, left } = await mount(options)
       const response = new FakeResponse()
@@ -108,7 +108,7 @@ describe("a guard that decides in steps, with functions that return promises", (
       const checking = guard.check(FACTS, request, response, "app")
       response.leave()
       expect(await checking).toBeUndefined()
-      expect([await left("address"), await left("user")]).toEqual([5, 2])
+      expect([await left("address"), await left("user")]).toEqual([4, 2])
     },
   )
 

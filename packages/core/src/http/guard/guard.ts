@@ -41,7 +41,7 @@ export interface Guard<Request extends object> {
    *
    * Without a `step`, the method decides by all rules. An adapter that can decide at several steps calls it at each of
    * `steps` instead. Each call decides by the rules that have become decidable. When a later step refuses, the units of
-   * the earlier steps are refunded.
+   * the earlier steps stay taken, because what their rules protect has run.
    */
   check(facts: RequestFacts, request: Request): MaybePromise<Outcome>
   check(

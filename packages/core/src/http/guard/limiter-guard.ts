@@ -116,7 +116,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     for (let mount = (request as Marked<MountOutcome>)[MARK]; mount !== undefined; mount = mount.earlier) {
       if (!this.limiter.isRelatedTo(mount.limiter) || mount.settled) continue
       mount.settled = true
-      if (this.#refunds(request, status)) this.limiter.refundInBackground(mount.own)
+      // A refused request may have taken units at earlier steps, which stay taken.
+      if (this.#refunds(request, status) && mount.own.allowed) this.limiter.refundInBackground(mount.own)
     }
   }
 
@@ -237,13 +238,6 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return isLeft && { steps: ALL_STEPS, isLeft }
   }
 
-  /** Refunds the units that other mounts of the limiter have taken, because a refused request takes nothing. */
-  #refundEarlier(earlier: MountOutcome | undefined): void {
-    for (let mount = earlier; mount !== undefined; mount = mount.earlier) {
-      if (this.limiter.isRelatedTo(mount.limiter)) this.limiter.refundInBackground(mount.own)
-    }
-  }
-
   /** Returns the outcome of a decision that was made together with others, and keeps it on the request. */
   outcomeOf(decision: Decision, ruleSet: RuleSet, facts: RequestFacts, request: Request): Outcome {
     return this.#outcome(decision, ruleSet, facts, request, (request as Marked<MountOutcome>)[MARK])
@@ -257,7 +251,6 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     request: Request,
     earlier: MountOutcome | undefined,
   ): Outcome {
-    if (!decision.allowed && this.#ofRoute?.isMeant !== undefined) this.#refundEarlier(earlier)
     const mount = new MountOutcome(this, ruleSet, decision, earlier, facts, request, undefined)
     if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)
     ;(request as Marked<MountOutcome>)[MARK] = mount

@@ -84,12 +84,12 @@ describe("a guard that decides by its rule alone", () => {
     expect(checks.map(({ remaining }) => remaining)).toEqual([7, 7])
   })
 
-  it("refunds the units of its limiter's other mounts if it refuses", async () => {
+  it("keeps the units of its limiter's other mounts if it refuses", async () => {
     const guard = await mount({ rules })
     const other = await mount({ ...RULE, limit: 9, name: "other" })
     const own = guard.forRoute(RULE, alone)
     await nextTurn()
-    for (const left of [8, 8]) {
+    for (const left of [8, 7]) {
       const request = {}
       for (const each of [guard, other, own]) await each.check(FACTS, request)
       await nextTurn()

@@ -48,6 +48,9 @@ export class SteppedCheck<Request extends object> {
   /**
    * Decides by the rules of this step and by those that earlier steps have left. Returns undefined if the client has
    * gone while its request was held, or while a function of the app was pending.
+   *
+   * Units of earlier steps stay taken when a later step refuses or the client leaves. Their rules protect what has run
+   * since, such as authentication, and that has run.
    */
   check(
     facts: RequestFacts,
@@ -114,8 +117,7 @@ export class SteppedCheck<Request extends object> {
   ): Promise<Outcome | undefined> {
     const isCounted = await counts
     if (isCounted) await firstRules
-    if (response !== undefined && hasGone(response))
-      return this.#giveUp(this.#ownOutcome((request as Marked<MountOutcome>)[MARK]))
+    if (response !== undefined && hasGone(response)) return undefined
     return this.#check(facts, request, response, step, startedMs, isCounted)
   }
 
@@ -124,7 +126,7 @@ export class SteppedCheck<Request extends object> {
     at: AtStep<Request>,
   ): Promise<Outcome | undefined> {
     const made = await prepared
-    return at.response !== undefined && hasGone(at.response) ? this.#giveUp(at.own) : this.#decide(made, at)
+    return at.response !== undefined && hasGone(at.response) ? undefined : this.#decide(made, at)
   }
 
   #decide(
@@ -156,13 +158,8 @@ export class SteppedCheck<Request extends object> {
     return undefined
   }
 
-  /** The client has gone. Refunds the units of earlier steps. */
-  #giveUp(own: MountOutcome | undefined): undefined {
-    if (own !== undefined) this.#limiter.refundInBackground(own.own)
-  }
-
   #concludeHeld(held: Held | undefined, at: AtStep<Request>): Outcome | undefined {
-    if (held === undefined) return this.#giveUp(at.own)
+    if (held === undefined) return undefined
     const { decision, ruleSet, ruleChecks } = held
     return this.#conclude(decision, ruleChecks, { ...at, progress: { ...at.progress, ruleSet } }, true)
   }
@@ -176,7 +173,6 @@ export class SteppedCheck<Request extends object> {
     const { facts, request, newest, own, progress } = at
     const { warner } = this.#limiter
     if (own !== undefined) {
-      if (!decision.allowed) this.#limiter.refundInBackground(own.own)
       const outcome = own.advance(decision, progress, newest as MountOutcome, facts, request)
       warnSameNames(warner, own)
       this.#report(own, counters, at, isHeld)
