@@ -625,49 +625,65 @@ describe("several mounts on one request", () => {
 })
 
 describe("a limiter that is created in a handler", () => {
-  const asked = (logger: NonNullable<LimiterOptions<Req>["logger"]>, more: LimiterSettings<Req> = {}) => {
-    const guard = createGuard<Req>({ ...limit(5, more), logger })
-    guard.check(FACTS, {})
+  const open = () => {
+    const said: string[] = []
+    const logger = { warn: (_fields: object, message: string) => said.push(message), error() {} }
+    /** Creates a limiter and passes a request to it, as a handler does. Returns a function that passes another one. */
+    const ask = (more: LimiterSettings<Req> = {}) => {
+      const guard = createGuard<Req>({ ...limit(5, more), logger })
+      guard.check(FACTS, {})
+      return () => guard.check(FACTS, {})
+    }
+    return { said, ask, logger }
   }
 
-  it("causes no warning if it is created once, for the first request, as are others with different rules", () => {
-    const said: string[] = []
-    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
-    asked(logger, { name: "first" })
-    asked(logger, { name: "second" })
-    asked(logger, { name: "second", window: "1 hour" })
+  it("causes a warning if three in a row have the same rules and get a single request", () => {
+    const { said, ask } = open()
+    ask({ name: "other" })
+    for (let i = 0; i < 2; i++) ask()
     expect(said).toEqual([])
-    asked(logger, { name: "second" })
-    expect(said).toEqual(["SLUICE_CREATED_IN_HANDLER"])
+    for (let i = 0; i < 2; i++) ask()
+    expect(said).toEqual([
+      "4 limiters in a row were created while a request was being handled, and got no other request. A limiter that each " +
+        "request creates counts only that request. Create the limiter once, when the app starts, and mount it: " +
+        "app.use(rateLimit({ … })). (@sluice/core/errors.md#sluice_created_in_handler)",
+    ])
+  })
+
+  it("causes a warning if ten in a row have other rules each", () => {
+    const { said, ask } = open()
+    for (let i = 0; i < 9; i++) ask({ name: `user ${i}` })
+    expect(said).toEqual([])
+    for (let i = 9; i < 30; i++) ask({ name: `user ${i}` })
+    expect(said).toHaveLength(1)
+  })
+
+  it("causes no warning if the limiters are kept, such as one for each tenant", () => {
+    const { said, ask } = open()
+    for (let i = 0; i < 5; i++) {
+      const others = Array.from({ length: 8 }, (_, tenant) => ask({ name: `tenant ${tenant}` }))
+      others[i]?.()
+    }
+    expect(said).toEqual([])
+  })
+
+  it("causes no warning if it was asked in a later turn, too", async () => {
+    const { said, ask } = open()
+    const again = ask()
+    ask()
+    await Promise.resolve()
+    again()
+    for (let i = 0; i < 2; i++) ask()
+    expect(said).toEqual([])
+    ask()
+    expect(said).toHaveLength(1)
   })
 
   it("causes no warning if only its mount is created again", () => {
-    const said: string[] = []
-    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
+    const { said, logger } = open()
     const limiter = createLimiter<Req>({ ...limit(5, { name: "mounted" }), logger })
-    for (let i = 0; i < 3; i++) createGuard<Req>({ limiter }).check(FACTS, {})
+    for (let i = 0; i < 30; i++) createGuard<Req>({ limiter }).check(FACTS, {})
     expect(said).toEqual([])
-  })
-
-  it("causes a warning if each request creates one with other rules", () => {
-    const said: string[] = []
-    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
-    for (let i = 0; i < 30; i++) asked(logger, { name: `user ${i}` })
-    expect(said).toEqual(["SLUICE_CREATED_IN_HANDLER"])
-  })
-
-  it("causes one warning per logger, even though each limiter is new", async () => {
-    const said: string[] = []
-    const logger = { warn: ({ code }: { code: string }) => said.push(code), error() {} }
-    for (let i = 0; i < 3; i++) asked(logger)
-    expect(said).toEqual(["SLUICE_CREATED_IN_HANDLER"])
-    const other: string[] = []
-    asked({ warn: (_fields, message) => other.push(message), error() {} })
-    expect(other).toEqual([
-      "A limiter was created while a request was being handled. A limiter that each request creates counts only " +
-        "that request. Create the limiter once, when the app starts, and mount it: app.use(rateLimit({ … })). " +
-        "(@sluice/core/errors.md#sluice_created_in_handler)",
-    ])
   })
 
   it("causes a process warning if there is no logger", async () => {
@@ -675,7 +691,7 @@ describe("a limiter that is created in a handler", () => {
     vi.resetModules()
     const fresh = await import("./create-guard.ts")
     const emitted = new Promise((resolve) => process.once("warning", resolve))
-    for (let i = 0; i < 2; i++) fresh.createGuard<Req>(limit(5)).check(FACTS, {})
+    for (let i = 0; i < 3; i++) fresh.createGuard<Req>(limit(5)).check(FACTS, {})
     expect(await emitted).toMatchObject({ name: "SluiceWarning", code: "SLUICE_CREATED_IN_HANDLER" })
   })
 

@@ -18,7 +18,12 @@ import { type ClosingResponse, clientOf, hasGone } from "../client-gone.ts"
 import { decidedBefore, leftBy } from "./earlier-mounts.ts"
 import type { Guard } from "./guard.ts"
 import { MountOutcome, type Outcome } from "./mount-outcome.ts"
-import { noteCreatedInHandler, warnMountedTooLate, warnSameNames } from "./mount-warnings.ts"
+import {
+  noteCreatedInHandler,
+  warnMountedTooLate,
+  warnSameNames,
+  wasCreatedInHandler,
+} from "./mount-warnings.ts"
 import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
 import { type GuardedRoute, readRouteRule, type WrittenRule } from "./route-rule.ts"
 import { SteppedCheck } from "./stepped-check.ts"
@@ -48,7 +53,8 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly #handleRejection: RejectionHandler
   readonly #refunds: (request: Request, status: number) => boolean
   readonly #stepped: SteppedCheck<Request>
-  #createdInThisTurn = true
+  /** False once it is known that no request handler creates a limiter for each request. */
+  #mayBeOfHandler = true
   #closed = false
 
   constructor(limiter: RequestLimiter<Request>, leave: () => void | Promise<void>, ofRoute?: OfRoute) {
@@ -66,7 +72,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     // An app receives no requests in the event loop turn that sets it up. If a guard does, a
     // request handler created it.
     soon(() => {
-      this.#createdInThisTurn = false
+      this.#mayBeOfHandler = wasCreatedInHandler(limiter)
     })
   }
 
@@ -87,7 +93,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     response?: ClosingResponse,
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
-    if (this.#createdInThisTurn) noteCreatedInHandler(this.limiter)
+    if (this.#mayBeOfHandler) this.#noteCreation()
     if (step !== undefined) return this.#stepped.check(facts, request, response, step)
     const earlier = (request as Marked<MountOutcome>)[MARK]
     const isWhole = earlier === undefined && this.#ofRoute?.isMeant === undefined
@@ -97,6 +103,12 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     return prepared instanceof Promise
       ? this.#decideLater(prepared, facts, request, response, earlier)
       : this.#decide(prepared, facts, request, response, earlier)
+  }
+
+  #noteCreation(): void {
+    // The second request of a limiter ends the watch.
+    this.#mayBeOfHandler = !wasCreatedInHandler(this.limiter)
+    noteCreatedInHandler(this.limiter)
   }
 
   answer(

@@ -1,5 +1,4 @@
 import type { PolicyCheck } from "../../decision/decision.ts"
-import { hash } from "../../ground/hash.ts"
 import { type Warner, warnOncePerLogger } from "../../ground/warnings.ts"
 import type { ParsedOptions } from "../../limiter/options/parse-options.ts"
 import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
@@ -22,7 +21,7 @@ export function warnMountedTooLate(warner: Warner, routes?: string): void {
       ? "A request was refused after its response had begun, so its client did not get the refusal. The response was ended. " +
           "Mount the limiter before every handler that writes to the response."
       : `The limiter is mounted after ${routes}, so it only limits requests that no route answers. ` +
-          "Mount it before the routes. If it is meant for unmatched requests, mount it on a route: app.all().",
+          "Mount it before the routes. If it is meant for unmatched requests, mount it on a route that matches every path.",
     routes,
   )
 }
@@ -46,30 +45,52 @@ function bothAreTold(check: PolicyCheck, other: PolicyCheck): boolean {
   return check.policy === other.policy && !check.shadow && !other.shadow
 }
 
-/** The most limiters with different rules that an app creates in handlers on purpose, each for its first request. */
-const MOST_CREATED_ON_DEMAND = 20
-const createdInHandlers = new Set<string>()
-const known = new WeakSet<object>()
+/** Limiters that request handlers have created, and that have had one request each. */
+interface Row {
+  length: number
+  /** Number of limiters at the end of the row that have the same rules. */
+  same: number
+  rules: string
+}
+
+/** The rows that cause a warning. Apps create several limiters on demand, but seldom with the same rules. */
+const TOO_LONG = 10
+const TOO_MANY_ALIKE = 3
+
+/** The current row, by the logger that would get the warning. */
+const rows = new WeakMap<object, Row>()
+const asked = new WeakSet<object>()
 
 /**
- * Notes that a limiter was created in a request handler. The second limiter with the same rules causes a warning, once for
- * all limiters with this logger. The first does not: an app may create a limiter when its first request arrives.
+ * Notes a request for a limiter that a request handler has created. A row of such limiters causes a warning, once for all
+ * limiters with this logger. A second request for one of them ends the row, because apps create limiters on demand, such
+ * as one for each tenant, and keep them.
  */
 export function noteCreatedInHandler(limiter: CreatedLimiter): void {
-  // A handler may mount a limiter again that counts for all requests.
-  if (known.has(limiter)) return
-  known.add(limiter)
   const { options, ruleSet } = limiter
-  const rules = hash("sha256", JSON.stringify([options.service, ruleSet.rules]), "base64url")
-  const isFirst = createdInHandlers.size < MOST_CREATED_ON_DEMAND && !createdInHandlers.has(rules)
-  createdInHandlers.add(rules)
-  if (isFirst) return
+  const app = options.logger ?? process
+  if (asked.has(limiter)) {
+    rows.delete(app)
+    return
+  }
+  asked.add(limiter)
+  const { length, same, rules: before } = rows.get(app) ?? { length: 0, same: 0, rules: "" }
+  const rules = JSON.stringify([options.service, ruleSet.rules])
+  const row = { length: length + 1, same: rules === before ? same + 1 : 1, rules }
+  rows.set(app, row)
+  if (row.length < TOO_LONG && row.same < TOO_MANY_ALIKE) return
   warnOncePerLogger(
     options.logger,
     "SLUICE_CREATED_IN_HANDLER",
-    "A limiter was created while a request was being handled. A limiter that each request creates counts only that " +
-      "request. Create the limiter once, when the app starts, and mount it: app.use(rateLimit({ … })).",
+    `${row.length} limiters in a row were created while a request was being handled, and got no other request. A limiter that ` +
+      "each request creates counts only that request. Create the limiter once, when the app starts, and mount it: " +
+      "app.use(rateLimit({ … })).",
   )
+}
+
+/** True if a limiter has had a request in the turn of the event loop in which it was created. */
+export function wasCreatedInHandler(limiter: object): boolean {
+  return asked.has(limiter)
 }
 
 interface CreatedLimiter {
