@@ -7,6 +7,7 @@ import { errorWithoutCredentials, withoutCredentials } from "./credentials.ts"
 export type WarningCode =
   | "SLUICE_FORWARDED_HEADER_IGNORED"
   | "SLUICE_FORWARDED_HEADER_MISSING"
+  | "SLUICE_PROXY_NOT_TRUSTED"
   | "SLUICE_ADDRESS_UNKNOWN"
   | "SLUICE_CREATED_IN_HANDLER"
   | "SLUICE_MOUNTED_TWICE"

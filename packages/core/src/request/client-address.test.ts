@@ -293,6 +293,13 @@ describe("with trustedProxies, the first 100 requests", () => {
     expect(await told({ trustedProxies: [PROXY] }, [300, request])).toEqual([])
   })
 
+  it.each(["/livestream/1", "/orders/status", "/monitors/3", "/readymade", "/healthy-food", "/ping-pong"])(
+    "are reported if their path is %s, which is not of a health check",
+    async (url) => {
+      expect(await told({ trustedProxies: 1 }, [100, { ...FROM_PROXY, url }])).toEqual([MISSING])
+    },
+  )
+
   it("are counted without health checks, and a query does not make one", async () => {
     const health = { ...FROM_PROXY, url: "/healthz" }
     const search = { ...FROM_PROXY, url: "/shipping/deliveries?status=ready" }
@@ -305,7 +312,7 @@ describe("with trustedProxies, the first 100 requests", () => {
     const forwarded = facts("172.17.0.1", xff("192.0.2.7"))
     expect(await told(options, [99, forwarded])).toEqual([])
     expect(await told(options, [5, facts("172.17.0.1", {})], [300, forwarded])).toEqual([
-      expect.stringMatching(/^SLUICE_FORWARDED_HEADER_IGNORED 95 of .* came from 172\.17\.0\.1\. Add/),
+      expect.stringMatching(/^SLUICE_PROXY_NOT_TRUSTED 95 of .* came from 172\.17\.0\.1\. Add/),
     ])
     expect(await told(options, [1, facts("127.0.0.1", xff("192.0.2.8"))], [300, forwarded])).toEqual([])
   })

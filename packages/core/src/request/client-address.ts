@@ -63,7 +63,7 @@ export function compileClientAddress(
   )
   const strangers = new HeaderWatch((times, { remoteAddress }) =>
     onUnexpected(
-      "SLUICE_FORWARDED_HEADER_IGNORED",
+      "SLUICE_PROXY_NOT_TRUSTED",
       `${times} of the first 100 requests had a header from a proxy, which is ignored because none of them came from an address ` +
         `in trustedProxies. All clients behind a proxy count as one. The latest came from ${remoteAddress}. Add the addresses ` +
         "of your proxies.",
@@ -87,17 +87,21 @@ export function compileClientAddress(
 
 type OnForwardedIgnored = (headerName: ForwardedHeader, facts: RequestFacts) => void
 
+/** Number of requests whose headers only confirm their address, after which all headers count as such. */
+const ENOUGH_CONFIRMED = 100
+
 function compilePeer(warns: boolean, onForwardedIgnored: OnForwardedIgnored): ClientAddressReader {
-  let watching = warns
+  let left = warns ? ENOUGH_CONFIRMED : 0
   return (facts) => {
     const { remoteAddress } = facts
-    if (watching) {
+    if (left > 0) {
       const { headers } = facts
       const name = forwardedHeader(headers)
       const field = headers?.[name]
-      if (field !== undefined && !isClient(peerAddress(remoteAddress), name, field)) {
-        watching = false
-        onForwardedIgnored(name, facts)
+      if (field !== undefined) {
+        const isConfirmed = isClient(peerAddress(remoteAddress), name, field)
+        left = isConfirmed ? left - 1 : 0
+        if (!isConfirmed) onForwardedIgnored(name, facts)
       }
     }
     return peerAddress(remoteAddress)

@@ -7,9 +7,11 @@ const FIRST_REQUESTS = 100
 /** The most of these requests that may be as expected in spite of a mistake. For example, clients can send the header. */
 const MOST_EXPECTED = 5
 
-/** Matches paths and user agents of health checks, which load balancers send without a client. Queries are ignored. */
-const HEALTH_CHECK =
-  /^[^?]*(?<![a-z])(?:health|probe|ready|readiness|live|liveness|alive|ping|status|heartbeat|uptime|monitor|googlehc)/i
+/** Matches the paths of health checks, which load balancers send without a client: `/healthz`, `/_health`, `/api/health/live`. */
+const HEALTH_PATH =
+  /^(?:\/(?:status|monitor|up)|[^?#]*\/[-_.]*(?:health(?:z|[-_]?checks?)?|probe|ready(?:z|ness)?|readiness|live(?:z|ness)?|alive|ping|heartbeat))\/?(?:[?#]|$)/i
+/** Matches the user agents of health checks: kube-probe, ELB-HealthChecker, GoogleHC and monitors. */
+const HEALTH_AGENT = /probe|health|googlehc|uptime|pingdom|monitor|heartbeat|statuscake/i
 
 /** Watches whether the first requests have the header with the client's address, or lack it, as expected. */
 export class HeaderWatch {
@@ -40,5 +42,9 @@ export class HeaderWatch {
 }
 
 function isHealthCheck({ url, headers }: RequestFacts): boolean {
-  return [url, headers?.["user-agent"]].some((text) => typeof text === "string" && HEALTH_CHECK.test(text))
+  return matches(HEALTH_PATH, url) || matches(HEALTH_AGENT, headers?.["user-agent"])
+}
+
+function matches(pattern: RegExp, text: unknown): boolean {
+  return typeof text === "string" && pattern.test(text)
 }
