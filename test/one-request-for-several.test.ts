@@ -12,6 +12,7 @@ import { createExpressMiddleware } from "@trpc/server/adapters/express"
 import express, { type RequestHandler } from "express"
 import fastify from "fastify"
 import { Hono } from "hono"
+import { methodOverride } from "hono/method-override"
 import Koa, { type Middleware } from "koa"
 import { describe, expect, it, onTestFinished } from "vitest"
 
@@ -128,5 +129,41 @@ describe("packages/core/errors.md on a limiter after the routes", () => {
     for (const url of ["/older", "/scope", "/older", "/scope"])
       statuses.push((await app.inject(url)).statusCode)
     expect(statuses).toEqual([200, 200, 429, 429])
+  })
+})
+
+describe("docs/guides/matching.md on hono/method-override", () => {
+  const rules = [
+    { match: { methods: ["DELETE"] }, field: "ip", limit: 1, window: "1 minute", name: "delete" },
+  ]
+
+  it("the limiter after it sees each request once, by its new method", async () => {
+    const decided: (readonly string[])[] = []
+    const limit = onFetch({
+      rules: [...rules, { field: "ip", limit: 9, window: "1 minute", name: "all" }],
+      clock: manualClock(),
+      clientAddress: () => "192.0.2.1",
+    })
+    limit.limiter.on("decision", ({ checks }, { method }) =>
+      decided.push([method, ...checks.map((each) => each.policy)]),
+    )
+    const app = new Hono()
+    app.use("*", methodOverride({ app, form: "_method" }))
+    app.use("*", async ({ req }, next) => {
+      const { response } = await limit(req.raw)
+      if (response !== undefined) return response
+      await next()
+      return undefined
+    })
+    app.delete("/item", (context) => context.text("gone"))
+    const ask = async () => {
+      const body = new URLSearchParams({ _method: "DELETE" })
+      return (await app.request("/item", { method: "POST", body })).status
+    }
+    expect([await ask(), await ask()]).toEqual([200, 429])
+    expect(decided).toEqual([
+      ["DELETE", "delete", "all"],
+      ["DELETE", "delete", "all"],
+    ])
   })
 })

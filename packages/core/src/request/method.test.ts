@@ -29,10 +29,10 @@ it.each<[string, RequestFacts]>([
 
 it.each<[string, RequestFacts]>([
   [
-    "a GET, which overrides do not change",
+    "a header of a GET, which overrides do not change",
     { method: "GET", headers: { "x-http-method-override": "DELETE" } },
   ],
-  ["a GET with a parameter", { method: "GET", url: "/?_method=DELETE" }],
+  ["the path of a GET", { method: "GET", url: "/_method=DELETE?a=%20" }],
   ["a header of another name", { method: "POST", headers: { "x-method": "DELETE" } }],
   ["an empty header", { method: "POST", headers: { "x-http-method-override": "" } }],
   ["a body without such a member of its own", { method: "POST", body: Object.create({ _method: "DELETE" }) }],
@@ -44,6 +44,18 @@ it.each<[string, RequestFacts]>([
   ],
 ])("a request does not have the method DELETE because of %s", (_what, facts) => {
   expect(has(facts, "DELETE")).toBe(false)
+})
+
+it.each(["GET", "HEAD"])("a %s that names DELETE in the query has both methods, and not POST", (method) => {
+  for (const url of ["/?_method=DELETE", "/?a=1&%5Fmethod=delete"]) {
+    const facts = { method, url }
+    expect(["DELETE", method, "POST"].map((name) => has(facts, name))).toEqual([true, true, false])
+  }
+})
+
+it("the methods that a query names are found in linear time", () => {
+  const url = "?".repeat(1_000_000)
+  expect(has({ method: "GET", url }, "DELETE")).toBe(false)
 })
 
 it("a request has the method that it arrived with, and the present one, in any case", () => {

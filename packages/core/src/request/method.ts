@@ -7,21 +7,41 @@ const OVERRIDES = ["x-http-method-override", "x-http-method", "x-method-override
 /**
  * True if the app might handle the request by one of these methods, which are in upper case. A method override may run
  * before or after the limiter, and the limiter does not know whether there is one. So a request counts as each method
- * that it names, and as POST if it names any. A GET or HEAD is not searched for names, because overrides change a POST.
+ * that it names, and a POST that names another one still counts as POST. A GET or HEAD names a method only by `_method`
+ * in its query. An override has to be configured to read that, and its headers would be read for each GET.
  */
 export function hasMethod(facts: RequestFacts, methods: ReadonlySet<string>): boolean {
   const { method, originalMethod } = facts
   if (isAmong(methods, method) || isAmong(methods, originalMethod)) return true
-  if (method === undefined || method === "GET" || method === "HEAD") return false
-  const { headers, url, body } = facts
-  const named = [
-    ...OVERRIDES.map((name) => headers?.[name]),
-    queryValues(url, "_method"),
-    ownValue(body, "_method"),
-  ]
-    .flat()
-    .flatMap((name) => (typeof name === "string" ? name.split(",") : []))
-  return named.some((name) => isAmong(methods, name.trim())) || (named.length > 0 && methods.has("POST"))
+  if (method === undefined) return false
+  const isReading = method === "GET" || method === "HEAD"
+  const named = isReading ? namedInQuery(facts.url) : namedBy(facts)
+  if (named === undefined) return false
+  return (
+    named.some((name) => isAmong(methods, name)) || (!isReading && named.length > 0 && methods.has("POST"))
+  )
+}
+
+/** Returns the methods that a request names. Undefined if it names none, which is nearly always so. */
+function namedBy({ headers, url, body }: RequestFacts): readonly string[] | undefined {
+  let named = namedInQuery(url)
+  for (let i = 0; i < OVERRIDES.length; i++) named = withNames(named, headers?.[OVERRIDES[i] as string])
+  return withNames(named, ownValue(body, "_method"))
+}
+
+function namedInQuery(url: string | undefined): readonly string[] | undefined {
+  const start = typeof url === "string" ? url.indexOf("?") : -1
+  if (url === undefined || start === -1) return undefined
+  // Parsing a query is expensive. A name that is not written as it is contains a "%".
+  if (!url.includes("_method", start) && !url.includes("%", start)) return undefined
+  const values = queryValues(url, "_method")
+  return values.length === 0 ? undefined : withNames(undefined, values)
+}
+
+function withNames(named: readonly string[] | undefined, value: unknown): readonly string[] | undefined {
+  if (value === undefined) return named
+  const found = [value].flat().flatMap((each) => (typeof each === "string" ? each.split(",") : []))
+  return [...(named ?? []), ...found.map((name) => name.trim())]
 }
 
 function isAmong(methods: ReadonlySet<string>, name: unknown): boolean {
