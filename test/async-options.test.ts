@@ -289,7 +289,7 @@ describe("a function that fails", () => {
     if (what === "returned null") expect(warned).toEqual([])
     else
       expect(warned[0]).toMatch(
-        `SLUICE_EXTRACTOR_FAILED: Reading field "user" ${what}. The field counts as missing.`,
+        `SLUICE_EXTRACTOR_FAILED: The function of field "user" ${what}. Rules that count by the field treat it as missing.`,
       )
   })
 

@@ -120,7 +120,7 @@ it("with the fetch adapter, a function that returns an object causes a warning o
   await limit(asked)
   expect(warnings).toEqual([
     expect.stringContaining(
-      'SLUICE_EXTRACTOR_FAILED Reading field "user" returned an object; its function must',
+      'SLUICE_EXTRACTOR_FAILED The function of field "user" returned an object; it must return',
     ),
   ])
 })

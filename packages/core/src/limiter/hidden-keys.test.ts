@@ -57,6 +57,14 @@ describe("the value of a field is stored as a hash if its name is", () => {
     ...["header:x-api-key", "query:api_key", "body:apiKey", "apikey", "query:key", "header:x-functions-key"],
     ...["query:access_token", "body:refreshToken", "param:token", "token", "header:x-amz-security-token"],
     ...["body:user.password", "passwd", "body:client_secret", "session", "sessionId", "header:x-session-id"],
+    ...[
+      "cookie:appSession",
+      "cookie:userSession",
+      "body:licenseKey",
+      "clientKey",
+      "authKey",
+      "header:x-userauth",
+    ],
     ...["query:sig", "query:X-Amz-Signature", "header:x-auth", "jwt", "body:otp", "query:PHPSESSID"],
   ])("%s", async (field) => {
     const name = field.slice(field.indexOf(":") + 1)

@@ -51,6 +51,16 @@ describe("a rule whose field is missing in each of its first 20 requests", () =>
     ])
   })
 
+  it("causes the warning also if keys are hashed", async () => {
+    const { limiter, said } = open({ ...USER, hashKeys: true })
+    await decide(limiter, 20)
+    expect(said).toEqual([expect.stringContaining("SLUICE_FIELD_MISSING")])
+    const { limiter: other, said: none } = open({ ...USER, hashKeys: true })
+    await decide(other, 1, { user: "ann" })
+    await decide(other, 40)
+    expect(none).toEqual([])
+  })
+
   it.each([
     ["header:x-api-key", "Check the spelling"],
     ["cookie:session", "Check the spelling"],
@@ -199,7 +209,7 @@ describe("no warning about a missing field is logged", () => {
 
 describe("a function of fields that returns", () => {
   class ObjectId {}
-  const missing = "The field counts as missing."
+  const missing = "Rules that count by the field treat it as missing."
 
   it.each([
     ["an object", { id: 7 }, "an object", missing],
@@ -212,13 +222,13 @@ describe("a function of fields that returns", () => {
     ["Infinity", Number.POSITIVE_INFINITY, "Infinity", missing],
     ["a symbol", Symbol("secret"), "a symbol", missing],
     ["a function", () => "7", "a function", missing],
-    ["a boolean", true, "a boolean", "It counts as its text."],
-    ["a bigint", 7n, "a bigint", "It counts as its text."],
+    ["a boolean", true, "a boolean", "Rules count by its text."],
+    ["a bigint", 7n, "a bigint", "Rules count by its text."],
   ])("%s causes a warning on its first request", async (_what, user, kind, effect) => {
     const { limiter, said } = open(USER)
     await decide(limiter, 2, { user })
     expect(said).toEqual([
-      `SLUICE_EXTRACTOR_FAILED: Reading field "user" returned ${kind}; its function must return a string or a number. ${effect}`,
+      `SLUICE_EXTRACTOR_FAILED: The function of field "user" returned ${kind}; it must return a string or a number, such as an id. ${effect}`,
     ])
   })
 

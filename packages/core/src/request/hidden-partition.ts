@@ -1,11 +1,19 @@
 import { SECRET_NAME } from "../ground/credentials.ts"
 import { hash, hashText } from "../ground/hash.ts"
+import type { PartitionReader } from "./partition.ts"
 
-/** Names of fields whose values give access: `header:authorization`, `cookie:sid`, `body:user.password`, `apiKey`. */
+/**
+ * Matches the ends of names of fields whose values give access, in snake case: `header:authorization`, `cookie:sid`,
+ * `body:user.password`, `api_key`.
+ */
 const SECRET = new RegExp(
-  `(${SECRET_NAME}|sess(ion)?[-_]?id|(?<![a-z])(auth|session|sid|jwt|otp)|[^a-z]key)$`,
-  "i",
+  `(${SECRET_NAME}|auth|session|sess(ion)?[-_]?id|(?<![a-z])(sid|jwt|otp)|[^a-z]key)$`,
 )
+
+/** True if values of the field give access, by the name of the field. */
+function isSecret(field: string): boolean {
+  return SECRET.test(field.replace(/(?<=[a-z\d])(?=[A-Z])/g, "_").toLowerCase())
+}
 
 /**
  * Returns a function that replaces a partition by a keyed hash of 132 bits, if its rule counts by a secret or if all
@@ -17,7 +25,7 @@ export function compileHiding(
   hashKeys: boolean | undefined,
   key: readonly string[],
 ): ((partition: string) => string) | undefined {
-  if (!(hashKeys ?? fields.some((name) => SECRET.test(name)))) return undefined
+  if (!(hashKeys ?? fields.some(isSecret))) return undefined
   const secret = hash("sha256", JSON.stringify(key))
   return (partition) => {
     // The first two show no value of a client. An address stands in for a missing secret.
@@ -25,5 +33,13 @@ export function compileHiding(
       return partition
     // As safe as an HMAC: the key has a fixed length, and nobody can continue a hash of which half is cut off.
     return hashText(secret + partition)
+  }
+}
+
+/** Returns a reader whose partitions are replaced by `hide`. */
+export function hidden(read: PartitionReader, hide: (partition: string) => string): PartitionReader {
+  return (facts, request) => {
+    const partition = read(facts, request)
+    return typeof partition === "string" ? hide(partition) : partition
   }
 }

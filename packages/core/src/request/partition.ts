@@ -13,6 +13,9 @@ export interface MissingField {
 /** The text that identifies the counter of a request, or the reason why it is not counted. */
 export type Partition = string | typeof SKIP | MissingField
 
+/** Returns the partition of a request. */
+export type PartitionReader = (facts: RequestFacts, request: unknown) => Partition
+
 /** True if the partition replaces a missing field. No text of a client's own values looks like it. */
 export function isStandIn(partition: Partition): boolean {
   return typeof partition !== "string" || partition === SHARED || partition.startsWith("@ip:")
@@ -61,21 +64,13 @@ export function partitionText(values: readonly string[]): string {
  * the text of "shared" if there is no address. "shared" gives "@shared", one counter for all such requests. "skip"
  * gives SKIP. "deny" gives the first missing field.
  *
- * A client cannot send a value that equals one of these. `hide` replaces the text.
+ * A client cannot send a value that equals one of these.
  */
 export function compilePartition(
   { fields, onMissing }: PartitionRule,
   readerOf: (field: string) => FieldReader,
-  hide?: (partition: string) => string,
-): (facts: RequestFacts, request: unknown) => Partition {
+): PartitionReader {
   if (fields.length === 0) return () => ""
-  if (hide !== undefined) {
-    const read = compilePartition({ fields, onMissing }, readerOf)
-    return (facts, request) => {
-      const partition = read(facts, request)
-      return typeof partition === "string" ? hide(partition) : partition
-    }
-  }
   const standIn = compileStandIn(onMissing, readerOf)
   const denials: readonly MissingField[] = fields.map((field) => ({ field }))
   const readers = fields.map(readerOf)

@@ -61,11 +61,12 @@ export function readerOf(
 }
 
 /**
- * Returns a boolean as a string, because callers may send booleans. Returns any other value unchanged: the core warns of a
- * value that is neither a string nor a number, and treats it as missing.
+ * Returns a string or number unchanged, and a boolean as a string, because callers may send booleans. Any other value is
+ * missing. The core would warn of it as the result of a function, but the service has none.
  */
 function scalar(value: unknown): string | undefined {
-  return (typeof value === "boolean" ? String(value) : value) as string | undefined
+  if (typeof value === "boolean") return String(value)
+  return typeof value === "string" || typeof value === "number" ? (value as string) : undefined
 }
 
 function keysOf(entries: NonNullable<AskedRequest["entries"]>): string {

@@ -110,7 +110,7 @@ const TRIGGERS: Trigger[] = [
     "does not know the route where the limiter is mounted. Mount the limiter on the route",
     { ...RULE, field: "route" },
   ],
-  ["SLUICE_EXTRACTOR_FAILED", "counts as missing", { ...RULE, field: "user", fields: { user: fail } }],
+  ["SLUICE_EXTRACTOR_FAILED", "treat it as missing", { ...RULE, field: "user", fields: { user: fail } }],
   ["SLUICE_INVALID_COST", "a whole number from 0 up", { ...RULE, cost: fail }],
   ["SLUICE_INVALID_LIMIT", "a whole number from 0 up", { ...RULE, limit: fail }],
   [

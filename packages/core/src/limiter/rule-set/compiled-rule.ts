@@ -1,7 +1,7 @@
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { carriesBody } from "../../request/field.ts"
-import { compileHiding } from "../../request/hidden-partition.ts"
+import { compileHiding, hidden } from "../../request/hidden-partition.ts"
 import { hasMethod } from "../../request/method.ts"
 import { compilePartition, SKIP } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
@@ -58,7 +58,8 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
     rule.match?.when &&
     testCallback(`match of rule "${rule.name}"`, rule.match.when, true, "the rule applies", context)
   const hide = compileHiding(rule.fields, context.hashKeys, [context.service, context.hashSecret])
-  const partitionOf = compilePartition(rule, readerOf, hide)
+  const readableOf = compilePartition(rule, readerOf)
+  const partitionOf = hide === undefined ? readableOf : hidden(readableOf, hide)
   const listed = compileLists(rule, listReaderOf)
   const counter = counterOf(context.service, rule)
   const penalty = penaltyOf(context.service, rule)
@@ -85,8 +86,11 @@ export function compileRule(rule: ParsedRule, context: RuleContext): CompiledRul
   ): RuleCheck | undefined {
     const missesBefore = asksForLimit ? results.misses : 0
     const partition = partitionOf(facts, results)
-    if (isWatched && watch.left > 0 && !results.isPending && watch.isLastWithout(partition, results))
-      warnOfMissingField(rule, missingField(facts, results), context)
+    if (isWatched && watch.left > 0 && !results.isPending) {
+      const readable = hide === undefined ? partition : readableOf(facts, results)
+      if (watch.isLastWithout(readable, results))
+        warnOfMissingField(rule, missingField(facts, results), context)
+    }
     if (partition === SKIP) return undefined
     const list = listed?.(facts, results)
     if (list === "allow") return undefined

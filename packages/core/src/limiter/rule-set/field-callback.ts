@@ -11,21 +11,29 @@ export function fieldCallback(
   extractor: (request: unknown) => unknown,
   context: CallbackContext,
 ): Callback<string | undefined> {
-  const report = (what: string, text: string | undefined, cause?: unknown): string | undefined => {
-    const effect = text === undefined ? "The field counts as missing." : "It counts as its text."
-    context.warner.once("SLUICE_EXTRACTOR_FAILED", `Reading field "${name}" ${what}. ${effect}`, name, cause)
-    return text
-  }
+  const { warner } = context
+  const report = (what: string, effect: string, cause?: unknown): void =>
+    warner.once("SLUICE_EXTRACTOR_FAILED", `The function of field "${name}" ${what}. ${effect}`, name, cause)
   return new Callback(extractor, context, {
     read(result) {
       const text = scalarText(result)
       const isSound = typeof result === "string" || result === undefined || result === null
       if (isSound || (typeof result === "number" && text !== undefined)) return text
-      return report(`returned ${kindOf(result)}; its function must return a string or a number`, text)
+      // The function may do so for each request, so build the message only once.
+      if (!warner.has("SLUICE_EXTRACTOR_FAILED", name)) {
+        const effect = text === undefined ? AS_MISSING : "Rules count by its text."
+        report(`returned ${kindOf(result)}; it must return a string or a number, such as an id`, effect)
+      }
+      return text
     },
-    failed: (what, cause) => report(what, undefined, cause),
+    failed(what, cause) {
+      report(what, AS_MISSING, cause)
+      return undefined
+    },
   })
 }
+
+const AS_MISSING = "Rules that count by the field treat it as missing."
 
 /** Returns the kind of a value. Its content may be a client's data, which must not be logged. */
 function kindOf(value: unknown): string {
