@@ -143,6 +143,9 @@ describe("a problem of a rules file has the remedy", () => {
     ],
     ["rules:\n  - rate: { requests_per_unit: 5, unit: minutes }\n", 'did you mean "minute"?'],
     ["rules:\n  - { limit: '100', window: 1m }\n", "it is a string, use the number 100"],
+    ["rules:\n  - { limit: '1,000', window: 1m }\n", "it is a string, use the number 1000"],
+    ["rules:\n  - { limit: 010, window: 1m }\n", "it begins with 0, write 10, or 8 if it is octal"],
+    ["rules:\n  - { limit: 09, window: 1m }\n", "it begins with 0, write 9"],
     [
       "rules:\n  - field: ip\n    match: path: /login\n",
       '3:12  is not YAML: the value contains ": "; write the value in quotes',

@@ -415,6 +415,8 @@ describe("errors", () => {
     expect(await messageOf([days, compressed, other, log])).toBe(message(compressed, log))
     expect(await messageOf([log, begun])).toBe(message(log, begun))
     expect(await messageOf([begun, compressed])).toBe(message(begun, compressed))
+    const [short, grown] = [fileOf(text(...lines.slice(0, 10))), fileOf(text(...lines.slice(0, 15)))]
+    expect(await messageOf([short, grown])).toBe(message(short, grown))
     expect(await messageOf([fileOf(""), fileOf(""), log, other, days])).toBe("no error")
   })
 

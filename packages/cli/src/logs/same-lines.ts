@@ -4,15 +4,16 @@ import type { StartedFile } from "./start-file.ts"
 
 /**
  * Rejects two files with the same lines, such as a rotated log and its compressed copy, or a link, also if one of them
- * has grown since. Only files with the same first lines are read to compare them. A pipe cannot be read twice, so it is left out.
+ * has grown since. Only files with the same first line are read to compare them. A pipe cannot be read twice, so it is left
+ * out.
  */
 export async function rejectSameLines(files: readonly StartedFile[]): Promise<void> {
-  const byStart = new Map<string, LogSource[]>()
-  for (const { source, firstLines, opened } of files) {
+  const byStart = new Map<string | undefined, LogSource[]>()
+  for (const { source, firstLine, opened } of files) {
     if (opened !== undefined) continue
-    const others = byStart.get(firstLines) ?? []
+    const others = byStart.get(firstLine) ?? []
     for (const other of others) if (await haveSameLines(other, source)) throw counted(other, source)
-    byStart.set(firstLines, [...others, source])
+    byStart.set(firstLine, [...others, source])
   }
 }
 

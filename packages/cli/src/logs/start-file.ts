@@ -15,8 +15,8 @@ export interface StartedFile {
   readonly source: LogSource
   readonly index: number
   readonly format: LogFormat
-  /** The lines by which the format was detected, to recognize another file with the same lines. */
-  readonly firstLines: string
+  /** To recognize another file with the same lines. */
+  readonly firstLine: string | undefined
   /** Time of the earliest request in the first lines, in epoch milliseconds. */
   readonly fromMs: number
   /** Coarsest resolution of its times, in milliseconds. */
@@ -80,7 +80,7 @@ export async function startFile(
     source,
     index,
     format,
-    firstLines: lines.slice(0, FIRST_LINES).join("\n"),
+    firstLine: lines[0],
     fromMs: times.reduce((lowest, each) => Math.min(lowest, each), Number.POSITIVE_INFINITY),
     resolutionMs:
       format.resolutionMs ?? (times.length > 0 && times.every((each) => each % 1_000 === 0) ? 1_000 : 1),

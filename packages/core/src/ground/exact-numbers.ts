@@ -4,8 +4,8 @@ const MAY_CHANGE = /(?:^|[:,[\s])-?(?:[\d.]{16}|\d[\d.]*[eE])/
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[-+.\deE]*/g
 
 /**
- * Returns a JSON text in which each number that JavaScript cannot represent is a string with all of its digits. Otherwise
- * 12345678901234567 and 12345678901234568 would be one client. Parse the body of a request with it if ids may be that long.
+ * Returns a JSON text in which each number that JavaScript cannot represent, or would write with an exponent, is a string
+ * with all of its digits. Otherwise 12345678901234567 and 12345678901234568 would be one client. Parse the body of a request with it if ids may be that long.
  * Other numbers do not change: 5, 5.0 and 5e0 are one number. Returns invalid JSON unchanged.
  * @example
  * ```ts

@@ -55,9 +55,11 @@ function ofText(given: string, noun: string, accepted: string): string | undefin
     const length = /^\d/.test(rest) ? rest : `1 ${rest}`
     return rest !== text && parseDuration(length) !== undefined ? `use "${length}"` : undefined
   }
-  const number = text === "" ? Number.NaN : Number(text.replace(/[_,]/g, ""))
   if (/number/.test(accepted) && !accepted.startsWith("a string")) {
-    if (Number.isSafeInteger(number)) return `it is a string, use the number ${number}`
+    if (/^0\d+$/.test(text)) return ofLeadingZero(text)
+    const number = /^\d+$|^\d{1,3}(?:[,_]\d{3})+$/.test(text) ? Number(text.replace(/[_,]/g, "")) : -1
+    const least = /from 0/.test(accepted) ? 0 : 1
+    if (number >= least && Number.isSafeInteger(number)) return `it is a string, use the number ${number}`
     const ms = /milliseconds/.test(accepted) ? parseDuration(text) : undefined
     if (ms !== undefined) return `use the number ${ms}`
   }
@@ -76,4 +78,11 @@ function ofText(given: string, noun: string, accepted: string): string | undefin
   return names.filter((name) => name.includes(text)).length > 1
     ? undefined
     : suggestion(given, names).slice(2) || undefined
+}
+
+/** Returns both readings of digits after a zero. YAML 1.1 reads them as an octal number, and YAML 1.2 as a decimal one. */
+function ofLeadingZero(digits: string): string {
+  const decimal = Number(digits)
+  const octal = /[89]/.test(digits) ? decimal : Number.parseInt(digits, 8)
+  return `it begins with 0, write ${octal === decimal ? decimal : `${decimal}, or ${octal} if it is octal`}`
 }

@@ -12,7 +12,10 @@ const OTHER = "_other"
 /** Returns the attributes for a measurement of an instrument: these, or those of `OTHER`. */
 export type Fit = (instrument: string, attributes: Attributes) => Attributes
 
-/** The attribute sets of each instrument. The limiters of an app share its provider, and an SDK never forgets a set. */
+/**
+ * The attribute sets of each instrument. The limiters of an app share its provider. An SDK with cumulative temporality never
+ * forgets a set, and the provider does not say which temporality its readers have.
+ */
 const known = new WeakMap<MeterProvider, Map<string, Set<string>>>()
 
 /**
