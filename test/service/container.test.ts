@@ -14,7 +14,11 @@ const read = (path: string): string => readFileSync(path, "utf8")
 /** Returns the instructions of a Dockerfile by stage, each joined into one line. */
 function stagesOf(text: string): string[][] {
   const stages: string[][] = []
-  const joined = text.replace(/^#.*\n/gm, "").replace(/\s*\\\n\s*/g, " ")
+  const image = /^ARG NODE_IMAGE=(.*)$/m.exec(text)?.[1] ?? ""
+  const joined = text
+    .replaceAll("$NODE_IMAGE", image)
+    .replace(/^#.*\n/gm, "")
+    .replace(/\s*\\\n\s*/g, " ")
   for (const line of joined.split("\n").filter((each) => each.trim() !== "")) {
     if (line.startsWith("FROM ")) stages.push([])
     stages.at(-1)?.push(line)
@@ -54,7 +58,7 @@ describe("the Dockerfile", () => {
     const images = stages.map(([from = ""]) => from.split(" ")[1])
     expect(images).toHaveLength(2)
     expect(new Set(images).size).toBe(1)
-    expect(images[0]).toMatch(/^node:\d+\.\d+\.\d+-/)
+    expect(images[0]).toMatch(/^node:\d+\.\d+\.\d+-[\w-]+@sha256:[0-9a-f]{64}$/)
     const { packageManager } = JSON.parse(read(`${ROOT}package.json`)) as { packageManager: string }
     expect(stages[0]).toContain(`RUN npm install --global ${packageManager}`)
     expect(stages[0]?.some((line) => line.includes("--frozen-lockfile"))).toBe(true)
@@ -119,14 +123,14 @@ describe("the compose file", () => {
   const { services } = parse(read(`${FOLDER}/compose.yaml`), { merge: true }) as Compose
   const own = Object.values(services).filter(({ build }) => build !== undefined)
 
-  it("builds the Dockerfile from the root, and pins other images to a version", () => {
+  it("builds the Dockerfile from the root, and pins other images to a version and a digest", () => {
     expect(own).toHaveLength(2)
     for (const { build } of own) {
       expect(existsSync(join(FOLDER, build?.context as string, build?.dockerfile as string))).toBe(true)
       expect(join(FOLDER, build?.context as string, "/")).toBe(ROOT)
     }
     for (const { image } of Object.values(services).filter((each) => !own.includes(each))) {
-      expect(image).toMatch(/:\d+\.\d+\.\d+/)
+      expect(image).toMatch(/:\d+\.\d+\.\d+\S*@sha256:[0-9a-f]{64}$/)
     }
   })
 
