@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import * as publint from "publint"
 import * as publintUtils from "publint/utils"
 import { defineConfig, type UserConfig } from "tsdown"
@@ -39,6 +40,37 @@ function requireOnOldNode(): NonNullable<UserConfig["plugins"]> {
       }
     },
   }
+}
+
+/**
+ * Adds `bundled.cdx.json`, a list of the packages whose code is part of the build (CycloneDX 1.6). They are not among
+ * the dependencies, so scanners would not see them.
+ */
+export function billOfMaterials(): NonNullable<UserConfig["plugins"]> {
+  return {
+    name: "bill-of-materials",
+    generateBundle(_options, bundle) {
+      const chunks = Object.values(bundle).filter((chunk) => chunk.type === "chunk")
+      const packages = bundledIn(chunks.flatMap(({ moduleIds }) => moduleIds))
+      if (packages.size === 0) return
+      const components = [...packages].sort().map(([name, folder]) => {
+        const { version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"))
+        const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`
+        return { type: "library", name, version, purl, licenses: [{ license: { id: license } }] }
+      })
+      const bill = { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, components }
+      this.emitFile({ type: "asset", fileName: "bundled.cdx.json", source: `${JSON.stringify(bill)}\n` })
+    },
+  }
+}
+
+/** Returns the packages that these modules are part of, as a map from name to folder. */
+export function bundledIn(paths: readonly string[]): ReadonlyMap<string, string> {
+  const found = paths.flatMap((path) => {
+    const [folder, name] = /.*\/node_modules\/(@[^/]+\/[^/]+|[^/]+)/.exec(path) ?? []
+    return folder === undefined ? [] : [[name as string, folder] as const]
+  })
+  return new Map(found)
 }
 
 /** Checks a package, except that the types for `require` are those of CommonJS. */

@@ -1,5 +1,5 @@
 import type { UserConfig } from "tsdown"
-import base from "../../tsdown.config.ts"
+import base, { billOfMaterials } from "../../tsdown.config.ts"
 import { reportTexts } from "./report-texts.ts"
 
 /** Packages that the report of a replay contains. The program itself does not load them. */
@@ -11,7 +11,7 @@ const config: UserConfig = {
   entry: ["src/main.ts"],
   dts: false,
   attw: false,
-  plugins: [reportTexts()],
+  plugins: [reportTexts(), billOfMaterials()],
   // Do not name the file "license". pnpm would mistake it for the package's own license, and leave that out.
   copy: BUILT_IN.map((name) => ({
     from: `node_modules/${name}/LICENSE`,

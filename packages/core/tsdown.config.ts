@@ -1,5 +1,5 @@
 import type { UserConfig } from "tsdown"
-import base from "../../tsdown.config.ts"
+import base, { billOfMaterials, bundledIn } from "../../tsdown.config.ts"
 
 /** Packages of which the core needs only a small part. Loading their many files would take longer than running that part. */
 const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
@@ -30,6 +30,7 @@ const config: UserConfig = {
   },
   plugins: [
     base.plugins,
+    billOfMaterials(),
     {
       // Bundled into an ES module, the `require` of this file would become `createRequire(import.meta.url)`.
       name: "yaml-by-require",
@@ -73,7 +74,9 @@ const config: UserConfig = {
           const bare = lines.map((line, i) =>
             /^[([`+\-*/,.]/.test(lines[i + 1] ?? rest) ? line : line.replace(/;$/, ""),
           )
-          chunk.code = [...bundledIn(chunk.moduleIds), ...bare].join("\n") + rest
+          // A test compares these comments with the licenses.
+          const bundled = [...bundledIn(chunk.moduleIds).keys()].map((name) => `// Bundled package: ${name}`)
+          chunk.code = [...bundled, ...bare].join("\n") + rest
           if (syntaxOf(this.parse(chunk.code)) !== syntaxOf(this.parse(code))) {
             throw new Error(`${chunk.fileName} has another meaning without semicolons.`)
           }
@@ -111,12 +114,6 @@ const config: UserConfig = {
   ],
 }
 export default config
-
-/** Returns a comment for each package that a file contains. A test compares them with the licenses. */
-function bundledIn(paths: readonly string[]): string[] {
-  const names = paths.flatMap((path) => /.*\/node_modules\/(@[^/]+\/[^/]+|[^/]+)/.exec(path)?.[1] ?? [])
-  return [...new Set(names)].map((name) => `// Bundled package: ${name}`)
-}
 
 /** Replaces the # of private methods while names are shortened. */
 const PRIVATE = "private__"

@@ -1,5 +1,7 @@
 import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { describe, expect, inject, it } from "vitest"
+import { parse } from "yaml"
 import { LIBRARIES, PACKAGES } from "./manifests.ts"
 
 /** Packages whose code is bundled into a published package. docs/decisions gives the reasons. */
@@ -7,13 +9,16 @@ const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
   cli: ["uplot"],
   core: ["content-type", "negotiator", "structured-headers", "valibot"],
 }
-/** The licenses of the packages that are bundled into a package. */
-const licensesIn = (name: string): string[] => (BUILT_IN[name] ?? []).map((other) => `dist/${other}-MIT.txt`)
+/** The licenses of the packages that are bundled into a package, and the list of their versions. */
+const besideBundled = (name: string): string[] => [
+  "dist/bundled.cdx.json",
+  ...(BUILT_IN[name] ?? []).map((other) => `dist/${other}-MIT.txt`),
+]
 /** The contents of a tarball beside code, declarations, its manifest, README and license. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
-  cli: ["bin/sluice.js", ...licensesIn("cli")],
+  cli: ["bin/sluice.js", ...besideBundled("cli")],
   core: [
-    ...licensesIn("core"),
+    ...besideBundled("core"),
     ...["dynamodb/package.json", "errors.md", "otel/package.json", "redis/package.json"],
     ...["replay/package.json", "rules.schema.json"],
   ],
@@ -24,6 +29,12 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
 function textOf(name: string, path: string): string {
   const { file = "" } = inject("tarballs")[name] ?? {}
   return execFileSync("tar", ["-xzOf", file, `package/${path}`], { encoding: "utf8", maxBuffer: 2 ** 26 })
+}
+
+/** Returns the versions in the lockfile of what the build of a package uses. */
+function lockedFor(name: string): Readonly<Record<string, { readonly version: string }>> {
+  const lockfile = readFileSync(new URL("../../pnpm-lock.yaml", import.meta.url), "utf8")
+  return parse(lockfile).importers[`packages/${name}`].devDependencies
 }
 
 it("every package is packed", () => {
@@ -54,7 +65,6 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
         !/^(dist\/[\w.-]+\.(c?js|d\.ts)|proto\/[\w./]+\.proto|package\.json|README\.md|LICENSE)$/.test(path),
     )
     expect(others.sort()).toEqual(BESIDE[name] ?? [])
-    // pnpm adds the license without listing it.
     expect(textOf(name, "LICENSE")).toMatch(/^MIT License\n/)
     expect(contents.filter((path) => /\.test(-d)?\./.test(path))).toEqual([])
   })
@@ -62,7 +72,7 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
   it("contains code and declarations, but no source maps or references to them", () => {
     const built = contents.filter((path) => path.startsWith("dist/"))
     expect(built.length).toBeGreaterThan(0)
-    expect(built.filter((path) => !/(\.(c?js|d\.ts)|-MIT\.txt)$/.test(path))).toEqual([])
+    expect(built.filter((path) => !/(\.(c?js|d\.ts)|-MIT\.txt|\.cdx\.json)$/.test(path))).toEqual([])
     expect(built.filter((path) => textOf(name, path).includes("sourceMappingURL"))).toEqual([])
   })
 
@@ -84,6 +94,23 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
         /^\(?(The )?MIT License\)?( \(MIT\))?\n\nCopyright/,
       )
     expect(contents.filter((path) => path.endsWith("-MIT.txt"))).toHaveLength(others.length)
+  })
+
+  it("lists third-party code with the versions of the lockfile, for scanners", () => {
+    const expected = (BUILT_IN[name] ?? []).map((other) => {
+      const { version } = lockedFor(name)[other] as { readonly version: string }
+      const licenses = [{ license: { id: "MIT" } }]
+      return { type: "library", name: other, version, purl: `pkg:npm/${other}@${version}`, licenses }
+    })
+    const isListed = contents.includes("dist/bundled.cdx.json")
+    expect(isListed).toBe(expected.length > 0)
+    if (!isListed) return
+    expect(JSON.parse(textOf(name, "dist/bundled.cdx.json"))).toEqual({
+      bomFormat: "CycloneDX",
+      specVersion: "1.6",
+      version: 1,
+      components: expected,
+    })
   })
 
   it("has a README with the install command and Node versions, and without relative links", () => {
