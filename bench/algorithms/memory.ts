@@ -56,7 +56,7 @@ export async function measureMemory(isQuick: boolean): Promise<readonly Weighed[
  */
 export function clientsInProcess(kind: Kind, filling: Filling, most: number): number {
   if (filling === "one request" || !keepsParts(kind)) return most
-  return kind.members.algorithm === "sliding-log" ? most / 1_000 : most / 20
+  return kind.members.algorithm === "sliding-log" ? most / 200 : most / 20
 }
 
 /** Returns the bytes per client in a new process. */

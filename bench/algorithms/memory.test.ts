@@ -1,0 +1,100 @@
+import { readFileSync } from "node:fs"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { startServer } from "../redis/server.ts"
+import type { Filling } from "./filling.ts"
+import { kindOf } from "./kinds.ts"
+import { clientsInProcess, weighInProcess } from "./memory.ts"
+import { RedisScale } from "./redis-memory.ts"
+
+// The documents state the bytes of a client, of a million. A hash table is filled equally by a sixteenth of them.
+const CLIENTS = 1_000_000
+const COPIES = CLIENTS / 16
+
+/** How far a measurement may differ from the documents, because Redis and V8 allocate in steps. */
+const TOLERANCE = 0.06
+
+let scale: RedisScale
+let stop: () => Promise<void>
+beforeAll(async () => {
+  vi.stubEnv("NODE_OPTIONS", "--import tsx")
+  const server = await startServer()
+  stop = () => server.stop()
+  scale = await RedisScale.open(server, COPIES)
+}, 60_000)
+afterAll(async () => {
+  scale?.close()
+  await stop?.()
+})
+
+const page = (path: string): string => readFileSync(new URL(`../../docs/${path}`, import.meta.url), "utf8")
+
+/** Returns the numbers that the pattern captures in a document. */
+function stated(path: string, pattern: RegExp): readonly number[] {
+  const found = pattern.exec(page(path))
+  if (found === null) throw new Error(`${path} does not match ${pattern}`)
+  return found.slice(1).map((digits) => Number(digits.replace(",", "")))
+}
+
+const inRedis = async (kind: string, filling: Filling): Promise<number> =>
+  (await scale.weigh(kindOf(kind), filling)).aClient
+
+async function inProcess(name: string): Promise<number> {
+  const kind = kindOf(name)
+  return weighInProcess(kind, { clients: clientsInProcess(kind, "used up", CLIENTS), filling: "used up" })
+}
+
+function expectNear(measured: number, documented: number | undefined): void {
+  expect(
+    Math.abs(measured / (documented as number) - 1),
+    `${measured} bytes, documented ${documented}`,
+  ).toBeLessThan(TOLERANCE)
+}
+
+describe("the documented memory of a client", () => {
+  it("in Redis is what each algorithm takes", async () => {
+    const rows: readonly [string, RegExp][] = [
+      ["sliding-window", /nothing: `sliding-window` \| ([\d,]+) \|/],
+      ["sliding-window, buckets", /`buckets: 60` \| ([\d,]+) to ([\d,]+) \|/],
+      ["sliding-window-strict", /`onStoreFailure: "deny"` \| ([\d,]+) to ([\d,]+) \|/],
+      ["sliding-log", /`sliding-log` \| ([\d,]+) to ([\d,]+), copied/],
+      ["fixed-window", /at midnight UTC \| `fixed-window` \| ([\d,]+) \|/],
+      ["fixed-window, first-hit", /`align: "first-hit"` \| ([\d,]+) \|/],
+      ["token-bucket", /`token-bucket`, `burst` \| ([\d,]+) \|/],
+      ["token-bucket, periodic", /`refill: "periodic"` \| ([\d,]+) \|/],
+      ["leaky-bucket", /`leaky-bucket`, `burst` \| ([\d,]+) \|/],
+    ]
+    for (const [kind, pattern] of rows) {
+      const [least, most = least] = stated("guides/choosing.md", pattern)
+      expectNear(await inRedis(kind, "one request"), least)
+      expectNear(await inRedis(kind, "used up"), most)
+    }
+  }, 60_000)
+
+  it("in a process is what a count takes", async () => {
+    const [bytes] = stated("guides/choosing.md", /In process memory, a client takes (\d+) bytes/)
+    expectNear(await inProcess("sliding-window"), bytes)
+    expect(stated("reference/figures.md", /of a million \(`bench`\) \| ≤ 60 bytes \| (\d+) bytes/)).toEqual([
+      bytes,
+    ])
+  }, 60_000)
+
+  it("in Redis is what the sizing guide plans for a million clients", async () => {
+    const [gigabytes] = stated("guides/sizing.md", /The clients need about ([\d.]+) GB/)
+    expectNear(((await inRedis("sliding-window", "used up")) * CLIENTS) / 1e9, gigabytes)
+  })
+
+  it.each([
+    ["32 MB", "fixed-window", 1e6],
+    ["12 GB", "sliding-log", 1e9],
+    ["1.6 GB", "sliding-window, buckets", 1e9],
+  ])(
+    "of the example of %s is what a million clients take",
+    async (example, kind, unit) => {
+      const cells = new RegExp(String.raw`\*\*${example}\*\*.*\| ([\d.]+) .B \| ([\d.]+) .B \|`)
+      const [redis, process] = stated("reference/worked-examples.md", cells)
+      expectNear(((await inRedis(kind, "used up")) * CLIENTS) / unit, redis)
+      expectNear(((await inProcess(kind)) * CLIENTS) / unit, process)
+    },
+    60_000,
+  )
+})
