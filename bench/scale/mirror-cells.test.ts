@@ -10,7 +10,10 @@ async function mostAt(requestsPerSecond: number): Promise<number> {
 }
 
 it("the guide states how far a client exceeds a limit by using all data centers in turn", async () => {
-  const guide = readFileSync(new URL("../../docs/guides/scale.md", import.meta.url), "utf8").replace(/\s+/g, " ")
+  const guide = readFileSync(new URL("../../docs/guides/scale.md", import.meta.url), "utf8").replace(
+    /\s+/g,
+    " ",
+  )
   const slow = Math.max(...(await Promise.all([5 / 3, 10, 20, 33, 50].map(mostAt))))
   const [fast, fastest] = [await mostAt(100), await mostAt(400)]
   expect(guide).toContain(
