@@ -44,14 +44,14 @@ function requireOnOldNode(): NonNullable<UserConfig["plugins"]> {
 
 /**
  * Adds `bundled.cdx.json`, a list of the packages whose code is part of the build (CycloneDX 1.6). They are not among
- * the dependencies, so scanners would not see them.
+ * the dependencies, so scanners would not see them. `more` are paths of modules that the bundler does not know.
  */
-export function billOfMaterials(): NonNullable<UserConfig["plugins"]> {
+export function billOfMaterials(more: readonly string[] = []): NonNullable<UserConfig["plugins"]> {
   return {
     name: "bill-of-materials",
     generateBundle(_options, bundle) {
       const chunks = Object.values(bundle).filter((chunk) => chunk.type === "chunk")
-      const packages = bundledIn(chunks.flatMap(({ moduleIds }) => moduleIds))
+      const packages = bundledIn([...more, ...chunks.flatMap(({ moduleIds }) => moduleIds)])
       if (packages.size === 0) return
       const components = [...packages].sort().map(([name, folder]) => {
         const { version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"))

@@ -11,7 +11,10 @@ const config: UserConfig = {
   entry: ["src/main.ts"],
   dts: false,
   attw: false,
-  plugins: [reportTexts(), billOfMaterials()],
+  plugins: [
+    reportTexts(),
+    billOfMaterials(BUILT_IN.map((name) => `${import.meta.dirname}/node_modules/${name}/package.json`)),
+  ],
   // Do not name the file "license". pnpm would mistake it for the package's own license, and leave that out.
   copy: BUILT_IN.map((name) => ({
     from: `node_modules/${name}/LICENSE`,

@@ -98,7 +98,9 @@ describe.each(PACKAGES)("the tarball of @sluice/%s", (name) => {
 
   it("lists third-party code with the versions of the lockfile, for scanners", () => {
     const expected = (BUILT_IN[name] ?? []).map((other) => {
-      const { version } = lockedFor(name)[other] as { readonly version: string }
+      const { version: locked } = lockedFor(name)[other] as { readonly version: string }
+      // The lockfile adds the versions of peers: 1.5.0(typescript@6.0.3).
+      const version = locked.replace(/\(.*/, "")
       const licenses = [{ license: { id: "MIT" } }]
       return { type: "library", name: other, version, purl: `pkg:npm/${other}@${version}`, licenses }
     })
