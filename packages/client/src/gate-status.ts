@@ -1,5 +1,5 @@
 /**
- * - learning: one call at a time, to learn from its response
+ * - learning: one call at a time, to learn from its response; more if that takes longer than a second
  * - paced: the server says what is left, and calls are spread over the time that it must last
  * - open: the server does not say it, so only refusals are heeded
  */

@@ -15,6 +15,8 @@ const JITTER = 0.25
 const SHORTEST_BLOCK_MS = 50
 /** The interval between two calls is the even one, give or take this share. */
 const INTERVAL_SHARE = 0.25
+/** How long a call to learn from keeps the others waiting, and the time in which the calls without a response double after that. */
+const [EXCLUSIVE_MS, DOUBLING_MS] = [1_000, 100]
 
 /** What a gate needs to know besides the calls. */
 export interface GateSettings
@@ -27,7 +29,9 @@ export interface GateSettings
  * `performance.now()`, which never goes back.
  */
 export class Gate {
-  readonly #key: string
+  /** The number of the last call that was sent. All gates count together, so that the calls of each have an order. */
+  static #lastSent = 0
+  readonly key: string
   readonly #settings: GateSettings
   readonly #line = new CallLine()
   readonly #ceiling: OwnCeiling | undefined
@@ -37,14 +41,14 @@ export class Gate {
   #readAtMs = 0
   /** The largest remaining quota so far. Stands in for the quota if the server does not tell it. */
   #mostRemaining = 0
-  /** The number of the last call that was sent, and of the last one whose response was read. */
-  #lastSent = 0
+  /** The number of the last call whose response was read. */
   #newest = 0
   /** The responses to calls up to this one do not end the learning, because they were sent before it began. */
   #sentBefore = 0
   #inFlight = 0
-  /** The calls in flight that were sent later than that. */
+  /** The calls in flight that were sent later than that, and when the first of them was. */
   #inFlightSince = 0
+  #askedAtMs = 0
   #lastSentAtMs = Number.NEGATIVE_INFINITY
   #intervalShare = 1
   #blockedUntilMs = 0
@@ -55,9 +59,11 @@ export class Gate {
   readonly budget: RetryBudget
   /** What the server said when it last refused a call. */
   detail: string | undefined
+  /** When a call last asked for this gate. */
+  usedAtMs = 0
 
   constructor(key: string, settings: GateSettings) {
-    this.#key = key
+    this.key = key
     this.#settings = settings
     const { limit, retryBudget } = settings
     this.budget = new RetryBudget(retryBudget)
@@ -90,7 +96,7 @@ export class Gate {
     const waitMs = this.#leastWaitOf(call)
     if (call.waitLeftMs < Math.max(waitMs, 1)) return this.tooLong(call)
     if (this.#line.length < this.#settings.maxWaiting) return undefined
-    const message = `${this.#line.length} calls of ${this.#key} wait already. Send fewer calls, or raise "maxWaiting".`
+    const message = `${this.#line.length} calls of ${this.key} wait already. Send fewer calls, or raise "maxWaiting".`
     return this.#error("SLUICE_PACE_LINE_FULL", message, waitMs)
   }
 
@@ -98,16 +104,21 @@ export class Gate {
   tooLong(call: PacedCall): PaceError {
     const waitMs = this.#leastWaitOf(call)
     const until = waitMs > 0 ? `; it may leave in ${Math.ceil(waitMs / 1000)} s` : ""
-    const message = `A call of ${this.#key} would wait longer than ${call.maxWaitMs} ms${until}. Try again later, or raise "maxWaitMs".`
+    const message = `A call of ${this.key} would wait longer than ${call.maxWaitMs} ms${until}. Try again later, or raise "maxWaitMs".`
     return this.#error("SLUICE_PACE_WAIT_TOO_LONG", message, waitMs)
   }
 
-  /**
-   * Ends the call with this number, and follows what the head of its response says. Returns the wait after a refusal;
-   * undefined if there is none.
-   */
+  /** Ends the call with this number, and does what {@link heard} does. */
   answered(sent: number, limits: ResponseLimits): number | undefined {
     this.#ended(sent)
+    return this.heard(sent, limits)
+  }
+
+  /**
+   * Follows what the head of a response says. Its call has this number, and may be one of another gate. Returns the wait
+   * after a refusal; undefined if there is none.
+   */
+  heard(sent: number, limits: ResponseLimits): number | undefined {
     const waitMs = limits.isRefused ? (limits.waitMs ?? this.#backoff(sent)) : undefined
     if (waitMs !== undefined) this.blockFor(waitMs)
     else {
@@ -132,7 +143,7 @@ export class Gate {
   status(): GateStatus {
     const scarcest = this.#scarcest()
     return {
-      key: this.#key,
+      key: this.key,
       mode: this.#mode,
       dialect: this.#dialect,
       waiting: this.#line.length,
@@ -143,12 +154,16 @@ export class Gate {
     }
   }
 
+  /** Whether calls wait or are in flight. */
+  get isUsed(): boolean {
+    return this.#inFlight > 0 || this.#line.length > 0
+  }
+
   /** Whether the gate remembers nothing that a new gate would not learn from its first response. */
   isIdle(nowMs: number): boolean {
     const longestMs = Math.max(0, ...this.#readings.map(({ forMs }) => forMs))
     const isForgotten = nowMs >= this.#blockedUntilMs && nowMs >= this.#readAtMs + longestMs
-    const isUsed = this.#inFlight > 0 || this.#line.length > 0
-    return isForgotten && !isUsed && this.#ceiling?.isEmpty(nowMs) !== false
+    return isForgotten && this.#ceiling?.isEmpty(nowMs) !== false
   }
 
   /** Sends calls as long as the first one in line may leave. Sets a timer if time alone decides about the next. */
@@ -162,7 +177,7 @@ export class Gate {
         continue
       }
       this.#line.rejectUntil(nowMs + this.#leastWaitMs(nowMs), (call) => this.tooLong(call))
-      if (waitMs < Number.POSITIVE_INFINITY && this.#line.length > 0)
+      if (this.#line.length > 0)
         this.#timer = setTimeout(() => this.#run(), Math.min(Math.ceil(waitMs), LONGEST_TIMER_MS))
       return
     }
@@ -175,14 +190,14 @@ export class Gate {
 
   #send(nowMs: number): number {
     this.#inFlight++
-    this.#inFlightSince++
+    if (this.#inFlightSince++ === 0) this.#askedAtMs = nowMs
     this.#lastSentAtMs = nowMs
     this.#intervalShare = 1 + (Math.random() * 2 - 1) * INTERVAL_SHARE
     this.#ceiling?.count(nowMs)
-    return ++this.#lastSent
+    return ++Gate.#lastSent
   }
 
-  /** Returns the milliseconds until the next call may leave; Infinity if a response decides about that. */
+  /** Returns the milliseconds until the next call may leave, unless a response changes that. */
   #waitMs(nowMs: number): number {
     const leastMs = Math.max(this.#leastWaitMs(nowMs), this.#spacedMs(nowMs))
     if (leastMs > 0 || this.#mode === "open" || this.#hasUnits()) return leastMs
@@ -198,7 +213,10 @@ export class Gate {
       this.#forget()
     }
     // A call that was sent before may take long, and its response says nothing about the present.
-    return this.#inFlightSince > 0 ? Number.POSITIVE_INFINITY : 0
+    if (this.#inFlightSince === 0) return 0
+    // An API may be slow, and most refuse quickly. So the calls double: a refusal then comes before many have left.
+    const aloneMs = EXCLUSIVE_MS + DOUBLING_MS * Math.log2(this.#inFlightSince)
+    return Math.max(0, this.#askedAtMs + aloneMs - nowMs)
   }
 
   /** Returns the least milliseconds until a call may leave that has `place` calls before it, as far as they are known. */
@@ -263,7 +281,7 @@ export class Gate {
   /** Learns again, from a call that has not been sent yet. */
   #forget(): void {
     this.#mode = "learning"
-    this.#sentBefore = this.#lastSent
+    this.#sentBefore = Gate.#lastSent
     this.#inFlightSince = 0
   }
 
@@ -286,7 +304,7 @@ export class Gate {
 
   #error(code: PaceError["code"], message: string, waitMs: number): PaceError {
     return new PaceError(code, message, {
-      key: this.#key,
+      key: this.key,
       detail: this.detail,
       retryAfterMs: waitMs || undefined,
     })

@@ -1,36 +1,53 @@
 import { Gate, type GateSettings } from "./gate.ts"
 import type { GateStatus } from "./gate-status.ts"
 
-/** How often gates without use are looked for, at most. */
+/** How often gates without use are looked for, at most, unless there are many of them. */
 const SWEEP_MS = 60_000
+/** The most gates without calls. Each takes about a kilobyte. */
+const MOST_UNUSED = 10_000
 
-/** The gates of a paced fetch, by key. A gate that remembers nothing useful is dropped when another key comes. */
+/**
+ * The gates of a paced fetch, by key. A gate that remembers nothing useful is dropped when another key comes. If there are
+ * too many, the gates without calls are dropped, too, beginning with those that were used longest ago.
+ */
 export class Gates {
   readonly #settings: GateSettings
   readonly #gates = new Map<string, Gate>()
   #sweptAtMs = 0
+  #most = MOST_UNUSED
 
   constructor(settings: GateSettings) {
     this.#settings = settings
   }
 
   of(key: string): Gate {
-    const known = this.#gates.get(key)
-    if (known !== undefined) return known
-    this.#sweep()
-    const made = new Gate(key, this.#settings)
-    this.#gates.set(key, made)
-    return made
+    const nowMs = performance.now()
+    let gate = this.#gates.get(key)
+    if (gate === undefined) {
+      this.#sweep(nowMs)
+      gate = new Gate(key, this.#settings)
+      this.#gates.set(key, gate)
+    }
+    gate.usedAtMs = nowMs
+    return gate
   }
 
   status(): GateStatus[] {
     return [...this.#gates.values()].map((gate) => gate.status())
   }
 
-  #sweep(): void {
-    const nowMs = performance.now()
-    if (nowMs < this.#sweptAtMs + SWEEP_MS) return
+  #sweep(nowMs: number): void {
+    const isFull = this.#gates.size >= this.#most
+    if (!isFull && nowMs < this.#sweptAtMs + SWEEP_MS) return
     this.#sweptAtMs = nowMs
-    for (const [key, gate] of this.#gates) if (gate.isIdle(nowMs)) this.#gates.delete(key)
+    const unused = [...this.#gates.values()]
+      .filter((gate) => !gate.isUsed)
+      .sort((a, b) => a.usedAtMs - b.usedAtMs)
+    // If there are too many, half of them go, so that sweeps stay rare.
+    const kept = isFull ? MOST_UNUSED / 2 : unused.length
+    unused.forEach((gate, index) => {
+      if (unused.length - index > kept || gate.isIdle(nowMs)) this.#gates.delete(gate.key)
+    })
+    this.#most = this.#gates.size + MOST_UNUSED / 2
   }
 }

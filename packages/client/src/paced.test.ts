@@ -456,11 +456,11 @@ describe("the advice of a Sluice server", () => {
 
 describe("a call that waits", () => {
   it("fails when it has waited too long, also if the call to learn from stalls", async () => {
-    const { call, arrived, pass } = world({ maxWaitMs: 5_000 })
+    const { call, arrived, pass } = world({ maxWaitMs: 900 })
     call()
-    await pass(1_000)
+    await pass(50)
     const second = call()
-    await pass(4_999)
+    await pass(899)
     expect(second.result).toBeUndefined()
     await pass(1)
     expect(second.result).toMatchObject({ code: "SLUICE_PACE_WAIT_TOO_LONG", retryAfterMs: undefined })
@@ -773,8 +773,8 @@ describe("share", () => {
     for (const grant of grants) grant()
     await pass(19_999)
     expect(arrived).toHaveLength(1)
-    await pass(5_100)
-    expect(arrived).toHaveLength(2)
+    while (arrived.length < 2) await pass(10)
+    expect(performance.now()).toBeLessThanOrEqual(25_010)
     times(5, () => call())
     await answer(1)
     for (const grant of grants) grant()
