@@ -3,7 +3,7 @@ import type { Gate } from "./gate.ts"
 import type { ParsedPacedOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
 import { readProblem } from "./problem.ts"
-import { type ResponseLimits, readLimits } from "./response-limits.ts"
+import { type ResponseLimits, readLimits, SAYS_NOTHING } from "./response-limits.ts"
 import { backoffMs, hasNotConnected, isIdempotent } from "./retries.ts"
 import { acquired } from "./share.ts"
 import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
@@ -11,7 +11,8 @@ import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
 /** A call, and what it needs to be sent. */
 export interface AttemptedCall {
   readonly gate: Gate
-  readonly key: string
+  /** Returns the gate of the origin that a response comes from: another one if a redirect has led there. */
+  readonly gateOf: (response: Response) => Gate
   readonly call: PacedCall
   /** The request without its body. */
   readonly head: Request
@@ -30,15 +31,20 @@ export async function attempts(
   { share, idempotent }: ParsedPacedOptions,
   events: PaceListeners,
 ): Promise<Response> {
-  const { key, call, gate, head, retries, send } = attempted
+  const { call, gate, head, retries, send } = attempted
   /** The outcome of the attempt before. The caller gets it if there cannot be another one. */
   let before: { readonly response?: Response; readonly error?: unknown } | undefined
+  /** The gate of another origin that has refused the attempt before. The same redirect will lead there again. */
+  let beyond: Gate | undefined
   for (let attempt = 0; ; attempt++) {
     const isLast = attempt >= retries
     let sent: number
+    let sentBeyond = 0
     try {
+      if (beyond !== undefined) sentBeyond = await beyond.enter(call)
       sent = await entered(attempted, share)
     } catch (error) {
+      if (sentBeyond > 0) beyond?.failed(sentBeyond)
       const isRefused = before !== undefined && error instanceof PaceError
       if (isRefused && before?.response !== undefined) return before.response
       discard(before?.response)
@@ -51,42 +57,53 @@ export async function attempts(
       response = await send(isLast)
     } catch (error) {
       gate.failed(sent)
+      beyond?.failed(sentBeyond)
       const isSafe = !isLast && hasNotConnected(error) && (idempotent ?? isIdempotent)(head) === true
       if (!(isSafe && gate.budget.take() && (await pause(call, attempt)))) throw error
       before = { error }
+      beyond = undefined
       continue
     }
     // A fetch of a test may return less than a response.
     if (typeof response?.headers?.get !== "function") {
       gate.failed(sent)
+      beyond?.failed(sentBeyond)
       return response
     }
     const limits = readLimits(response)
-    const waitMs = gate.answered(sent, limits)
+    const teller = attempted.gateOf(response)
+    let waitMs = gate.answered(sent, teller === gate ? limits : SAYS_NOTHING)
+    if (teller !== gate) {
+      if (before === undefined) teller.budget.earn()
+      waitMs = teller.heard(sent, limits)
+    }
+    // Only now, because it lets the next call go, which must wait if this one was refused.
+    beyond?.failed(sentBeyond)
     if (!limits.isRefused) return response
-    // A refused call was not processed, unless the server may have failed in the middle.
-    const isSafe = response.status === 503 ? isIdempotent : () => true
+    // A refused call was not processed, unless the server may have failed in the middle or has sent it elsewhere.
+    const isSafe = response.status === 503 || response.redirected ? isIdempotent : () => true
     // A promise of false must not repeat the call.
     const mayRepeat = !isLast && (idempotent ?? isSafe)(head) === true
     const isRetried =
-      (await isWorthwhile(attempted, response, { ...limits, waitMs }, mayRepeat, attempt)) &&
+      (await isWorthwhile(attempted, teller, response, { ...limits, waitMs }, mayRepeat, attempt)) &&
       (waitMs !== undefined || (await pause(call, attempt)))
-    events.emit("refused", { key, status: response.status, waitMs: limits.waitMs, isRetried })
+    events.emit("refused", {
+      ...{ key: teller.key, status: response.status },
+      ...{ waitMs: limits.waitMs, isRetried },
+    })
     if (!isRetried) return response
     before = { response }
+    beyond = teller === gate ? undefined : teller
   }
 }
 
 /** Resolves with the number of the call once all processes together and its gate let it leave. */
-async function entered(
-  { key, gate, call }: AttemptedCall,
-  share: ParsedPacedOptions["share"],
-): Promise<number> {
+async function entered({ gate, call }: AttemptedCall, share: ParsedPacedOptions["share"]): Promise<number> {
   if (share !== undefined) {
     // A blocked call would take a permit that it cannot use. One that may not wait at all may still leave at once.
     const error = gate.whyNot(call)
     if (error !== undefined && call.waitLeftMs > 0) throw error
-    await acquired(share, key, gate, call)
+    await acquired(share, gate, call)
   }
   return gate.enter(call)
 }
@@ -96,25 +113,30 @@ function discard(response: Response | undefined): void {
   void response?.body?.cancel().catch(() => {})
 }
 
-/** Reads from a refusal whether another attempt may help. Resolves with true if so, and takes it off the budget. */
+/**
+ * Reads from a refusal, which `teller` has heard, whether another attempt may help. Resolves with true if so, and takes it
+ * off the budget.
+ */
 async function isWorthwhile(
   { gate, call }: AttemptedCall,
+  teller: Gate,
   response: Response,
   { waitMs, shouldRetry }: ResponseLimits,
   mayRepeat: boolean,
   attempt: number,
 ): Promise<boolean> {
   const sinceMs = performance.now()
+  const mayWait = (): boolean => [gate, teller].every((each) => each.whyNot(call) === undefined)
   const reading = readProblem(response, call.waitLeftMs).then((problem) => {
-    gate.detail = problem.detail
+    teller.detail = problem.detail
     return problem
   })
   const hasAdvice = waitMs === undefined ? shouldRetry === "true" : shouldRetry !== "false"
-  if (!mayRepeat || !hasAdvice || gate.whyNot(call) !== undefined) return false
+  if (!mayRepeat || !hasAdvice || !mayWait()) return false
   const longerMs = (await reading).waitMs(attempt)
   call.waitLeftMs -= performance.now() - sinceMs
-  if (longerMs > (waitMs ?? 0)) gate.blockFor(longerMs)
-  return gate.whyNot(call) === undefined && gate.budget.take()
+  if (longerMs > (waitMs ?? 0)) teller.blockFor(longerMs)
+  return mayWait() && teller.budget.take()
 }
 
 /** The pauses after failed connections. */

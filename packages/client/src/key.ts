@@ -2,10 +2,23 @@
  * Returns the default key of a request: its origin, and a fingerprint of its credentials. Calls with different
  * credentials have different quotas.
  */
-export function keyOf({ url, headers }: Request): string {
+export function keyOf({ url, headers }: Pick<Request, "url" | "headers">): string {
   const { origin } = new URL(url)
   const credentials = headers.get("authorization") ?? headers.get("x-api-key")
   return credentials === null ? origin : `${origin}#${fingerprint(credentials)}`
+}
+
+/**
+ * Returns the key of the origin that a response comes from, if a redirect has led to another origin than that of the request.
+ * The app's keys are not asked, because the app has not chosen that origin.
+ */
+export function keyAfterRedirect({ redirected, url }: Response, request: Request): string | undefined {
+  if (!redirected || !URL.canParse(url) || new URL(url).origin === new URL(request.url).origin)
+    return undefined
+  const headers = new Headers(request.headers)
+  // A fetch does not send this header to another origin (WHATWG Fetch, HTTP-redirect fetch).
+  headers.delete("authorization")
+  return keyOf({ url, headers })
 }
 
 /** Returns 64 bits of a text, by two FNV-1a hashes, so that keys in logs and errors do not show credentials. */

@@ -2,7 +2,7 @@ import { attempts } from "./attempts.ts"
 import { type PaceEvents, PaceListeners } from "./events.ts"
 import type { GateStatus } from "./gate-status.ts"
 import { Gates } from "./gates.ts"
-import { keyOf } from "./key.ts"
+import { keyAfterRedirect, keyOf } from "./key.ts"
 import { type CallPace, check, type PacedOptions, parseCallPace, parseOptions } from "./options.ts"
 import { PaceError } from "./pace-error.ts"
 import { type FetchInit, type FetchInput, sendable } from "./sending.ts"
@@ -65,8 +65,13 @@ export function paced(fetch?: typeof globalThis.fetch, options: PacedOptions = {
     const key = ownKey ?? (parsed.key ?? keyOf)(head)
     // With a promise as its key, each call would have a gate of its own.
     check(typeof key === "string", "key", key, "a text")
+    const gate = gates.of(key)
     const attempted = {
-      ...{ gate: gates.of(key), key, head, retries: isResendable ? retries : 0 },
+      ...{ gate, head, retries: isResendable ? retries : 0 },
+      gateOf(response: Response) {
+        const other = keyAfterRedirect(response, head)
+        return other === undefined ? gate : gates.of(other)
+      },
       call: { order: ++calls, signals: [closing.signal, ...signals], maxWaitMs, waitLeftMs: maxWaitMs },
       send: (isLast: boolean) => send(fetch ?? globalThis.fetch, isLast),
     }

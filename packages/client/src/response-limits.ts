@@ -24,6 +24,11 @@ export interface ResponseLimits {
   readonly shouldRetry: string | null
 }
 
+/** What the origins before a redirect have said, because a fetch does not show their responses. */
+export const SAYS_NOTHING: ResponseLimits = {
+  ...{ dialect: undefined, readings: [], isRefused: false, waitMs: undefined, shouldRetry: null },
+}
+
 /** The wait after a secondary limit of GitHub that names none. Source: GitHub's best practices for its REST API. */
 const GITHUB_SECONDARY_MS = 60_000
 

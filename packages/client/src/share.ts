@@ -9,11 +9,11 @@ import { type PacedCall, throwIfAborted, watch } from "./watch.ts"
  */
 export function acquired(
   share: NonNullable<PacedOptions["share"]>,
-  key: string,
   gate: Gate,
   call: PacedCall,
 ): Promise<unknown> {
   throwIfAborted(call)
+  const { key } = gate
   const ending = new AbortController()
   return new Promise((resolve, reject) => {
     const stop = watch(
