@@ -59,6 +59,38 @@ const LEFT_OUT =
 const WITHOUT_Y: LoadedRules = { rules: [rule("x")], problems: [wrong("y")] }
 
 describe("the log", () => {
+  it("says once that all rules of a service were removed, and again after they were back", async () => {
+    const { said, place, make, logged } = setUp({ rules: [rule("x"), rule("y")], problems: [], version: 7 })
+    const limiter = make()
+    await limiter.ready()
+    for (let time = 0; time < 2; time++) {
+      expect(said.splice(0)).toEqual([])
+      place.stored = { rules: [], problems: [], version: 8 }
+      await limiter.refresh()
+      await limiter.refresh()
+      expect(said.splice(0)).toEqual([
+        `SLUICE_RULES_REMOVED the table, service "shop": all rules were removed, so none limits requests now. Before: version 7 with the rules "x", "y". If this is a mistake, store rules again. (@sluice/core/errors.md#sluice_rules_removed)`,
+      ])
+      expect(await logged(2)).toEqual([])
+      place.stored = { rules: [rule("x"), rule("y")], problems: [], version: 7 }
+      await limiter.refresh()
+    }
+  })
+
+  it("says that the rules of a service are gone from the source, but not that there never were any", async () => {
+    const { said, place, make } = setUp({ rules: [], problems: [] })
+    const limiter = make()
+    await limiter.ready()
+    place.stored = { rules: [], problems: [], version: 1 }
+    await limiter.refresh()
+    place.stored = { rules: [rule("x")], problems: [] }
+    await limiter.refresh()
+    expect(said.splice(0)).toEqual([])
+    place.stored = { rules: [], problems: [] }
+    await limiter.refresh()
+    expect(said).toEqual([expect.stringMatching(/^SLUICE_RULES_REMOVED .* Before: the rule "x"\./)])
+  })
+
   it("repeats after an outage that a rule is skipped, but not that the source cannot be read", async () => {
     const { said, place, make, logged } = setUp(WITHOUT_Y)
     const limiter = make()

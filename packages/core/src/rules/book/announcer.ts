@@ -50,8 +50,12 @@ export class Announcer {
   }
 
   /** Reports that other rules are in force. Readers come first, so that listeners already find the new rules in use. */
-  changed({ readers }: ServiceRules, { change, edition }: RuleChange): void {
+  changed({ readers, service }: ServiceRules, { change, edition, before }: RuleChange): void {
     for (const reader of [...readers]) reader.onEdition(edition, change)
+    if (before !== undefined && before.rules.length > 0 && edition.rules.length === 0) {
+      const message = `${this.#placeOf(service)}: all rules were removed, so none limits requests now. Before: ${contentOf(before)}. If this is a mistake, store rules again.`
+      this.#warner.say("warn", "SLUICE_RULES_REMOVED", message)
+    }
     this.events.emit("rules", rulesEvent(edition, change))
   }
 
