@@ -39,6 +39,29 @@ descriptors:
 `
 
 it.each([
+  ["lists", "[".repeat(500_000)],
+  ["maps", `domain: d\ndescriptors: ${"{ a: ".repeat(200_000)}`],
+  ["lists in blocks", `- `.repeat(500_000)],
+  ["names", `${"? ".repeat(500_000)}a`],
+  ["the most levels and one", `${"[".repeat(49)}${"]".repeat(49)}`],
+])("a file of deeply nested %s is reported with its place", async (_what, file) => {
+  const { code, out, err } = await imported(file)
+  expect({ code, out }).toEqual({ code: 1, out: "" })
+  expect(err).toMatch(/^standard input:[12]:\d+: values are nested deeper than 48 levels\n/)
+})
+
+it("a file whose aliases repeat lists of aliases is reported, and does not take forever", async () => {
+  const levels = Array.from({ length: 8 }, (_, i) => {
+    const below = i === 0 ? "" : `, descriptors: *l${i - 1}`
+    const item = (key: number) => `{ key: k${key}${below} }`
+    return `l${i}: &l${i} [${Array.from({ length: 10 }, (_, key) => item(key)).join(", ")}]`
+  })
+  const { code, err } = await imported(`domain: d\n${levels.join("\n")}\ndescriptors: *l7\n`)
+  expect(code).toBe(1)
+  expect(err).toContain("is left out, with all after it: a file may have 100000 descriptors")
+})
+
+it.each([
   ["10", 10],
   ["010", 8],
   ["0100", 64],

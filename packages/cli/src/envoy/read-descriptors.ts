@@ -1,10 +1,12 @@
 import {
+  type CST,
   isAlias,
   isMap,
   isScalar,
   isSeq,
   LineCounter,
   type Node,
+  Parser,
   parseAllDocuments,
   Scalar,
   visit,
@@ -75,9 +77,16 @@ class EnvoyReader {
   readonly #problems: ImportProblem[] = []
   readonly #lines = new LineCounter()
   readonly #documents
+  #read = 0
 
   constructor(text: string) {
-    this.#documents = parseAllDocuments(text, { lineCounter: this.#lines })
+    const deep = tooDeep(text)
+    // Composing values takes stack space for each level.
+    this.#documents = deep === undefined ? parseAllDocuments(text, { lineCounter: this.#lines }) : []
+    if (deep === undefined) return
+    const before = text.slice(0, deep)
+    const place = { line: before.split("\n").length, column: deep - before.lastIndexOf("\n"), path: "" }
+    this.#report(place, `values are nested deeper than ${MOST_DEPTH} levels`)
   }
 
   read(): EnvoyFile {
@@ -127,6 +136,12 @@ class EnvoyReader {
     }
     const keys = new Set<string>()
     return this.#items(node, path).flatMap((item, index) => {
+      // Lists of aliases can multiply the descriptors in each level.
+      if (this.#read >= MOST_DESCRIPTORS) {
+        if (this.#read === MOST_DESCRIPTORS) this.#report(this.#place(item, path), TOO_MANY)
+        this.#read++
+        return []
+      }
       const descriptor = this.#descriptor(item, `${path}[${index}]`)
       const { key, value, place } = descriptor
       if (key === "") this.#report(place, "has no key, so it is left out")
@@ -140,6 +155,7 @@ class EnvoyReader {
   }
 
   #descriptor(node: Node | null, path: string): EnvoyDescriptor {
+    this.#read++
     const members = this.#members(node, path, DESCRIPTOR)
     const flag = (name: string): boolean => this.#flag(members.get(name), `${path}.${name}`)
     for (const name of ["detailed_metric", "value_to_metric"]) {
@@ -274,6 +290,27 @@ class EnvoyReader {
 
 /** Most levels of descriptors. Requests have few entries. */
 const MOST_LEVELS = 16
+/** Most levels of lists and maps. Each level of descriptors is a list of maps. */
+const MOST_DEPTH = 3 * MOST_LEVELS
+/** Most descriptors of a file, with those that aliases repeat. */
+const MOST_DESCRIPTORS = 100_000
+const TOO_MANY = `is left out, with all after it: a file may have ${MOST_DESCRIPTORS} descriptors, with those of aliases`
+
+/** Returns the offset of the first value that is nested too deeply. */
+function tooDeep(text: string): number | undefined {
+  const open: { readonly token: CST.Token; readonly depth: number }[] = []
+  for (const token of new Parser().parse(text)) open.push({ token, depth: 0 })
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { token, depth } = next
+    if (token.type === "document" && token.value !== undefined) open.push({ token: token.value, depth })
+    if (!("items" in token)) continue
+    if (depth >= MOST_DEPTH) return token.offset
+    for (const { key, value } of token.items) {
+      for (const inner of [key, value]) if (inner != null) open.push({ token: inner, depth: depth + 1 })
+    }
+  }
+  return undefined
+}
 
 const DESCRIPTOR = [
   ...["key", "value", "rate_limit", "descriptors", "shadow_mode", "quota_mode"],
