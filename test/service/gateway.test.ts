@@ -123,6 +123,15 @@ describe("the gateway of the examples", () => {
     expect([response.status, await response.text()]).toEqual([502, "Please try again later.\n"])
   })
 
+  it.each([70_000, 5_000_000])(
+    "answers 431 if %d characters of a client cannot be decided, and does not act as if the service were gone",
+    async (length) => {
+      const verdict = await decisions.ask(1, { user_id: "x".repeat(length) })
+      expect(verdict).toMatchObject({ shouldForward: false, statusCode: 431 })
+      expect(await decisions.ask(1, { user_id: "cyd" })).toMatchObject({ shouldForward: true })
+    },
+  )
+
   it("holds a delayed request without delaying other requests", async () => {
     const shaped = await startService(
       "service_id: 1\nrules: { name: even, field: user_id, algorithm: leaky-bucket, throttle: hard, burst: 2, limit: 1, window: 3 seconds }\n",

@@ -1,5 +1,11 @@
 import { fileURLToPath } from "node:url"
-import { credentials, loadPackageDefinition, type ServiceClientConstructor } from "@grpc/grpc-js"
+import {
+  credentials,
+  loadPackageDefinition,
+  type ServiceClientConstructor,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js"
 import { loadSync } from "@grpc/proto-loader"
 
 /** The answer of the decision service. Numbers are milliseconds and units. */
@@ -38,6 +44,13 @@ const CONNECTION = {
   "grpc.keepalive_timeout_ms": 1_000,
 }
 
+/** Statuses that a client can cause with long values. The service is not gone, so the request must not be forwarded. */
+const CLIENT_CAUSED: readonly status[] = [status.INVALID_ARGUMENT, status.RESOURCE_EXHAUSTED]
+const TOO_LARGE: Verdict = {
+  ...{ shouldForward: false, headers: {}, delayMs: 0 },
+  ...{ statusCode: 431, body: "The request's headers are too large.\n" },
+}
+
 /**
  * Opens a client of the service at `host:port`, or of its instances at `ipv4:host:port,host:port`. It waits at most `deadlineMs` for a decision. It needs nothing from
  * Sluice except the proto file, like a client in any other language. `say` is called once when the service is gone,
@@ -60,7 +73,11 @@ export function openDecisionClient(
       client.shouldForwardRequest?.(
         message,
         { deadline: Date.now() + deadlineMs },
-        (error: Error | null, verdict: Verdict) => (error === null ? resolve(verdict) : reject(error)),
+        (error: ServiceError | null, verdict: Verdict) => {
+          if (error === null) resolve(verdict)
+          else if (CLIENT_CAUSED.includes(error.code)) resolve(TOO_LARGE)
+          else reject(error)
+        },
       )
     })
   let askAgainAt = 0
