@@ -13,7 +13,7 @@ import {
 import type { ClosingResponse } from "@sluice/core"
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
 import type { CallPlaces } from "./in-flight.ts"
-import { Code, StatusError } from "./status-error.ts"
+import { Code, OverloadError, StatusError } from "./status-error.ts"
 
 /** A caller that waits for an answer. It becomes closed when it stops waiting. */
 export type Asking = ClosingResponse
@@ -67,6 +67,8 @@ export interface Call {
   readonly output: DescMessage
   /** Maximum bytes of a request, if it may be longer than the request of a single decision. */
   readonly maxBytes?: number | undefined
+  /** How a request is answered that is too large to be decided. Absent if its caller gets the error. */
+  readonly tooLarge?: TooLarge | undefined
   /** Counts the requests in a batch without reading them. Absent if a call carries a single request. */
   readonly requestsIn?: ((body: Body) => number) | undefined
   /**
@@ -75,6 +77,35 @@ export interface Call {
   answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
   /** Takes a parsed JSON body. Returns the answer as JSON, in a string or in bytes. Throws and rejects like `answerBytes`. */
   answerJson(body: JsonValue, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
+}
+
+/** The answer to gRPC requests that are too large, for callers that let a request pass after an error. */
+export interface TooLarge {
+  /** Maximum bytes of a request. */
+  readonly maxBytes: number
+  /** More bytes than other requests have. A request with fewer gets an error if the service is overloaded. */
+  readonly longBytes: number
+  /** The answer as a message. */
+  readonly answer: Uint8Array
+}
+
+/** Returns the maximum bytes of a gRPC request. `maxMessageBytes` is the limit for calls without their own. */
+export function mostBytesOf({ tooLarge, maxBytes }: Call, maxMessageBytes: number): number {
+  return tooLarge?.maxBytes ?? maxBytes ?? maxMessageBytes
+}
+
+/** Creates the error for a request that is longer than that. */
+export function tooLong(bytes: number, most: number): StatusError {
+  return new StatusError(
+    Code.RESOURCE_EXHAUSTED,
+    `The message has ${bytes} bytes; at most ${most} are accepted.`,
+  )
+}
+
+/** Returns the answer to a request of this many bytes that is refused for its size, if its caller must not get the error. */
+export function answerInstead(call: Call, bytes: number, error: StatusError): Uint8Array | undefined {
+  const isForSize = error instanceof OverloadError || error.code === Code.RESOURCE_EXHAUSTED
+  return isForSize && bytes > (call.tooLarge?.longBytes ?? bytes) ? call.tooLarge?.answer : undefined
 }
 
 /** A received message: its bytes, or its parsed JSON. */

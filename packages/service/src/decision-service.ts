@@ -13,8 +13,7 @@ import type { AskedRequest } from "./deciding/asked-request.ts"
 import { ServiceGuards, type SharedOptions } from "./deciding/service-guards.ts"
 import { type UnknownServices, Unregistered } from "./deciding/unregistered.ts"
 import type { ConnectionBound, Door, DoorListeners, GrpcReader, Overload } from "./door.ts"
-import { rateLimiting } from "./envoy/should-rate-limit.ts"
-import { RateLimitService } from "./gen/envoy/service/ratelimit/v3/rls_pb.ts"
+import { envoyCalls } from "./envoy/should-rate-limit.ts"
 import { RateLimiter } from "./gen/sluice/v1/rate_limiter_pb.ts"
 import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
 import { GatewayChecks } from "./http/gateway-checks.ts"
@@ -191,7 +190,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     forwardMany(forwarding, bounds.maxRequests, decideTokens, (path, peer) =>
       parts.onWrongToken?.(path, peer),
     ),
-    ...callsOf(RateLimitService, rateLimiting(guards, unregistered, decideTokens)),
+    ...envoyCalls(guards, unregistered, decideTokens),
   ].map((call) => (LONG.has(call.path) ? { ...call, maxBytes: maxBatchBytes } : call))
   const grpcDoor = createGrpcDoor(calls, {
     ...{ bounds, tls, plainCalls, listeners: listenersOf("grpc") },

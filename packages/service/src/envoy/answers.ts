@@ -46,6 +46,25 @@ export function unregisteredAnswer(
   })
 }
 
+/**
+ * Returns the answer to a request that is refused without a decision. `reason` is for the access log. Envoy would forward
+ * the request after an error.
+ */
+export function undecidedAnswer(
+  reason: "too_large" | "too_many_held",
+  body: string,
+  retryAfterMs?: number,
+): RateLimitResponse {
+  const wait =
+    retryAfterMs === undefined ? [] : [["Retry-After", String(wholeSeconds(retryAfterMs))] as const]
+  return create(RateLimitResponseSchema, {
+    overallCode: Code.OVER_LIMIT,
+    responseHeadersToAdd: [["Content-Type", "text/plain; charset=utf-8"] as const, ...wait].map(headerValue),
+    rawBody: Buffer.from(`${body}\n`),
+    dynamicMetadata: { [reason]: true },
+  })
+}
+
 function stricter(outcome: Outcome, other: Outcome | undefined): Outcome {
   return other !== undefined && isStricter(other.decision, outcome.decision) ? other : outcome
 }

@@ -1,13 +1,18 @@
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire"
 import { LONGEST_NAME } from "../contract/service-name.ts"
-import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
+import { RateLimitDescriptorSchema } from "../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts"
+import { type RateLimitRequest, RateLimitRequestSchema } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
-// These bounds apply only to what the operator of a gateway configures. Values, which clients choose, are only bounded
-// by the length of a message. By default a gateway forwards a request if it gets an error, so an error caused by a
-// value would bypass every limit.
+// By default a gateway forwards a request if it gets an error, so an error that a client can cause would bypass every
+// limit. Only what the operator of the gateway configures leads to an error. A request that is too large is refused.
 
 const MOST_DESCRIPTORS = 64
 const MOST_ENTRIES = 32
+/** Maximum fields of a message down to the key and value of each entry, with some to spare for later versions. */
+const MOST_FIELDS = 2 * MOST_DESCRIPTORS * (3 * MOST_ENTRIES + 4)
+/** A message of this many bytes is parsed without a look at its fields, because it cannot have many. */
+const SHORT_BYTES = 4_096
 /** No rule may have a field with a longer name. */
 const LONGEST_KEY = 256
 
@@ -16,11 +21,8 @@ export function serviceAsked({ domain, descriptors }: RateLimitRequest): string 
   if (domain === "") throw wrong("domain", "is missing; set it to the name of the service")
   if (domain.length > LONGEST_NAME) throw wrong("domain", tooLong(domain, LONGEST_NAME))
   if (descriptors.length === 0) throw wrong("descriptors", "is empty; give at least one")
-  if (descriptors.length > MOST_DESCRIPTORS)
-    throw wrong("descriptors", tooMany(descriptors, MOST_DESCRIPTORS))
   descriptors.forEach(({ entries, isNegativeHits }, index) => {
     const at = `descriptors[${index}]`
-    if (entries.length > MOST_ENTRIES) throw wrong(`${at}.entries`, tooMany(entries, MOST_ENTRIES))
     entries.forEach(({ key }, place) => {
       if (key.length <= LONGEST_KEY) return
       throw wrong(`${at}.entries[${place}].key`, tooLong(key, LONGEST_KEY))
@@ -42,6 +44,39 @@ function tooLong({ length }: string, most: number): string {
   return `has ${length} characters; at most ${most} are accepted`
 }
 
-function tooMany({ length }: { readonly length: number }, most: number): string {
-  return `has ${length}; at most ${most} are accepted`
+/** Whether a request has more descriptors or entries than are decided. */
+export function hasTooMany({ descriptors }: RateLimitRequest): boolean {
+  return (
+    descriptors.length > MOST_DESCRIPTORS || descriptors.some(({ entries }) => entries.length > MOST_ENTRIES)
+  )
+}
+
+/** The repeated fields from a request to its entries, with their bounds. */
+const NESTED = [
+  { field: RateLimitRequestSchema.field.descriptors.number, most: MOST_DESCRIPTORS },
+  { field: RateLimitDescriptorSchema.field.entries.number, most: MOST_ENTRIES },
+] as const
+
+/** Whether a message has so many fields that parsing it would take long. Stops counting there. */
+export function isTooManyToParse(message: Uint8Array): boolean {
+  if (message.length <= SHORT_BYTES) return false
+  const reader = new BinaryReader(message)
+  let fields = 0
+  const exceeds = (end: number, level: number): boolean => {
+    const nested = NESTED[level]
+    let count = 0
+    while (reader.pos < end) {
+      const [field, type] = reader.tag()
+      if (++fields > MOST_FIELDS) return true
+      if (field !== nested?.field || type !== WireType.LengthDelimited) reader.skip(type, field)
+      else if (++count > nested.most || exceeds(reader.uint32() + reader.pos, level + 1)) return true
+    }
+    return false
+  }
+  try {
+    return exceeds(reader.len, 0)
+  } catch {
+    // The parser reports what is malformed.
+    return false
+  }
 }

@@ -1,19 +1,41 @@
+import { toBinary } from "@bufbuild/protobuf"
 import type { MaybePromise, Outcome } from "@sluice/core"
-import type { Asking, Handlers } from "../calls.ts"
+import { type Asking, type Call, callsOf, type Handlers } from "../calls.ts"
 import type { AskedRequest } from "../deciding/asked-request.ts"
 import { hasLeft, refund } from "../deciding/checking.ts"
 import { heldBy, noOutcome } from "../deciding/held-request.ts"
 import type { ServiceGuard, ServiceGuards } from "../deciding/service-guards.ts"
 import type { Unregistered } from "../deciding/unregistered.ts"
-import type {
-  RateLimitRequest,
-  RateLimitResponse,
+import {
+  type RateLimitRequest,
+  type RateLimitResponse,
+  RateLimitResponseSchema,
   RateLimitService,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
-import { answerOf, unregisteredAnswer } from "./answers.ts"
-import { serviceAsked } from "./bounds.ts"
+import { OverloadError, type StatusError } from "../status-error.ts"
+import { answerOf, undecidedAnswer, unregisteredAnswer } from "./answers.ts"
+import { hasTooMany, isTooManyToParse, serviceAsked } from "./bounds.ts"
 import { readDescriptors } from "./descriptors.ts"
+
+/** Maximum bytes of a request: the headers of 60 KiB that Envoy accepts, in each of 64 descriptors. */
+const MOST_BYTES = 4 * 2 ** 20
+/** Requests with more bytes have values that their client has made long. */
+const LONG_BYTES = 16 * 2 ** 10
+
+const TOO_LARGE = undecidedAnswer("too_large", "The request is too large to be checked against its limits.")
+
+/** Creates the call of Envoy. A request that is too large is over the limit, because Envoy forwards it after an error. */
+export function envoyCalls(guards: ServiceGuards, unregistered: Unregistered, tokens: Tokens): Call[] {
+  const answer = toBinary(RateLimitResponseSchema, TOO_LARGE)
+  const tooLarge = { maxBytes: MOST_BYTES, longBytes: LONG_BYTES, answer }
+  return callsOf(RateLimitService, rateLimiting(guards, unregistered, tokens)).map((call) => ({
+    ...call,
+    tooLarge,
+    answerBytes: (message, context) =>
+      isTooManyToParse(message) ? answer : call.answerBytes(message, context),
+  }))
+}
 
 /**
  * Creates the handler for Envoy's question whether to refuse a request. All descriptors are decided separately and at
@@ -23,7 +45,7 @@ import { readDescriptors } from "./descriptors.ts"
  * This never admits more than the rules allow. But until the units of a refused request are refunded, another request
  * that would have fit may be refused.
  */
-export function rateLimiting(
+function rateLimiting(
   guards: ServiceGuards,
   unregistered: Unregistered,
   tokens: Tokens,
@@ -37,7 +59,9 @@ export function rateLimiting(
       const decide = (found: ServiceGuard | undefined): MaybePromise<RateLimitResponse> =>
         found === undefined
           ? unregisteredAnswer(unregistered.refusal(service), request.descriptors.length)
-          : decided(request, found, heldBy(found, asking, places))
+          : hasTooMany(request)
+            ? TOO_LARGE
+            : decided(request, found, heldBy(found, asking, places))
       const found = guards.of(service)
       return found instanceof Promise ? found.then(decide) : decide(found)
     },
@@ -57,13 +81,19 @@ function decided(
     if (isGone || made.some(({ decision }) => !decision.allowed)) {
       for (const { decision } of made) refund(found, decision)
     }
-    if (isGone) throw noOutcome(asking)
+    if (isGone) return undecided(noOutcome(asking))
     return answerOf(made.slice(0, descriptors.length), made[descriptors.length])
   }
   const outcomes = asked.map((each) => outcomeOf(each, found, asking))
   return outcomes.some((outcome) => outcome instanceof Promise)
     ? Promise.all(outcomes).then(answer)
     : answer(outcomes as (Outcome | undefined)[])
+}
+
+/** Refuses a request for which a rule has no place to wait. Throws any other error. */
+function undecided(error: StatusError): RateLimitResponse {
+  if (!(error instanceof OverloadError)) throw error
+  return undecidedAnswer("too_many_held", "Too many requests wait already.", error.retryAfterMs)
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Call, CallContext } from "../calls.ts"
+import { answerInstead, type Call, type CallContext, tooLong } from "../calls.ts"
 import type { DoorListeners, GrpcReader } from "../door.ts"
 import { addressOf } from "../peers.ts"
 import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
@@ -34,8 +34,7 @@ export class Answering {
   answer(call: Call, asked: AskedCall, mostBytes = Number.POSITIVE_INFINITY): void {
     const sinceMs = this.#listeners.onAnswered === undefined ? 0 : performance.now()
     if (asked.request.length > mostBytes) {
-      const details = `The message has ${asked.request.length} bytes; at most ${mostBytes} are accepted.`
-      this.#fail(call, asked, new StatusError(Code.RESOURCE_EXHAUSTED, details), sinceMs)
+      this.#fail(call, asked, tooLong(asked.request.length, mostBytes), sinceMs)
       return
     }
     const { places } = asked
@@ -73,6 +72,11 @@ export class Answering {
 
   #fail(call: Call, asked: AskedCall, error: unknown, sinceMs: number): void {
     const isFault = !(error instanceof StatusError)
+    const instead = isFault ? undefined : answerInstead(call, asked.request.length, error)
+    if (instead !== undefined) {
+      this.#succeed(call, asked, instead, sinceMs)
+      return
+    }
     const told = isFault ? FAULT : shortened(error)
     this.#report(call, asked, told.code, sinceMs)
     if (error instanceof TokenError) this.#listeners.onWrongToken(call.path, addressOf(asked.peer))

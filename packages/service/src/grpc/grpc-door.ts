@@ -8,7 +8,7 @@ import {
   type UntypedHandleCall,
 } from "@grpc/grpc-js"
 import { Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
-import type { Call } from "../calls.ts"
+import { type Call, mostBytesOf } from "../calls.ts"
 import type { Connection } from "../connection.ts"
 import { type ConnectionBounds, Connections, LINGER_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
@@ -79,7 +79,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   const { maxMessageBytes, maxInFlight, arrivalMs } = bounds
   const mostBytes = bounds.maxUnfinishedBytes ?? DEFAULT_MAX_UNFINISHED_BYTES
   const arrivals = new Arrivals({ mostArriving: maxInFlight, mostBytes, arrivalMs }, listeners.onOverload)
-  const longest = Math.max(maxMessageBytes, ...calls.map(({ maxBytes = 0 }) => maxBytes))
+  const longest = Math.max(...calls.map((call) => mostBytesOf(call, maxMessageBytes)))
   const libraryArrivals = new LibraryArrivals(arrivals, longest)
   const connections = new Connections(tls !== undefined, bounds, listeners)
   const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
@@ -97,7 +97,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   })
   for (const call of calls) {
     const handle: UntypedHandleCall = (asked: LibraryAsked, done: sendUnaryData<Uint8Array>) =>
-      answering.answer(call, new LibraryCall(asked, done, inFlight), call.maxBytes ?? maxMessageBytes)
+      answering.answer(call, new LibraryCall(asked, done, inFlight), mostBytesOf(call, maxMessageBytes))
     server.addService({ [call.path]: definitionOf(call) }, { [call.path]: handle })
   }
   options.addTo?.(server)
@@ -112,7 +112,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       const open = openStreams.follow(stream, connection, call !== undefined)
       if (open === undefined) return true
       if (!plainCalls || call === undefined || !isPlain(headers)) {
-        libraryArrivals.follow(stream, headers, connection, call && (call.maxBytes ?? maxMessageBytes))
+        libraryArrivals.follow(stream, headers, connection, call, maxMessageBytes)
         return false
       }
       new PlainCall(stream, headers, call, connection, plain, open)

@@ -8,8 +8,9 @@ import {
   ServerListenerBuilder,
 } from "@grpc/grpc-js"
 import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
+import { answerInstead, type Call, mostBytesOf, tooLong } from "../calls.ts"
 import { newPeer } from "../peers.ts"
-import { Code, OverloadError, StatusError } from "../status-error.ts"
+import { Code, OverloadError, type StatusError } from "../status-error.ts"
 
 /** Overhead in bytes for each piece of a message. @grpc/grpc-js keeps all pieces until the message is complete. */
 const PIECE_BYTES = 256
@@ -57,14 +58,16 @@ export class LibraryArrivals {
     }
   }
 
-  /** Follows a stream before the library receives it. `mostBytes` limits the message, if its method has a limit. */
+  /** Follows a stream before the library receives it. `call` is undefined for a method that the service does not have. */
   follow(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     sender: Sender,
-    mostBytes: number = this.#mostBytes,
+    call: Call | undefined,
+    maxMessageBytes: number,
   ): void {
-    const coming = new LibraryArrival(sender, this.#arrivals)
+    const mostBytes = call === undefined ? this.#mostBytes : mostBytesOf(call, maxMessageBytes)
+    const coming = new LibraryArrival(sender, this.#arrivals, call)
     this.#next = coming
     const { "grpc-encoding": encoding = "identity" } = headers
     const inflation = encoding === "identity" ? 1 : MOST_INFLATION
@@ -76,10 +79,10 @@ export class LibraryArrivals {
       if (!coming.arrival.isRunning) return
       const isFirst = come === piece.length && come >= PREFIX_BYTES
       const length = Math.max(come - PREFIX_BYTES, isFirst ? piece.readUInt32BE(1) : 0)
+      coming.length = length
       if (length > mostBytes) {
         this.#arrivals.end(coming.arrival)
-        const details = `The message has ${length} bytes; at most ${mostBytes} are accepted.`
-        coming.endArrival(new StatusError(Code.RESOURCE_EXHAUSTED, details))
+        coming.endArrival(tooLong(length, mostBytes))
         return
       }
       this.#arrivals.hold(coming.arrival, bytes - held + PIECE_BYTES)
@@ -91,7 +94,8 @@ export class LibraryArrivals {
     // Close a stream that the library has answered before the whole request arrived. Otherwise it would stay open until
     // the client ends it.
     stream.on("finish", () => {
-      if (!stream.readableEnded) stream.close()
+      // After an answer, trailers follow.
+      if (!stream.readableEnded && !coming.isAnswered) stream.close()
     })
     this.#arrivals.begin(coming.arrival)
   }
@@ -105,18 +109,34 @@ const UNKNOWN: Sender = { peer: newPeer("unknown"), arriving: 0, bytes: 0 }
 
 class LibraryArrival {
   readonly arrival: Arrival
+  /** Bytes of the message, as far as they are known. */
+  length = 0
   call: ServerInterceptingCallInterface | undefined
+  isAnswered = false
   /** The error that ends the call, if it is known before the library has the call. */
   error: StatusError | undefined
 
-  constructor(sender: Sender, arrivals: Arrivals) {
+  readonly #called: Call | undefined
+
+  constructor(sender: Sender, arrivals: Arrivals, called?: Call) {
     this.arrival = new Arrival(sender, arrivals, this)
+    this.#called = called
   }
 
   endArrival(error: StatusError): void {
     this.error = error
     const metadata = new Metadata()
+    const { call } = this
+    const instead = this.#called && answerInstead(this.#called, this.length, error)
+    this.isAnswered = instead !== undefined
+    if (instead !== undefined) {
+      call?.sendMetadata(metadata)
+      call?.sendMessage(instead, () => undefined)
+      // At once, because the library sends its own error when it reads the length.
+      call?.sendStatus({ code: Code.OK, details: "", metadata })
+      return
+    }
     if (error instanceof OverloadError) metadata.set("grpc-retry-pushback-ms", String(error.retryAfterMs))
-    this.call?.sendStatus({ code: error.code, details: error.message, metadata })
+    call?.sendStatus({ code: error.code, details: error.message, metadata })
   }
 }

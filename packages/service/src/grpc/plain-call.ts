@@ -1,6 +1,6 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
 import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
-import { type Asking, bearerToken, type Call } from "../calls.ts"
+import { type Asking, answerInstead, bearerToken, type Call, mostBytesOf, tooLong } from "../calls.ts"
 import { CallPlaces, type InFlight } from "../in-flight.ts"
 import { PartialMessage } from "../partial-message.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
@@ -169,7 +169,16 @@ export class PlainCall implements AskedCall, Asking {
 
   /** Ends the call before its request has arrived. */
   endArrival(error: StatusError): void {
-    if (this.#close(error.code)) this.#send(error.code, error.message, retryHeaders(error))
+    const instead = answerInstead(this.#call, this.#expected, error)
+    if (instead !== undefined) this.#answerEarly(instead)
+    else if (this.#close(error.code)) this.#send(error.code, error.message, retryHeaders(error))
+  }
+
+  /** Answers a request that has not arrived. The rest is discarded, because grpc-js misses an answer before a reset. */
+  #answerEarly(bytes: Uint8Array): void {
+    this.#by.arrivals.end(this.#arrival)
+    this.#message.clear()
+    this.answer(bytes)
   }
 
   #sendStatus({ code, details }: Ending): void {
@@ -190,12 +199,12 @@ export class PlainCall implements AskedCall, Asking {
     if (this.#expected === 0) {
       if (message.length < PREFIX_BYTES) return
       const bytes = message.bytes.readUInt32BE(1)
-      const most = this.#call.maxBytes ?? this.#by.maxMessageBytes
+      const most = mostBytesOf(this.#call, this.#by.maxMessageBytes)
+      this.#expected = PREFIX_BYTES + bytes
       if (bytes > most) {
-        this.#sendStatus(tooLong(bytes, most))
+        this.endArrival(tooLong(bytes, most))
         return
       }
-      this.#expected = PREFIX_BYTES + bytes
       // Reserve the announced length at once. Growing step by step would leave smaller buffers behind as garbage.
       if (!this.#by.arrivals.hold(this.#arrival, message.reserve(this.#expected))) return
     }
@@ -259,11 +268,4 @@ export class PlainCall implements AskedCall, Asking {
  */
 function retryHeaders(error: StatusError): Record<string, string> | undefined {
   return error instanceof OverloadError ? { "grpc-retry-pushback-ms": String(error.retryAfterMs) } : undefined
-}
-
-function tooLong(bytes: number, most: number): Ending {
-  return {
-    code: Code.RESOURCE_EXHAUSTED,
-    details: `The message has ${bytes} bytes; at most ${most} are accepted.`,
-  }
 }
