@@ -1,6 +1,8 @@
+import { connect } from "node:http2"
 import { expect, it, onTestFinished } from "vitest"
 import { type EnvoyAsking, openEnvoy } from "./envoy-asking.ts"
-import { startService, TWO_SERVICES, WAITING } from "./started.ts"
+import { answerTo, beginCall, framed } from "./raw-call.ts"
+import { type Started, startService, TWO_SERVICES, WAITING } from "./started.ts"
 
 // Envoy forwards a request after an error. So nothing that a client can send may lead to one.
 
@@ -10,14 +12,18 @@ const entry = { key: "user_id", value: "ada" }
 const many = (count: number, one: object) => Array.from({ length: count }, () => one)
 const one = (value: string) => ({ entries: [{ key: "user_id", value }] })
 
-async function open(rules: string, parts: object = {}): Promise<EnvoyAsking> {
+async function start(rules: string, parts: object = {}): Promise<Started> {
   const started = await startService(rules, { bounds: BOUNDS, ...parts })
-  const envoy = openEnvoy(started.grpc)
   onTestFinished(async () => {
-    envoy.close()
     await started.stop()
     expect(started.faults).toEqual([])
   })
+  return started
+}
+
+async function open(rules: string, parts: object = {}): Promise<EnvoyAsking> {
+  const envoy = openEnvoy((await start(rules, parts)).grpc)
+  onTestFinished(() => envoy.close())
   return envoy
 }
 
@@ -64,6 +70,23 @@ it.each([
   const envoy = await open(TWO_SERVICES)
   expect(await codeOf(envoy, { domain: "1", ...request })).toBe("OVER_LIMIT")
   expect((await envoy.ask("1", [{ user_id: "ada" }])).statuses[0]).toContain("4 left")
+})
+
+it("a message whose descriptor has a limit of two million fields is over the limit, without being parsed", async () => {
+  const { grpc } = await start(TWO_SERVICES)
+  const nested = (tag: number, bytes: Buffer) => {
+    const length = Buffer.from(
+      [0, 7, 14, 21].map((shift) => ((bytes.length >> shift) & 127) | (shift < 21 ? 128 : 0)),
+    )
+    return Buffer.concat([Buffer.from([tag]), length, bytes])
+  }
+  const limit = nested(0x12, Buffer.alloc(4_000_000, Buffer.from([0x78, 1])))
+  const session = connect(`http://${grpc}`)
+  const stream = beginCall(session, "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit")
+  stream.end(framed(Buffer.concat([Buffer.from([0x0a, 1, 0x31]), nested(0x12, limit)])))
+  const { status, bytes } = await answerTo(stream)
+  session.close()
+  expect([status, bytes.includes("too_large")]).toEqual([0, true])
 })
 
 it.each([

@@ -62,14 +62,22 @@ export function isTooManyToParse(message: Uint8Array): boolean {
   if (message.length <= SHORT_BYTES) return false
   const reader = new BinaryReader(message)
   let fields = 0
+  /** Bytes of fields beside the descriptors and entries, whose own fields are not counted. */
+  let others = 0
   const exceeds = (end: number, level: number): boolean => {
     const nested = NESTED[level]
     let count = 0
     while (reader.pos < end) {
       const [field, type] = reader.tag()
       if (++fields > MOST_FIELDS) return true
-      if (field !== nested?.field || type !== WireType.LengthDelimited) reader.skip(type, field)
-      else if (++count > nested.most || exceeds(reader.uint32() + reader.pos, level + 1)) return true
+      if (field === nested?.field && type === WireType.LengthDelimited) {
+        if (++count > nested.most || exceeds(reader.uint32() + reader.pos, level + 1)) return true
+        continue
+      }
+      const start = reader.pos
+      reader.skip(type, field)
+      if (nested !== undefined) others += reader.pos - start
+      if (others > SHORT_BYTES) return true
     }
     return false
   }
