@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener } from "node:http"
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { type PacedOptions, paced } from "@sluice/client"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"
@@ -15,7 +15,11 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 /** Starts an API whose path /away redirects to another origin, which answers as `other` does. */
-async function startTwo(other: RequestListener, status = 302) {
+async function startTwo(
+  other: RequestListener,
+  status = 302,
+  answer: (res: ServerResponse) => void = (res) => void res.end("ok"),
+) {
   const seen: IncomingMessage[] = []
   const otherUrl = await serve((req, res) => {
     seen.push(req)
@@ -25,7 +29,7 @@ async function startTwo(other: RequestListener, status = 302) {
   const url = await serve((req, res) => {
     own.push(`${req.method} ${req.url}`)
     if (req.url === "/away") res.writeHead(status, { Location: `${otherUrl}/there` }).end()
-    else res.end("ok")
+    else answer(res)
   })
   return { url, otherUrl, own, seen }
 }
@@ -74,6 +78,7 @@ it("calls refused by the other origin are sent again after its Retry-After, one 
   const { url, otherUrl, own } = await startTwo((_req, res) => {
     arrivedAt.push(performance.now())
     if (arrivedAt.length <= 3) res.writeHead(429, { "Retry-After": "1" }).end()
+    else if (arrivedAt.length === 4) setTimeout(() => res.end("ok"), 150)
     else res.end("ok")
   })
   const api = paced(fetch)
@@ -84,9 +89,24 @@ it("calls refused by the other origin are sent again after its Retry-After, one 
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   expect(arrivedAt).toHaveLength(6)
   expect((arrivedAt[3] as number) - (arrivedAt[2] as number)).toBeGreaterThanOrEqual(990)
+  expect((arrivedAt[4] as number) - (arrivedAt[3] as number)).toBeGreaterThanOrEqual(140)
   expect(events).toEqual(Array(3).fill({ key: otherUrl, status: 429, waitMs: 1_000, isRetried: true }))
   expect(own).toHaveLength(7)
   expect(api.status().map(({ inFlight, waiting }) => inFlight + waiting)).toEqual([0, 0])
+})
+
+it("the refusals of the other origin use up no retries of the first one's key", async () => {
+  let refusals = 0
+  const { url, own } = await startTwo(
+    (_req, res) => void res.writeHead(429, { "Retry-After": "0" }).end(),
+    302,
+    (res) => void (refusals++ === 0 ? res.writeHead(429, { "Retry-After": "0" }).end() : res.end("ok")),
+  )
+  const api = paced(fetch, { retries: 100 })
+  expect((await api(`${url}/away`)).status).toBe(429)
+  expect(own).toHaveLength(11)
+  expect((await api(`${url}/here`)).status).toBe(200)
+  expect(own).toHaveLength(13)
 })
 
 it("a POST that was redirected is not sent again after a refusal, because the first origin has processed it", async () => {
