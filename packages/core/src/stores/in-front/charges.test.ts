@@ -86,4 +86,14 @@ describe("charges", () => {
     expect(charges.takeAll()).toMatchObject([{ partition: "b" }])
     expect([charges.takeAll(), charges.isEmpty]).toEqual([[], true])
   })
+
+  it("are taken for a limited number of counters, the others later", () => {
+    const charges = new Charges()
+    for (const partition of ["a", "b", "c"]) {
+      for (const policy of [TWO_WINDOWS, BUCKET]) charges.add(of(partition, policy), 1, at(1_000))
+    }
+    const taken = [charges.takeAll(4), charges.takeAll(4), charges.takeAll(4)]
+    expect(taken.map(({ length }) => length)).toEqual([4, 2, 0])
+    expect(new Set(taken.flat().map(({ policy, partition }) => policy.counter + partition)).size).toBe(6)
+  })
 })

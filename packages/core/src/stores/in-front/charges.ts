@@ -19,7 +19,7 @@ interface Counter {
  * were taken. A part is a window or a sub-window. A bucket has no parts. Does no I/O.
  */
 export class Charges {
-  #counters = new Map<string, Map<string, Counter>>()
+  readonly #counters = new Map<string, Map<string, Counter>>()
 
   get isEmpty(): boolean {
     return this.#counters.size === 0
@@ -50,11 +50,20 @@ export class Charges {
     }
   }
 
-  /** Removes everything. Returns it as refunds of negative units, which charge a store (`Store.refund`). */
-  takeAll(): Refund[] {
-    const counters = this.#counters
-    this.#counters = new Map()
-    return [...counters.values()].flatMap((ofPolicy) => [...ofPolicy.values()].flatMap(chargesOf))
+  /**
+   * Removes the units of all counters, or of at most `most` of them. Returns the units as refunds of negative units, which
+   * charge a store (`Store.refund`).
+   */
+  takeAll(most: number = Number.POSITIVE_INFINITY): Refund[] {
+    const all: Refund[] = []
+    let counters = 0
+    for (const ofPolicy of this.#counters.values()) {
+      for (const { key } of ofPolicy.values()) {
+        if (counters++ >= most) return all
+        for (const charge of this.take(key)) all.push(charge)
+      }
+    }
+    return all
   }
 
   /** Returns the units of one counter in the same way, and keeps them. */

@@ -148,6 +148,40 @@ describe("batched refunds", () => {
     expect([short, server.asked.length]).toEqual([[SILENT], 2])
   })
 
+  it("are sent in one call at a time after a call without a reply, until the server answers", async () => {
+    const { server, refundKeys } = await startBatcher({ inBackground: true })
+    refundKeys(names(2 * 64), 10)
+    await nextTurn()
+    expect(server.asked).toHaveLength(2)
+    vi.advanceTimersByTime(10)
+    await nextTurn()
+    await nextTurn()
+    refundKeys(names(3 * 64))
+    await nextTurn()
+    expect(server.asked).toHaveLength(3)
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect(server.asked).toHaveLength(5)
+  })
+
+  it("whose timeout has passed are rejected in several turns of the event loop, if they are many", async () => {
+    const { server, refundKeys } = await startBatcher()
+    const outcomes = names(4_000).map((key) => refundKeys([key], 10))
+    const settled = () => outcomes.filter(({ length }) => length > 0).length
+    await nextTurn()
+    expect(server.asked).toHaveLength(12)
+    vi.advanceTimersByTime(10)
+    const turns = [settled()]
+    while (turns.at(-1) !== 4_000) {
+      await nextTurn()
+      turns.push(settled())
+    }
+    const most = Math.max(...turns.slice(1).map((all, i) => all - (turns[i] as number)))
+    // The calls in flight end in one turn.
+    expect(most).toBeLessThanOrEqual(12 * 64 + 256)
+    expect(server.asked).toHaveLength(12)
+  })
+
   it("are rejected if the server reports that the call came too late", async () => {
     const { server, refundKeys, failures } = await startBatcher()
     const outcome = refundKeys(["a"])

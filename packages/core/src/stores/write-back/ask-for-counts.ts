@@ -1,36 +1,45 @@
 import { beforeChargeDeadline, CHARGE_MS } from "../in-front/charger.ts"
 import type { Seen } from "../in-front/seen.ts"
 import type { Store, StoreResult } from "../store.ts"
+import { storeErrorOf } from "../store-error.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
+/** What a call for counts needs. */
+export interface CountsCall {
+  /** Returns the monotonic time of this process. */
+  readonly nowMs: () => number
+  /** Called with the error of each call. */
+  readonly failed: (error: unknown) => void
+  /** Returns whether another call was answered meanwhile. */
+  readonly isAlive: () => boolean
+}
+
 /**
- * Asks a shared store for the counts of counters in one call. Calls `learn` with each count that comes, and `failed`
- * with the error of a call. Returns whether any count came. Never rejects. If a call fails, asks for each of its counters alone, because only one of
- * them may be on a server that fails, or be unreadable.
+ * Asks a shared store for the counts of counters in one call. Calls `learn` with each count that comes. Returns whether
+ * any count came. Never rejects. If a call fails, asks for each of its counters alone, because only one of them may be
+ * on a server that fails, or be unreadable. Does not do so if the store is silent, where such calls would pile up.
  */
 export async function askForCounts(
   store: Store,
   counters: readonly WrittenCounter[],
-  nowMs: () => number,
-  failed: (error: unknown) => void,
+  call: CountsCall,
   learn: (counter: WrittenCounter, seen: Seen) => void,
 ): Promise<boolean> {
   try {
     return await ask(counters)
   } catch (error) {
-    failed(error)
+    call.failed(error)
     if (counters.length === 1) return false
-    const each = await Promise.all(
-      counters.map((counter) => askForCounts(store, [counter], nowMs, failed, learn)),
-    )
+    if (storeErrorOf(error).kind === "timeout" && !call.isAlive()) return false
+    const each = await Promise.all(counters.map((counter) => askForCounts(store, [counter], call, learn)))
     return each.some(Boolean)
   }
 
   async function ask(some: readonly WrittenCounter[]): Promise<boolean> {
-    const sentMs = nowMs()
+    const sentMs = call.nowMs()
     const requests = some.map(({ policy, partition }) => [{ policy, partition, cost: 0, shadow: false }])
     const answers = await beforeChargeDeadline(store, () => store.peek(requests, CHARGE_MS))
-    const arrivedMs = nowMs()
+    const arrivedMs = call.nowMs()
     let isAnswered = false
     for (const [i, counter] of some.entries()) {
       // A custom store may answer with anything.

@@ -23,7 +23,10 @@ export interface WriteBackStoreOptions {
    * knows more. Default: each process uses what it last knew to be left.
    */
   readonly instances?: number | undefined
-  /** Largest number of counters in this process, of about 500 to 900 bytes each. Default: 1,000,000. */
+  /**
+   * Largest number of counters in this process, of about 500 to 900 bytes each. While the shared store does not answer,
+   * at most as many evicted counters (but at least 1,024) wait to be charged. Default: 1,000,000.
+   */
   readonly maxKeys?: number | undefined
   /** Selects the rules that are written back, by name. Default: all rules. */
   readonly rules?: ((name: string) => boolean) | undefined

@@ -860,6 +860,83 @@ describe("a settling that fails", () => {
   })
 })
 
+describe("a shared store that does not answer", () => {
+  /** Opens a store whose shared store is silent. Returns the partitions that were charged, and a function that ends the silence. */
+  function silent(options: WriteBackStoreOptions = {}) {
+    const charged: string[] = []
+    const peeked: string[] = []
+    const ends: (() => void)[] = []
+    const events: ChargesLostEvent[] = []
+    const world = open(options, {
+      refund: ([charge]) => {
+        charged.push(charge?.partition as string)
+        return new Promise((_, reject) => ends.push(() => reject(UNKNOWN)))
+      },
+      peek: (requests) => {
+        peeked.push(...requests.map(([one]) => one?.partition as string))
+        return Promise.reject(UNKNOWN)
+      },
+    })
+    world.store.subscribe?.((event) => {
+      if (event.type === "charges-lost") events.push(event)
+    })
+    const takeOfEach = (clients: number) => {
+      for (let i = 0; i < clients; i++) world.take(check(1, CLIENT, { partition: `${i}` }))
+    }
+    const end = async () => {
+      for (const each of ends.splice(0)) each()
+      await settle()
+    }
+    const lost = () => events.reduce((sum, { units }) => sum + units, 0)
+    return { ...world, charged, peeked, events, takeOfEach, end, lost }
+  }
+
+  it("gets charges of at most 4,096 counters at a time", async () => {
+    const { takeOfEach, charged, pass } = silent()
+    takeOfEach(6_000)
+    await pass()
+    for (let sweep = 0; sweep < 9; sweep++) await pass(SETTLE_MS / 10)
+    expect(charged).toHaveLength(4_096)
+  })
+
+  it("is not asked for counts after a charge without a reply, and then gets one charge at a time", async () => {
+    const { takeOfEach, charged, peeked, pass, end } = silent()
+    takeOfEach(300)
+    await pass()
+    takeOfEach(300)
+    await end()
+    await pass()
+    await pass()
+    expect([charged.length, peeked]).toEqual([301, []])
+    await end()
+    await pass()
+    expect([charged.length, peeked]).toEqual([302, []])
+  })
+
+  it("is asked for the count of each counter alone only if it answers meanwhile", async () => {
+    const { take, peeked, pass } = silent()
+    for (let i = 0; i < 300; i++) take(check(0, CLIENT, { partition: `${i}` }))
+    await pass()
+    expect(peeked).toHaveLength(300)
+  })
+
+  it("does not fill the memory: above maxKeys, charges of evicted counters are reported as lost", async () => {
+    const { takeOfEach, charged, pass, events, lost, end, store } = silent({ maxKeys: 1_500 })
+    takeOfEach(10_000)
+    expect(events).toEqual([])
+    await pass()
+    // 1,500 counters in the table and as many evicted ones may wait.
+    expect(lost()).toBeGreaterThanOrEqual(10_000 - 2 * 1_500)
+    expect(events).toHaveLength(1)
+    expect(events[0]?.error.message).toMatch(/More counters wait to be charged than maxKeys allows\.$/)
+    for (let sweep = 0; sweep < 9; sweep++) await pass(SETTLE_MS / 10)
+    expect(charged.length + lost()).toBe(10_000)
+    await end()
+    await store.close()
+    expect(lost()).toBe(10_000)
+  })
+})
+
 describe("a full table", () => {
   it("forgets the counter that was used least recently, and still charges its units", async () => {
     const { take, clock, counted, calls, pass } = open({ maxKeys: 3 })

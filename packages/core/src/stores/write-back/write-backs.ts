@@ -5,7 +5,15 @@ import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { CHARGE_MS, Charger } from "../in-front/charger.ts"
 import { Charges, isStillCounted } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"
-import type { ChargeCounts, Check, CounterKey, Refund, Store, StoreEvent } from "../store.ts"
+import {
+  BACKGROUND_REFUND_MS,
+  type ChargeCounts,
+  type Check,
+  type CounterKey,
+  type Refund,
+  type Store,
+  type StoreEvent,
+} from "../store.ts"
 import { storeErrorOf } from "../store-error.ts"
 import { askForCounts } from "./ask-for-counts.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
@@ -16,6 +24,8 @@ import { WrittenCounter } from "./written-counter.ts"
 const SETTLED_TOGETHER = 64
 /** Most counters whose settling begins at once, because each takes about 10 us. */
 const MOST_AT_ONCE = 1_024
+/** Most counters that are being settled. A store that does not answer must not collect more calls than this. */
+const MOST_IN_FLIGHT = 4 * MOST_AT_ONCE
 /** Number of settlings in a row that fail before answers say that they were decided without the shared counts. */
 const FAILURES_UNTIL_DEGRADED = 3
 /** Settlings may wait this long for an answer before answers say so. Longer than a charge may take, to give its error. */
@@ -41,12 +51,18 @@ export class WriteBacks {
   #aheadMs = 0
   #failures = 0
   #failedMs = Number.NEGATIVE_INFINITY
+  /** Number of counters that are being settled. */
+  #settlingCounters = 0
   /** Number of settlings in flight, and since when there have been some without an answer. Pauses do not count. */
   #settling = 0
   #silentSinceMs = 0
   #silentMs = 0
   /** With the last error, as long as the shared store fails. */
   #degraded: StoreCondition = DEGRADED
+  /** True if the last settling that failed got no reply at all. */
+  #isSilent = false
+  /** Charges that were given up, because too many counters wait. The next sweep reports them as lost. */
+  #givenUp: Refund[] = []
 
   constructor(store: Store, options: ParsedWriteBackOptions, onLost: (event: StoreEvent) => void) {
     this.#store = store
@@ -138,15 +154,19 @@ export class WriteBacks {
     }
   }
 
-  /** Charges everything that is pending, after the calls in flight. */
+  /** Charges everything that is pending, after the calls in flight. Reports as lost what it cannot send in time. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#sweep.stop()
+    const untilMs = performance.now() + BACKGROUND_REFUND_MS - 2 * CHARGE_MS
     do {
       await this.inFlight.settled()
-      const charges = this.charges.takeAll()
-      if (charges.length > 0) await this.#charger.charge(charges)
+      while (!this.charges.isEmpty && performance.now() < untilMs) {
+        await this.#charger.charge(this.charges.takeAll(MOST_IN_FLIGHT))
+      }
+      this.#giveUp(this.charges.takeAll())
     } while (!this.inFlight.isEmpty)
+    this.#reportGivenUp("The store was closed before it had charged them.")
   }
 
   #find({ policy, partition }: CounterKey): WrittenCounter | undefined {
@@ -168,9 +188,29 @@ export class WriteBacks {
       nowMs,
     )
     const evicted = this.#table.add(counter)
-    // Its units are still charged when it is due.
-    if (evicted !== undefined) evicted.ended = "evicted"
+    if (evicted !== undefined) {
+      evicted.ended = "evicted"
+      // Its units are still charged when it is due.
+      if (this.#isFull && this.#due.delete(evicted)) {
+        evicted.dueMs = undefined
+        this.#giveUp(this.charges.take(evicted))
+      }
+    }
     return counter
+  }
+
+  /** True if so many counters wait to be settled that evicted ones are given up. An outage must not fill the memory. */
+  get #isFull(): boolean {
+    return this.#due.size >= Math.max(this.#options.maxKeys, MOST_AT_ONCE)
+  }
+
+  #giveUp(charges: readonly Refund[]): void {
+    for (const charge of charges) this.#givenUp.push(charge)
+  }
+
+  #reportGivenUp(why: string): void {
+    this.#charger.lose(this.#givenUp, new StoreUnavailableError(why))
+    this.#givenUp = []
   }
 
   #end(counter: WrittenCounter, how: "evicted" | "reset"): void {
@@ -191,11 +231,11 @@ export class WriteBacks {
   }
 
   #settleDue(nowMs: number): void {
+    this.#reportGivenUp("More counters wait to be charged than maxKeys allows.")
     const due: WrittenCounter[] = []
+    const most = this.#mostDue
     for (const counter of this.#due) {
-      if ((counter.dueMs as number) > nowMs) break
-      // While the shared store fails, few are tried.
-      if (due.length >= (this.#failures > 0 ? SETTLED_TOGETHER : MOST_AT_ONCE)) break
+      if (due.length >= most || (counter.dueMs as number) > nowMs) break
       this.#due.delete(counter)
       counter.dueMs = undefined
       if (counter.isSettling) counter.isDueAgain = true
@@ -208,8 +248,17 @@ export class WriteBacks {
     if (next !== undefined) this.#sweep.plan(next.dueMs as number, nowMs)
   }
 
+  /** Number of counters whose settling may begin now. While the shared store fails, few are tried. */
+  get #mostDue(): number {
+    if (this.#failures === 0) return Math.min(MOST_AT_ONCE, MOST_IN_FLIGHT - this.#settlingCounters)
+    if (this.#settling > 0) return 0
+    // The units of a charge without a reply are lost, so a single counter tries.
+    return this.#isSilent ? 1 : SETTLED_TOGETHER
+  }
+
   async #settle(counters: readonly WrittenCounter[]): Promise<void> {
     const sentMs = this.nowMs()
+    this.#settlingCounters += counters.length
     if (this.#settling++ === 0) this.#silentSinceMs = sentMs - this.#silentMs
     const charges = new Map<Refund, WrittenCounter>()
     for (const counter of counters) {
@@ -217,17 +266,27 @@ export class WriteBacks {
       counter.isDueAgain = false
       for (const charge of this.charges.take(counter)) charges.set(charge, counter)
     }
-    let isAnswered = true
-    if (charges.size > 0) {
-      const keep = (charge: Refund) => this.#keep(charges.get(charge) as WrittenCounter, charge)
-      isAnswered = (await this.#charger.charge([...charges.keys()], keep, this.#failed)).length < charges.size
+    const keep = (charge: Refund) => this.#keep(charges.get(charge) as WrittenCounter, charge)
+    const unconfirmed = await this.#charger.charge([...charges.keys()], keep, this.#failed)
+    const isCharged = unconfirmed.length < charges.size
+    let isAnswered = isCharged || charges.size === 0
+    // A server that did not reply to a charge would not reply with the count, either.
+    const silent = new Set(this.#isSilent ? unconfirmed.map((charge) => charges.get(charge)) : [])
+    const open = counters.filter((counter) => counter.ended === undefined && !silent.has(counter))
+    if (open.length > 0 && !this.#isClosing) {
+      const isAlive = () => isCharged || this.#silentSinceMs > sentMs
+      isAnswered = (await this.#learn(open, isAlive)) && isAnswered
     }
-    const open = counters.filter(({ ended }) => ended === undefined)
-    if (open.length > 0 && !this.#isClosing) isAnswered = (await this.#learn(open)) && isAnswered
+    this.#settlingCounters -= counters.length
     this.#answered(isAnswered, sentMs)
-    for (const counter of counters) counter.isSettling = false
-    const again = counters.filter(({ isDueAgain, ended }) => isDueAgain && ended !== "reset")
-    if (again.length > 0 && !this.#isClosing) this.inFlight.add(this.#settle(again))
+    const again: WrittenCounter[] = []
+    for (const counter of counters) {
+      counter.isSettling = false
+      if (!counter.isDueAgain || counter.ended === "reset" || this.#isClosing) continue
+      if (isAnswered) again.push(counter)
+      else this.plan(counter, this.nowMs())
+    }
+    if (again.length > 0) this.inFlight.add(this.#settle(again))
   }
 
   /** Keeps a charge that was not applied, if it is still of use. */
@@ -235,19 +294,17 @@ export class WriteBacks {
     const nowMs = this.nowMs()
     if (counter.ended === "reset") return false
     if (!isStillCounted(charge, counter.serverMs(nowMs))) return false
-    // An outage must not fill the memory.
-    if (counter.ended === "evicted" && this.#due.size >= this.#options.maxKeys) return false
+    if (counter.ended === "evicted" && this.#isFull) return false
     this.#defer(counter, counter.stillInUse(charge, nowMs), nowMs)
     return true
   }
 
   /** Asks for the shared counts. Returns whether any of them came. */
-  #learn(counters: readonly WrittenCounter[]): Promise<boolean> {
+  #learn(counters: readonly WrittenCounter[], isAlive: () => boolean): Promise<boolean> {
     return askForCounts(
       this.#store,
       counters,
-      () => this.nowMs(),
-      this.#failed,
+      { nowMs: () => this.nowMs(), failed: this.#failed, isAlive },
       (counter, seen) => {
         counter.settled(seen, this.charges.of(counter), seen.arrivedMs)
         this.#aheadMs = counter.aheadMs
@@ -256,7 +313,8 @@ export class WriteBacks {
   }
 
   readonly #failed = (error: unknown): void => {
-    const { message } = storeErrorOf(error)
+    const { message, kind } = storeErrorOf(error)
+    this.#isSilent = kind === "timeout"
     const text = `The store decided without the shared counters: ${message}`
     if (this.#degraded.failure?.message === text) return
     const failure = new StoreUnavailableError(text, { kind: "unavailable", cause: error })

@@ -1,0 +1,97 @@
+import { writeBackStore } from "@sluice/core"
+import { redisStore } from "@sluice/core/redis"
+import { Redis } from "ioredis"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import type { Check, Store } from "../../packages/core/src/stores/store.ts"
+import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { until } from "../servers/until.ts"
+import { unitsIn } from "./counted.ts"
+import { afterwards, checkEachTest, oneEach } from "./load.ts"
+
+checkEachTest()
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+beforeEach(async () => {
+  await server.command("FLUSHALL")
+})
+afterAll(() => server?.stop())
+
+const POLICY = {
+  name: "client",
+  counter: "client00",
+  algorithm: "sliding-window",
+  limit: 100,
+  windowMs: 86_400_000,
+  align: "epoch",
+} as const
+
+function checkOf(nth: number): Check {
+  return { policy: POLICY, partition: oneEach(nth), cost: 1, shadow: false }
+}
+
+function open(maxKeys: number) {
+  const client = new Redis(server.port, server.host)
+  client.on("error", () => {})
+  afterwards(() => client.disconnect())
+  const store = writeBackStore(redisStore({ client }), { maxKeys })
+  afterwards(() => store.close())
+  return { client, store }
+}
+
+/**
+ * Returns the third longest turn of the event loop during some work, in milliseconds of CPU time. The longest ones may
+ * be due to the garbage collector and the compiler.
+ */
+async function longTurnMs(work: () => Promise<unknown>): Promise<number> {
+  let isDone = false
+  const done = work().finally(() => (isDone = true))
+  const turnsMs: number[] = []
+  while (!isDone) {
+    const before = process.cpuUsage()
+    await new Promise(setImmediate)
+    const { user, system } = process.cpuUsage(before)
+    turnsMs.push((user + system) / 1000)
+  }
+  await done
+  return turnsMs.sort((a, b) => b - a)[2] as number
+}
+
+/** Sends requests of new clients at a rate of 2,000 a second. Returns how many were granted. */
+async function flood(store: Store, ms: number, first = 0): Promise<number> {
+  let granted = 0
+  const beganMs = performance.now()
+  for (let sent = first; performance.now() - beganMs < ms; ) {
+    const most = Math.min(first + (performance.now() - beganMs) * 2, sent + 100)
+    for (; sent < most; sent++) {
+      const [answer] = await store.take([[checkOf(sent)]])
+      if (answer?.granted === true) granted++
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  return granted
+}
+
+describe("2,000 new clients a second, while Redis is frozen", () => {
+  it("cost no long turn and few calls, and do not delay close, which reports as lost what was not charged", async () => {
+    const { client, store } = open(10_000)
+    const settledKeys = await flood(store, 100)
+    await until("charges are confirmed", async () => (await unitsIn(server, "")) === settledKeys)
+    server.freeze()
+    let granted = settledKeys
+    const turnMs = await longTurnMs(async () => {
+      granted += await flood(store, 2_700, 100_000)
+    })
+    expect(turnMs).toBeLessThan(100)
+    // A client collects the calls to a frozen server in memory.
+    expect(client.commandQueue.length).toBeLessThan(100)
+    const closesAtMs = performance.now()
+    const closeMs = await longTurnMs(async () => store.close())
+    expect(performance.now() - closesAtMs).toBeLessThan(10_000)
+    expect(closeMs).toBeLessThan(100)
+    expect(store.writeBack?.lost).toBe(granted - settledKeys)
+    server.thaw()
+  })
+})
