@@ -181,6 +181,7 @@ export type {
   Store,
   StoreEvent,
   StoreResult,
+  StoreWarningEvent,
 } from "./stores/store.ts"
 export type {
   ChangeCounters,

@@ -112,6 +112,10 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       chargesLost(event)
       return
     }
+    if (event.type === "warning") {
+      warner.once(event.code, event.message, event.subject)
+      return
+    }
     warner.once(
       "SLUICE_STORE_TOO_SMALL",
       "The memory store is full and evicted a counter that was still in use, so its client may exceed the limit. Raise memoryStore({ maxKeys }).",

@@ -2,6 +2,7 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Policy } from "../ground/policy.ts"
+import type { WarningCode } from "../ground/warnings.ts"
 
 /** The identity of a counter: a policy's `counter` and a partition. Different pairs are different counters. */
 export interface CounterKey {
@@ -153,8 +154,20 @@ export interface ChargeCounts {
   readonly failingMs: number
 }
 
+/** The event that the server of a store needs attention. A limiter logs it once for each subject. */
+export interface StoreWarningEvent {
+  /** The type of the event. */
+  readonly type: "warning"
+  /** The code of the warning: `SLUICE_STORE_EVICTS`, `SLUICE_STORE_CLOCK_BACK`. */
+  readonly code: WarningCode
+  /** What the warning is about. The same subject is logged once. */
+  readonly subject: string
+  /** The problem, and what to do. */
+  readonly message: string
+}
+
 /** An event that a store reports to an operator. */
-export type StoreEvent = EvictionEvent | RefundLostEvent | ChargesLostEvent
+export type StoreEvent = EvictionEvent | RefundLostEvent | ChargesLostEvent | StoreWarningEvent
 
 /**
  * A place for counters, which decides and counts. The limiter computes from the store's answer what the counts mean for

@@ -10,6 +10,7 @@ import {
   type StoreResult,
 } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
+import type { BatchListener } from "./batching/batch-sender.ts"
 import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, noCounter, shownKey } from "./failure.ts"
 import { keyNamer } from "./key.ts"
@@ -77,11 +78,14 @@ export class RedisStore implements Store {
     this.#parts = parts
     this.#denied = new DenyCache(parts.denyCacheMs)
     this.#nameKey = keyNamer(parts.prefix)
-    this.#topology = new RedisTopology(commands, timekeeping, {
+    const listener: BatchListener = {
       answered: (asked, answer, arrival) => this.#learn(asked, answer, arrival),
       lost: ({ checks }) => this.#denied.forget(checks),
       grantedLate: (late) =>
         this.#refundInBackground(late.flatMap(({ asked, answer }) => refundsOf(asked.checks, answer.checks))),
+    }
+    this.#topology = new RedisTopology(commands, timekeeping, listener, (warning) => {
+      this.#listeners.emit(warning)
     })
   }
 

@@ -1,3 +1,4 @@
+import type { StoreWarningEvent } from "../store.ts"
 import { type BatchListener, BatchSender } from "./batching/batch-sender.ts"
 import type { RedisCommands } from "./commands.ts"
 import { Node, type Timekeeping } from "./node/node.ts"
@@ -11,15 +12,23 @@ export class RedisTopology {
   readonly #commands: RedisCommands
   readonly #timekeeping: Timekeeping
   readonly #listener: BatchListener
+  readonly #warn: ((event: StoreWarningEvent) => void) | undefined
   /** Batch senders by slot, and then by the timeout class of the caller. */
   readonly #senders = new Map<string, (BatchSender | undefined)[]>()
   /** Servers by the client's name for them. */
   readonly #nodes = new Map<string, Node>()
 
-  constructor(commands: RedisCommands, timekeeping: Timekeeping, listener: BatchListener) {
+  /** `warn` is called if a server evicts keys, or if its clock goes back. If absent, nothing looks for evictions. */
+  constructor(
+    commands: RedisCommands,
+    timekeeping: Timekeeping,
+    listener: BatchListener,
+    warn?: (event: StoreWarningEvent) => void,
+  ) {
     this.#commands = commands
     this.#timekeeping = timekeeping
     this.#listener = listener
+    this.#warn = warn
   }
 
   /** Returns the server that currently serves a key. */
@@ -28,7 +37,7 @@ export class RedisTopology {
     let node = this.#nodes.get(name)
     if (node === undefined) {
       this.#forgetNodes()
-      node = new Node(this.#commands, this.#timekeeping, key)
+      node = new Node(this.#commands, this.#timekeeping, key, this.#warn)
       this.#nodes.set(name, node)
     }
     // Slots move: with an old key, the breaker's probe could reach another server.

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { StoreUnavailableError } from "../../../ground/errors.ts"
 import type { Policy } from "../../../ground/policy.ts"
+import type { StoreWarningEvent } from "../../store.ts"
 import { PolicyTable } from "../scripts/script-input.ts"
 import { TakeCall } from "../scripts/take-call.ts"
 import { PEEK, TAKE } from "../scripts.ts"
@@ -385,6 +386,38 @@ it("a call that deletes keys resolves within its timeout, or is rejected", async
   server.latest.fail("ERR no")
   await nextTurn()
   expect([silent, failing]).toEqual([[SILENT], ["Redis failed: ERR no"]])
+})
+
+describe("a server whose clock goes back", () => {
+  /** Learns the server's time twice, the second time this much later by the server's clock. Returns the warnings. */
+  async function warningsAfter(
+    laterS: number,
+    timekeeping = BY_SERVER,
+  ): Promise<readonly StoreWarningEvent[]> {
+    const server = new AskedServer()
+    const warnings: StoreWarningEvent[] = []
+    const node = new Node(server, timekeeping, KEY, (event) => warnings.push(event))
+    for (const seconds of [1_700_000_000, 1_700_000_000 + laterS]) {
+      const learning = node.learnTime()
+      server.latest.answer([`${seconds}`, "0"])
+      await learning
+    }
+    return warnings
+  }
+
+  it("is reported if it went back by more than a second", async () => {
+    expect(await warningsAfter(-3_600)).toMatchObject([
+      { type: "warning", code: "SLUICE_STORE_CLOCK_BACK", subject: "Redis" },
+    ])
+  })
+
+  it.each([
+    ["it went back by a second or less", -1, BY_SERVER],
+    ["it was set forward", 3_600, BY_SERVER],
+    ["the app gives the store a clock", -3_600, { clock: { now: () => NOW_MS }, isWide: true }],
+  ])("is not reported if %s", async (_, laterS, timekeeping) => {
+    expect(await warningsAfter(laterS, timekeeping)).toEqual([])
+  })
 })
 
 it("a server with a name is named in its errors, to identify it among several", async () => {

@@ -2,6 +2,7 @@ import type { Clock } from "../../../ground/clock.ts"
 import { type StoreOutcome, StoreUnavailableError, sentenceOf } from "../../../ground/errors.ts"
 import { atDeadline, beforeDeadline, ignore, outsideRequests, setTimer } from "../../../ground/time.ts"
 import { RoundTrips } from "../../round-trips.ts"
+import type { StoreWarningEvent } from "../../store.ts"
 import type { RedisCommands } from "../commands.ts"
 import { failureOf, isCode, type Reach, silent, titleOf } from "../failure.ts"
 import type { CallTime, PolicyTable } from "../scripts/script-input.ts"
@@ -10,6 +11,7 @@ import type { TakeCall, TakeReply } from "../scripts/take-call.ts"
 import { type Script, TAKE } from "../scripts.ts"
 import { type ReplyArrival, ReplyOrder } from "./arrivals.ts"
 import { Breaker } from "./breaker.ts"
+import { EVICTIONS, EvictionWatch } from "./eviction-watch.ts"
 import { ServerTime } from "./server-time.ts"
 
 /**
@@ -21,6 +23,9 @@ const TIME =
 
 /** Delay before a client that was not ready is checked again. */
 export const LOOK_AGAIN_MS = 5
+
+/** The server's clock must go back by this many milliseconds in one step to be reported. */
+const WARNED_BACK_MS = 1_000
 
 /** Least time for which timeout errors report that a server is a replica. After that, its role counts as unknown. */
 const REPLICA_REMEMBERED_MS = 1_000
@@ -64,15 +69,30 @@ export class Node {
   /** Number of scripts that were sent and have not been answered. */
   #running = 0
   readonly #arrivals = new ReplyOrder()
+  readonly #warn: ((event: StoreWarningEvent) => void) | undefined
+  readonly #evictions: EvictionWatch | undefined
   /** When the server last said that it is a replica, unless it has replied as a primary since. */
   #replicaAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(commands: RedisCommands, timekeeping: Timekeeping, key: string) {
+  constructor(
+    commands: RedisCommands,
+    timekeeping: Timekeeping,
+    key: string,
+    warn?: (event: StoreWarningEvent) => void,
+  ) {
     this.#commands = commands
     this.#timekeeping = timekeeping
     this.key = key
     this.title = titleOf(commands.nodeOf(key))
     this.breaker = new Breaker(() => this.#probe())
+    this.#warn = warn
+    if (warn === undefined) return
+    this.#evictions = new EvictionWatch(this.title, () => commands.eval(EVICTIONS, [this.#slotKey], []), warn)
+  }
+
+  /** A key in the same slot. It cannot be a counter's key, because those continue after the brace. */
+  get #slotKey(): string {
+    return this.key.slice(0, this.key.indexOf("}") + 1)
   }
 
   get knowsTime(): boolean {
@@ -130,6 +150,7 @@ export class Node {
     const { reply, sentAtMs } = await this.#run(TAKE, call.keys, call.args(this.timeOf(deadlineMs)))
     const { nowMs, answers } = call.read(reply)
     this.#learn(nowMs, sentAtMs)
+    this.#evictions?.replied()
     return { nowMs, answers, arrival: this.#arrivals.add(sentAtMs, nowMs) }
   }
 
@@ -160,7 +181,8 @@ export class Node {
       const nowMs = integerAt(list, 0)
       this.#arrivals.add(sentAtMs, nowMs)
       // A store of another data center only gets refunds. Its clock may be set, or it may drift.
-      this.#time.learn(nowMs, sentAtMs, performance.now())
+      this.#noteTime(nowMs, sentAtMs)
+      this.#evictions?.replied()
       return list
     })
   }
@@ -322,19 +344,28 @@ export class Node {
 
   async #askTime(): Promise<void> {
     if (!this.isReady()) throw this.silence()
-    // A key in the same slot. It cannot be a counter's key, because those continue after the brace.
-    const key = this.key.slice(0, this.key.indexOf("}") + 1)
     const sentAtMs = performance.now()
-    const reply = readReply(await this.#commands.eval(TIME, [key], []))
+    const reply = readReply(await this.#commands.eval(TIME, [this.#slotKey], []))
     const nowMs = Math.floor(integerAt(reply, 0) * 1000 + integerAt(reply, 1) / 1000)
     this.#learn(nowMs, sentAtMs)
   }
 
   /** Learns the server's time from a reply, which only a primary can give. */
   #learn(nowMs: number, sentAtMs: number): void {
-    const receivedAtMs = performance.now()
-    this.#time.learn(nowMs, sentAtMs, receivedAtMs)
+    this.#noteTime(nowMs, sentAtMs)
     this.roundTrips.add(sentAtMs)
     this.#replicaAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  #noteTime(nowMs: number, sentAtMs: number): void {
+    const backMs = this.#time.learn(nowMs, sentAtMs, performance.now())
+    if (backMs < WARNED_BACK_MS || this.#timekeeping.clock !== undefined) return
+    const by = `${Math.round(backMs / 1000)} s`
+    this.#warn?.({
+      type: "warning",
+      code: "SLUICE_STORE_CLOCK_BACK",
+      subject: this.title,
+      message: `The clock of ${this.title} went back by ${by}. Units come back only when it reaches its earlier time again, so clients are refused for longer. Keep it in sync by NTP.`,
+    })
   }
 }

@@ -11,6 +11,15 @@ function learnt(...replies: readonly Reply[]): ServerTime {
 }
 
 describe("ServerTime", () => {
+  it.each<readonly [what: string, next: Reply, backMs: number]>([
+    ["an hour, less the uncertainty of both replies", [50_110 - 3_600_000, 200, 230], 3_600_000 - 22],
+    ["nothing, if both replies allow the same time", [50_088, 200, 230], 0],
+    ["nothing, if the clock was set forward", [60_000, 200, 230], 0],
+  ])("returns by how much the server's clock went back: %s", (_, next, backMs) => {
+    expect(learnt([50_000, 100, 110]).learn(...next)).toBe(backMs)
+    expect(new ServerTime().learn(...next)).toBe(0)
+  })
+
   it("is unknown before the first reply", () => {
     expect(new ServerTime().at(1_000)).toBeUndefined()
   })

@@ -15,20 +15,26 @@ export class ServerTime {
     return this.#aheadMs === undefined ? undefined : instantMs + this.#aheadMs
   }
 
-  /** Updates the estimate from a reply: the server's time in it, and when the call was sent and answered. */
-  learn(serverMs: number, sentAtMs: number, receivedAtMs: number): void {
+  /**
+   * Updates the estimate from a reply: the server's time in it, and when the call was sent and answered. Returns the
+   * milliseconds by which the server's clock has certainly gone back, otherwise 0.
+   */
+  learn(serverMs: number, sentAtMs: number, receivedAtMs: number): number {
     const roundTripMs = receivedAtMs - sentAtMs
     // Add half a millisecond, because the server's time is truncated to a millisecond.
     const aheadMs = serverMs + 0.5 - (sentAtMs + receivedAtMs) / 2
+    const stepMs = this.#aheadMs === undefined ? 0 : aheadMs - this.#aheadMs
+    const uncertainMs = (roundTripMs + this.#roundTripMs) / 2 + 2
     if (
       this.#aheadMs === undefined ||
       roundTripMs <= this.#roundTripMs ||
       receivedAtMs - this.#learntAtMs > TRUSTED_MS ||
-      Math.abs(aheadMs - this.#aheadMs) > (roundTripMs + this.#roundTripMs) / 2 + 2
+      Math.abs(stepMs) > uncertainMs
     ) {
       this.#aheadMs = aheadMs
       this.#roundTripMs = roundTripMs
       this.#learntAtMs = receivedAtMs
     }
+    return Math.max(0, -stepMs - uncertainMs)
   }
 }
