@@ -6,16 +6,17 @@ import type { Warner } from "../ground/warnings.ts"
 const MINUTE_MS = 60_000
 
 /**
- * Logs the beginning and the end of each outage of the store. An outage ends after ten seconds without a failure, so
- * the log gets at most twelve lines a minute. Both lines say how many outages the past minute had, if it had several.
+ * Logs the beginning and the end of each outage of the store, and each further cause. An outage ends after ten seconds
+ * without a failure, so at most six begin in a minute. The first and the last line of an outage say how many outages
+ * the past minute had, if it had several.
  */
 export class OutageLog {
   readonly #warner: Warner
   readonly #clock: Clock
   /** When the outages of the past minute began. */
   #beganMs: readonly number[] = []
-  /** The error that was logged, until the recovery is logged. Its message shows which of several stores failed. */
-  #logged: StoreUnavailableError | undefined
+  /** What the store failed with, until the recovery is logged. A message shows which of several stores failed. */
+  #causes: readonly string[] = []
 
   constructor(warner: Warner, clock: Clock) {
     this.#warner = warner
@@ -24,16 +25,27 @@ export class OutageLog {
 
   /** Logs that decisions are made without the store. `inForce` says how. */
   began(error: StoreUnavailableError, inForce: string): void {
-    this.#logged = error
+    this.#causes = [sentenceOf(error.message)]
     this.#beganMs = [...this.#beganMs, soundTime(this.#clock)]
     const text = `${sentenceOf(error.message)}\nUntil the store answers again, ${inForce}.${this.#flapping()}`
     this.#warner.say("error", "SLUICE_DEGRADED", text, error)
   }
 
+  /** Logs that the store now fails for another reason than at the beginning of the outage. */
+  hasAnotherCause(error: StoreUnavailableError): void {
+    const [first] = this.#causes
+    if (first === undefined) return
+    const cause = sentenceOf(error.message)
+    this.#causes = [...this.#causes, cause]
+    const text = `${cause} This is another cause of the outage that began with: ${first}`
+    this.#warner.say("error", "SLUICE_DEGRADED", text, error)
+  }
+
   ended(): void {
-    if (this.#logged === undefined) return
-    const text = `The store answers again. It had failed with: ${sentenceOf(this.#logged.message)}${this.#flapping()}`
-    this.#logged = undefined
+    if (this.#causes.length === 0) return
+    const causes = this.#causes.join(" Later with: ")
+    const text = `The store answers again. It had failed with: ${causes}${this.#flapping()}`
+    this.#causes = []
     this.#warner.say("warn", "SLUICE_RECOVERED", text)
   }
 

@@ -77,6 +77,9 @@ export function createParts<Request>(options: ParsedOptions): LimiterParts<Reque
       outages.began(error, inForce)
       events.emit("degraded", error)
     },
+    onFurtherCause(error) {
+      if (!isClosedWithLimiter(error)) outages.hasAnotherCause(error)
+    },
     onRecovered() {
       outages.ended()
       events.emit("recovered")

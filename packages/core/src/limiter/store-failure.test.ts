@@ -541,6 +541,46 @@ describe("degraded and recovered", () => {
 })
 
 describe("the log of outages", () => {
+  it("names each further cause once, until the store has recovered", async () => {
+    const lines: string[] = []
+    const add = ({ code }: { code: string }, text: string) =>
+      lines.push(`${code} ${text.split(/\n| \(@/)[0]}`)
+    const { clock, store, verdicts, events } = setUp({
+      limit: 99,
+      window: "1m",
+      logger: { warn: add, error: add },
+    })
+    const failWith = async (message: string) => {
+      store.fault = () => Promise.reject(new StoreUnavailableError(message))
+      await verdicts(2)
+    }
+    await failWith("Redis did not answer in time.")
+    await failWith("Redis did not answer in time. The store keeps trying in the background.")
+    await failWith("Redis failed: NOPERM")
+    await failWith("Redis did not answer in time.")
+    store.fault = undefined
+    clock.advance(10_000)
+    await verdicts(1)
+    await failWith("Redis failed: NOPERM")
+    expect(lines).toEqual([
+      "SLUICE_DEGRADED Redis did not answer in time.",
+      "SLUICE_DEGRADED Redis failed: NOPERM. This is another cause of the outage that began with: Redis did not answer in time.",
+      "SLUICE_RECOVERED The store answers again. It had failed with: Redis did not answer in time. Later with: Redis failed: NOPERM.",
+      "SLUICE_DEGRADED Redis failed: NOPERM.",
+    ])
+    expect(events).toEqual(["degraded", "recovered", "degraded"])
+  })
+
+  it("names at most four causes of an outage, because a store may give each failure its own message", async () => {
+    const lines: string[] = []
+    const add = (_: object, text: string) => lines.push(text)
+    const { store, verdicts } = setUp({ limit: 99, window: "1m", logger: { warn: add, error: add } })
+    let nth = 0
+    store.fault = () => Promise.reject(new Error(`request ${nth++} failed`))
+    await verdicts(20)
+    expect(lines).toHaveLength(4)
+  })
+
   /** Sets up a log that records each code with the second at which it was logged. */
   function setUpLog() {
     const lines: string[] = []

@@ -89,4 +89,17 @@ describe("limiters that share a store", () => {
     const said = to.lines.map((line) => JSON.parse(line).msg)
     expect(said).toEqual(["gone", "other", "back", "other", "gone", "other", "back", "other"])
   })
+
+  it("log each cause of an outage once, and each problem of a server", () => {
+    const to = written()
+    const logger = oncePerOutage(createLog("info", to))
+    const causes = ["Redis is late.", "Redis is late. The store keeps trying.", "Redis failed: READONLY"]
+    for (const _limiter of [1, 2]) {
+      for (const cause of causes) logger.error({ code: "SLUICE_DEGRADED", err: new Error(cause) }, cause)
+      for (const keys of [14, 15]) logger.warn({ code: "SLUICE_STORE_EVICTS" }, `a evicted ${keys} keys.`)
+      logger.warn({ code: "SLUICE_STORE_EVICTS" }, "b evicted 2 keys.")
+    }
+    const said = to.lines.map((line) => JSON.parse(line).msg)
+    expect(said).toEqual([causes[0], causes[2], "a evicted 14 keys.", "b evicted 2 keys."])
+  })
 })

@@ -39,6 +39,7 @@ export function deciderOver(
     onRecovered() {},
     onStoreError() {},
     onRefundLost() {},
+    onFurtherCause() {},
     onTimeouts() {},
   })
 }
