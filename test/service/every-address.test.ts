@@ -28,6 +28,7 @@ it("the HTTP port listens on every address, with one limit, and answers all call
     path: "/test.Service/Call",
     output: EmptySchema,
     answerBytes: () => new Uint8Array(),
+    authorize() {},
     answerJson: () => new Promise<string>((resolve) => answers.push(() => resolve("{}"))),
   }
   const door = createHttpDoor(

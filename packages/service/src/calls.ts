@@ -5,15 +5,19 @@ import {
   type DescService,
   fromBinary,
   fromJson,
+  type JsonObject,
   type JsonValue,
   type MessageShape,
+  ScalarType,
   toBinary,
   toJson,
 } from "@bufbuild/protobuf"
 import type { ClosingResponse } from "@sluice/core"
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
 import type { CallPlaces } from "./in-flight.ts"
-import { Code, OverloadError, StatusError } from "./status-error.ts"
+import { Code, invalidArgument, OverloadError, StatusError } from "./status-error.ts"
+import { expensivePart } from "./wire/cheap-message.ts"
+import { type JsonList, type ListBound, tooManyItems } from "./wire/json-list.ts"
 
 /** A caller that waits for an answer. It becomes closed when it stops waiting. */
 export type Asking = ClosingResponse
@@ -69,14 +73,21 @@ export interface Call {
   readonly maxBytes?: number | undefined
   /** How a request is answered that is too large to be decided. Absent if its caller gets the error. */
   readonly tooLarge?: TooLarge | undefined
-  /** Counts the requests in a batch without reading them. Absent if a call carries a single request. */
+  /** The list of the message that may have many items. */
+  readonly list?: ListBound | undefined
+  /**
+   * Counts the requests in a batch without reading them. Absent if a call carries a single request. The JSON body of a
+   * batch is a JsonList, or `{}` if the body is empty.
+   */
   readonly requestsIn?: ((body: Body) => number) | undefined
+  /** Throws StatusError if the token is not accepted for any message. Called before the message is read. */
+  authorize(token: string | undefined): void
   /**
    * Answers a binary message with a binary message. Throws or rejects with StatusError; any other error is a fault of the service.
    */
   answerBytes(message: Uint8Array, context: CallContext): Uint8Array | Promise<Uint8Array>
   /** Takes a parsed JSON body. Returns the answer as JSON, in a string or in bytes. Throws and rejects like `answerBytes`. */
-  answerJson(body: JsonValue, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
+  answerJson(body: JsonBody, context: CallContext): string | Uint8Array | Promise<string | Uint8Array>
 }
 
 /** The answer to gRPC requests that are too large, for callers that let a request pass after an error. */
@@ -108,8 +119,19 @@ export function answerInstead(call: Call, bytes: number, error: StatusError): Ui
   return isForSize && bytes > (call.tooLarge?.longBytes ?? bytes) ? call.tooLarge?.answer : undefined
 }
 
-/** A received message: its bytes, or its parsed JSON. */
-export type Body = Uint8Array | JsonValue
+/** A body in JSON, parsed or about to be parsed. */
+export type JsonBody = JsonValue | JsonList
+/** A received message: its bytes, or its JSON. */
+export type Body = Uint8Array | JsonBody
+
+/** Options for all calls of a service, or for some of its methods. */
+export interface CallOptions<Service extends DescService> {
+  /** See `Call.authorize`. The method is named as in code, such as "getService". */
+  authorize(token: string | undefined, method: string): void
+  readonly serializers?: Serializers<Service>
+  readonly jsonReaders?: JsonReaders<Service>
+  readonly lists?: { readonly [Name in keyof Service["method"]]?: ListBound }
+}
 
 /**
  * Creates the calls of a service, each with its handler. Leaves out the methods named in `Own`, whose calls are created
@@ -118,26 +140,29 @@ export type Body = Uint8Array | JsonValue
 export function callsOf<Service extends DescService, Own extends string = never>(
   service: Service,
   handlers: Omit<Handlers<Service>, Own>,
-  serializers: Serializers<Service> = {},
-  jsonReaders: JsonReaders<Service> = {},
+  options: CallOptions<Service>,
 ): Call[] {
+  const { serializers, jsonReaders, lists } = options
   return service.methods.flatMap(({ localName, name, input, output }) => {
     const handle = handlers[localName as keyof typeof handlers] as unknown as AnyHandler | undefined
     if (handle === undefined) return []
     const serialize =
-      (serializers[localName as keyof Serializers<Service>] as AnySerializer | undefined) ??
+      (serializers?.[localName as keyof Serializers<Service>] as AnySerializer | undefined) ??
       ((message: AnyMessage) => toBinary(output, message))
-    const readJson = jsonReaders[localName as keyof JsonReaders<Service>] ?? ((body: JsonValue) => body)
+    const readJson = jsonReaders?.[localName as keyof JsonReaders<Service>] ?? ((body: JsonValue) => body)
     const toText = (message: AnyMessage): string => jsonText(output, message)
+    const list = lists?.[localName as keyof typeof lists] as ListBound | undefined
     return {
       path: `/${service.typeName}/${name}`,
       output,
+      list,
+      authorize: (token) => options.authorize(token, localName),
       answerBytes(message, context) {
-        const answer = handle(readBytes(input, message), context)
+        const answer = handle(readBytes(input, message, list), context)
         return answer instanceof Promise ? answer.then(serialize) : serialize(answer)
       },
       answerJson(body, context) {
-        const answer = handle(readJsonBody(input, readJson(body)), context)
+        const answer = handle(readJsonBody(input, readJson(body as JsonValue)), context)
         return answer instanceof Promise ? answer.then(toText) : toText(answer)
       },
     } satisfies Call
@@ -148,13 +173,31 @@ type AnyMessage = MessageShape<DescMessage>
 type AnyHandler = Handler<AnyMessage, AnyMessage>
 type AnySerializer = (message: AnyMessage) => Uint8Array
 
-/** Reads a binary message. Throws StatusError if the bytes are not a valid message. */
-export function readBytes<Desc extends DescMessage>(input: Desc, bytes: Uint8Array): MessageShape<Desc> {
+/** Maximum cost of a binary message. Envoy may send 64 descriptors with 32 entries each, which cost 21,000. */
+const MOST_COST = 32_768
+/** The same for a message with a list: 1,000 rules with 100 addresses each. */
+const MOST_LIST_COST = 131_072
+
+/**
+ * Reads a binary message. Throws StatusError if the bytes are not a valid message, or if it has so many fields that
+ * reading it would take too long.
+ */
+export function readBytes<Desc extends DescMessage>(
+  input: Desc,
+  bytes: Uint8Array,
+  list?: ListBound,
+): MessageShape<Desc> {
+  const most = list === undefined ? MOST_COST : MOST_LIST_COST
+  let expensive: ReturnType<typeof expensivePart>
   try {
-    return fromBinary(input, bytes)
+    const number = input.fields.find(({ localName }) => localName === list?.name)?.number
+    expensive = expensivePart(input, bytes, most, number, list?.mostCounted)
+    if (expensive === undefined) return fromBinary(input, bytes, { readUnknownFields: false })
   } catch {
     throw notAMessage(input)
   }
+  if (expensive === "items") throw tooManyItems(list as ListBound)
+  throw new StatusError(Code.INVALID_ARGUMENT, "The message has too many fields; send fewer.")
 }
 
 /** Creates the error for bytes that are not a valid message of this type. */
@@ -168,6 +211,7 @@ export function readJsonBody<Desc extends DescMessage>(
   body: JsonValue,
   place = "The body",
 ): MessageShape<Desc> {
+  requireShortIntegers(input, body)
   try {
     return fromJson(input, body, { ignoreUnknownFields: false })
   } catch (error) {
@@ -175,6 +219,26 @@ export function readJsonBody<Desc extends DescMessage>(
     throw new StatusError(Code.INVALID_ARGUMENT, message)
   }
 }
+
+/** Maximum characters of an integer in JSON. BigInt takes quadratic time: 14 ms for 131,072 digits. */
+const LONGEST_INTEGER = 100
+
+/** Throws StatusError if a field for a 64-bit integer contains a text that cannot be one, because it is too long. */
+function requireShortIntegers({ fields }: DescMessage, body: JsonValue): void {
+  if (typeof body !== "object" || body === null) return
+  for (const { jsonName, name, fieldKind, scalar, message } of fields) {
+    if (fieldKind === "enum" || !(message !== undefined || INTEGERS.has(scalar))) continue
+    const value = (body as JsonObject)[jsonName] ?? (body as JsonObject)[name]
+    if (message !== undefined) {
+      const all = Array.isArray(value) ? value : fieldKind === "map" ? Object.values(value ?? {}) : [value]
+      for (const each of all) requireShortIntegers(message, each as JsonValue)
+    } else if (typeof value === "string" && value.length > LONGEST_INTEGER) {
+      throw invalidArgument({ field: name, description: `has ${value.length} characters; send an integer` })
+    }
+  }
+}
+
+const INTEGERS: ReadonlySet<ScalarType | undefined> = new Set([ScalarType.INT64, ScalarType.UINT64])
 
 /** Message types that may appear in the details of an error. */
 const DETAILS = createRegistry(BadRequestSchema)

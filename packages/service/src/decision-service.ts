@@ -5,7 +5,7 @@ import { cannotListen } from "./cannot-listen.ts"
 import { clients } from "./contract/clients.ts"
 import { Forwarding } from "./contract/forward.ts"
 import { forwardMany } from "./contract/forward-many.ts"
-import { registering } from "./contract/register.ts"
+import { MOST_RULES, registering, requireAccess } from "./contract/register.ts"
 import { withRequestText } from "./contract/request-object.ts"
 import { withContractNames } from "./contract/rule-spellings.ts"
 import { falseAfter } from "./deadlines.ts"
@@ -19,7 +19,7 @@ import { createGrpcDoor, type GrpcBounds } from "./grpc/grpc-door.ts"
 import { GatewayChecks } from "./http/gateway-checks.ts"
 import { createHttpDoor } from "./http/http-door.ts"
 import type { Audit } from "./registering/audit.ts"
-import { type Tokens, tokens } from "./registering/tokens.ts"
+import { requireKnownToken, type Tokens, tokens } from "./registering/tokens.ts"
 import type { Tls } from "./tls.ts"
 import { answerBytes } from "./wire/answer-bytes.ts"
 
@@ -186,7 +186,7 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
   const { maxBatchBytes = Math.max(DEFAULT_MAX_BATCH_BYTES, bounds.maxMessageBytes) } = bounds
   const forwarding = new Forwarding(guards, unregistered, decideTokens)
   const calls = [
-    ...callsFor(parts, forwarding, guards),
+    ...callsFor(parts, forwarding, guards, decideTokens),
     forwardMany(forwarding, bounds.maxRequests, decideTokens, (path, peer) =>
       parts.onWrongToken?.(path, peer),
     ),
@@ -228,17 +228,26 @@ const LONG: ReadonlySet<string> = new Set(
   ),
 )
 
-function callsFor(parts: DecisionServiceParts, forwarding: Forwarding, guards: ServiceGuards): Call[] {
+function callsFor(
+  parts: DecisionServiceParts,
+  forwarding: Forwarding,
+  guards: ServiceGuards,
+  decideTokens: Tokens,
+): Call[] {
   const { book, registry, tokens, isRegistrationOpen: isOpen, audit, keyOf } = parts
   const handlers = {
     shouldForwardRequest: (request, context) => forwarding.decide(request, context),
     ...registering({ registry, book, tokens, isOpen, audit }),
     ...clients({ guards, book, tokens, isOpen, audit, keyOf }),
   } satisfies Omit<Handlers<typeof RateLimiter>, "shouldForwardRequests">
-  return callsOf<typeof RateLimiter, "shouldForwardRequests">(
-    RateLimiter,
-    handlers,
-    { shouldForwardRequest: answerBytes },
-    { shouldForwardRequest: withRequestText, registerService: withContractNames },
-  )
+  return callsOf<typeof RateLimiter, "shouldForwardRequests">(RateLimiter, handlers, {
+    authorize(token, method) {
+      const isDecision = method === "shouldForwardRequest"
+      if (!isDecision) requireAccess({ tokens, isOpen })
+      requireKnownToken(isDecision ? decideTokens : tokens, token)
+    },
+    serializers: { shouldForwardRequest: answerBytes },
+    jsonReaders: { shouldForwardRequest: withRequestText, registerService: withContractNames },
+    lists: { registerService: { name: "rules", most: MOST_RULES, mostCounted: 2 * MOST_RULES } },
+  })
 }

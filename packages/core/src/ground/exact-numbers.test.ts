@@ -78,10 +78,7 @@ test.each([
   expect(withExactNumbers(json)).toBe(json)
 })
 
-test("withExactNumbers takes time in proportion to the length of the text", () => {
+test("withExactNumbers leaves a number of more than 1,000 characters as it is spelled, in linear time", () => {
   const zeros = "0".repeat(1_000_000)
-  expect(parsed(`[1${zeros}1, "${"\\\\".repeat(500_000)}"]`)).toEqual([
-    `1.${zeros}1e+1000001`,
-    "\\".repeat(500_000),
-  ])
+  expect(parsed(`[1${zeros}1, "${"\\\\".repeat(500_000)}"]`)).toEqual([`1${zeros}1`, "\\".repeat(500_000)])
 })

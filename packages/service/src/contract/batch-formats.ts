@@ -1,6 +1,5 @@
-import type { JsonValue } from "@bufbuild/protobuf"
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire"
-import { jsonText, notAMessage, readBytes, readJsonBody } from "../calls.ts"
+import { type JsonBody, jsonText, notAMessage, readBytes, readJsonBody } from "../calls.ts"
 import {
   type ShouldForwardRequestRequest,
   ShouldForwardRequestRequestSchema,
@@ -8,7 +7,9 @@ import {
   ShouldForwardRequestResponseSchema,
   ShouldForwardRequestsRequestSchema,
 } from "../gen/sluice/v1/rate_limiter_pb.ts"
+import { StatusError } from "../status-error.ts"
 import { answersBytes } from "../wire/answer-bytes.ts"
+import { JsonList, JsonScan } from "../wire/json-list.ts"
 import { withRequestText } from "./request-object.ts"
 
 /** A batch in one of its formats, read and written request by request. */
@@ -19,8 +20,11 @@ export interface BatchFormat {
   readonly isBrief: boolean
   /** Whether all requests are admitted, or none. */
   readonly isAllOrNothing: boolean
-  /** Reads the next requests, at most `most`. Throws StatusError if one is malformed. */
-  readNext(most: number): readonly ShouldForwardRequestRequest[]
+  /**
+   * Reads some of the next requests. A request that would take too long to read becomes an error. Throws StatusError if
+   * one is malformed.
+   */
+  readNext(): readonly (ShouldForwardRequestRequest | StatusError)[]
   /** Writes the answers to the next requests. */
   write(answers: ShouldForwardRequestResponse[]): void
   /** Returns the message with all answers. */
@@ -38,37 +42,46 @@ const REQUESTS = ShouldForwardRequestsRequestSchema.field.requests.number
 const BRIEF = ShouldForwardRequestsRequestSchema.field.brief.number
 const ALL_OR_NOTHING = ShouldForwardRequestsRequestSchema.field.allOrNothing.number
 
-/** Counts the requests of a binary batch without reading them. Stops where the batch is malformed. */
-export function batchInBytes(message: Uint8Array): BatchHead & { readonly isMalformed: boolean } {
+/** Requests, and about the most bytes of them, to read in one step. Reading costs far less than decisions. */
+const READ_TOGETHER = 128
+const BYTES_TOGETHER = 65_536
+/** Maximum number of fields beside the requests. */
+const MOST_OTHERS = 1_000
+
+/**
+ * Counts the requests of a binary batch without reading them. Stops where the batch is malformed, and after `most`
+ * requests.
+ */
+export function batchInBytes(
+  message: Uint8Array,
+  most: number,
+): BatchHead & { readonly isMalformed: boolean } {
   const reader = new BinaryReader(message)
   let count = 0
   let isBrief = false
   let isAllOrNothing = false
+  let others = 0
+  let isMalformed = false
   try {
-    while (reader.pos < reader.len) {
+    while (reader.pos < reader.len && count <= most && !isMalformed) {
       const [field, type] = reader.tag()
+      // Skipping a group would loop over its fields. Proto3 has no groups.
+      isMalformed = type === WireType.StartGroup || (field === REQUESTS && type !== WireType.LengthDelimited)
+      if (isMalformed) break
       if (field === BRIEF && type === WireType.Varint) isBrief = reader.bool()
       else if (field === ALL_OR_NOTHING && type === WireType.Varint) isAllOrNothing = reader.bool()
       else reader.skip(type, field)
-      if (field !== REQUESTS) continue
-      if (type !== WireType.LengthDelimited) return { count, isBrief, isAllOrNothing, isMalformed: true }
-      count++
+      if (field === REQUESTS) count++
+      else isMalformed = ++others > MOST_OTHERS
     }
   } catch {
-    return { count, isBrief, isAllOrNothing, isMalformed: true }
+    isMalformed = true
   }
-  return { count, isBrief, isAllOrNothing, isMalformed: false }
+  return { count, isBrief, isAllOrNothing, isMalformed }
 }
 
-/** Counts the requests of a batch in JSON. */
-export function batchInJson(body: JsonValue): { readonly count: number } {
-  return { count: requestsIn(body).length }
-}
-
-function requestsIn(body: JsonValue): JsonValue[] {
-  const requests = (body as { readonly requests?: JsonValue } | null)?.requests
-  return Array.isArray(requests) ? requests : []
-}
+/** The body of a batch in JSON that is empty. */
+const EMPTY_BODY = Buffer.from("{}")
 
 /** A batch as a binary message. */
 export class BinaryBatch implements BatchFormat {
@@ -79,9 +92,9 @@ export class BinaryBatch implements BatchFormat {
   readonly #reader: BinaryReader
   readonly #pieces: Uint8Array[] = []
 
-  /** Throws StatusError for bytes that are not a message. */
-  constructor(message: Uint8Array) {
-    const { count, isBrief, isAllOrNothing, isMalformed } = batchInBytes(message)
+  /** Throws StatusError for bytes that are not a message. `count` is at most one more than `most`. */
+  constructor(message: Uint8Array, most: number) {
+    const { count, isBrief, isAllOrNothing, isMalformed } = batchInBytes(message, most)
     if (isMalformed) throw notAMessage(ShouldForwardRequestsRequestSchema)
     this.count = count
     this.isBrief = isBrief
@@ -90,10 +103,11 @@ export class BinaryBatch implements BatchFormat {
     this.#reader = new BinaryReader(message)
   }
 
-  readNext(most: number): readonly ShouldForwardRequestRequest[] {
+  readNext(): readonly ShouldForwardRequestRequest[] {
     const reader = this.#reader
     const start = reader.pos
-    for (let left = most; left > 0 && reader.pos < reader.len; ) {
+    const end = Math.min(reader.len, start + BYTES_TOGETHER)
+    for (let left = READ_TOGETHER; left > 0 && reader.pos < end; ) {
       const [field, type] = reader.tag()
       reader.skip(type, field)
       if (field === REQUESTS) left--
@@ -117,29 +131,25 @@ export class JsonBatch implements BatchFormat {
   readonly count: number
   readonly isBrief: boolean
   readonly isAllOrNothing: boolean
-  readonly #requests: JsonValue[]
+  readonly #list: JsonList
   readonly #pieces: Uint8Array[] = []
   #read = 0
 
   /** Throws StatusError for an unknown field next to the requests, and if the requests are not a list. */
-  constructor(body: JsonValue) {
-    this.#requests = requestsIn(body)
-    this.count = this.#requests.length
-    const head = this.count === 0 ? body : { ...(body as object), requests: [] }
-    const { brief, allOrNothing } = readJsonBody(ShouldForwardRequestsRequestSchema, head)
+  constructor(body: JsonBody) {
+    this.#list = body instanceof JsonList ? body : new JsonList(EMPTY_BODY, new JsonScan())
+    this.count = this.#list.count
+    const { brief, allOrNothing } = readJsonBody(ShouldForwardRequestsRequestSchema, this.#list.head())
     this.isBrief = brief
     this.isAllOrNothing = allOrNothing
   }
 
-  readNext(most: number): readonly ShouldForwardRequestRequest[] {
-    const start = this.#read
-    this.#read = Math.min(this.count, start + most)
-    const next = this.#requests.slice(start, this.#read)
-    // Free the requests that have been read: a batch may wait for hours.
-    this.#requests.fill(null, start, this.#read)
-    return next.map((each, offset) => {
-      const place = `requests[${start + offset}]`
-      return readJsonBody(ShouldForwardRequestRequestSchema, withRequestText(each, `${place}.request`), place)
+  readNext(): readonly (ShouldForwardRequestRequest | StatusError)[] {
+    return this.#list.next().map((each) => {
+      const place = `requests[${this.#read++}]`
+      return each instanceof StatusError
+        ? each
+        : readJsonBody(ShouldForwardRequestRequestSchema, withRequestText(each, `${place}.request`), place)
     })
   }
 

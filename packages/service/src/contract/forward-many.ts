@@ -6,7 +6,8 @@ import { requireKnownToken, type Tokens } from "../registering/tokens.ts"
 import { invalidArgument, StatusError, TokenError } from "../status-error.ts"
 import { statusMessage } from "../status-message.ts"
 import { type LongWork, turns } from "../turns.ts"
-import { type BatchFormat, BinaryBatch, batchInBytes, batchInJson, JsonBatch } from "./batch-formats.ts"
+import { JsonList } from "../wire/json-list.ts"
+import { type BatchFormat, BinaryBatch, batchInBytes, JsonBatch } from "./batch-formats.ts"
 import { emptyAnswer } from "./empty-answer.ts"
 import type { ForwardAnswer, ForwardAttempt, Forwarding } from "./forward.ts"
 import { forwardGroup } from "./forward-group.ts"
@@ -14,8 +15,9 @@ import { TakenUnits } from "./taken-units.ts"
 
 /** Requests to decide in one step. A turn of the event loop has 16 steps, so it decides at most 256 requests. */
 const DECIDED_TOGETHER = 16
-/** Requests to read, or answers to write, in one step. Both cost far less than decisions. */
-const READ_TOGETHER = 128
+/** Characters of requests to decide in one step, because each request is parsed then. */
+const LENGTH_TOGETHER = 65_536
+/** Answers to write in one step. Writing costs far less than decisions. */
 const WRITTEN_TOGETHER = 128
 
 /**
@@ -31,11 +33,10 @@ export function forwardMany(
 ): Call {
   const { name, output } = RateLimiter.method.shouldForwardRequests
   const path = `/${RateLimiter.typeName}/${name}`
+  const mostCounted = 2 * mostRequests
   const answer = async (format: BatchFormat, context: CallContext): Promise<Uint8Array> => {
     requireAtMost(mostRequests, format.count)
     const { asking, token, peer, places } = context
-    // Here the token only has to belong to any service. Each request checks the token for its own service.
-    requireKnownToken(tokens, token)
     if (format.isAllOrNothing) {
       format.write(await forwardGroup(forwarding, requestsOf(format), context, format.isBrief))
       return format.written()
@@ -49,8 +50,14 @@ export function forwardMany(
   return {
     path,
     output,
-    requestsIn: (body: Body) => (body instanceof Uint8Array ? batchInBytes(body) : batchInJson(body)).count,
-    answerBytes: async (message, context) => answer(new BinaryBatch(message), context),
+    list: { name: "requests", most: mostRequests, mostCounted },
+    // Here the token only has to belong to any service. Each request checks the token for its own service.
+    authorize: (token) => requireKnownToken(tokens, token),
+    requestsIn(body: Body) {
+      if (body instanceof Uint8Array) return batchInBytes(body, mostCounted).count
+      return body instanceof JsonList ? body.count : 0
+    },
+    answerBytes: async (message, context) => answer(new BinaryBatch(message, mostCounted), context),
     answerJson: async (body, context) => answer(new JsonBatch(body), context),
   }
 }
@@ -61,7 +68,14 @@ const MOST_TOGETHER = 20
 function requestsOf(format: BatchFormat): readonly ShouldForwardRequestRequest[] {
   const { count } = format
   requireAtMost(MOST_TOGETHER, count)
-  return count === 0 ? [] : format.readNext(count)
+  const requests: ShouldForwardRequestRequest[] = []
+  while (requests.length < count) {
+    for (const each of format.readNext()) {
+      if (each instanceof StatusError) throw each
+      requests.push(each)
+    }
+  }
+  return requests
 }
 
 function requireAtMost(most: number, count: number): void {
@@ -80,7 +94,7 @@ class ForwardBatch implements LongWork {
   readonly #format: BatchFormat
   readonly #forwarding: Forwarding
   readonly #context: CallContext
-  readonly #requests: (ShouldForwardRequestRequest | undefined)[] = []
+  readonly #requests: (ShouldForwardRequestRequest | StatusError | undefined)[] = []
   readonly #attempts: (ForwardAttempt | Promise<ForwardAttempt>)[] = []
   readonly #taken = new TakenUnits()
   #written = 0
@@ -115,12 +129,13 @@ class ForwardBatch implements LongWork {
     this.#requireCaller()
     const { count } = this.#format
     if (this.#requests.length < count) {
-      this.#requests.push(...this.#format.readNext(READ_TOGETHER))
+      this.#requests.push(...this.#format.readNext())
       return true
     }
     if (this.#attempts.length < count) {
       const end = Math.min(count, this.#attempts.length + DECIDED_TOGETHER)
-      while (this.#attempts.length < end) this.#decideNext()
+      let length = 0
+      while (this.#attempts.length < end && length < LENGTH_TOGETHER) length += this.#decideNext()
     }
     // Answers are written in order, so write none until the pending attempts have settled.
     if (this.#isWaiting) return this.#attempts.length < count
@@ -137,14 +152,20 @@ class ForwardBatch implements LongWork {
     this.#format.write(answers.map(answerOf))
   }
 
-  #decideNext(): void {
+  /** Decides the next request, and returns the length of its text. */
+  #decideNext(): number {
     const index = this.#attempts.length
-    const request = this.#requests[index] as ShouldForwardRequestRequest
+    const request = this.#requests[index] as ShouldForwardRequestRequest | StatusError
     this.#requests[index] = undefined
+    if (request instanceof StatusError) {
+      this.#attempts.push(request)
+      return 0
+    }
     const attempt = this.#forwarding.attempt(request, this.#context, this.#format.isBrief, this.#taken)
     if (attempt instanceof Promise) this.#isWaiting = true
     else if (attempt instanceof TokenError) this.hasWrongToken = true
     this.#attempts.push(attempt)
+    return request.request.length
   }
 
   #requireCaller(): void {

@@ -133,17 +133,22 @@ function isRejected({ service, version, rules }: RegisteredRules, book: RuleBook
 
 /** Throws StatusError unless the caller may change the rules and clients of the service. */
 export function requireOwner(
-  { tokens, isOpen }: Pick<RegisteringParts, "tokens" | "isOpen">,
+  access: Pick<RegisteringParts, "tokens" | "isOpen">,
   service: string,
   { token }: Pick<CallContext, "token">,
 ): void {
+  requireAccess(access)
+  requireTokenOf(service, access.tokens, token)
+}
+
+/** Throws StatusError if no caller may change rules and clients here. */
+export function requireAccess({ tokens, isOpen }: Pick<RegisteringParts, "tokens" | "isOpen">): void {
   if (tokens.isEmpty && !isOpen) {
     throw new StatusError(
       Code.PERMISSION_DENIED,
       "Rules and clients cannot be changed here, because no tokens are configured. Set SLUICE_TOKENS.",
     )
   }
-  requireTokenOf(service, tokens, token)
 }
 
 /** Returns the registry. Throws StatusError if the caller may not use it, or if there is none. */
@@ -178,7 +183,7 @@ function expectedVersion({ version, overwrite }: Versioned): number | "any" | un
 }
 
 /** Maximum number of rules of a service. Each rule costs memory, and time to load. */
-const MOST_RULES = 1_000
+export const MOST_RULES = 1_000
 
 async function givenRules({ rule, rules }: RegisterServiceRequest): Promise<StorableRule[]> {
   if (rules.length > MOST_RULES) {

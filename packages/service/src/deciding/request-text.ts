@@ -1,5 +1,6 @@
 import { withExactNumbers } from "@sluice/core"
 import { invalidArgument } from "../status-error.ts"
+import { requireFewValues } from "../wire/json-list.ts"
 import type { KnownFacts } from "./asked-request.ts"
 
 /** Maximum bytes in UTF-8, the encoding of gRPC. */
@@ -7,13 +8,14 @@ const LONGEST_BYTES = 64 * 1024
 
 /**
  * Returns the object in a JSON text, with numbers that JavaScript cannot represent as strings. Returns undefined for any other text, which does not matter to rules that read no
- * field. Throws StatusError for any text longer than 64 KiB.
+ * field. Throws StatusError for any text longer than 64 KiB, and for one with more than 8,192 values.
  */
 export function readRequestText(text: string): KnownFacts | undefined {
   // A UTF-16 code unit takes at most three bytes, so most texts need not be measured.
   if (text.length * 3 > LONGEST_BYTES && Buffer.byteLength(text) > LONGEST_BYTES) {
     throw invalidArgument({ field: "request", description: `is longer than ${LONGEST_BYTES} bytes` })
   }
+  requireFewValues(text)
   try {
     const value: unknown = JSON.parse(withExactNumbers(text))
     return typeof value === "object" && value !== null && !Array.isArray(value)

@@ -69,7 +69,8 @@ export function isTooManyToParse(message: Uint8Array): boolean {
     let count = 0
     while (reader.pos < end) {
       const [field, type] = reader.tag()
-      if (++fields > MOST_FIELDS) return true
+      // Skipping a group would loop over its fields. Proto3 has no groups.
+      if (++fields > MOST_FIELDS || type === WireType.StartGroup) return true
       if (field === nested?.field && type === WireType.LengthDelimited) {
         if (++count > nested.most || exceeds(reader.uint32() + reader.pos, level + 1)) return true
         continue

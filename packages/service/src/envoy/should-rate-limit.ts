@@ -12,7 +12,7 @@ import {
   RateLimitResponseSchema,
   RateLimitService,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
-import { requireTokenOf, type Tokens } from "../registering/tokens.ts"
+import { requireKnownToken, requireTokenOf, type Tokens } from "../registering/tokens.ts"
 import { OverloadError, type StatusError } from "../status-error.ts"
 import { answerOf, undecidedAnswer, unregisteredAnswer } from "./answers.ts"
 import { hasTooMany, isTooManyToParse, serviceAsked } from "./bounds.ts"
@@ -29,7 +29,10 @@ const TOO_LARGE = undecidedAnswer("too_large", "The request is too large to be c
 export function envoyCalls(guards: ServiceGuards, unregistered: Unregistered, tokens: Tokens): Call[] {
   const answer = toBinary(RateLimitResponseSchema, TOO_LARGE)
   const tooLarge = { maxBytes: MOST_BYTES, longBytes: LONG_BYTES, answer }
-  return callsOf(RateLimitService, rateLimiting(guards, unregistered, tokens)).map((call) => ({
+  const calls = callsOf(RateLimitService, rateLimiting(guards, unregistered, tokens), {
+    authorize: (token) => requireKnownToken(tokens, token),
+  })
+  return calls.map((call) => ({
     ...call,
     tooLarge,
     answerBytes: (message, context) =>

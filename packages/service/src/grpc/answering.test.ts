@@ -27,6 +27,7 @@ function fail(answerBytes: Call["answerBytes"], onFault: (error: unknown) => voi
   const call: Call = {
     path: "/sluice.test/Fails",
     output: EmptySchema,
+    authorize() {},
     answerBytes,
     answerJson: () => "{}",
   }

@@ -40,6 +40,7 @@ export class Answering {
     const { places } = asked
     let bytes: Uint8Array | Promise<Uint8Array>
     try {
+      call.authorize(asked.token)
       places.take(call.requestsIn?.(asked.request), asked.request.length)
       bytes = call.answerBytes(asked.request, asked)
     } catch (error) {

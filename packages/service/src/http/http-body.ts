@@ -2,14 +2,10 @@ import type { IncomingMessage } from "node:http"
 import type { FastifyRequest } from "fastify"
 import type { Arrival, Arrivals } from "../arrivals.ts"
 import { PartialMessage } from "../partial-message.ts"
+import type { StatusError } from "../status-error.ts"
 
-/** An error that Fastify answers with its status. */
-interface BodyError extends Error {
-  readonly statusCode: number
-}
-
-/** A callback that receives a body, or the error that occurred. */
-type OnBody = (error: BodyError | undefined, body: Buffer) => void
+/** A callback that receives a body, or the error that occurred. Fastify answers an error with its `statusCode`. */
+type OnBody = (error: Error | undefined, body: Buffer) => void
 
 const NOTHING = Buffer.alloc(0)
 
@@ -19,14 +15,15 @@ export function isJson({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * Reads a body of at most `maxBytes`, and counts its bytes until it is complete. `done` is not called if the arrival
- * ends first.
+ * Reads a body of at most `maxBytes`, and counts its bytes until it is complete. `scan` reads each part of it and may
+ * throw StatusError. `done` is not called if the arrival ends first.
  */
 export function readBody(
   payload: IncomingMessage,
   maxBytes: number,
   arrivals: Arrivals,
   arrival: Arrival,
+  scan: ((body: Buffer) => void) | undefined,
   done: OnBody,
 ): void {
   const length = Number(payload.headers["content-length"] ?? 0)
@@ -41,8 +38,9 @@ export function readBody(
     isOver = true
     body.clear()
   }
+  let refusal: Error | undefined
   const read = (piece: Buffer): void => {
-    if (isOver) return
+    if (isOver || refusal !== undefined) return
     // Reserve the announced length at once. Growing step by step would leave smaller buffers behind as garbage.
     const reserved = body.length === 0 && piece.length < length ? body.reserve(length) : 0
     if (!arrivals.hold(arrival, reserved + body.add(piece))) {
@@ -53,12 +51,20 @@ export function readBody(
       stop()
       payload.resume()
       done(tooLong(maxBytes), NOTHING)
+    } else if (scan !== undefined) {
+      try {
+        scan(body.bytes)
+      } catch (error) {
+        // Discard the rest, and answer when it has arrived. Otherwise the client could not read the answer.
+        refusal = error as StatusError
+        body.clear()
+      }
     }
   }
   const end = (): void => {
     if (isOver) return
     isOver = true
-    done(undefined, body.bytes)
+    done(refusal, body.bytes)
   }
   const fail = (error: Error): void => {
     if (isOver) return
@@ -68,7 +74,7 @@ export function readBody(
   payload.on("data", read).on("end", end).on("error", fail).on("close", stop)
 }
 
-function tooLong(maxBytes: number): BodyError {
+function tooLong(maxBytes: number): Error {
   return Object.assign(new Error(`The body is too long; at most ${maxBytes} bytes are accepted.`), {
     statusCode: 413,
   })

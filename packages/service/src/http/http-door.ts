@@ -4,14 +4,15 @@ import type { Socket } from "node:net"
 import { withExactNumbers } from "@sluice/core"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
-import type { Asking, Body, Call } from "../calls.ts"
+import { type Asking, type Body, bearerToken, type Call } from "../calls.ts"
 import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
 import { CallPlaces, InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import { type Peer, peerAddress } from "../peers.ts"
-import { Code, OverloadError, StatusError, TokenError } from "../status-error.ts"
+import { Code, OverloadError, StatusError, shortened, TokenError } from "../status-error.ts"
 import { type Tls, tlsOptions } from "../tls.ts"
+import { JsonList, JsonScan, MOST_VALUES, MOST_VALUES_OF_RULES } from "../wire/json-list.ts"
 import {
   announcesBody,
   CHECK_PATH,
@@ -92,14 +93,33 @@ export function createHttpDoor(
   app.decorateRequest("arrival", null)
   app.removeAllContentTypeParsers()
   const parseJson = app.getDefaultJsonParser("ignore", "ignore")
-  app.addContentTypeParser(["application/json", BINARY], (request, payload, done) => {
-    const { maxBytes = maxMessageBytes } = request.routeOptions.config as { readonly maxBytes?: number }
+  app.addContentTypeParser(["application/json", BINARY], (request, payload, parsed) => {
+    const { call } = request.routeOptions.config as RouteConfig
     const { arrival } = request as ArrivingRequest
-    readBody(payload as IncomingMessage, maxBytes, arrivals, arrival as Arrival, (error, body) => {
-      if (error !== undefined) done(error)
-      else if (isJson(request)) parseJson(request, withExactNumbers(body.toString()), done)
-      else done(null, body)
-    })
+    const isBatch = call?.requestsIn !== undefined
+    const most = isBatch || call?.list === undefined ? undefined : MOST_VALUES_OF_RULES
+    let json: JsonScan | undefined
+    const scan = (body: Buffer): void => {
+      // Most bodies are short.
+      if (!isBatch && body.length <= MOST_VALUES) return
+      json ??= new JsonScan(call?.list, most)
+      json.read(body)
+    }
+    const done = (error: Error | undefined, body: Buffer): void => {
+      try {
+        if (error !== undefined) throw error
+        if (most !== undefined) json?.finish()
+      } catch (refusal) {
+        parsed(refusal as Error)
+        return
+      }
+      if (!isJson(request)) parsed(null, body)
+      else if (isBatch) parsed(null, new JsonList(body, json ?? new JsonScan()))
+      else parseJson(request, withExactNumbers(body.toString()), parsed)
+    }
+    const maxBytes = call?.maxBytes ?? maxMessageBytes
+    const scanned = isJson(request) ? scan : undefined
+    readBody(payload as IncomingMessage, maxBytes, arrivals, arrival as Arrival, scanned, done)
   })
   const connections = new Connections(tls !== undefined, bounds, listeners)
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
@@ -152,7 +172,8 @@ export function createHttpDoor(
   }
   const fail = (reply: FastifyReply, error: unknown, path: string): FastifyReply => {
     const failure = statusErrorOf(error, path)
-    const { status, body } = httpError(failure, outputs.get(path))
+    // A message may repeat a part of the request, which may be long.
+    const { status, body } = httpError(shortened(failure), outputs.get(path))
     return send(reply.code(status).headers(retryHeaders(failure)), body)
   }
   /**
@@ -199,6 +220,13 @@ export function createHttpDoor(
     reply.raw.once("close", () => reply.request.raw.destroy())
     fail(reply.header("connection", "close"), error, path)
   }
+  /** Answers a call that is refused before its handler runs, and reports it. */
+  const refuse = (reply: FastifyReply, error: StatusError): void => {
+    const path = reply.request.routeOptions.url ?? reply.request.url
+    if (error instanceof TokenError) listeners.onWrongToken(path, peerAddress(reply.request.socket))
+    onAnswered?.(path, error.code, reply.elapsedTime)
+    fail(reply, error, path)
+  }
   app.addHook("onRequest", (request, reply, done) => {
     const { raw } = request
     const { "content-encoding": encoding = "identity" } = request.headers
@@ -209,6 +237,13 @@ export function createHttpDoor(
     }
     const connection = connections.of(raw.socket)
     if (connection === undefined) return
+    const { call } = request.routeOptions.config as RouteConfig
+    try {
+      call?.authorize(bearerToken(request.headers.authorization))
+    } catch (error) {
+      refuse(reply, error as StatusError)
+      return
+    }
     const endArrival = (error: StatusError): void => {
       if (error instanceof OverloadError) endUnfinished(reply, error, request.url)
       else connection.endLate()
@@ -223,7 +258,7 @@ export function createHttpDoor(
   })
   for (const call of calls) {
     const { path } = call
-    app.post(path, { config: { maxBytes: call.maxBytes ?? maxMessageBytes } }, async (request, reply) => {
+    app.post(path, { config: { call } satisfies RouteConfig }, async (request, reply) => {
       const { socket } = request
       const sinceMs = onAnswered === undefined ? 0 : performance.now()
       const arrival = (request as ArrivingRequest).arrival as Arrival
@@ -273,10 +308,11 @@ export function createHttpDoor(
   // unknown type.
   app.setErrorHandler((error: { readonly statusCode?: number; readonly message: string }, request, reply) => {
     const { statusCode = 500, message } = error
+    if (error instanceof StatusError) return refuse(reply, error)
     if (statusCode >= 500) return fail(reply, error, request.url)
     const code = statusCode === 413 ? Code.RESOURCE_EXHAUSTED : Code.INVALID_ARGUMENT
     const failure = new StatusError(code, REFUSED[statusCode]?.(request) ?? message)
-    const { body } = httpError(failure, outputs.get(request.routeOptions.url ?? ""))
+    const { body } = httpError(shortened(failure), outputs.get(request.routeOptions.url ?? ""))
     return send(reply.code(statusCode), body)
   })
   return {
@@ -301,6 +337,11 @@ export function createHttpDoor(
       arrivals.close()
     },
   }
+}
+
+/** The configuration of a route. Empty for paths that do not exist. */
+interface RouteConfig {
+  readonly call?: Call
 }
 
 /** A request whose body may not have arrived yet. */
