@@ -50,7 +50,9 @@ describe("a watch of evictions", () => {
     expect(warnings).toMatchObject([
       { type: "warning", code: "SLUICE_STORE_EVICTS", subject: "policy Redis at a:1" },
     ])
-    expect(warnings[0]?.message).toContain(`Redis at a:1 has maxmemory-policy ${policy}`)
+    expect(warnings[0]?.message).toContain(
+      `Redis at a:1 deletes counters when it is full (maxmemory-policy ${policy})`,
+    )
     expect(warnings[0]?.message).toContain("Set maxmemory-policy to noeviction")
   })
 

@@ -53,27 +53,17 @@ export class EvictionWatch {
   #learn(policy: string, evictedKeys: number): void {
     const evicted = evictedKeys - (this.#evictedKeys ?? evictedKeys)
     this.#evictedKeys = evictedKeys
-    const mend = "Set maxmemory-policy to noeviction, and give it enough memory."
-    if (policy !== "noeviction") {
-      this.#say(
-        `has maxmemory-policy ${policy}, so it deletes counters when its memory is full, and clients exceed their limits. ${mend}`,
-        "policy",
-      )
-    }
-    if (evicted > 0) {
-      this.#say(
-        `evicted ${evicted} keys. If some were counters, clients exceed their limits. ${mend}`,
-        "evicted",
-      )
-    }
+    if (policy !== "noeviction")
+      this.#say("policy", `deletes counters when it is full (maxmemory-policy ${policy})`)
+    if (evicted > 0) this.#say("evicted", `evicted ${evicted} keys, which may be counters`)
   }
 
-  #say(what: string, subject: string): void {
+  #say(subject: string, what: string): void {
     this.#warn({
       type: "warning",
       code: "SLUICE_STORE_EVICTS",
       subject: `${subject} ${this.#title}`,
-      message: `${this.#title} ${what}`,
+      message: `${this.#title} ${what}, so clients exceed their limits. Set maxmemory-policy to noeviction, and give it enough memory.`,
     })
   }
 }

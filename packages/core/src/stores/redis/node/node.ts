@@ -360,12 +360,11 @@ export class Node {
   #noteTime(nowMs: number, sentAtMs: number): void {
     const backMs = this.#time.learn(nowMs, sentAtMs, performance.now())
     if (backMs < WARNED_BACK_MS || this.#timekeeping.clock !== undefined) return
-    const by = `${Math.round(backMs / 1000)} s`
     this.#warn?.({
       type: "warning",
       code: "SLUICE_STORE_CLOCK_BACK",
       subject: this.title,
-      message: `The clock of ${this.title} went back by ${by}. Units come back only when it reaches its earlier time again, so clients are refused for longer. Keep it in sync by NTP.`,
+      message: `The clock of ${this.title} went back by ${Math.round(backMs / 1000)} s. Units come back only when it reaches its earlier time again. Keep it in sync by NTP.`,
     })
   }
 }
