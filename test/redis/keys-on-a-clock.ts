@@ -2,6 +2,7 @@ import type { ChainableCommander, Redis } from "ioredis"
 import type { Clock } from "../../packages/core/src/ground/clock.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import type { RedisCommands } from "../../packages/core/src/stores/redis/commands.ts"
+import { EVICTIONS } from "../../packages/core/src/stores/redis/node/eviction-watch.ts"
 
 /** A key as the last call left it. */
 export interface SeenKey {
@@ -56,12 +57,16 @@ export class KeysOnAClock {
     this.#client = client
     this.#clock = clock
     this.#names = names
+    const plain = commandsOf(client)
     const commands: RedisCommands = {
-      ...commandsOf(client),
+      ...plain,
       evalsha: (sha, keys, args) =>
         this.#watch(keys, (call) => call.evalsha(sha, keys.length, ...keys, ...args)),
       eval: (script, keys, args) =>
-        this.#watch(keys, (call) => call.eval(script, keys.length, ...keys, ...args)),
+        // The store looks for evictions on its own, and that script uses no key.
+        script === EVICTIONS
+          ? plain.eval(script, keys, args)
+          : this.#watch(keys, (call) => call.eval(script, keys.length, ...keys, ...args)),
       del: (keys) => this.#watch(keys, (call) => call.del(...keys)),
     }
     this.commands = commands
