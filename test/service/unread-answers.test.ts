@@ -1,10 +1,13 @@
 import { once } from "node:events"
 import { type ClientHttp2Session, connect } from "node:http2"
+import { connect as connectSocket, type Socket } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
 import { create, toBinary } from "@bufbuild/protobuf"
-import { expect, it } from "vitest"
+import { afterEach, describe, expect, it } from "vitest"
 import { ShouldForwardRequestsRequestSchema } from "../../packages/service/src/gen/sluice/v1/rate_limiter_pb.ts"
-import { framed } from "./raw-call.ts"
-import { startService, TWO_SERVICES } from "./started.ts"
+import { until } from "../servers/until.ts"
+import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { type Started, startService, TWO_SERVICES } from "./started.ts"
 import { openStranger } from "./stranger.ts"
 
 /** Returns a batch of this many requests in a gRPC frame. */
@@ -53,4 +56,107 @@ it("unread answers are buffered up to a bound per connection, which ends if its 
   other.close()
   await started.stop()
   expect(started.faults).toEqual([])
+})
+
+const MANY = "/sluice.v1.RateLimiter/ShouldForwardRequests"
+const ATTACKER = "127.0.0.2"
+const ARRIVAL_MS = 500
+const REQUESTS = 10_000
+
+describe("answers that are not read", () => {
+  const ends: (() => unknown)[] = []
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end()
+  })
+
+  async function start(maxUnfinishedBytes?: number): Promise<{ started: Started; overloads: string[] }> {
+    const overloads: string[] = []
+    const started = await startService(TWO_SERVICES, {
+      bounds: {
+        ...{ maxMessageBytes: 4 * 2 ** 20, maxInFlight: 100_000, maxRequests: REQUESTS },
+        ...{ arrivalMs: ARRIVAL_MS, maxUnfinishedBytes },
+      },
+      onOverload: (what, peer) => void overloads.push(`${what} ${peer}`),
+    })
+    ends.push(() => started.stop())
+    return { started, overloads }
+  }
+
+  /** Sends batches over HTTP without reading the answers. The system buffers some megabytes of them. */
+  function post({ http }: Started, batches: number, from = ATTACKER): Socket {
+    const { hostname: host, port } = new URL(http)
+    const socket = connectSocket({ host, port: Number(port), localAddress: from }).pause()
+    socket.on("error", () => undefined)
+    ends.push(() => socket.destroy())
+    const one = '{"serviceId":1,"request":"{\\"user_id\\":\\"a\\"}"}'
+    const body = `{"requests":[${Array(REQUESTS).fill(one).join()}]}`
+    const head = `POST ${MANY} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+    for (let left = batches; left > 0; left--) socket.write(head + body)
+    return socket
+  }
+
+  /** Sends a batch over gRPC, and lets the service send no byte of the answer. Resolves when it is answered. */
+  async function call({ grpc }: Started): Promise<ClientHttp2Session> {
+    const session = connect(`http://${grpc}`, {
+      createConnection: ({ hostname, port }) =>
+        connectSocket({ host: hostname, port: Number(port), localAddress: ATTACKER }),
+      settings: { initialWindowSize: 0 },
+    })
+    session.on("error", () => undefined)
+    ends.push(() => session.destroy())
+    expect(await ask(session, question(REQUESTS))).toBe("answered")
+    return session
+  }
+
+  async function innocent({ grpc, http }: Started): Promise<string> {
+    const session = openRaw(grpc)
+    const stream = beginCall(session, MANY)
+    const answer = answerTo(stream)
+    stream.end(question(1))
+    const { status } = await answer
+    session.destroy()
+    const headers = { "content-type": "application/json", connection: "close" }
+    const body = '{"requests":[{"serviceId":1,"request":{"user_id":"a"}}]}'
+    const response = await fetch(http + MANY, { method: "POST", headers, body })
+    return `${status} ${response.status} ${(await response.text()).length > 0}`
+  }
+
+  it("end their HTTP connection after twice the arrival time", async () => {
+    const { started } = await start()
+    const attacking = [post(started, 3), post(started, 3)]
+    const reader = post(started, 1, "127.0.0.3")
+    // This client reads slowly, and longer than that time.
+    let read = 0
+    const slow = setInterval(() => {
+      let piece: Buffer | null = null
+      for (let left = 4; left > 0; left--) {
+        piece = reader.read(65_536) ?? reader.read()
+        read += piece?.length ?? 0
+      }
+    }, 20)
+    ends.push(() => clearInterval(slow))
+    await Promise.all(attacking.map((socket) => gone(socket)))
+    expect(await innocent(started)).toBe("0 200 true")
+    await sleep(3 * ARRIVAL_MS)
+    expect(reader.closed).toBe(false)
+    expect(read).toBeGreaterThan(0)
+  })
+
+  /** Resolves when the service has ended a connection. The client has to read to notice that. */
+  async function gone(socket: Socket): Promise<void> {
+    await until("the connection has ended", () => {
+      // An empty line is allowed before a request.
+      if (!socket.destroyed) socket.write("\r\n")
+      return socket.destroyed
+    })
+  }
+
+  it("over gRPC are limited in bytes, and the connection with the most of them ends first", async () => {
+    const { started, overloads } = await start(16_000_000)
+    const attacking: ClientHttp2Session[] = []
+    while (attacking.length < 4) attacking.push(await call(started))
+    await until("the limit is reached", () => overloads.includes(`bytes ${ATTACKER}`))
+    await until("a connection has ended", () => attacking.some((session) => session.destroyed))
+    expect(await innocent(started)).toBe("0 200 true")
+  })
 })

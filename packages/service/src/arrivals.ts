@@ -1,3 +1,4 @@
+import type { Socket } from "node:net"
 import { Deadline, DeadlineQueue } from "./deadlines.ts"
 import type { DoorListeners } from "./door.ts"
 import type { Peer } from "./peers.ts"
@@ -30,13 +31,21 @@ export interface ArrivalBounds {
 export class Arrival extends Deadline {
   readonly sender: Sender
   bytes = 0
+  /** The number of requests that it counts as. */
+  readonly requests: 0 | 1
   readonly #end: { endArrival(error: StatusError): void }
   readonly #arrivals: Arrivals
 
   /** `end.endArrival` is called if the request has to end before it has arrived. */
-  constructor(sender: Sender, arrivals: Arrivals, end: { endArrival(error: StatusError): void }) {
+  constructor(
+    sender: Sender,
+    arrivals: Arrivals,
+    end: { endArrival(error: StatusError): void },
+    requests: 0 | 1 = 1,
+  ) {
     super()
     this.sender = sender
+    this.requests = requests
     this.#arrivals = arrivals
     this.#end = end
   }
@@ -80,6 +89,7 @@ export class Arrivals {
   begin(arrival: Arrival): void {
     const { sender } = arrival
     this.#deadlines.start(arrival)
+    if (arrival.requests === 0) return
     sender.arriving++
     sender.peer.arriving++
     // Check the bound after this turn of the event loop. Requests that are read in one turn begin together, and most of
@@ -109,9 +119,28 @@ export class Arrivals {
     sender.bytes += bytes
     sender.peer.bytes += bytes
     this.#bytes += bytes
-    if (sender.bytes > this.#bounds.mostBytes / 4) this.#refuse("bytes", arrival)
+    if (arrival.requests > 0 && this.isFull(sender.bytes)) this.#refuse("bytes", arrival)
     while (this.#bytes > this.#bounds.mostBytes) this.#makeRoom("bytes")
     return arrival.isRunning
+  }
+
+  /** Stops counting bytes that are no longer in memory. */
+  release(arrival: Arrival, bytes: number): void {
+    const { sender } = arrival
+    arrival.bytes -= bytes
+    sender.bytes -= bytes
+    sender.peer.bytes -= bytes
+    this.#bytes -= bytes
+  }
+
+  /** Whether these are more bytes than one connection may use. */
+  isFull(bytes: number): boolean {
+    return bytes > this.#bounds.mostBytes / 4
+  }
+
+  /** Starts the deadline of an arrival again. */
+  extend(arrival: Arrival): void {
+    this.#deadlines.start(arrival)
   }
 
   /** Stops counting a request that has arrived or whose caller has gone. A no-op if the request has already ended. */
@@ -128,13 +157,12 @@ export class Arrivals {
     arrival.end(new StatusError(Code.DEADLINE_EXCEEDED, message))
   }
 
-  #forget({ sender, bytes }: Arrival): void {
-    this.#arriving--
-    this.#bytes -= bytes
-    sender.arriving--
-    sender.bytes -= bytes
-    sender.peer.arriving--
-    sender.peer.bytes -= bytes
+  #forget(arrival: Arrival): void {
+    const { sender, requests } = arrival
+    this.release(arrival, arrival.bytes)
+    this.#arriving -= requests
+    sender.arriving -= requests
+    sender.peer.arriving -= requests
   }
 
   #refuse(kind: Weight, arrival: Arrival): void {
@@ -151,11 +179,85 @@ export class Arrivals {
       next !== undefined;
       next = next.later as Arrival
     ) {
-      if (kind === "bytes" && next.bytes === 0) continue
+      if (kind === "bytes" ? next.bytes === 0 : next.requests === 0) continue
       if (heaviest === undefined || isHeavier(next.sender, heaviest.sender, kind)) heaviest = next
     }
     if (heaviest !== undefined) this.#refuse(kind, heaviest)
   }
+}
+
+/** Bytes that an answer takes beside its message. */
+const ANSWER_BYTES = 512
+/** Number of calls in a row that are refused because of unread answers, before their connection ends. */
+const MOST_REFUSED = 100
+
+/**
+ * The answers that the client of a connection has not read. They count as bytes of unfinished requests, because they
+ * take memory in the same way. If the client reads nothing for twice the arrival time, the connection ends.
+ */
+export class UnreadAnswers extends Arrival {
+  readonly #socket: Socket
+  readonly #arrivals: Arrivals
+  readonly #end: () => void
+  #sent = -1
+  #refused = 0
+
+  /** `end` ends the connection. */
+  constructor(sender: Sender, socket: Socket, arrivals: Arrivals, end: () => void) {
+    super(sender, arrivals, { endArrival: end }, 0)
+    this.#socket = socket
+    this.#arrivals = arrivals
+    this.#end = end
+  }
+
+  /** Counts an answer. Returns the number of bytes to pass to `remove` when it has been sent, or its stream has closed. */
+  add(length: number): number {
+    const bytes = length + ANSWER_BYTES
+    if (!this.isRunning) {
+      this.#sent = -1
+      this.#arrivals.begin(this)
+    }
+    this.#arrivals.hold(this, bytes)
+    return bytes
+  }
+
+  remove(bytes: number): void {
+    // If the connection has been ended, its bytes are no longer counted.
+    this.#arrivals.release(this, Math.min(bytes, this.bytes))
+    if (this.bytes === 0) this.#arrivals.end(this)
+  }
+
+  /**
+   * Returns true if the client has to read answers before its next call. Ends the connection of a client that calls
+   * again and again.
+   */
+  refuses(): boolean {
+    if (!this.#arrivals.isFull(this.bytes)) this.#refused = 0
+    else if (++this.#refused > MOST_REFUSED) this.#end()
+    return this.#refused > 0
+  }
+
+  override onLate(): void {
+    const sent = sentBytes(this.#socket)
+    if (sent === this.#sent) {
+      this.#arrivals.endLate(this)
+      return
+    }
+    this.#sent = sent
+    this.#arrivals.extend(this)
+  }
+}
+
+/**
+ * Returns the number of bytes that a socket has passed to the system. Node counts bytes as written when they wait for
+ * the system, too, and its public API does not tell them apart. Returns NaN, which equals nothing, if Node's handle is
+ * not found.
+ */
+function sentBytes(socket: Socket): number {
+  const { _handle: handle } = socket as {
+    _handle?: { bytesWritten?: number; writeQueueSize?: number } | null
+  }
+  return (handle?.bytesWritten ?? Number.NaN) - (handle?.writeQueueSize ?? 0)
 }
 
 type Weight = "arriving" | "bytes"

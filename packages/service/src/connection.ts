@@ -1,5 +1,5 @@
 import type { Socket } from "node:net"
-import type { Sender } from "./arrivals.ts"
+import type { Sender, UnreadAnswers } from "./arrivals.ts"
 import { CallbackDeadline, type Deadline, type DeadlineQueue } from "./deadlines.ts"
 import type { Peer } from "./peers.ts"
 
@@ -20,6 +20,8 @@ export class Connection implements Sender {
   bytes = 0
   /** The socket on which requests arrive. Undefined until the TLS handshake is complete. */
   ready: Socket | undefined
+  /** The answers that are not read. Set by the server before the first call. */
+  unread: UnreadAnswers | undefined
   /** Ends the connection gracefully when it is idle. Set by the server. */
   endIdle: () => void
   /** Ends the connection when its first headers are late, with a response if the server has one. Set by the server. */

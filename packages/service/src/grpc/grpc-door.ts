@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2"
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
 import type { Server as NetServer, Socket } from "node:net"
 import {
   Server,
@@ -7,7 +7,7 @@ import {
   type sendUnaryData,
   type UntypedHandleCall,
 } from "@grpc/grpc-js"
-import { Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
+import { Arrivals, DEFAULT_MAX_UNFINISHED_BYTES, UnreadAnswers } from "../arrivals.ts"
 import { type Call, mostBytesOf } from "../calls.ts"
 import type { Connection } from "../connection.ts"
 import { type ConnectionBounds, Connections, LINGER_MS } from "../connections.ts"
@@ -57,9 +57,8 @@ export interface GrpcDoor {
 }
 
 /**
- * Megabytes that may be buffered on one connection whose peer sends calls but does not read the answers. Above that its
- * calls are refused, and after a hundred refusals in a row the connection is closed. Keepalive pings only find peers
- * that are gone, not peers that do not read.
+ * Megabytes that Node may buffer for one connection, also for frames that are no answers. UnreadAnswers limits the
+ * answers before that.
  */
 const MOST_UNREAD_MB = 128
 
@@ -112,7 +111,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       const open = openStreams.follow(stream, connection, call !== undefined)
       if (open === undefined) return true
       if (!plainCalls || call === undefined || !isPlain(headers)) {
-        libraryArrivals.follow(stream, headers, connection, call, maxMessageBytes)
+        libraryArrivals.follow(stream, headers, connection, call, maxMessageBytes, open)
         return false
       }
       new PlainCall(stream, headers, call, connection, plain, open)
@@ -126,7 +125,12 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       connection?.stopTimes()
       return
     }
-    connection.endIdle = () => endSession(session, socket)
+    connection.unread = new UnreadAnswers(connection, connection.socket, arrivals, () => {
+      if (session.destroyed) return
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      endSession(() => session.destroy(), socket)
+    })
+    connection.endIdle = () => endSession(() => session.close(), socket)
     if (!offerStreams(session, takeFrom(connection))) connection.stopTimes()
     keepalive.follow(session)
     renewStreams(session)
@@ -158,9 +162,9 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   }
 }
 
-/** Ends an idle session. The client receives GOAWAY and has to connect again. */
-function endSession(session: ServerHttp2Session, socket: Socket): void {
-  session.close()
+/** Ends a session. `end` sends GOAWAY, so that the client connects again. */
+function endSession(end: () => void, socket: Socket): void {
+  end()
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 

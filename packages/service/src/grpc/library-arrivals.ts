@@ -11,6 +11,7 @@ import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
 import { answerInstead, type Call, mostBytesOf, tooLong } from "../calls.ts"
 import { newPeer } from "../peers.ts"
 import { Code, OverloadError, type StatusError } from "../status-error.ts"
+import type { OpenStream } from "./open-streams.ts"
 
 /** Overhead in bytes for each piece of a message. @grpc/grpc-js keeps all pieces until the message is complete. */
 const PIECE_BYTES = 256
@@ -52,6 +53,10 @@ export class LibraryArrivals {
           if (coming.error === undefined) next(listener)
           else coming.endArrival(coming.error)
         })
+        .withSendMessage((message: Uint8Array, next) => {
+          coming.open?.answered(message.length)
+          next(message)
+        })
         // The library also sends "OK" as text. Leave it out, like plain calls do, to save bytes.
         .withSendStatus((status, next) => next(status.code === Code.OK ? { ...status, details: "" } : status))
       return new ServerInterceptingCall(call, responder.build())
@@ -65,9 +70,11 @@ export class LibraryArrivals {
     sender: Sender,
     call: Call | undefined,
     maxMessageBytes: number,
+    open: OpenStream,
   ): void {
     const mostBytes = call === undefined ? this.#mostBytes : mostBytesOf(call, maxMessageBytes)
     const coming = new LibraryArrival(sender, this.#arrivals, call)
+    coming.open = open
     this.#next = coming
     const { "grpc-encoding": encoding = "identity" } = headers
     const inflation = encoding === "identity" ? 1 : MOST_INFLATION
@@ -112,6 +119,8 @@ class LibraryArrival {
   /** Bytes of the message, as far as they are known. */
   length = 0
   call: ServerInterceptingCallInterface | undefined
+  /** The stream of the call. Undefined if Node's HTTP/2 sessions cannot be found. */
+  open: OpenStream | undefined
   isAnswered = false
   /** The error that ends the call, if it is known before the library has the call. */
   error: StatusError | undefined

@@ -1,4 +1,5 @@
 import { constants, type ServerHttp2Stream } from "node:http2"
+import type { UnreadAnswers } from "../arrivals.ts"
 import type { Connection } from "../connection.ts"
 import { Deadline, DeadlineQueue } from "../deadlines.ts"
 import type { InFlight } from "../in-flight.ts"
@@ -22,6 +23,11 @@ export class OpenStreams {
   follow(stream: ServerHttp2Stream, connection: Connection, isUnary: boolean): OpenStream | undefined {
     const { peer } = connection
     connection.beginCall()
+    if (connection.unread?.refuses() === true) {
+      stream.on("error", () => undefined).on("close", () => connection.endCall())
+      stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      return undefined
+    }
     try {
       this.#inFlight.enter(peer, "streams", 1)
     } catch (error) {
@@ -29,14 +35,14 @@ export class OpenStreams {
       refuse(stream, error as OverloadError)
       return undefined
     }
-    const open = new OpenStream(stream, this.#deadlines)
+    const open = new OpenStream(stream, this.#deadlines, connection.unread)
     if (isUnary) this.#deadlines.start(open)
     // Use one listener for everything: a listener costs a call more than the work inside it.
     stream.on("close", () => {
       this.#deadlines.stop(open)
       this.#inFlight.leave(peer, "streams", 1)
       connection.endCall()
-      open.call?.onClosed()
+      open.onClosed()
     })
     return open
   }
@@ -52,12 +58,25 @@ export class OpenStream extends Deadline {
   call: { onClosed(): void } | undefined
   readonly #stream: ServerHttp2Stream
   readonly #deadlines: DeadlineQueue
+  readonly #unread: UnreadAnswers | undefined
+  #unreadBytes = 0
   #wasAnswered = false
 
-  constructor(stream: ServerHttp2Stream, deadlines: DeadlineQueue) {
+  constructor(stream: ServerHttp2Stream, deadlines: DeadlineQueue, unread: UnreadAnswers | undefined) {
     super()
+    this.#unread = unread
     this.#stream = stream
     this.#deadlines = deadlines
+  }
+
+  /** Counts the bytes of the answer until the stream closes. */
+  answered(length: number): void {
+    this.#unreadBytes += this.#unread?.add(length) ?? 0
+  }
+
+  onClosed(): void {
+    if (this.#unreadBytes > 0) this.#unread?.remove(this.#unreadBytes)
+    this.call?.onClosed()
   }
 
   onLate(): void {

@@ -70,6 +70,7 @@ export function isPlain(headers: IncomingHttpHeaders): boolean {
  */
 export class PlainCall implements AskedCall, Asking {
   readonly #stream: ServerHttp2Stream
+  readonly #open: OpenStream
   readonly #headers: IncomingHttpHeaders
   readonly #call: Call
   readonly #by: PlainCalls
@@ -94,6 +95,7 @@ export class PlainCall implements AskedCall, Asking {
     open: OpenStream,
   ) {
     open.call = this
+    this.#open = open
     this.#stream = stream
     this.#headers = headers
     this.#call = call
@@ -146,6 +148,8 @@ export class PlainCall implements AskedCall, Asking {
 
   answer(bytes: Uint8Array): void {
     if (!this.#finish()) return
+    this.#open.answered(bytes.length)
+    if (this.#isGone()) return
     const stream = this.#stream
     const message = Buffer.allocUnsafe(PREFIX_BYTES + bytes.length)
     message[0] = 0
@@ -252,6 +256,7 @@ export class PlainCall implements AskedCall, Asking {
 
   #send(code: Code, message: string, more?: Readonly<Record<string, string>>): void {
     if (this.#isGone()) return
+    this.#open.answered(0)
     const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
     const stream = this.#stream
     stream.respond({ ...HEADERS, ...status }, WITHOUT_MESSAGE)

@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import { withExactNumbers } from "@sluice/core"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
-import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES } from "../arrivals.ts"
+import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES, UnreadAnswers } from "../arrivals.ts"
 import { type Asking, type Body, bearerToken, type Call } from "../calls.ts"
 import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
@@ -125,7 +125,11 @@ export function createHttpDoor(
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.of(request.socket)
     connection?.beginCall()
-    response.once("close", () => connection?.endCall())
+    response.once("close", () => {
+      connection?.endCall()
+      const { unread } = response as CountedResponse
+      if (unread !== undefined) connection?.unread?.remove(unread)
+    })
     if (checks === undefined || !isCheck(request.url as string)) app.routing(request, response)
     else if (connection !== undefined) void answerCheck(checks, request, response, connection.peer)
   }
@@ -148,6 +152,7 @@ export function createHttpDoor(
     listener.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
       const connection = connections.of(socket)
       if (connection === undefined) return
+      connection.unread = new UnreadAnswers(connection, connection.socket, arrivals, () => socket.destroy())
       connection.endLate = () => void listener.emit("clientError", requestTimeout(), socket)
       // Node ends idle connections itself, unless an empty line has stopped its timer.
       connection.endIdle = () => connection.expectCall()
@@ -162,9 +167,20 @@ export function createHttpDoor(
   const busy = new Set<Socket>()
   const inFlight = new InFlight(maxInFlight, mostBytes, connections.peers, listeners.onOverload)
   let isLeaving = false
+  /** Counts an answer until it has been sent. Ends the connection of a client that has not read many others. */
+  const count = (response: CountedResponse, length: number): void => {
+    const { socket } = response
+    const unread = socket === null ? undefined : connections.of(socket)?.unread
+    if (unread?.refuses() === true) socket?.destroy()
+    response.unread = unread?.add(length)
+  }
   /** Sends a body. While the service is leaving, it also ends the connection after this answer. */
-  const send = (reply: FastifyReply, body: unknown): FastifyReply =>
-    isLeaving ? reply.header("connection", "close").send(body) : reply.send(body)
+  const send = (reply: FastifyReply, body: AnswerBody): FastifyReply => {
+    count(reply.raw, body.length)
+    return isLeaving ? reply.header("connection", "close").send(body) : reply.send(body)
+  }
+  const sendError = (reply: FastifyReply, body: object): FastifyReply =>
+    send(reply.type(JSON_TYPE), JSON.stringify(body))
   const statusErrorOf = (error: unknown, path: string): StatusError => {
     if (error instanceof StatusError) return error
     onFault(error, path)
@@ -174,7 +190,7 @@ export function createHttpDoor(
     const failure = statusErrorOf(error, path)
     // A message may repeat a part of the request, which may be long.
     const { status, body } = httpError(shortened(failure), outputs.get(path))
-    return send(reply.code(status).headers(retryHeaders(failure)), body)
+    return sendError(reply.code(status).headers(retryHeaders(failure)), body)
   }
   /**
    * Answers a check of a gateway. Nobody reads the body that a gateway may pass on, and a gateway may announce one that
@@ -212,6 +228,7 @@ export function createHttpDoor(
     if (isLeaving || announcesBody(request)) response.setHeader("connection", "close")
     // Node sets no length for a body that it omits, as for HEAD.
     if (status !== 204) response.setHeader("content-length", Buffer.byteLength(body))
+    count(response, body.length)
     response.writeHead(status, headers).end(body)
     request.resume()
   }
@@ -313,7 +330,7 @@ export function createHttpDoor(
     const code = statusCode === 413 ? Code.RESOURCE_EXHAUSTED : Code.INVALID_ARGUMENT
     const failure = new StatusError(code, REFUSED[statusCode]?.(request) ?? message)
     const { body } = httpError(shortened(failure), outputs.get(request.routeOptions.url ?? ""))
-    return send(reply.code(statusCode), body)
+    return sendError(reply.code(statusCode), body)
   })
   return {
     async listen(host, port) {
@@ -342,6 +359,11 @@ export function createHttpDoor(
 /** The configuration of a route. Empty for paths that do not exist. */
 interface RouteConfig {
   readonly call?: Call
+}
+
+/** A response whose bytes are counted until it has been sent. */
+interface CountedResponse extends ServerResponse {
+  unread?: number | undefined
 }
 
 /** A request whose body may not have arrived yet. */
