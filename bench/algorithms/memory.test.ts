@@ -22,6 +22,7 @@ beforeAll(async () => {
   scale = await RedisScale.open(server, COPIES)
 }, 60_000)
 afterAll(async () => {
+  vi.unstubAllEnvs()
   scale?.close()
   await stop?.()
 })
