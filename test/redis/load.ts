@@ -16,8 +16,8 @@ const DEADLINE_MS = 50
  */
 const OF_A_BUSY_PROCESS = ["SLUICE_STORE_TIMEOUTS", "SLUICE_REFUND_LOST", "SLUICE_CHARGES_LOST"]
 
-/** A server that sends invalid replies also sends an old time. */
-const OF_INVALID_REPLIES = "SLUICE_STORE_CLOCK_BACK"
+/** An outage may have several causes, which are not events. A server that sends invalid replies also sends an old time. */
+const NOT_EVENTS = ["SLUICE_DEGRADED_FURTHER", "SLUICE_STORE_CLOCK_BACK"]
 
 const unhandled: unknown[] = []
 const closers: (() => unknown)[] = []
@@ -81,11 +81,8 @@ export function asker(
   const lines: string[] = []
   const decisions: Decision[] = []
   told.push({ events, lines })
-  const log = ({ code }: { readonly code: string }, message: string) => {
-    if (OF_A_BUSY_PROCESS.includes(code) || code === OF_INVALID_REPLIES) return
-    // An outage may have several causes. Each is logged, but the events are about the whole outage.
-    const isFurther = code === "SLUICE_DEGRADED" && message.includes("This is another cause of the outage")
-    if (!isFurther) lines.push(code)
+  const log = ({ code }: { readonly code: string }) => {
+    if (!OF_A_BUSY_PROCESS.includes(code) && !NOT_EVENTS.includes(code)) lines.push(code)
   }
   let aheadMs = 0
   const limiter = createLimiter({

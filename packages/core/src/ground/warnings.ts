@@ -41,6 +41,7 @@ export type WarningCode =
   | "SLUICE_DEFAULT_SERVICE"
   | "SLUICE_LIMIT_PER_WORKER"
   | "SLUICE_DEGRADED"
+  | "SLUICE_DEGRADED_FURTHER"
   | "SLUICE_RECOVERED"
 
 /** A warning as passed to listeners. */

@@ -38,7 +38,7 @@ export class OutageLog {
     const cause = sentenceOf(error.message)
     this.#causes = [...this.#causes, cause]
     const text = `${cause} This is another cause of the outage that began with: ${first}`
-    this.#warner.say("error", "SLUICE_DEGRADED", text, error)
+    this.#warner.say("error", "SLUICE_DEGRADED_FURTHER", text, error)
   }
 
   ended(): void {

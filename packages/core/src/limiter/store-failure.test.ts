@@ -564,7 +564,7 @@ describe("the log of outages", () => {
     await failWith("Redis failed: NOPERM")
     expect(lines).toEqual([
       "SLUICE_DEGRADED Redis did not answer in time.",
-      "SLUICE_DEGRADED Redis failed: NOPERM. This is another cause of the outage that began with: Redis did not answer in time.",
+      "SLUICE_DEGRADED_FURTHER Redis failed: NOPERM. This is another cause of the outage that began with: Redis did not answer in time.",
       "SLUICE_RECOVERED The store answers again. It had failed with: Redis did not answer in time. Later with: Redis failed: NOPERM.",
       "SLUICE_DEGRADED Redis failed: NOPERM.",
     ])

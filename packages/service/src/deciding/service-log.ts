@@ -1,7 +1,11 @@
 import type { LogFields, Logger } from "@sluice/core"
 
 /** Codes of events of the store, which all services share. */
-const OF_ALL: ReadonlySet<string> = new Set(["SLUICE_DEGRADED", "SLUICE_RECOVERED"])
+const OF_ALL: ReadonlySet<string> = new Set([
+  "SLUICE_DEGRADED",
+  "SLUICE_DEGRADED_FURTHER",
+  "SLUICE_RECOVERED",
+])
 
 /**
  * Replacements for messages of the core. The core addresses the program that calls it, but here the callers of the

@@ -101,5 +101,7 @@ describe("limiters that share a store", () => {
     }
     const said = to.lines.map((line) => JSON.parse(line).msg)
     expect(said).toEqual([causes[0], causes[2], "a evicted 14 keys.", "b evicted 2 keys."])
+    const codes = to.lines.map((line) => JSON.parse(line).code)
+    expect(codes.slice(0, 2)).toEqual(["SLUICE_DEGRADED", "SLUICE_DEGRADED_FURTHER"])
   })
 })

@@ -20,7 +20,7 @@ export function oncePerOutage(log: Logger): Logger {
       causes.clear()
       return wasGone
     }
-    if (code !== "SLUICE_DEGRADED") return true
+    if (code !== "SLUICE_DEGRADED" && code !== "SLUICE_DEGRADED_FURTHER") return true
     if (err instanceof Error && err.cause instanceof ClosedError) return false
     return isAdded(causes, err instanceof Error ? (err.message.split(/\.(?: |$)/, 1)[0] as string) : "")
   }
@@ -29,7 +29,10 @@ export function oncePerOutage(log: Logger): Logger {
       if (isNews(fields, message)) log.warn(fields, message)
     },
     error(fields, message) {
-      if (isNews(fields, message)) log.error(fields, message)
+      if (!isNews(fields, message)) return
+      // The outage has begun already for another limiter.
+      const isFurther = fields.code === "SLUICE_DEGRADED" && causes.size > 1
+      log.error(isFurther ? { ...fields, code: "SLUICE_DEGRADED_FURTHER" } : fields, message)
     },
   }
 }
