@@ -1,3 +1,4 @@
+import type { Http2ServerRequest } from "node:http2"
 import type { HeaderFields, RequestFacts } from "@sluice/core"
 import type { FastifyRequest } from "fastify"
 
@@ -29,6 +30,11 @@ export class FastifyFacts implements RequestFacts {
   }
   get params(): unknown {
     return this.#request.params
+  }
+  /** Whether an HTTP/2 request has a body. Its stream ends with the headers if it has none (RFC 9113, section 8.1). */
+  get hasBody(): boolean | undefined {
+    const { stream } = this.#request.raw as Partial<Http2ServerRequest>
+    return stream && !stream.endAfterHeaders
   }
   get body(): unknown {
     return this.#request.body

@@ -1,3 +1,4 @@
+import type { Http2ServerRequest } from "node:http2"
 import type { RequestFacts } from "@sluice/core"
 import type { Context } from "koa"
 
@@ -47,6 +48,11 @@ export class KoaFacts implements RequestFacts {
   }
   get params(): unknown {
     return this.#ctx.params
+  }
+  /** Whether an HTTP/2 request has a body. Its stream ends with the headers if it has none (RFC 9113, section 8.1). */
+  get hasBody(): boolean | undefined {
+    const { stream } = this.#ctx.req as Partial<Http2ServerRequest>
+    return stream && !stream.endAfterHeaders
   }
   get body(): unknown {
     return (this.#ctx.request as { body?: unknown }).body

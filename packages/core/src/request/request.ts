@@ -27,6 +27,11 @@ export interface RequestFacts {
   readonly query?: unknown
   /** The route parameters, for `param:NAME`: an object of strings. */
   readonly params?: unknown
+  /**
+   * Whether a body follows the headers, if the server knows: over HTTP/2, no header has to announce a body. Default: by the
+   * headers.
+   */
+  readonly hasBody?: boolean | undefined
   /** The parsed body, for `body:PATH`: an object, whose members may be objects. */
   readonly body?: unknown
   /** The parsed cookies, for `cookie:NAME`: an object of strings. If absent, cookies are read from the header. */

@@ -189,8 +189,8 @@ export function isPreflight(facts: RequestFacts): boolean {
   return (
     headers?.["access-control-request-method"] !== undefined &&
     headers.origin !== undefined &&
-    // An HTTP/2 body needs no header to announce it, but parsers skip a body without a content type.
     headers["content-type"] === undefined &&
+    facts.hasBody !== true &&
     !carriesBody(headers)
   )
 }
