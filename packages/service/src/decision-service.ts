@@ -197,7 +197,8 @@ export function createDecisionService(parts: DecisionServiceParts): DecisionServ
     addTo: parts.addTo?.bind(parts),
   })
   const checks = new GatewayChecks(forwarding, parts.trustedProxies)
-  const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls, checks)
+  const isOpen = decideTokens.isEmpty || (parts.tokens.isEmpty && parts.isRegistrationOpen)
+  const httpDoor = createHttpDoor(calls, bounds, listenersOf("http"), tls, checks, isOpen)
   return {
     names: [...new Set(calls.map(({ path }) => path.split("/")[1] as string))],
     async listen(grpc, http) {

@@ -24,6 +24,7 @@ import { isCheck } from "./gateway-question.ts"
 import { isJson, readBody } from "./http-body.ts"
 import { CheckContext, HttpContext, TimedAsking, timeoutOf } from "./http-context.ts"
 import { httpError, retryHeaders } from "./http-errors.ts"
+import { requireOwnName } from "./own-name.ts"
 
 /** Bounds for the messages and connections of callers. */
 export interface HttpBounds extends ConnectionBounds {
@@ -69,7 +70,7 @@ const JSON_TYPE = "application/json; charset=utf-8"
  * Creates the HTTP server, which has the same calls as gRPC. Each is a POST to the path of the call. The body is the
  * request as JSON (https://protobuf.dev/programming-guides/json) or as bytes. The calls follow Connect's unary protocol
  * (https://connectrpc.com/docs/protocol), so that Connect clients work too. Below /check, it answers `checks` of
- * gateways, with any method.
+ * gateways, with any method. `isOpen` means that some calls need no token.
  */
 export function createHttpDoor(
   calls: readonly Call[],
@@ -77,6 +78,7 @@ export function createHttpDoor(
   listeners: DoorListeners,
   tls?: Tls | undefined,
   checks?: GatewayChecks | undefined,
+  isOpen = false,
 ): HttpDoor {
   const { maxMessageBytes, maxInFlight, arrivalMs, idleMs = DEFAULT_IDLE_MS } = bounds
   const { onFault, onAnswered } = listeners
@@ -256,6 +258,7 @@ export function createHttpDoor(
     if (connection === undefined) return
     const { call } = request.routeOptions.config as RouteConfig
     try {
+      if (isOpen) requireOwnName(raw)
       call?.authorize(bearerToken(request.headers.authorization))
     } catch (error) {
       refuse(reply, error as StatusError)

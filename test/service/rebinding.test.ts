@@ -1,0 +1,54 @@
+import { once } from "node:events"
+import { type IncomingMessage, request } from "node:http"
+import { tokens } from "@sluice/service"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { startService, TWO_SERVICES } from "./started.ts"
+
+const PATH = "/sluice.v1.RateLimiter/ShouldForwardRequest"
+const TOKEN = "0123456789abcdef"
+
+async function open(parts: Parameters<typeof startService>[1] = {}) {
+  const service = await startService(TWO_SERVICES, parts)
+  onTestFinished(() => service.stop())
+  const { port } = new URL(service.http)
+  /** Asks for a decision as a web page does whose name has the address of loopback. */
+  return async (host: string, headers: object = {}, path = PATH): Promise<number | undefined> => {
+    const asked = request({
+      ...{ host: "127.0.0.1", port, path, method: "POST" },
+      headers: { host: host.replace("PORT", port), "content-type": "application/json", ...headers },
+    }).end('{"service_id":1,"request":{"user_id":"7"}}')
+    const [response] = (await once(asked, "response")) as [IncomingMessage]
+    response.resume()
+    return response.statusCode
+  }
+}
+
+describe("the decision service on loopback, without tokens", () => {
+  it.each(["evil.example", "evil.example:PORT", "localhost.evil.example", "127.0.0.1.evil.example"])(
+    "refuses a call with the Host %j",
+    async (host) => {
+      const ask = await open()
+      expect(await ask(host)).toBe(403)
+    },
+  )
+
+  it.each(["127.0.0.1:PORT", "localhost:PORT", "LOCALHOST", "app.localhost", "[::1]:PORT", "192.0.2.7"])(
+    "answers a call with the Host %s",
+    async (host) => {
+      const ask = await open()
+      expect(await ask(host)).toBe(200)
+    },
+  )
+
+  it("answers a gateway's check, which passes the Host of its client on", async () => {
+    const ask = await open()
+    const described = { "x-original-method": "GET", "x-original-uri": "/", "x-forwarded-for": "192.0.2.1" }
+    expect(await ask("shop.example", described, "/check/1")).toBe(204)
+  })
+})
+
+it("the decision service answers a call with any Host if decisions and registrations need a token", async () => {
+  const ask = await open({ tokens: tokens({ "*": TOKEN }), decideTokens: tokens({ "*": TOKEN }) })
+  expect(await ask("ratelimit.internal", { authorization: `Bearer ${TOKEN}` })).toBe(200)
+  expect(await ask("ratelimit.internal")).toBe(401)
+})
