@@ -7,13 +7,13 @@ const LOOPBACK = /^(?:::ffff:)?127\.|^::1$/
 
 /**
  * Throws StatusError if a request to a loopback address names another host. A web page can give its own name the address
- * of loopback (DNS rebinding), and then a browser lets the page call a service of its user. Such a name is not an address,
- * and it does not end in "localhost".
+ * of loopback (DNS rebinding), and then a browser lets the page call a service of its user. Such a name has a
+ * dot, is not an address, and does not end in "localhost".
  */
 export function requireOwnName({ socket, headers: { host } }: IncomingMessage): void {
   if (host === undefined || !LOOPBACK.test(socket.localAddress ?? "")) return
   const name = host.replace(/:\d*$/, "").replace(/^\[(.*)\]$/, "$1")
-  if (isIP(name) !== 0 || /^(?:.*\.)?localhost\.?$/i.test(name)) return
+  if (!name.includes(".") || isIP(name) !== 0 || /(?:^|\.)localhost\.?$/i.test(name)) return
   throw new StatusError(
     Code.PERMISSION_DENIED,
     "The header Host names another machine, and calls need no token; call localhost or 127.0.0.1, or set SLUICE_TOKENS and SLUICE_DECIDE_TOKENS.",

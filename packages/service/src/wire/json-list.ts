@@ -19,7 +19,7 @@ export function tooManyItems({ name, most, mostCounted }: ListBound): StatusErro
 }
 
 /** Items of a list that are parsed together. */
-interface Group {
+interface ItemGroup {
   readonly start: number
   readonly end: number
   readonly count: number
@@ -56,7 +56,7 @@ const CLOSE_BRACE = 0x7d
 export class JsonScan {
   /** Number of items that the list has so far. */
   count = 0
-  readonly groups: Group[] = []
+  readonly groups: ItemGroup[] = []
   /** Where the list begins and ends, after the opening bracket and before the closing one. Negative if not found. */
   listStart = -1
   listEnd = -1
@@ -216,7 +216,7 @@ export class JsonList {
   /** Returns the next items. An item that would take too long to parse becomes an error. Throws StatusError. */
   next(): readonly (JsonValue | StatusError)[] {
     const { groups } = this.#scan
-    const { start, end, count, isExpensive } = groups[this.#group++] as Group
+    const { start, end, count, isExpensive } = groups[this.#group++] as ItemGroup
     const text = isExpensive ? "" : this.#bytes.toString("utf8", start, end)
     const place = this.#read
     this.#read += count
