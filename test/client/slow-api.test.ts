@@ -41,17 +41,22 @@ it("an API that takes 35 seconds answers all calls after each used-up quota", as
 })
 
 it("calls that follow a slow one after a refusal stop when one of them is refused", async () => {
+  // Each block ends at the latest instant that the jitter allows: a quarter later.
+  const random = vi.spyOn(Math, "random").mockReturnValue(0.999)
+  onTestFinished(() => random.mockRestore())
   const { url, held, arrive, answer, answerAll } = await startSlowApi()
-  const statuses = callAll(url)
+  const api = paced(fetch)
+  const statuses = callAll(url, api)
   await arrive(1)
   answer(0, 429, { "Retry-After": "2" })
+  await blocked(api)
   await vi.advanceTimersByTimeAsync(2_500)
   // One call asks, and does not hear anything for a second. Then the second call is refused.
   await arrive(1)
   await vi.advanceTimersByTimeAsync(1_000)
   await arrive(2)
   answer(1, 429, { "Retry-After": "4" })
-  await turns()
+  await blocked(api)
   await vi.advanceTimersByTimeAsync(3_900)
   await turns()
   expect(held).toHaveLength(1)
@@ -69,6 +74,13 @@ function callAll(url: string, api = paced(fetch)): Promise<(number | string)[]> 
       ({ code, name }) => code ?? name,
     )
   return Promise.all(Array.from({ length: CALLS }, one))
+}
+
+/** Resolves when the client has read a refusal. */
+async function blocked(api: ReturnType<typeof paced>): Promise<void> {
+  const isBlocked = (): boolean => api.status().some(({ blockedForMs }) => blockedForMs > 0)
+  for (let i = 0; !isBlocked() && i < 20_000; i++) await turn()
+  expect(isBlocked()).toBe(true)
 }
 
 async function turns(): Promise<void> {
