@@ -1,4 +1,4 @@
-import type { Http2ServerRequest } from "node:http2"
+import type { ServerHttp2Stream } from "node:http2"
 import type { HeaderFields, RequestFacts } from "@sluice/core"
 import type { FastifyRequest } from "fastify"
 
@@ -33,7 +33,7 @@ export class FastifyFacts implements RequestFacts {
   }
   /** Whether an HTTP/2 request has a body. Its stream ends with the headers if it has none (RFC 9113, section 8.1). */
   get hasBody(): boolean | undefined {
-    const { stream } = this.#request.raw as Partial<Http2ServerRequest>
+    const { stream } = this.#request.raw as { readonly stream?: ServerHttp2Stream }
     return stream && !stream.endAfterHeaders
   }
   get body(): unknown {

@@ -1,4 +1,4 @@
-import type { Http2ServerRequest } from "node:http2"
+import type { ServerHttp2Stream } from "node:http2"
 import type { RequestFacts } from "@sluice/core"
 import type { Context } from "koa"
 
@@ -51,7 +51,7 @@ export class KoaFacts implements RequestFacts {
   }
   /** Whether an HTTP/2 request has a body. Its stream ends with the headers if it has none (RFC 9113, section 8.1). */
   get hasBody(): boolean | undefined {
-    const { stream } = this.#ctx.req as Partial<Http2ServerRequest>
+    const { stream } = this.#ctx.req as { readonly stream?: ServerHttp2Stream }
     return stream && !stream.endAfterHeaders
   }
   get body(): unknown {
