@@ -41,6 +41,9 @@ function open(maxKeys: number) {
   return { client, store }
 }
 
+/** A turn took longer than this before charges were bounded. On a busy machine that counts coverage, a turn takes up to 160 ms. */
+const MOST_CPU_MS = 400
+
 /**
  * Returns the third longest turn of the event loop during some work, in milliseconds of CPU time. The longest ones may
  * be due to the garbage collector and the compiler.
@@ -84,13 +87,13 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
     const turnMs = await longTurnMs(async () => {
       granted += await flood(store, 2_700, 100_000)
     })
-    expect(turnMs).toBeLessThan(100)
+    expect(turnMs).toBeLessThan(MOST_CPU_MS)
     // A client collects the calls to a frozen server in memory.
     expect(client.commandQueue.length).toBeLessThan(100)
     const closesAtMs = performance.now()
     const closeMs = await longTurnMs(async () => store.close())
     expect(performance.now() - closesAtMs).toBeLessThan(10_000)
-    expect(closeMs).toBeLessThan(100)
+    expect(closeMs).toBeLessThan(MOST_CPU_MS)
     expect(store.writeBack?.lost).toBe(granted - settledKeys)
     server.thaw()
   })

@@ -563,7 +563,10 @@ describe("a server that has failed five times in a row", () => {
     for (let ms = 0; ms < 1_000 && server.asked.length === 0; ms += 10) await pass(10)
     server.latest.answer(NOW)
     await nextTurn()
-    expect([node.breaker.isOpen, vi.getTimerCount()]).toEqual([false, 0])
+    expect(node.breaker.isOpen).toBe(false)
+    // The number of timers would include those of other tests, whose clients may still connect.
+    await pass(2_000)
+    expect(server.asked).toHaveLength(1)
   })
 
   it("is no longer checked after its breaker is stopped", async () => {
