@@ -41,7 +41,7 @@ function open(maxKeys: number) {
   return { client, store }
 }
 
-/** A turn took longer than this before charges were bounded. On a busy machine that counts coverage, a turn takes up to 160 ms. */
+/** With unbounded charges, turns of a longer flood took 1,400 ms. While coverage is counted, bounded ones take up to 160 ms. */
 const MOST_CPU_MS = 400
 
 /**
