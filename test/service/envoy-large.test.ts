@@ -72,7 +72,7 @@ it.each([
   expect((await envoy.ask("1", [{ user_id: "ada" }])).statuses[0]).toContain("4 left")
 })
 
-it("a message whose descriptor has a limit of two million fields is over the limit, without being parsed", async () => {
+it("a message whose descriptor has a limit of two million fields gets an answer in a short turn", async () => {
   const { grpc } = await start(TWO_SERVICES)
   const nested = (tag: number, bytes: Buffer) => {
     const length = Buffer.from(
@@ -83,10 +83,14 @@ it("a message whose descriptor has a limit of two million fields is over the lim
   const limit = nested(0x12, Buffer.alloc(4_000_000, Buffer.from([0x78, 1])))
   const session = connect(`http://${grpc}`)
   const stream = beginCall(session, "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit")
+  const before = process.cpuUsage()
   stream.end(framed(Buffer.concat([Buffer.from([0x0a, 1, 0x31]), nested(0x12, limit)])))
-  const { status, bytes } = await answerTo(stream)
+  const { status } = await answerTo(stream)
+  const { user, system } = process.cpuUsage(before)
   session.close()
-  expect([status, bytes.includes("too_large")]).toEqual([0, true])
+  expect(status).toBe(0)
+  // The member is not in the contract, so its two million fields are skipped as one.
+  expect(user + system).toBeLessThan(1_000_000)
 })
 
 it.each([

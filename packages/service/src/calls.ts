@@ -15,7 +15,7 @@ import {
 import type { ClosingResponse } from "@sluice/core"
 import { BadRequestSchema } from "./gen/google/rpc/error_details_pb.ts"
 import type { CallPlaces } from "./in-flight.ts"
-import { Code, invalidArgument, OverloadError, StatusError } from "./status-error.ts"
+import { Code, CostlyMessageError, invalidArgument, OverloadError, StatusError } from "./status-error.ts"
 import { expensivePart } from "./wire/cheap-message.ts"
 import { type JsonList, type ListBound, tooManyItems } from "./wire/json-list.ts"
 
@@ -197,7 +197,7 @@ export function readBytes<Desc extends DescMessage>(
     throw notAMessage(input)
   }
   if (expensive === "items") throw tooManyItems(list as ListBound)
-  throw new StatusError(Code.INVALID_ARGUMENT, "The message has too many fields; send fewer.")
+  throw new CostlyMessageError(Code.INVALID_ARGUMENT, "The message has too many fields; send fewer.")
 }
 
 /** Creates the error for bytes that are not a valid message of this type. */

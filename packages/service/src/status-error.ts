@@ -45,6 +45,9 @@ export class StatusError extends Error {
   }
 }
 
+/** The error of a message that is not read, because reading its fields would take too long. */
+export class CostlyMessageError extends StatusError {}
+
 /** The error for a call whose token is missing or wrong. */
 export class TokenError extends StatusError {}
 

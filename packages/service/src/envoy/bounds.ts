@@ -1,7 +1,5 @@
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire"
 import { LONGEST_NAME } from "../contract/service-name.ts"
-import { RateLimitDescriptorSchema } from "../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts"
-import { type RateLimitRequest, RateLimitRequestSchema } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
+import type { RateLimitRequest } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
 // By default a gateway forwards a request if it gets an error, so an error that a client can cause would bypass every
@@ -9,10 +7,6 @@ import { Code, invalidArgument, StatusError } from "../status-error.ts"
 
 const MOST_DESCRIPTORS = 64
 const MOST_ENTRIES = 32
-/** Maximum fields of a message down to the key and value of each entry, with some to spare for later versions. */
-const MOST_FIELDS = 2 * MOST_DESCRIPTORS * (3 * MOST_ENTRIES + 4)
-/** A message of this many bytes is parsed without a look at its fields, because it cannot have many. */
-const SHORT_BYTES = 4_096
 /** No rule may have a field with a longer name. */
 const LONGEST_KEY = 256
 
@@ -49,43 +43,4 @@ export function hasTooMany({ descriptors }: RateLimitRequest): boolean {
   return (
     descriptors.length > MOST_DESCRIPTORS || descriptors.some(({ entries }) => entries.length > MOST_ENTRIES)
   )
-}
-
-/** The repeated fields from a request to its entries, with their bounds. */
-const NESTED = [
-  { field: RateLimitRequestSchema.field.descriptors.number, most: MOST_DESCRIPTORS },
-  { field: RateLimitDescriptorSchema.field.entries.number, most: MOST_ENTRIES },
-] as const
-
-/** Whether a message has so many fields that parsing it would take long. Stops counting there. */
-export function isTooManyToParse(message: Uint8Array): boolean {
-  if (message.length <= SHORT_BYTES) return false
-  const reader = new BinaryReader(message)
-  let fields = 0
-  /** Bytes of fields beside the descriptors and entries, whose own fields are not counted. */
-  let others = 0
-  const exceeds = (end: number, level: number): boolean => {
-    const nested = NESTED[level]
-    let count = 0
-    while (reader.pos < end) {
-      const [field, type] = reader.tag()
-      // Skipping a group would loop over its fields. Proto3 has no groups.
-      if (++fields > MOST_FIELDS || type === WireType.StartGroup) return true
-      if (field === nested?.field && type === WireType.LengthDelimited) {
-        if (++count > nested.most || exceeds(reader.uint32() + reader.pos, level + 1)) return true
-        continue
-      }
-      const start = reader.pos
-      reader.skip(type, field)
-      if (nested !== undefined) others += reader.pos - start
-      if (others > SHORT_BYTES) return true
-    }
-    return false
-  }
-  try {
-    return exceeds(reader.len, 0)
-  } catch {
-    // The parser reports what is malformed.
-    return false
-  }
 }

@@ -13,9 +13,9 @@ import {
   RateLimitService,
 } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts"
 import { requireKnownToken, requireTokenOf, type Tokens } from "../registering/tokens.ts"
-import { OverloadError, type StatusError } from "../status-error.ts"
+import { CostlyMessageError, OverloadError, type StatusError } from "../status-error.ts"
 import { answerOf, undecidedAnswer, unregisteredAnswer } from "./answers.ts"
-import { hasTooMany, isTooManyToParse, serviceAsked } from "./bounds.ts"
+import { hasTooMany, serviceAsked } from "./bounds.ts"
 import { readDescriptors } from "./descriptors.ts"
 
 /** Maximum bytes of a request: the headers of 60 KiB that Envoy accepts, in each of 64 descriptors. */
@@ -35,8 +35,14 @@ export function envoyCalls(guards: ServiceGuards, unregistered: Unregistered, to
   return calls.map((call) => ({
     ...call,
     tooLarge,
-    answerBytes: (message, context) =>
-      isTooManyToParse(message) ? answer : call.answerBytes(message, context),
+    answerBytes(message, context) {
+      try {
+        return call.answerBytes(message, context)
+      } catch (error) {
+        if (error instanceof CostlyMessageError) return answer
+        throw error
+      }
+    },
   }))
 }
 
