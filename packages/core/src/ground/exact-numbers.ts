@@ -5,9 +5,9 @@ const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[-+.\deE]*/g
 
 /**
  * Returns a JSON text in which each number that JavaScript cannot represent, or would write with an exponent, is a string
- * with all of its digits. Otherwise 12345678901234567 and 12345678901234568 would be one client. Parse the body of a request with it if ids may be that long.
- * Other numbers do not change: 5, 5.0 and 5e0 are one number. A number of more than 1,000 characters becomes a string as it is spelled.
- * Returns invalid JSON unchanged.
+ * with all of its digits. Otherwise 12345678901234567 and 12345678901234568 would be one client. Parse the body of a
+ * request with it if ids may be that long. Other numbers do not change: 5, 5.0 and 5e0 are one number. A number of more
+ * than 1,000 characters becomes a string as it is spelled. Returns invalid JSON unchanged.
  * @example
  * ```ts
  * import { withExactNumbers } from "@sluice/core"

@@ -7,8 +7,9 @@ import type { KnownFacts } from "./asked-request.ts"
 const LONGEST_BYTES = 64 * 1024
 
 /**
- * Returns the object in a JSON text, with numbers that JavaScript cannot represent as strings. Returns undefined for any other text, which does not matter to rules that read no
- * field. Throws StatusError for any text longer than 64 KiB, and for one with more than 8,192 values.
+ * Returns the object in a JSON text, with numbers that JavaScript cannot represent as strings. Returns undefined for any
+ * other text, which does not matter to rules that read no field. Throws StatusError for any text longer than
+ * 64 KiB, and for one with more than 8,192 values.
  */
 export function readRequestText(text: string): KnownFacts | undefined {
   // A UTF-16 code unit takes at most three bytes, so most texts need not be measured.

@@ -45,8 +45,8 @@ const optionsShape = strict("the options of fileRules", {
  *
  * The file is read when a limiter is created. This throws if the file is missing or cannot be read, or if a rule of the
  * limiter's service is invalid. While the file is watched, it is reloaded when it changes or is replaced (editors,
- * Kubernetes). `load` rejects with {@link RuleSourceError} if the file is missing, empty, too large, not text, or not YAML or JSON. The error names the
- * file and what to do. Watching does not keep the process alive.
+ * Kubernetes). `load` rejects with {@link RuleSourceError} if the file is missing, empty, too large, not text, or not YAML
+ * or JSON. The error names the file and what to do. Watching does not keep the process alive.
  * @example
  * ```ts
  * import { createLimiter, fileRules } from "@sluice/core"

@@ -55,8 +55,8 @@ export class Charger {
   /**
    * Sends the charges, each as a call of its own, because another one may be for a server that fails. Never rejects.
    * Returns those that were not confirmed, after a call of `failed` for each. `keep` is called with each charge that
-   * certainly was not applied, and returns true if the caller will send it again. Other charges are lost, and later refunds of their units are not sent: they
-   * would take off units of others.
+   * certainly was not applied, and returns true if the caller will send it again. Other charges are lost. Later refunds of
+   * their units are not sent, because they would give back units of others.
    */
   async charge(
     charges: readonly Refund[],

@@ -199,7 +199,7 @@ export class WriteBacks {
     return counter
   }
 
-  /** True if so many counters wait to be settled that evicted ones are given up. An outage must not fill the memory. */
+  /** True if evicted counters are given up, because too many wait to be settled. An outage must not fill the memory. */
   get #isFull(): boolean {
     return this.#due.size >= Math.max(this.#options.maxKeys, MOST_AT_ONCE)
   }
