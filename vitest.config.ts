@@ -87,6 +87,7 @@ const config: ViteUserConfig = defineConfig({
         ],
       ],
       reporter: ["text", "text-summary"],
+      reportOnFailure: true,
       thresholds: { lines: 98, functions: 98, statements: 98, branches: 98 },
     },
   },

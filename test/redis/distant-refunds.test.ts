@@ -110,7 +110,7 @@ describe("with a Redis 120 ms away and storeTimeoutMs 2000", () => {
 describe("a refund that fails", () => {
   it("can be called again when the client had no connection", async () => {
     proxy.delayMs = 0
-    const limiter = distantLimiter({ storeTimeoutMs: 100 })
+    const limiter = distantLimiter({ storeTimeoutMs: 1_000 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
     proxy.refuse()
     proxy.cut()
@@ -128,7 +128,7 @@ describe("a refund that fails", () => {
 
   it("can be called again while the circuit breaker is open", async () => {
     proxy.delayMs = 0
-    const limiter = distantLimiter({ storeTimeoutMs: 50 })
+    const limiter = distantLimiter({ storeTimeoutMs: 250 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
     proxy.pause()
     await until("the breaker is open", async () => {
@@ -148,7 +148,7 @@ describe("a refund that fails", () => {
 
   it("cannot be called again once sent, because it may have returned the units", async () => {
     proxy.delayMs = 0
-    const limiter = distantLimiter({ storeTimeoutMs: 50 })
+    const limiter = distantLimiter({ storeTimeoutMs: 250 })
     const decision = await limiter.decide(ALICE, { cost: 4 })
     proxy.pause("replies")
     const failed = await failureOf(limiter.refund(decision))
@@ -165,7 +165,7 @@ describe("a refund that fails", () => {
 describe("a refund that no code awaits", () => {
   it("waits longer than a decision, so that a short slowdown of Redis loses no units", async () => {
     proxy.delayMs = 0
-    const limiter = distantLimiter({ storeTimeoutMs: 50, refundWhen: () => true })
+    const limiter = distantLimiter({ storeTimeoutMs: 250, refundWhen: () => true })
     const app = express()
     const limits = rateLimit({ limiter: limiter as never })
     app.use(limits)
@@ -190,7 +190,7 @@ describe("a refund that no code awaits", () => {
     proxy.delayMs = 0
     const warnings: Warning[] = []
     const lost: StoreUnavailableError[] = []
-    const limiter = distantLimiter({ storeTimeoutMs: 50, refundWhen: () => true })
+    const limiter = distantLimiter({ storeTimeoutMs: 250, refundWhen: () => true })
     limiter.on("warning", (warning) => warnings.push(warning))
     limiter.on("refund-lost", ({ error }) => lost.push(error))
     const app = express()
