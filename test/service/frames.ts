@@ -18,6 +18,8 @@ export interface Frames {
   reset(stream: number, code: number): void
   /** Sends these bytes unchanged. */
   raw(bytes: Uint8Array): void
+  /** The streams that the server has reset. */
+  readonly resetStreams: ReadonlySet<number>
   /** Resolves when either side has ended the connection. */
   readonly closed: Promise<void>
   /** Resolves when the server has read everything that was sent. */
@@ -30,6 +32,7 @@ export function openFrames(address: string): Frames {
   const [host, port] = address.split(":")
   const socket = connect(Number(port), host)
   const waiting: (() => void)[] = []
+  const resetStreams = new Set<number>()
   let unread: Buffer = Buffer.alloc(0)
   socket.on("data", (chunk: Buffer) => {
     unread = Buffer.concat([unread, chunk])
@@ -38,6 +41,7 @@ export function openFrames(address: string): Frames {
       if (unread.length < end) return
       const isAck = ((unread[4] as number) & ACK) !== 0
       if (unread[3] === SETTINGS && !isAck) socket.write(frame(SETTINGS, 0, Buffer.alloc(0), ACK))
+      if (unread[3] === RST_STREAM) resetStreams.add(unread.readUInt32BE(5))
       if (unread[3] === PING && isAck) waiting.shift()?.()
       unread = unread.subarray(end)
     }
@@ -55,6 +59,7 @@ export function openFrames(address: string): Frames {
       socket.write(frame(RST_STREAM, stream, bytes))
     },
     raw: (bytes) => void socket.write(bytes),
+    resetStreams,
     closed,
     answered: () =>
       new Promise((resolve) => {

@@ -7,6 +7,13 @@ import { Code, OverloadError, StatusError } from "./status-error.ts"
 /** Default limit for the bytes of unfinished requests at one of the two servers: 64 MiB. */
 export const DEFAULT_MAX_UNFINISHED_BYTES = 67_108_864
 
+/**
+ * Bounds for the pieces of a request: the first ones may have any size, and further ones this many bytes on average.
+ * Each piece takes as much time as a kilobyte, even if it has one byte.
+ */
+const FREE_PIECES = 1_024
+const MEAN_PIECE_BYTES = 16
+
 /** Maximum number of excess requests to end in one turn of the event loop. Thousands may begin in one turn. */
 const MOST_ENDED_AT_ONCE = 32
 
@@ -31,6 +38,7 @@ export interface ArrivalBounds {
 export class Arrival extends Deadline {
   readonly sender: Sender
   bytes = 0
+  pieces = 0
   /** The number of requests that it counts as. */
   readonly requests: 0 | 1
   readonly #end: { endArrival(error: StatusError): void }
@@ -109,8 +117,8 @@ export class Arrivals {
   }
 
   /**
-   * Counts bytes of a request that are in memory. Returns false if the request is no longer arriving: this call may
-   * have ended it to make room.
+   * Counts a piece of a request, and its bytes that are in memory. Returns false if the request is no longer arriving:
+   * this call may have ended it to make room, or because of its many small pieces.
    */
   hold(arrival: Arrival, bytes: number): boolean {
     if (!arrival.isRunning) return false
@@ -119,7 +127,12 @@ export class Arrivals {
     sender.bytes += bytes
     sender.peer.bytes += bytes
     this.#bytes += bytes
-    if (arrival.requests > 0 && this.isFull(sender.bytes)) this.#refuse("bytes", arrival)
+    if (arrival.requests > 0) {
+      if (++arrival.pieces > FREE_PIECES + arrival.bytes / MEAN_PIECE_BYTES) {
+        this.end(arrival)
+        arrival.end(new StatusError(Code.INVALID_ARGUMENT, SHREDDED))
+      } else if (this.isFull(sender.bytes)) this.#refuse("bytes", arrival)
+    }
     while (this.#bytes > this.#bounds.mostBytes) this.#makeRoom("bytes")
     return arrival.isRunning
   }
@@ -266,6 +279,8 @@ const REFUSED: Readonly<Record<Weight, string>> = {
   arriving: "Too many requests are arriving; try again later.",
   bytes: "Too many bytes of unfinished requests are in memory; try again later.",
 }
+
+const SHREDDED = "The request arrives in too many small pieces; send it in larger ones."
 
 function isHeavier(one: Sender, other: Sender, kind: Weight): boolean {
   return one.peer[kind] === other.peer[kind] ? one[kind] > other[kind] : one.peer[kind] > other.peer[kind]

@@ -38,20 +38,25 @@ export function readBody(
     isOver = true
     body.clear()
   }
+  let received = 0
   let refusal: Error | undefined
-  const read = (piece: Buffer): void => {
-    if (isOver || refusal !== undefined) return
+  const keep = (piece: Buffer): number => {
     // Reserve the announced length at once. Growing step by step would leave smaller buffers behind as garbage.
     const reserved = body.length === 0 && piece.length < length ? body.reserve(length) : 0
-    if (!arrivals.hold(arrival, reserved + body.add(piece))) {
+    return reserved + body.add(piece)
+  }
+  const read = (piece: Buffer): void => {
+    if (isOver) return
+    received += piece.length
+    if (!arrivals.hold(arrival, refusal === undefined ? keep(piece) : 0)) {
       stop()
       // Stop reading: the connection ends with the answer, so more data would only fill the memory.
       payload.pause()
-    } else if (body.length > maxBytes) {
+    } else if (received > maxBytes) {
       stop()
       payload.resume()
-      done(tooLong(maxBytes), NOTHING)
-    } else if (scan !== undefined) {
+      done(refusal ?? tooLong(maxBytes), NOTHING)
+    } else if (scan !== undefined && refusal === undefined) {
       try {
         scan(body.bytes)
       } catch (error) {

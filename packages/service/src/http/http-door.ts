@@ -5,12 +5,12 @@ import { withExactNumbers } from "@sluice/core"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import { Arrival, Arrivals, DEFAULT_MAX_UNFINISHED_BYTES, UnreadAnswers } from "../arrivals.ts"
 import { type Asking, type Body, bearerToken, type Call } from "../calls.ts"
-import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS } from "../connections.ts"
+import { type ConnectionBounds, Connections, DEFAULT_IDLE_MS, LINGER_MS } from "../connections.ts"
 import type { DoorListeners } from "../door.ts"
 import { CallPlaces, InFlight } from "../in-flight.ts"
 import { listenOnEach, portOf } from "../listening.ts"
 import { type Peer, peerAddress } from "../peers.ts"
-import { Code, OverloadError, StatusError, shortened, TokenError } from "../status-error.ts"
+import { Code, StatusError, shortened, TokenError } from "../status-error.ts"
 import { type Tls, tlsOptions } from "../tls.ts"
 import { JsonList, JsonScan, MOST_VALUES, MOST_VALUES_OF_RULES } from "../wire/json-list.ts"
 import {
@@ -129,6 +129,7 @@ export function createHttpDoor(
     connection?.beginCall()
     response.once("close", () => {
       connection?.endCall()
+      if (!request.complete && !request.socket.destroyed) endUnlessComplete(request)
       const { unread } = response as CountedResponse
       if (unread !== undefined) connection?.unread?.remove(unread)
     })
@@ -265,8 +266,8 @@ export function createHttpDoor(
       return
     }
     const endArrival = (error: StatusError): void => {
-      if (error instanceof OverloadError) endUnfinished(reply, error, request.url)
-      else connection.endLate()
+      if (error.code === Code.DEADLINE_EXCEEDED) connection.endLate()
+      else endUnfinished(reply, error, request.url)
     }
     const arrival = new Arrival(connection, arrivals, { endArrival })
     ;(request as ArrivingRequest).arrival = arrival
@@ -357,6 +358,14 @@ export function createHttpDoor(
       arrivals.close()
     },
   }
+}
+
+/** Ends the connection of an answered request soon, unless the rest arrives. Some clients send it all before they read. */
+function endUnlessComplete(request: IncomingMessage): void {
+  const end = (): void => {
+    if (!request.complete) request.socket.destroy()
+  }
+  setTimeout(end, LINGER_MS).unref()
 }
 
 /** The configuration of a route. Empty for paths that do not exist. */
