@@ -294,7 +294,7 @@ export class Node {
         const timer = setTimer(resolve, LOOK_AGAIN_MS)
         if (inBackground) timer.unref()
       })
-      if (performance.now() > deadlineMs) throw this.silence()
+      if (performance.now() > deadlineMs) throw this.silence("not-applied")
     }
   }
 
