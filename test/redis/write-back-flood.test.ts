@@ -1,23 +1,28 @@
-import { writeBackStore } from "@sluice/core"
+import { leasedStore, mirroredStore, type Store, writeBackStore } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import type { Check, Store } from "../../packages/core/src/stores/store.ts"
+import type { Check } from "../../packages/core/src/stores/store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"
 import { unitsIn } from "./counted.ts"
-import { afterwards, checkEachTest, oneEach } from "./load.ts"
+import { afterwards, asker, checkEachTest, oneEach } from "./load.ts"
 
 checkEachTest()
 
 let server: RedisServer
+let near: RedisServer
 beforeAll(async () => {
   server = await startRedis()
+  near = await startRedis()
 })
 beforeEach(async () => {
   await server.command("FLUSHALL")
 })
-afterAll(() => server?.stop())
+afterAll(async () => {
+  await server?.stop()
+  await near?.stop()
+})
 
 const POLICY = {
   name: "client",
@@ -32,10 +37,15 @@ function checkOf(nth: number): Check {
   return { policy: POLICY, partition: oneEach(nth), cost: 1, shadow: false }
 }
 
-function open(maxKeys: number) {
-  const client = new Redis(server.port, server.host)
+function connect({ port, host }: RedisServer): Redis {
+  const client = new Redis(port, host)
   client.on("error", () => {})
   afterwards(() => client.disconnect())
+  return client
+}
+
+function open(maxKeys: number) {
+  const client = connect(server)
   const store = writeBackStore(redisStore({ client }), { maxKeys })
   afterwards(() => store.close())
   return { client, store }
@@ -59,7 +69,7 @@ async function longTurnMs(work: () => Promise<unknown>): Promise<number> {
     turnsMs.push((user + system) / 1000)
   }
   await done
-  return turnsMs.sort((a, b) => b - a)[2] as number
+  return turnsMs.sort((a, b) => b - a)[2] ?? 0
 }
 
 /** Sends requests of new clients at a rate of 2,000 a second. Returns how many were granted. */
@@ -96,5 +106,34 @@ describe("2,000 new clients a second, while Redis is frozen", () => {
     expect(closeMs).toBeLessThan(MOST_CPU_MS)
     expect(store.writeBack?.lost).toBe(granted - settledKeys)
     server.thaw()
+  })
+  it.each<[string, (client: Redis) => Store]>([
+    ["leases", (client) => leasedStore(redisStore({ client }))],
+    [
+      "mirrored counters of another data center",
+      (client) => {
+        const store = redisStore({ client: connect(near) })
+        return mirroredStore({ near: store, far: { other: redisStore({ client }) } })
+      },
+    ],
+  ])("cost no long turn and few calls with %s, and do not delay close", async (_name, storeOf) => {
+    const client = connect(server)
+    const store = storeOf(client)
+    const app = asker(store)
+    await app.askUntil(false)
+    server.freeze()
+    afterwards(() => server.thaw())
+    const turnMs = await longTurnMs(async () => {
+      const stop = app.load(oneEach)
+      await new Promise((resolve) => setTimeout(resolve, 2_700))
+      await stop()
+    })
+    expect(app.decisions.length).toBeGreaterThan(1_000)
+    expect(turnMs).toBeLessThan(MOST_CPU_MS)
+    expect(client.commandQueue.length).toBeLessThan(100)
+    const closesAtMs = performance.now()
+    const closeMs = await longTurnMs(async () => store.close())
+    expect(performance.now() - closesAtMs).toBeLessThan(10_000)
+    expect(closeMs).toBeLessThan(MOST_CPU_MS)
   })
 })
