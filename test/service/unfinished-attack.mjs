@@ -1,5 +1,5 @@
-// An attacker in a process of its own: sends requests that never end, or that a rule of service 3 holds. The first argument says which,
-// as JSON.
+// An attacker in a process of its own: sends requests that never end, that a rule of service 3 holds, or whose answers it does not read.
+// The first argument says which, as JSON.
 // Prints "over" when everything has been sent, or the server takes no more, and then keeps its connections until it is killed.
 import { connect as connectHttp2 } from "node:http2"
 import { connect } from "node:net"
@@ -15,6 +15,7 @@ const {
   headers = {},
   bomb = false,
   held = false,
+  unread = false,
 } = JSON.parse(process.argv[2])
 const PIECE = 65_536
 /** Innocent callers have another address. */
@@ -57,8 +58,29 @@ function heldBody() {
   return isBatch ? `{"requests":[${single}]}${rest}` : single
 }
 
-/** What each request that is held sends, made once. */
-const heldBytes = held ? (door === "http" ? Buffer.from(heldBody()) : heldMessage()) : undefined
+/** A request for each 50 bytes. Their answers are longer. */
+function admittedBody() {
+  if (!isBatch) return '{"serviceId":1,"request":{"user_id":"a"}}'
+  const requests = Array.from({ length: bytes / 50 }, () => '{"serviceId":1,"request":{"user_id":"a"}}')
+  return `{"requests":[${requests}]}`
+}
+
+function admittedMessage() {
+  const single = Buffer.concat([Buffer.from([8, 1]), field(2, Buffer.from('{"user_id":"a"}'))])
+  const message = isBatch ? Buffer.concat(Array(bytes / 50).fill(field(1, single))) : single
+  return Buffer.concat([prefixed(message.length), message])
+}
+
+/** What each complete request sends, made once. */
+const wholeBytes = unread
+  ? door === "http"
+    ? Buffer.from(admittedBody())
+    : admittedMessage()
+  : held
+    ? door === "http"
+      ? Buffer.from(heldBody())
+      : heldMessage()
+    : undefined
 
 /** Resolves when a stream takes more, or has closed. */
 function drained(to) {
@@ -77,10 +99,47 @@ async function pour(to, length) {
   }
 }
 
+/** Sends the same request again and again on one connection after the other, and never reads. */
+async function flood(request) {
+  for (;;) {
+    const socket = connect({ port, host: "127.0.0.1", ...FROM }).on("error", () => undefined)
+    while (!socket.destroyed) if (!socket.write(request)) await drained(socket)
+  }
+}
+
+/** Calls again and again in one session after the other, and lets the server send no byte of an answer. */
+async function floodCalls() {
+  for (;;) {
+    const session = openSession({ initialWindowSize: 0 })
+    await Promise.all(
+      Array.from({ length: streams }, async () => {
+        while (!session.closed && !session.destroyed) await begin(openStream(session))
+      }),
+    )
+    if (!session.destroyed) await new Promise((resolve) => session.once("close", resolve))
+  }
+}
+
+function openSession(settings = {}) {
+  return connectHttp2(`http://127.0.0.1:${port}`, { ...FROM, settings }).on("error", () => undefined)
+}
+
+function openStream(session) {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...headers,
+  })
+  return stream.on("error", () => undefined).resume()
+}
+
 /** A whole compressed message that becomes 1,000 times as long, or the beginning of one that is not compressed. */
 function begin(stream) {
+  if (unread) return new Promise((resolve) => stream.once("close", resolve).end(wholeBytes))
   if (held) {
-    return new Promise((resolve) => stream.once("close", resolve).end(heldBytes, resolve))
+    return new Promise((resolve) => stream.once("close", resolve).end(wholeBytes, resolve))
   }
   if (!bomb) {
     stream.write(prefixed(bytes))
@@ -94,33 +153,28 @@ function begin(stream) {
 const poured = []
 for (let i = 0; i < connections; i++) {
   if (door === "http") {
-    const socket = connect({ port, host: "127.0.0.1", ...FROM }).on("error", () => undefined)
-    socket.resume()
-    if (held) {
-      const head = `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${heldBytes.length}\r\n\r\n`
-      socket.write(head)
-      poured.push(new Promise((resolve) => socket.once("close", resolve).write(heldBytes, resolve)))
+    const head = `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${wholeBytes?.length ?? bytes}\r\n\r\n`
+    if (unread) {
+      poured.push(flood(Buffer.concat([Buffer.from(head), wholeBytes])))
       continue
     }
-    socket.write(
-      `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`,
-    )
-    poured.push(pour(socket, bytes - 1))
+    const socket = connect({ port, host: "127.0.0.1", ...FROM }).on("error", () => undefined)
+    socket.resume()
+    socket.write(head)
+    if (held) poured.push(new Promise((resolve) => socket.once("close", resolve).write(wholeBytes, resolve)))
+    else poured.push(pour(socket, bytes - 1))
     continue
   }
-  const session = connectHttp2(`http://127.0.0.1:${port}`, FROM).on("error", () => undefined)
-  for (let j = 0; j < streams; j++) {
-    const stream = session.request({
-      ":method": "POST",
-      ":path": path,
-      "content-type": "application/grpc",
-      te: "trailers",
-      ...headers,
-    })
-    stream.on("error", () => undefined).resume()
-    poured.push(begin(stream))
+  if (unread) {
+    poured.push(floodCalls())
+    continue
   }
+  const session = openSession()
+  for (let j = 0; j < streams; j++) poured.push(begin(openStream(session)))
 }
-await Promise.race([Promise.all(poured), new Promise((resolve) => setTimeout(resolve, 5_000))])
+await Promise.race([
+  Promise.all(poured),
+  new Promise((resolve) => setTimeout(resolve, unread ? 10_000 : 5_000)),
+])
 console.log("over")
 setInterval(() => undefined, 60_000)

@@ -11,7 +11,8 @@ import { FORWARD, question } from "./questions.ts"
 import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
 import { TWO_SERVICES } from "./started.ts"
 
-// Attacks on the program's memory: requests that never end, or that a rule holds. Their senders need no token.
+// Attacks on the program's memory: requests that never end, or that a rule holds, and answers that nobody reads. Their
+// senders need no token.
 
 const MIB = 2 ** 20
 const PROBE = fileURLToPath(new URL("memory-probe.mjs", import.meta.url))
@@ -94,6 +95,8 @@ interface Attack {
   readonly bomb?: boolean
   /** True if each request is complete and for the service that holds it. */
   readonly held?: boolean
+  /** True if each request is complete and its answer is not read. */
+  readonly unread?: boolean
 }
 
 /** Starts an attack. Resolves when it has sent all that it can. It keeps its connections. */
@@ -118,6 +121,9 @@ const HTTP_BATCHES = { ...HTTP, connections: 64, path: MANY, bytes: 4_000_000 } 
 /** Held calls of 64 kB are objects of more than a megabyte each. */
 const GRPC_HELD = { ...GRPC, streams: 75, path: FORWARD, bytes: 64_000, held: true } as const
 const HTTP_HELD = { ...HTTP, connections: 300, path: FORWARD, bytes: 64_000, held: true } as const
+/** The answer to each of these batches has some 300 kB. */
+const GRPC_UNREAD = { ...GRPC, path: MANY, bytes: 200_000, unread: true } as const
+const HTTP_UNREAD = { ...HTTP, connections: 100, path: MANY, bytes: 200_000, unread: true } as const
 /** @grpc/grpc-js reads calls with this header. */
 const GZIP = { "grpc-encoding": "gzip" }
 
@@ -134,7 +140,12 @@ describe("the memory of the program", () => {
     ["held batches over gRPC", { ...GRPC_BATCHES, held: true }],
     ["held single calls over HTTP", HTTP_HELD],
     ["held batches over HTTP", { ...HTTP_BATCHES, held: true }],
-  ])("is bounded while %s never end, and freed afterwards", async (_what, attacking) => {
+    ["unread answers over gRPC", { ...GRPC_UNREAD, path: FORWARD, bytes: 50 }],
+    ["unread answers to batches over gRPC", GRPC_UNREAD],
+    ["unread answers that @grpc/grpc-js sends", { ...GRPC_UNREAD, headers: GZIP }],
+    ["unread answers over HTTP", { ...HTTP_UNREAD, path: FORWARD, bytes: 50 }],
+    ["unread answers to batches over HTTP", HTTP_UNREAD],
+  ])("is bounded during %s that never end, and freed afterwards", async (_what, attacking) => {
     const before = await memoryOf(program)
     const asked: string[] = []
     let isOver = false

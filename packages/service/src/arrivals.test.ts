@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => arrivals.close())
 
 function connection(peer: Peer): Sender {
-  return { peer, arriving: 0, bytes: 0 }
+  return { peer, arriving: 0, bytes: 0, received() {} }
 }
 
 function begin(name: string, sender: Sender): Arrival {

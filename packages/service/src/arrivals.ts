@@ -22,6 +22,8 @@ export interface Sender {
   readonly peer: Peer
   arriving: number
   bytes: number
+  /** Counts a piece of a request, which took this many bytes of memory. */
+  received(bytes: number): void
 }
 
 /** Bounds for requests that have begun to arrive but are not complete. */
@@ -82,6 +84,7 @@ export class Arrivals {
   #arriving = 0
   #bytes = 0
   #check: NodeJS.Immediate | undefined
+  #isMakingRoom = false
 
   constructor(bounds: ArrivalBounds, onOverload: DoorListeners["onOverload"]) {
     this.#bounds = bounds
@@ -121,8 +124,9 @@ export class Arrivals {
    * this call may have ended it to make room, or because of its many small pieces.
    */
   hold(arrival: Arrival, bytes: number): boolean {
-    if (!arrival.isRunning) return false
     const { sender } = arrival
+    if (arrival.requests > 0) sender.received(bytes)
+    if (!arrival.isRunning) return false
     arrival.bytes += bytes
     sender.bytes += bytes
     sender.peer.bytes += bytes
@@ -133,8 +137,19 @@ export class Arrivals {
         arrival.end(new StatusError(Code.INVALID_ARGUMENT, SHREDDED))
       } else if (this.isFull(sender.bytes)) this.#refuse("bytes", arrival)
     }
-    while (this.#bytes > this.#bounds.mostBytes) this.#makeRoom("bytes")
+    this.#endHeaviest()
     return arrival.isRunning
+  }
+
+  #endHeaviest(): void {
+    // The answer to an ended request is held, too. Do not end others for it within this call: they could be thousands.
+    if (this.#isMakingRoom) return
+    this.#isMakingRoom = true
+    try {
+      while (this.#bytes > this.#bounds.mostBytes && this.#makeRoom("bytes"));
+    } finally {
+      this.#isMakingRoom = false
+    }
   }
 
   /** Stops counting bytes that are no longer in memory. */
@@ -184,7 +199,8 @@ export class Arrivals {
     arrival.end(new OverloadError(REFUSED[kind]))
   }
 
-  #makeRoom(kind: Weight): void {
+  /** Ends one request. Returns false if there is none to end. */
+  #makeRoom(kind: Weight): boolean {
     let heaviest: Arrival | undefined
     // The queue runs from the oldest request to the newest, so the oldest of equally heavy requests is found.
     for (
@@ -195,7 +211,9 @@ export class Arrivals {
       if (kind === "bytes" ? next.bytes === 0 : next.requests === 0) continue
       if (heaviest === undefined || isHeavier(next.sender, heaviest.sender, kind)) heaviest = next
     }
-    if (heaviest !== undefined) this.#refuse(kind, heaviest)
+    if (heaviest === undefined) return false
+    this.#refuse(kind, heaviest)
+    return true
   }
 }
 

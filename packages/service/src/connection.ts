@@ -1,6 +1,7 @@
 import type { Socket } from "node:net"
 import type { Sender, UnreadAnswers } from "./arrivals.ts"
 import { CallbackDeadline, type Deadline, type DeadlineQueue } from "./deadlines.ts"
+import { type PacedConnection, type Pacing, PeerPace } from "./pacing.ts"
 import type { Peer } from "./peers.ts"
 
 /** The two timeouts of a connection. Each queue serves all connections of a server. */
@@ -11,11 +12,25 @@ export interface ConnectionTimes {
   readonly idle: DeadlineQueue
 }
 
+/** Bytes of frames that belong to a call, beside its headers and its message. */
+const FRAMES_BYTES = 256
+/** Bytes of headers that take as much time as a call of usual size. */
+const BYTES_OF_CALL = 1_024
+/** Bytes of a body that take as much time. */
+const BYTES_OF_UNIT = 8_192
+/** Bytes that take as much time as each piece of a body. */
+const PIECE_BYTES = 64
+
 /** A connection of a server, from its acceptance to its end. */
-export class Connection implements Sender {
+export class Connection implements Sender, PacedConnection {
   /** The accepted socket. With TLS, requests arrive on another socket on top of it. */
   readonly socket: Socket
   readonly peer: Peer
+  readonly pace: PeerPace
+  /** Bytes of the calls that the peer has sent, at least. */
+  usedBytes = 0
+  /** Number of its calls whose headers were too large. */
+  largeHeaders = 0
   arriving = 0
   bytes = 0
   /** The socket on which requests arrive. Undefined until the TLS handshake is complete. */
@@ -26,17 +41,29 @@ export class Connection implements Sender {
   endIdle: () => void
   /** Ends the connection when its first headers are late, with a response if the server has one. Set by the server. */
   endLate: () => void
+  /** Ends the connection of a peer that sends too much of what is refused. Set by the server. */
+  endAbuse: () => void
   readonly #times: ConnectionTimes
+  readonly #pacing: Pacing
   readonly #arrival: Deadline
   readonly #idle: Deadline
   #calls = 0
 
   /** `onLate` runs when the first headers are late, before the connection ends. */
-  constructor(socket: Socket, peer: Peer, times: ConnectionTimes, onLate: (connection: Connection) => void) {
+  constructor(
+    socket: Socket,
+    peer: Peer,
+    times: ConnectionTimes,
+    pacing: Pacing,
+    onLate: (connection: Connection) => void,
+  ) {
     this.socket = socket
     this.peer = peer
+    this.pace = peer.pace ??= new PeerPace()
+    this.#pacing = pacing
     this.endIdle = () => socket.destroy()
     this.endLate = () => socket.destroy()
+    this.endAbuse = () => socket.destroy()
     this.#times = times
     this.#arrival = new CallbackDeadline(() => {
       onLate(this)
@@ -46,11 +73,20 @@ export class Connection implements Sender {
     times.arrival.start(this.#arrival)
   }
 
-  /** Counts a call whose headers are complete. Stops both timeouts if no other call is running. */
-  beginCall(): void {
+  /**
+   * Counts a call whose headers are complete, of at most so many bytes. Stops both timeouts if no other call is running.
+   */
+  beginCall(headerBytes: number): void {
+    this.usedBytes += headerBytes + FRAMES_BYTES
+    this.#pacing.spend(this.pace, 1 + headerBytes / BYTES_OF_CALL)
     if (this.#calls++ > 0) return
     this.#times.arrival.stop(this.#arrival)
     this.#times.idle.stop(this.#idle)
+  }
+
+  received(bytes: number): void {
+    this.usedBytes += bytes + PIECE_BYTES
+    this.#pacing.spend(this.pace, (bytes + PIECE_BYTES) / BYTES_OF_UNIT)
   }
 
   /** Counts a call that is over, answered or not. Starts the idle timeout if no other call is running. */

@@ -3,6 +3,7 @@ import type { TLSSocket } from "node:tls"
 import { Connection } from "./connection.ts"
 import { DeadlineQueue } from "./deadlines.ts"
 import type { DoorListeners } from "./door.ts"
+import { Pacing } from "./pacing.ts"
 import { Peers, peerAddress } from "./peers.ts"
 
 type ConnectionListeners = Pick<
@@ -49,6 +50,7 @@ export class Connections {
    */
   readonly #accepted = new Map<string, Connection>()
   readonly #ready = new Map<Socket, Connection>()
+  readonly #pacing = new Pacing()
 
   constructor(isTls: boolean, bounds: ConnectionBounds, listeners: ConnectionListeners) {
     const { maxConnections = DEFAULT_MAX_CONNECTIONS, arrivalMs, idleMs = DEFAULT_IDLE_MS } = bounds
@@ -70,6 +72,7 @@ export class Connections {
       if (connection === undefined) return
       if (!this.#isTls) this.#add(socket, connection)
       for (const each of accept) Reflect.apply(each, server, [socket])
+      this.#pacing.add(connection)
     })
     if (!this.#isTls) return
     server.prependListener("secureConnection", (socket: TLSSocket) => {
@@ -132,12 +135,13 @@ export class Connections {
       this.#listeners.onRefusedConnection(isFull ? "all" : "peer", peer.address)
       return undefined
     }
-    const connection = new Connection(socket, peer, this.#times, (late) => this.#onLate(late))
+    const connection = new Connection(socket, peer, this.#times, this.#pacing, (late) => this.#onLate(late))
     const ends = endsOf(socket)
     this.#accepted.set(ends, connection)
     peer.connections++
     socket.once("close", () => {
       connection.stopTimes()
+      this.#pacing.remove(connection)
       this.#accepted.delete(ends)
       peer.connections--
       this.peers.forgetIfGone(peer)

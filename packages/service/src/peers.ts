@@ -1,5 +1,6 @@
 import type { Socket } from "node:net"
 import { addressGroup } from "@sluice/core"
+import type { PeerPace } from "./pacing.ts"
 
 /** The usage of one peer or one service at a server. */
 export interface Usage {
@@ -22,6 +23,8 @@ export interface Peer extends Usage {
   /** "192.0.2.7", "2001:db8:1:2::/64", or "unknown". */
   readonly address: string
   connections: number
+  /** Work of its connections. */
+  pace?: PeerPace
   /** Requests that have begun to arrive but are not complete. */
   arriving: number
   /** Bytes of the arriving requests. */

@@ -24,6 +24,7 @@ import { OpenStreams } from "./open-streams.ts"
 import { isPlain, PlainCall } from "./plain-call.ts"
 import { renewStreams } from "./renewed-streams.ts"
 import { offerStreams, sessionOf } from "./sessions.ts"
+import { WastedBytes } from "./wasted-bytes.ts"
 
 /** Bounds for the messages and connections of callers. */
 export interface GrpcBounds extends ConnectionBounds {
@@ -85,6 +86,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
   const openStreams = new OpenStreams(inFlight, arrivalMs)
   const answering = new Answering(listeners)
   const keepalive = new Keepalive(keepaliveTimes(arrivalMs))
+  const wastedBytes = new WastedBytes()
   const server = new Server({
     interceptors: [libraryArrivals.interceptor],
     "grpc.max_receive_message_length": longest,
@@ -108,7 +110,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     (connection: Connection) =>
     (stream: ServerHttp2Stream, headers: IncomingHttpHeaders): boolean => {
       const call = callOf.get(headers[":path"] as string)
-      const open = openStreams.follow(stream, connection, call !== undefined)
+      const open = openStreams.follow(stream, headers, connection, call !== undefined)
       if (open === undefined) return true
       if (!plainCalls || call === undefined || !isPlain(headers)) {
         libraryArrivals.follow(stream, headers, connection, call, maxMessageBytes, open)
@@ -125,14 +127,16 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
       connection?.stopTimes()
       return
     }
-    connection.unread = new UnreadAnswers(connection, connection.socket, arrivals, () => {
+    connection.endAbuse = () => {
       if (session.destroyed) return
       session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
       endSession(() => session.destroy(), socket)
-    })
+    }
+    connection.unread = new UnreadAnswers(connection, connection.socket, arrivals, connection.endAbuse)
     connection.endIdle = () => endSession(() => session.close(), socket)
     if (!offerStreams(session, takeFrom(connection))) connection.stopTimes()
     keepalive.follow(session)
+    wastedBytes.follow(connection)
     renewStreams(session)
   }
   const createListener = (): NetServer => {
@@ -155,6 +159,7 @@ export function createGrpcDoor(calls: readonly Call[], options: GrpcDoorOptions)
     close() {
       server.forceShutdown()
       keepalive.close()
+      wastedBytes.close()
       connections.end()
       openStreams.close()
       arrivals.close()

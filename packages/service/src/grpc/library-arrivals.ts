@@ -112,7 +112,7 @@ export class LibraryArrivals {
 const PREFIX_BYTES = 5
 
 /** Stands for every connection if Node's HTTP/2 sessions cannot be found. */
-const UNKNOWN: Sender = { peer: newPeer("unknown"), arriving: 0, bytes: 0 }
+const UNKNOWN: Sender = { peer: newPeer("unknown"), arriving: 0, bytes: 0, received() {} }
 
 class LibraryArrival {
   readonly arrival: Arrival

@@ -1,9 +1,18 @@
-import { constants, type ServerHttp2Stream } from "node:http2"
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2"
 import type { UnreadAnswers } from "../arrivals.ts"
 import type { Connection } from "../connection.ts"
 import { Deadline, DeadlineQueue } from "../deadlines.ts"
 import type { InFlight } from "../in-flight.ts"
-import type { OverloadError } from "../status-error.ts"
+import { Code, StatusError } from "../status-error.ts"
+import { retryHeaders } from "./retry-headers.ts"
+
+/** Maximum bytes of the headers of a call, as in Node's HTTP/1 parser. A reference of one byte may stand for thousands. */
+const MOST_HEADER_BYTES = 16_384
+/** Number of calls with larger headers that a connection may begin. */
+const MOST_LARGE_HEADERS = 8
+/** Bytes that a header field counts as, beside its name and value. */
+const FIELD_BYTES = 32
+const TOO_LARGE = `The headers of the call have more than ${MOST_HEADER_BYTES} bytes.`
 
 /**
  * The open streams of a server. Each takes memory until its client has read the answer, and a client may never open its
@@ -20,19 +29,29 @@ export class OpenStreams {
   }
 
   /** Counts a stream until it closes. Refuses the stream and returns undefined if its peer has too many of them. */
-  follow(stream: ServerHttp2Stream, connection: Connection, isUnary: boolean): OpenStream | undefined {
+  follow(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    connection: Connection,
+    isUnary: boolean,
+  ): OpenStream | undefined {
     const { peer } = connection
-    connection.beginCall()
+    const headerBytes = bytesOf(headers)
+    connection.beginCall(headerBytes)
     if (connection.unread?.refuses() === true) {
       stream.on("error", () => undefined).on("close", () => connection.endCall())
       stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)
       return undefined
     }
     try {
+      if (headerBytes > MOST_HEADER_BYTES) {
+        if (++connection.largeHeaders > MOST_LARGE_HEADERS) connection.endAbuse()
+        throw new StatusError(Code.RESOURCE_EXHAUSTED, TOO_LARGE)
+      }
       this.#inFlight.enter(peer, "streams", 1)
     } catch (error) {
       stream.on("close", () => connection.endCall())
-      refuse(stream, error as OverloadError)
+      refuse(stream, error as StatusError)
       return undefined
     }
     const open = new OpenStream(stream, this.#deadlines, connection.unread)
@@ -91,15 +110,28 @@ export class OpenStream extends Deadline {
   }
 }
 
-function refuse(stream: ServerHttp2Stream, { code, message, retryAfterMs }: OverloadError): void {
+/** Returns the size of a header list (RFC 9113 section 6.5.2). */
+function bytesOf(headers: IncomingHttpHeaders): number {
+  let bytes = 0
+  for (const name in headers) {
+    const value = headers[name] as string | string[]
+    bytes += FIELD_BYTES + name.length
+    if (typeof value === "string") bytes += value.length
+    else for (const each of value) bytes += each.length
+  }
+  return bytes
+}
+
+function refuse(stream: ServerHttp2Stream, error: StatusError): void {
   stream.on("error", () => undefined)
+  if (stream.destroyed) return
   stream.respond(
     {
       ":status": 200,
       "content-type": "application/grpc+proto",
-      "grpc-status": String(code),
-      "grpc-message": encodeURI(message),
-      "grpc-retry-pushback-ms": String(retryAfterMs),
+      "grpc-status": String(error.code),
+      "grpc-message": encodeURI(error.message),
+      ...retryHeaders(error),
     },
     { endStream: true },
   )

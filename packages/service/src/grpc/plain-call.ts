@@ -3,10 +3,11 @@ import { Arrival, type Arrivals, type Sender } from "../arrivals.ts"
 import { type Asking, answerInstead, bearerToken, type Call, mostBytesOf, tooLong } from "../calls.ts"
 import { CallPlaces, type InFlight } from "../in-flight.ts"
 import { PartialMessage } from "../partial-message.ts"
-import { Code, OverloadError, type StatusError } from "../status-error.ts"
+import { Code, type StatusError } from "../status-error.ts"
 import { statusBytes } from "../status-message.ts"
 import type { Answering, AskedCall } from "./answering.ts"
 import type { OpenStream } from "./open-streams.ts"
+import { retryHeaders } from "./retry-headers.ts"
 import { timeLeftMs } from "./time-left.ts"
 
 // For the protocol of a plain call on its HTTP/2 stream, see
@@ -149,6 +150,7 @@ export class PlainCall implements AskedCall, Asking {
   answer(bytes: Uint8Array): void {
     if (!this.#finish()) return
     this.#open.answered(bytes.length)
+    // Counting the answer may have ended the connection.
     if (this.#isGone()) return
     const stream = this.#stream
     const message = Buffer.allocUnsafe(PREFIX_BYTES + bytes.length)
@@ -257,6 +259,8 @@ export class PlainCall implements AskedCall, Asking {
   #send(code: Code, message: string, more?: Readonly<Record<string, string>>): void {
     if (this.#isGone()) return
     this.#open.answered(0)
+    // Counting the answer may have ended the connection.
+    if (this.#isGone()) return
     const status = { "grpc-status": String(code), "grpc-message": encodeURI(message), ...more }
     const stream = this.#stream
     stream.respond({ ...HEADERS, ...status }, WITHOUT_MESSAGE)
@@ -265,12 +269,4 @@ export class PlainCall implements AskedCall, Asking {
     if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR)
     stream.resume()
   }
-}
-
-/**
- * Returns the header with which clients delay a retry:
- * https://github.com/grpc/proposal/blob/master/A6-client-retries.md#pushback
- */
-function retryHeaders(error: StatusError): Record<string, string> | undefined {
-  return error instanceof OverloadError ? { "grpc-retry-pushback-ms": String(error.retryAfterMs) } : undefined
 }

@@ -126,7 +126,7 @@ export function createHttpDoor(
   const connections = new Connections(tls !== undefined, bounds, listeners)
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.of(request.socket)
-    connection?.beginCall()
+    connection?.beginCall(0)
     response.once("close", () => {
       connection?.endCall()
       if (!request.complete && !request.socket.destroyed) endUnlessComplete(request)

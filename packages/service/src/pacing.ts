@@ -1,0 +1,107 @@
+import type { Socket } from "node:net"
+
+/**
+ * Work that the connections of one peer may cause in a turn of the event loop, in units of a call of usual size. It takes
+ * less than 10 ms.
+ */
+const MOST_WORK = 128
+
+/** A connection whose reading can be paused. */
+export interface PacedConnection {
+  /** The accepted socket. */
+  readonly socket: Socket
+  readonly pace: PeerPace
+}
+
+/** The connections of one peer, and their work in this turn of the event loop. */
+export class PeerPace {
+  readonly connections: Set<PacedConnection> = new Set()
+  /** The connections that are not read. The first one has waited for the longest time. */
+  readonly paused: Set<PacedConnection> = new Set()
+  /** The turn to which `work` belongs. */
+  turn = 0
+  work = 0
+  /** Number of connections to resume after this turn. */
+  resumed = 1
+}
+
+/**
+ * Gives each peer a share of every turn of the event loop. Node reads up to 2 MiB of a connection in one turn, which may
+ * be thousands of calls. When the connections of a peer have caused enough work, none of them is read until the next
+ * turn. Then they are read again, one by one at first, so that other peers are read in between.
+ */
+export class Pacing {
+  #turn = 0
+  #isCounting = false
+  /** The peers that have connections to resume. */
+  readonly #waiting = new Set<PeerPace>()
+
+  /** Adds a connection that was just accepted. It waits if others of its peer wait. */
+  add(connection: PacedConnection): void {
+    const { pace } = connection
+    pace.connections.add(connection)
+    if (pace.paused.size > 0) this.#pause(connection)
+  }
+
+  remove(connection: PacedConnection): void {
+    const { pace } = connection
+    pace.connections.delete(connection)
+    pace.paused.delete(connection)
+  }
+
+  /** Counts work that a connection has caused. */
+  spend(pace: PeerPace, work: number): void {
+    if (pace.turn !== this.#turn) {
+      pace.turn = this.#turn
+      pace.work = 0
+    }
+    const before = pace.work
+    pace.work += work
+    this.#count()
+    if (pace.work <= MOST_WORK || before > MOST_WORK) return
+    pace.resumed = 1
+    for (const connection of pace.connections) this.#pause(connection)
+  }
+
+  #count(): void {
+    if (this.#isCounting) return
+    this.#isCounting = true
+    setImmediate(this.#endTurn)
+  }
+
+  readonly #endTurn = (): void => {
+    this.#turn++
+    this.#isCounting = false
+    for (const pace of this.#waiting) {
+      this.#resume(pace)
+      if (pace.paused.size === 0) this.#waiting.delete(pace)
+    }
+    if (this.#waiting.size > 0) this.#count()
+  }
+
+  #pause(connection: PacedConnection): void {
+    const { pace, socket } = connection
+    if (pace.paused.has(connection)) return
+    pace.paused.add(connection)
+    this.#waiting.add(pace)
+    readingOf(socket)?.readStop?.()
+  }
+
+  #resume(pace: PeerPace): void {
+    let left = pace.resumed
+    for (const connection of pace.paused) {
+      if (left-- === 0) break
+      pace.paused.delete(connection)
+      readingOf(connection.socket)?.readStart?.()
+    }
+    pace.resumed *= 2
+  }
+}
+
+/**
+ * Returns Node's handle of a socket, which reads it. Pausing the stream would do nothing, because Node's parsers read
+ * the handle. Returns undefined if the socket has closed.
+ */
+function readingOf(socket: Socket): { readStop?(): void; readStart?(): void } | null | undefined {
+  return (socket as { _handle?: { readStop?(): void; readStart?(): void } | null })._handle
+}

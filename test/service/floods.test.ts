@@ -1,0 +1,148 @@
+import { once } from "node:events"
+import { connect, type Socket } from "node:net"
+import { afterEach, describe, expect, it } from "vitest"
+import { until } from "../servers/until.ts"
+import { type Frames, openFrames } from "./frames.ts"
+import { FORWARD, question } from "./questions.ts"
+import { answerTo, beginCall, framed, openRaw } from "./raw-call.ts"
+import { type Started, startService, TWO_SERVICES } from "./started.ts"
+
+// Attacks on the event loop: more valid requests than it can answer, and headers that are small only on the wire.
+
+const BOUNDS = { maxMessageBytes: 100_000, maxInFlight: 1_000, maxRequests: 100, arrivalMs: 60_000 }
+const BODY = '{"serviceId":1,"request":"{\\"user_id\\":\\"a\\"}"}'
+const HEAD = `host: a\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}`
+const REQUEST = `POST ${FORWARD} HTTP/1.1\r\n${HEAD}\r\n\r\n${BODY}`
+
+const ends: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+async function start(onAnswered?: () => void): Promise<Started> {
+  const started = await startService(TWO_SERVICES, { bounds: BOUNDS, ...(onAnswered && { onAnswered }) })
+  ends.push(() => started.stop())
+  return started
+}
+
+function open({ http }: Started, from: string): Socket {
+  const { hostname: host, port } = new URL(http)
+  const socket = connect({ host, port: Number(port), localAddress: from })
+  ends.push(() => socket.destroy())
+  return socket.on("error", () => undefined)
+}
+
+/** Resolves when the socket has received an answer. */
+function answered(socket: Socket): Promise<unknown> {
+  return new Promise((resolve) => socket.once("data", resolve))
+}
+
+describe("requests that are sent without waiting for answers", () => {
+  it("on many connections of one peer do not delay the request of another", async () => {
+    let answers = 0
+    let honest: Socket | undefined
+    const started = await start(() => {
+      // In the first turn of the attack.
+      if (++answers === 100) honest?.write(REQUEST)
+    })
+    honest = open(started, "127.0.0.3")
+    await once(honest, "connect")
+    for (let left = 20; left > 0; left--) open(started, "127.0.0.2").resume().write(REQUEST.repeat(1_000))
+    await answered(honest)
+    // Node reads up to 64 KiB at once, which are 330 requests, and up to 2 MiB in one turn.
+    expect(answers).toBeLessThan(1_500)
+    await until("all are answered", () => answers > 20_000)
+  })
+
+  it("are all answered, on connections that begin while others wait", async () => {
+    const started = await start()
+    const sockets: Socket[] = []
+    for (let index = 0; index < 30; index++) {
+      const socket = open(started, "127.0.0.2")
+      let text = ""
+      socket.on("data", (piece) => {
+        text += piece
+      })
+      socket.write(REQUEST.repeat(200))
+      sockets.push(socket)
+      if (index % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+      ends.push(() => expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(200))
+      void until("all are answered", () => text.match(/HTTP\/1\.1 200/g)?.length === 200).then(() =>
+        socket.destroy(),
+      )
+    }
+    await until("all connections are answered", () => sockets.every(({ destroyed }) => destroyed))
+  })
+})
+
+/** The first fields of a call: POST, http, and the path without indexing (RFC 7541 appendix A, section 6.2.2). */
+const CALL = Buffer.concat([
+  Buffer.from([0x83, 0x86, 0x04, FORWARD.length]),
+  Buffer.from(FORWARD),
+  Buffer.from([0x01, 1, 0x61]),
+])
+/** A field that HPACK keeps in its table: name "x", value of 400 bytes (RFC 7541 section 6.2.1). */
+const LONG_FIELD = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0x91, 0x02]), Buffer.alloc(400, 0x76)])
+
+/** Returns a HEADERS frame with END_HEADERS and END_STREAM (RFC 9113 section 6.2). */
+function headers(stream: number, ...block: Buffer[]): Buffer {
+  const payload = Buffer.concat(block)
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head.writeUInt16BE(0x0105, 3)
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
+}
+
+async function honestStatus(started: Started): Promise<number> {
+  const session = openRaw(started.grpc)
+  ends.push(() => session.destroy())
+  const stream = beginCall(session, FORWARD)
+  const answer = answerTo(stream)
+  stream.end(framed(question("honest")))
+  return (await answer).status
+}
+
+describe("headers that refer to a long field again and again", () => {
+  /** Sends calls until the service ends the connection. Resolves with their number. */
+  async function flood(peer: Frames, references: number): Promise<number> {
+    let isOver = false
+    void peer.closed.then(() => {
+      isOver = true
+    })
+    peer.raw(headers(1, CALL, LONG_FIELD))
+    let stream = 3
+    for (; !isOver; stream += 2) {
+      peer.raw(headers(stream, CALL, Buffer.alloc(references, 0xbe)))
+      if (stream % 50 === 1) await new Promise(setImmediate)
+    }
+    return stream / 2
+  }
+
+  it("and that are larger than 16 KiB end their connection", async () => {
+    const started = await start()
+    expect(await flood(openFrames(started.grpc), 100)).toBeLessThan(10_000)
+    expect(await honestStatus(started)).toBe(0)
+  })
+
+  it("and that Node refuses end their connection", async () => {
+    const started = await start()
+    await flood(openFrames(started.grpc), 16_000)
+    expect(await honestStatus(started)).toBe(0)
+  })
+
+  it("of one call are refused with a status, and the next call of the session is answered", async () => {
+    const { grpc } = await start()
+    const session = openRaw(grpc)
+    ends.push(() => session.destroy())
+    const large = beginCall(session, FORWARD, { "x-large": "v".repeat(17_000) })
+    large.end(framed(question("a")))
+    expect(await answerTo(large)).toMatchObject({
+      status: 8,
+      message: expect.stringContaining("16384%20bytes"),
+    })
+    const next = beginCall(session, FORWARD, { "x-large": "v".repeat(15_000) })
+    next.end(framed(question("a")))
+    expect(await answerTo(next)).toMatchObject({ status: 0 })
+  })
+})
