@@ -1,6 +1,7 @@
 import type { Asking } from "../calls.ts"
 import type { CallPlaces } from "../in-flight.ts"
 import type { StatusError } from "../status-error.ts"
+import { turns } from "../turns.ts"
 import { callerGone } from "./checking.ts"
 import type { ServiceGuard } from "./service-guards.ts"
 
@@ -14,7 +15,8 @@ class HeldCaller implements Asking {
   readonly #caller: Asking
   readonly #places: CallPlaces
   readonly #service: string
-  readonly #held = new Set<() => void>()
+  /** The listeners of held requests, each with the one that the caller has. */
+  readonly #held = new Map<() => void, () => void>()
 
   constructor(caller: Asking, places: CallPlaces, service: string) {
     this.#caller = caller
@@ -46,14 +48,23 @@ class HeldCaller implements Asking {
       listener()
       return
     }
-    this.#held.add(listener)
-    this.#caller.once(event, listener)
+    const onClose = (): void => void turns.run({ step: () => this.#release(listener) })
+    this.#held.set(listener, onClose)
+    this.#caller.once(event, onClose)
   }
 
   off(event: "close", listener: () => void): void {
-    if (!this.#held.delete(listener)) return
+    const onClose = this.#held.get(listener)
+    if (onClose === undefined) return
+    this.#held.delete(listener)
     this.#places.release(this.#service)
-    this.#caller.off(event, listener)
+    this.#caller.off(event, onClose)
+  }
+
+  /** Releases a request if it is still held. A connection may close with thousands of them, so they take turns. */
+  #release(listener: () => void): false {
+    if (this.#held.has(listener)) listener()
+    return false
   }
 }
 
