@@ -302,7 +302,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
   "core/src/stores/redis/node/node.ts": {
-    "if (performance.now() > deadlineMs) throw this.silence()":
+    'if (performance.now() > deadlineMs) throw this.silence("not-applied")':
       "EqualityOperator: at the very end either will do",
   },
   "core/src/stores/redis/options.ts": {
