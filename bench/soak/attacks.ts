@@ -237,8 +237,14 @@ function headersFrame(stream: number, block: Buffer): Buffer {
 }
 
 /** Resolves when a socket takes more, or has closed. */
-async function untilDrained(socket: Socket): Promise<void> {
-  await Promise.race([once(socket, "drain"), once(socket, "close")]).catch(() => undefined)
+function untilDrained(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      socket.off("drain", done).off("close", done)
+      resolve()
+    }
+    socket.on("drain", done).on("close", done)
+  })
 }
 
 async function closed(socket: Socket): Promise<void> {

@@ -46,12 +46,13 @@ export function readBody(
     return reserved + body.add(piece)
   }
   const read = (piece: Buffer): void => {
-    if (isOver) return
     received += piece.length
-    if (!arrivals.hold(arrival, refusal === undefined ? keep(piece) : 0)) {
+    const taken = isOver || refusal !== undefined ? 0 : keep(piece)
+    // Count the pieces that are discarded, too: the connection ends with the answer, but it may have sent thousands.
+    const isArriving = arrivals.hold(arrival, taken)
+    if (isOver) return
+    if (!isArriving) {
       stop()
-      // Stop reading: the connection ends with the answer, so more data would only fill the memory.
-      payload.pause()
     } else if (received > maxBytes) {
       stop()
       payload.resume()
