@@ -146,3 +146,19 @@ describe("headers that refer to a long field again and again", () => {
     expect(await answerTo(next)).toMatchObject({ status: 0 })
   })
 })
+
+it("messages that are too long for Envoy's call do not end the session of their gateway", async () => {
+  const { grpc } = await start()
+  const session = openRaw(grpc)
+  ends.push(() => session.destroy())
+  const path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
+  const endsAtMs = performance.now() + 3_000
+  while (performance.now() < endsAtMs) {
+    const call = beginCall(session, path)
+    call.end(framed(Buffer.alloc(5_000_000)))
+    expect(await answerTo(call)).toMatchObject({ status: 0 })
+  }
+  const next = beginCall(session, FORWARD)
+  next.end(framed(question("a")))
+  expect(await answerTo(next)).toMatchObject({ status: 0 })
+})

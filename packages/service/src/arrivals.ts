@@ -22,7 +22,7 @@ export interface Sender {
   readonly peer: Peer
   arriving: number
   bytes: number
-  /** Counts a piece of a request, which took this many bytes of memory. */
+  /** Counts a piece of a request of this length, also if it is discarded. */
   received(bytes: number): void
 }
 
@@ -124,9 +124,8 @@ export class Arrivals {
    * this call may have ended it to make room, or because of its many small pieces.
    */
   hold(arrival: Arrival, bytes: number): boolean {
-    const { sender } = arrival
-    if (arrival.requests > 0) sender.received(bytes)
     if (!arrival.isRunning) return false
+    const { sender } = arrival
     arrival.bytes += bytes
     sender.bytes += bytes
     sender.peer.bytes += bytes

@@ -10,6 +10,8 @@ const MOST_WORK = 128
 export interface PacedConnection {
   /** The accepted socket. */
   readonly socket: Socket
+  /** The socket on which requests arrive. Undefined until the TLS handshake is complete. */
+  readonly ready: Socket | undefined
   readonly pace: PeerPace
 }
 
@@ -92,7 +94,8 @@ export class Pacing {
     for (const connection of pace.paused) {
       if (left-- === 0) break
       pace.paused.delete(connection)
-      readingOf(connection.socket)?.readStart?.()
+      // Node pauses a connection that does not read its answers, and reads it again later.
+      if (connection.ready?.isPaused() !== true) readingOf(connection.socket)?.readStart?.()
     }
     pace.resumed *= 2
   }

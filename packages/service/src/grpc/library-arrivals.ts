@@ -81,6 +81,7 @@ export class LibraryArrivals {
     let come = 0
     let held = 0
     stream.on("data", (piece: Buffer) => {
+      sender.received(piece.length)
       come += piece.length
       const bytes = Math.min(come * inflation, Math.max(this.#mostBytes, come))
       if (!coming.arrival.isRunning) return

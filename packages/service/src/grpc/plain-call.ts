@@ -198,6 +198,7 @@ export class PlainCall implements AskedCall, Asking {
   }
 
   #receive(chunk: Buffer): void {
+    this.#arrival.sender.received(chunk.length)
     // Read and discard the rest of a call that is over, so that its stream can end and be freed.
     if (this.#isOver) return
     const message = this.#message

@@ -46,12 +46,11 @@ export function readBody(
     return reserved + body.add(piece)
   }
   const read = (piece: Buffer): void => {
-    received += piece.length
-    const taken = isOver || refusal !== undefined ? 0 : keep(piece)
     // Count the pieces that are discarded, too: the connection ends with the answer, but it may have sent thousands.
-    const isArriving = arrivals.hold(arrival, taken)
+    arrival.sender.received(piece.length)
     if (isOver) return
-    if (!isArriving) {
+    received += piece.length
+    if (!arrivals.hold(arrival, refusal === undefined ? keep(piece) : 0)) {
       stop()
     } else if (received > maxBytes) {
       stop()
