@@ -1,0 +1,154 @@
+import { type Area, arrow, box, type Frame, lane, type Point, picture, text, WIDTH } from "./draw.ts"
+import { withoutImplied } from "./layers.ts"
+import { layOut } from "./layout.ts"
+import { PACKAGES, type PackageEntry } from "./packages.ts"
+
+/** A picture of docs/pictures. */
+export interface Diagram {
+  /** The name of the file in docs/pictures. */
+  readonly file: string
+  /** The content of the picture in words. Documents have it as alt text. */
+  readonly description: string
+  readonly svg: string
+}
+
+/** Draws all pictures of docs/pictures. */
+export function drawDiagrams(): readonly Diagram[] {
+  return [drawSystem(), drawPackages(PACKAGES)]
+}
+
+/** Milliseconds between two loads of the rules from DynamoDB, by default. */
+export const RULES_POLL_MS = 30_000
+
+/** The x of the middle of every picture. */
+const MIDDLE = WIDTH / 2
+
+/** Draws the parts of a system with Sluice: which of them asks which, and when. */
+function drawSystem(): Diagram {
+  const description =
+    "Clients send each request to middleware in an app, or to a gateway. The middleware calls a limiter in its " +
+    "process, and the gateway asks the decision service over gRPC or HTTP. The limiter and the decision service have " +
+    "the rules in memory, and ask Redis for the counters on each request. Admitted requests reach the handlers, and " +
+    `refused ones get status 429. Every ${RULES_POLL_MS / 1_000} seconds, the limiter and the decision service read ` +
+    "the rules from DynamoDB. When a service owner registers rules, the registry checks them and writes them to " +
+    "DynamoDB. Owners reach the registry through the decision service or the command sluice."
+  const center = (y: number, height: number): Area => ({ x: MIDDLE - 52, y, width: 104, height })
+  return diagram("system.svg", { title: "A system with Sluice", description, height: 584 }, [
+    ...drawSide(
+      24,
+      "In an app",
+      (area) => box(area, "ours", ["Middleware"], ["Express, Fastify,", "Koa, fetch"]),
+      "function call",
+      ["Limiter", "decides each request"],
+    ),
+    ...drawSide(
+      484,
+      "At a gateway",
+      (area) => box(area, "others", ["Gateway"], ["nginx, Envoy, HAProxy,", "Caddy, Traefik"]),
+      "gRPC or HTTP",
+      ["Decision service", "a limiter per service"],
+    ),
+    box({ x: 24, y: 16, width: 672, height: 56 }, "others", ["Clients"], ["browsers, apps, other services"]),
+    box(center(156, 70), "others", ["Handlers"], ["of the app or", "the service"]),
+    box(center(262, 52), "others", ["Redis"], ["counters"]),
+    box(center(412, 52), "others", ["DynamoDB"], ["rules"]),
+    arrow(across(438, 496, MIDDLE + 52), "others"),
+    text([MIDDLE + 94, 431], "writes"),
+    box({ x: 496, y: 412, width: 188, height: 52 }, "ours", ["Registry"], ["checks the rules"]),
+    arrow(down(590, 512, 464), "others"),
+    text([582, 493], "when an owner registers rules", { anchor: "end" }),
+    box(
+      { x: 24, y: 512, width: 672, height: 56 },
+      "others",
+      ["Service owners"],
+      ["call the decision service, or run the command sluice"],
+    ),
+  ])
+}
+
+/** Draws one side of the system: the gate that receives requests, what it asks, and the arrows to other parts. */
+function drawSide(
+  x: number,
+  place: string,
+  gate: (area: Area) => string,
+  call: string,
+  [title, line]: readonly [string, string],
+): string[] {
+  // Arrows to the center begin at the edge of a box that faces it, and their labels are beside the center.
+  const isLeft = x < MIDDLE
+  const centerX = MIDDLE + (isLeft ? -52 : 52)
+  const labelX = MIDDLE + (isLeft ? -88 : 88)
+  const pollX = MIDDLE + (isLeft ? -20 : 20)
+  const edgeX = isLeft ? x + 200 : x + 12
+  const rulesX = isLeft ? x + 188 : x + 24
+  const poll: Point[] = [...across(348, rulesX, pollX), [pollX, 412]]
+  const rules = box({ x: x + 24, y: 332, width: 164, height: 32 }, "ours", [], ["rules, in memory"])
+  return [
+    lane({ x, y: 120, width: 212, height: 268 }, place),
+    arrow(down(x + 126, 72, 156), "ours"),
+    text([x + 118, 101], "each request", { anchor: "end" }),
+    arrow(down(x + 166, 156, 72), "refused"),
+    text([x + 174, 101], "429", { anchor: "start", look: "refused" }),
+    gate({ x: x + 12, y: 156, width: 188, height: 70 }),
+    arrow(across(191, edgeX, centerX), "good"),
+    text([labelX, 184], "admitted", { look: "good" }),
+    arrow(down(x + 106, 226, 270), "ours"),
+    text([x + 114, 253], call, { anchor: "start" }),
+    box({ x: x + 12, y: 270, width: 188, height: 106 }, "ours", [title], [line], {
+      parts: [rules],
+      partsHeight: 44,
+    }),
+    arrow(across(288, edgeX, centerX), "ours"),
+    text([labelX, 281], "each"),
+    text([labelX, 304], "request"),
+    arrow(poll, "others", { isDashed: true }),
+    text([labelX, 341], "every"),
+    text([labelX, 364], `${RULES_POLL_MS / 1_000} s`),
+  ]
+}
+
+/** Draws packages and the imports between them. */
+export function drawPackages(packages: readonly PackageEntry[]): Diagram {
+  const importers = new Map<string, string[]>()
+  for (const { name, imports } of withoutImplied(packages)) {
+    const targets = imports.length > 0 ? list(imports) : "no other package of Sluice"
+    importers.set(targets, [...(importers.get(targets) ?? []), name])
+  }
+  const sentences = [...importers].map(
+    ([targets, names]) => `${list(names)} ${names.length > 1 ? "import" : "imports"} ${targets}.`,
+  )
+  const description =
+    "The packages of Sluice in layers, with an arrow for each import. An import that other imports imply has no " +
+    `arrow. ${sentences.join(" ")}`
+  const { boxes, arrows, bottom } = layOut(packages)
+  return diagram("packages.svg", { title: "The packages of Sluice", description, height: bottom + 48 }, [
+    ...arrows.map(({ points }) => arrow(points, "others")),
+    ...boxes.map(({ area, name, job }) => box(area, "ours", name, job)),
+    text(
+      [MIDDLE, bottom + 30],
+      "Each name begins with @sluice/. An arrow points to the package that is imported.",
+    ),
+  ])
+}
+
+function diagram(file: string, frame: Frame, parts: readonly string[]): Diagram {
+  return { file, description: frame.description, svg: picture(frame, parts) }
+}
+
+function across(y: number, from: number, to: number): Point[] {
+  return [
+    [from, y],
+    [to, y],
+  ]
+}
+
+function down(x: number, from: number, to: number): Point[] {
+  return [
+    [x, from],
+    [x, to],
+  ]
+}
+
+function list(names: readonly string[]): string {
+  return new Intl.ListFormat("en").format(names)
+}

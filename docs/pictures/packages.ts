@@ -1,0 +1,23 @@
+/** A package of Sluice, as docs/pictures/packages.svg shows it. */
+export interface PackageEntry {
+  /** The name without `@sluice/`. */
+  readonly name: string
+  /** The task of the package in a few words. */
+  readonly job: string
+  /** The packages of Sluice that it needs at run time. A test compares them with the code and the package.json. */
+  readonly imports: readonly string[]
+}
+
+/** All packages, in any order. Their imports decide where they are in the picture. */
+export const PACKAGES: readonly PackageEntry[] = [
+  { name: "express", job: "middleware for Express", imports: ["core"] },
+  { name: "fastify", job: "plugin for Fastify", imports: ["core"] },
+  { name: "koa", job: "middleware for Koa", imports: ["core"] },
+  { name: "fetch", job: "for Hono, Next.js, Bun, Deno", imports: ["core"] },
+  { name: "express-rate-limit-store", job: "counts with Sluice", imports: ["core"] },
+  { name: "service", job: "decides for gateways", imports: ["core"] },
+  { name: "cli", job: "the command sluice", imports: ["core"] },
+  { name: "contracts", job: "tests your own stores and sources", imports: ["core"] },
+  { name: "core", job: "decides and counts requests", imports: [] },
+  { name: "client", job: "a fetch that paces itself", imports: [] },
+]
