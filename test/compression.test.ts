@@ -64,8 +64,8 @@ const onFastify: Start = async (store, logger) => {
 function lateStore(): Store {
   const memory = memoryStore()
   return {
-    take: async (requests) => memory.take(requests),
-    peek: async (requests) => memory.peek(requests),
+    take: async (checks) => memory.take(checks),
+    read: async (checks) => memory.read(checks),
     refund: async (refunds) => memory.refund(refunds),
     reset: async (keys) => memory.reset(keys),
     close: () => memory.close(),

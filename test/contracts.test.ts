@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { type Behaviour, storeContract } from "@sluice/contracts"
-import { type Check, type Clock, memoryStore, type Store } from "@sluice/core"
+import { type Clock, memoryStore, type Store } from "@sluice/core"
 import { describe, expect, it } from "vitest"
 import { blocksTestedBy } from "./docs/shown.ts"
 
@@ -20,8 +20,8 @@ function wrong(change: (store: Store) => Partial<Store>) {
   return (clock: Clock): Store => {
     const store = memoryStore({ clock })
     const whole: Store = {
-      take: (requests) => store.take(requests),
-      peek: (requests) => store.peek(requests),
+      take: (checks) => store.take(checks),
+      read: (checks) => store.read(checks),
       refund: (refunds) => store.refund(refunds),
       reset: (keys) => store.reset(keys),
       subscribe: (listener) => store.subscribe(listener),
@@ -30,10 +30,6 @@ function wrong(change: (store: Store) => Partial<Store>) {
     return { ...whole, ...change(whole) }
   }
 }
-
-type Requests = readonly (readonly Check[])[]
-const each = (requests: Requests, change: (check: Check) => Check) =>
-  requests.map((checks) => checks.map(change))
 
 describe("the contract of stores", () => {
   it("is met by the memory store", async () => {
@@ -44,31 +40,35 @@ describe("the contract of stores", () => {
     [
       "grants everything",
       (store) => ({
-        take: async (requests) =>
-          (await store.take(requests)).map((answer) => ({ ...answer, granted: true })),
+        take: async (checks) => ({ ...(await store.take(checks)), granted: true }),
       }),
       "several checks of a request: ",
     ],
     [
       "takes each check separately",
       (store) => ({
-        async take(requests) {
-          const answers = []
-          for (const checks of requests) {
-            const alone = []
-            for (const check of checks) alone.push(...(await store.take([[check]])))
-            answers.push({
-              nowMs: alone[0]?.nowMs ?? 0,
-              granted: alone.every(({ granted }) => granted),
-              checks: alone.flatMap((answer) => answer.checks),
-            })
+        async take(checks) {
+          const alone = []
+          for (const check of checks) alone.push(await store.take([check]))
+          return {
+            nowMs: alone[0]?.nowMs ?? 0,
+            granted: alone.every(({ granted }) => granted),
+            checks: alone.flatMap((answer) => answer.checks),
           }
-          return answers
         },
       }),
       "several checks of a request: ",
     ],
-    ["takes units during a peek", (store) => ({ peek: (requests) => store.take(requests) }), "peek: "],
+    [
+      "takes units when it is read",
+      (store) => ({
+        async read(checks) {
+          await store.take(checks)
+          return store.read(checks)
+        },
+      }),
+      "read: ",
+    ],
     ["ignores a refund", () => ({ refund() {} }), "refund: "],
     [
       "refunds twice",
@@ -84,15 +84,15 @@ describe("the contract of stores", () => {
     [
       "treats two clients as one",
       (store) => ({
-        take: (requests) => store.take(each(requests, (check) => ({ ...check, partition: "one" }))),
-        peek: (requests) => store.peek(each(requests, (check) => ({ ...check, partition: "one" }))),
+        take: (checks) => store.take(checks.map((check) => ({ ...check, partition: "one" }))),
+        read: (checks) => store.read(checks.map((check) => ({ ...check, partition: "one" }))),
       }),
       "keys: ",
     ],
     [
       "refuses requests in shadow mode",
       (store) => ({
-        take: (requests) => store.take(each(requests, (check) => ({ ...check, shadow: false }))),
+        take: (checks) => store.take(checks.map((check) => ({ ...check, shadow: false }))),
       }),
       "shadow checks: ",
     ],
@@ -100,9 +100,9 @@ describe("the contract of stores", () => {
     [
       "counts every rule in fixed windows",
       (store) => ({
-        take: (requests) =>
+        take: (checks) =>
           store.take(
-            each(requests, (check) => ({ ...check, policy: { ...check.policy, algorithm: "fixed-window" } })),
+            checks.map((check) => ({ ...check, policy: { ...check.policy, algorithm: "fixed-window" } })),
           ),
       }),
       "any trace: ",

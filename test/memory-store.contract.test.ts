@@ -21,7 +21,7 @@ function smallStore(): ExpiringStore {
   }
   // The store removes expired entries as it is used. On average, a write examines an eighth of a table of this size.
   const forget = async () => {
-    for (let i = 0; i < 100; i++) store.take([[{ policy, partition: "other", cost: 1, shadow: false }]])
+    for (let i = 0; i < 100; i++) store.take([{ policy, partition: "other", cost: 1, shadow: false }])
   }
   return { store, clock, forget }
 }

@@ -1,9 +1,11 @@
+import { peekStore } from "@sluice/core"
 import { expect } from "vitest"
 import type { CounterState } from "../packages/core/src/algorithms/algorithm.ts"
 import { slidingLog } from "../packages/core/src/algorithms/sliding-log.ts"
 import type { ManualClock } from "../packages/core/src/ground/clock.ts"
 import { ceilingOf, type Policy } from "../packages/core/src/ground/policy.ts"
-import type { Store, StoreResult } from "../packages/core/src/stores/store.ts"
+import type { Store } from "../packages/core/src/stores/store.ts"
+import { takeEach } from "../packages/core/src/stores/testing/take-each.ts"
 import { entriesOf, type LogEntries } from "./log-entries.ts"
 import type { LogStep, LogTrace } from "./log-traces.ts"
 
@@ -123,10 +125,12 @@ async function play(
     return
   }
   const { cost, times } = step
-  const answers = await store.take(
-    Array.from({ length: times }, () => [{ policy, partition: "alice", cost, shadow: false }]),
+  const request = [{ policy, partition: "alice", cost, shadow: false }]
+  const answers = await takeEach(
+    store,
+    Array.from({ length: times }, () => request),
   )
-  for (const { granted, checks } of answers as readonly StoreResult[]) {
+  for (const { granted, checks } of answers) {
     const isTaken = naive.take(nowMs, policy, cost)
     const counted = checks[0]
     if (counted === undefined) throw new Error("the store has told nothing")
@@ -138,7 +142,7 @@ async function play(
 
 /** Compares the result of a peek at the counter. */
 async function compare(policy: Policy, store: Store, naive: NaiveLog, nowMs: number): Promise<void> {
-  const [answer] = await store.peek([[{ policy, partition: "alice", cost: 0, shadow: false }]])
+  const answer = await peekStore(store, [{ policy, partition: "alice", cost: 0, shadow: false }])
   const state = answer?.checks[0]?.state
   if (state === undefined) throw new Error("the store has told nothing")
   const counted = naive.at(nowMs)

@@ -235,9 +235,9 @@ describe.each(PLACES)("a change of rules, counting in $name", ({ create, isOnACl
     const waiting: (() => void)[] = []
     const wrap = (inner: Store): Store => ({
       ...methodsOf(inner),
-      take: (requests, timeoutMs) =>
+      take: (checks, timeoutMs) =>
         new Promise((resolve, reject) => {
-          waiting.push(() => Promise.resolve(inner.take(requests, timeoutMs)).then(resolve, reject))
+          waiting.push(() => Promise.resolve(inner.take(checks, timeoutMs)).then(resolve, reject))
         }),
     })
     const release = () => {

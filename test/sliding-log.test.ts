@@ -29,7 +29,7 @@ describe("a log of 1,000 entries in memory", () => {
     const store = memoryStore({ clock })
     const log: LongLog = {
       clock,
-      take: (under) => store.take([[{ policy: under, partition: "alice", cost: 1, shadow: false }]])[0],
+      take: (under) => store.take([{ policy: under, partition: "alice", cost: 1, shadow: false }]),
       refund: (under, units, after) => store.refund([{ policy: under, partition: "alice", units, after }]),
     }
     await act(log, policy, async (work) => {

@@ -19,7 +19,7 @@ export class Counter {
   /** Takes `cost` units at `nowMs`. Returns whether they were granted, and the state of the counter afterwards. */
   take(nowMs: number, cost: number): { readonly granted: boolean; readonly state: CounterState } {
     this.#nowMs = nowMs
-    const [answer] = this.#store.take([[{ policy: this.#policy, partition: "client", cost, shadow: false }]])
+    const answer = this.#store.take([{ policy: this.#policy, partition: "client", cost, shadow: false }])
     const counted = answer?.checks[0]
     if (answer === undefined || counted === undefined) throw new Error("The store gave no answer")
     return { granted: answer.granted, state: counted.state }

@@ -33,7 +33,7 @@ export async function playLive(kind: Kind, port: number, windows: number): Promi
   const policy = policyOf(kind, size)
   const admissions: Admission[] = []
   const ask = async (store: Store, cost: number): Promise<void> => {
-    const [answer] = await store.take([[{ policy, partition: kind.name, cost, shadow: false }]])
+    const answer = await store.take([{ policy, partition: kind.name, cost, shadow: false }])
     if (answer?.granted === true) admissions.push({ atMs: answer.nowMs, units: cost })
   }
   try {

@@ -27,7 +27,7 @@ answerTasks<WeighTask>(async ({ clients, filling }): Promise<number> => {
     nowMs = START_MS + afterMs
     for (let index = 0; index < clients; index++) {
       if (index % TURN === 0) await setImmediate()
-      const [answer] = store.take([[{ policy, partition: freshAddress(index), cost, shadow: false }]])
+      const answer = store.take([{ policy, partition: freshAddress(index), cost, shadow: false }])
       if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits, ${afterMs} ms later`)
     }
   }

@@ -49,9 +49,9 @@ export class RedisScale {
     const client = await connect(server.port)
     const store = redisStore({ client, timeoutMs: PATIENCE_MS })
     const policy = weighedPolicy(kindOf("sliding-window"))
-    const contender: Contender<readonly StoreResult[]> = {
-      count: (key) => store.take([[{ policy, partition: key, cost: 1, shadow: false }]]),
-      judge: ([answer]) => (answer?.granted === true ? "granted" : "refused"),
+    const contender: Contender<StoreResult> = {
+      count: (key) => store.take([{ policy, partition: key, cost: 1, shadow: false }]),
+      judge: ({ granted }) => (granted ? "granted" : "refused"),
       judgeError: () => "failed",
     }
     const fill = async (count: number): Promise<void> => {
@@ -129,7 +129,7 @@ export class RedisScale {
     const bucketMs = SHORT_WINDOW_MS / (hours.buckets as number)
     for (const { cost } of takesOf(kind, filling)) {
       await setTimeout(bucketMs - (Date.now() % bucketMs) + 1)
-      const [answer] = await store.take([[{ policy, partition: "one", cost, shadow: false }]])
+      const answer = await store.take([{ policy, partition: "one", cost, shadow: false }])
       if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits`)
     }
     store.close()
@@ -148,7 +148,7 @@ export class RedisScale {
     const startMs = nowMs
     for (const { afterMs, cost } of takesOf(kind, filling)) {
       nowMs = startMs + afterMs
-      const [answer] = await store.take([[{ policy, partition: "one", cost, shadow: false }]])
+      const answer = await store.take([{ policy, partition: "one", cost, shadow: false }])
       if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits, ${afterMs} ms later`)
     }
     store.close()

@@ -49,7 +49,7 @@ const SEQUENCE = 2 ** 18
 const kind = kindOf(process.argv[2] ?? "")
 let countInMemory: ((key: string, nowMs: number) => void) | undefined
 let calledInMemory = 0
-const inRedis = new Map<number, Contender<readonly StoreResult[]>>()
+const inRedis = new Map<number, Contender<StoreResult>>()
 
 answerTasks<MemoryTask | RedisTask>((task) =>
   task.store === "memory" ? measureMemory(task) : measureRedis(task),
@@ -85,7 +85,7 @@ function memoryCounter(): (key: string, nowMs: number) => void {
   const store = memoryStore({ clock: { now: () => nowMs } })
   return (key, now) => {
     nowMs = now
-    const [answer] = store.take([[{ policy, partition: key, cost: 1, shadow: false }]])
+    const answer = store.take([{ policy, partition: key, cost: 1, shadow: false }])
     if (answer?.granted !== true) throw new Error(`${kind.name} refused what fits`)
   }
 }
@@ -105,12 +105,12 @@ async function measureRedis(task: RedisTask): Promise<SpeedSample> {
   return { perSecond: (decisions * 1e3) / wallMs, nodeUs: cpuUs / decisions - keyUs, decisions }
 }
 
-async function redisCounter(port: number, windowMs: number): Promise<Contender<readonly StoreResult[]>> {
+async function redisCounter(port: number, windowMs: number): Promise<Contender<StoreResult>> {
   const store = redisStore({ client: await connect(port), timeoutMs: PATIENCE_MS })
   const policy = policyIn(windowMs)
   return {
-    count: (key) => store.take([[{ policy, partition: key, cost: 1, shadow: false }]]),
-    judge: ([answer]) => (answer?.granted === true ? "granted" : "refused"),
+    count: (key) => store.take([{ policy, partition: key, cost: 1, shadow: false }]),
+    judge: ({ granted }) => (granted ? "granted" : "refused"),
     judgeError: () => "failed",
   }
 }

@@ -16,8 +16,7 @@ export const IN_PROCESS: Readonly<Record<string, ContenderKind>> = {
       const store = memoryStore()
       const policy = policyOf(onlyLimit(setup), 0)
       return {
-        count: (key) =>
-          store.take([[{ policy, partition: key, cost: 1, shadow: false }]])[0]?.granted === true,
+        count: (key) => store.take([{ policy, partition: key, cost: 1, shadow: false }])?.granted === true,
         judge: judgeTruth,
         judgeError: FAILED,
       } satisfies Contender<boolean>

@@ -34,7 +34,7 @@ export const CONTENDERS: Readonly<Record<string, (maxKeys: number) => Contender>
     return {
       count(key, now) {
         nowMs = now
-        store.take([[{ policy, partition: key, cost: 1, shadow: false }]])
+        store.take([{ policy, partition: key, cost: 1, shadow: false }])
       },
       size: () => store.size,
     }

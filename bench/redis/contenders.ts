@@ -20,7 +20,7 @@ const FAILED = (): Outcome => "failed"
 export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
   "sluice take": {
     sends: SCRIPTS,
-    async create({ port, limits }): Promise<Contender<readonly StoreResult[]>> {
+    async create({ port, limits }): Promise<Contender<StoreResult>> {
       const store = redisStore({ client: await connect(port), timeoutMs: PATIENCE_MS })
       const policies = limits.map(policyOf)
       const [first] = policies
@@ -28,10 +28,10 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
       return {
         count:
           policies.length === 1
-            ? (key) => store.take([[{ policy: first, partition: key, cost: 1, shadow: false }]])
+            ? (key) => store.take([{ policy: first, partition: key, cost: 1, shadow: false }])
             : (key) =>
-                store.take([policies.map((policy) => ({ policy, partition: key, cost: 1, shadow: false }))]),
-        judge: ([answer]) => (answer?.granted === true ? "granted" : "refused"),
+                store.take(policies.map((policy) => ({ policy, partition: key, cost: 1, shadow: false }))),
+        judge: ({ granted }) => (granted ? "granted" : "refused"),
         judgeError: FAILED,
       }
     },

@@ -131,10 +131,8 @@ function counting(inFront: (store: Store) => Store): Connect {
     const check = { policy: SERVICE, partition: "", cost: 1, shadow: false }
     return {
       admits() {
-        const results = store.take([[check]])
-        return "then" in results
-          ? results.then(([first]) => first?.granted === true)
-          : results[0]?.granted === true
+        const results = store.take([check])
+        return "then" in results ? results.then(({ granted }) => granted) : results.granted
       },
       async stop() {
         await store.close?.()

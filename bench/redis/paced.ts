@@ -44,7 +44,7 @@ export async function measurePaced(server: RedisServer, forMs: number): Promise<
         const elapsedMs = performance.now() - startedMs
         if (elapsedMs >= ms) return decisions
         for (; decisions < (elapsedMs * pace.perSecond) / 1_000; decisions++) {
-          await store.take([[{ policy: SERVICE, partition: "", cost: 1, shadow: false }]])
+          await store.take([{ policy: SERVICE, partition: "", cost: 1, shadow: false }])
         }
         await sleep(1)
       }

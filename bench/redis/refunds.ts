@@ -74,11 +74,17 @@ async function measureKind(
     await work()
     return ((await usageOf(server)).cpuUs - before.cpuUs) / clients
   }
-  costs.first.push(await cpuUs(() => inGroups(checks, (some) => store.take(some.map((check) => [check])))))
+  costs.first.push(
+    await cpuUs(() =>
+      inGroups(checks, async (some) => Promise.all(some.map(async (check) => store.take([check])))),
+    ),
+  )
   let taken: readonly StoreResult[] = []
   costs.take.push(
     await cpuUs(async () => {
-      taken = (await inGroups(checks, (some) => store.take(some.map((check) => [check])))).flat()
+      taken = (
+        await inGroups(checks, async (some) => Promise.all(some.map(async (check) => store.take([check]))))
+      ).flat()
     }),
   )
   const refundsOf = (some: readonly Check[], units: number): readonly Refund[] =>
@@ -119,7 +125,7 @@ export async function measureFarCharges(server: RedisServer, charges: number): P
       windowMs: DAY_MS,
       align: "epoch",
     }
-    const [answer] = await store.take([[{ policy, partition: "", cost: 1, shadow: false }]])
+    const answer = await store.take([{ policy, partition: "", cost: 1, shadow: false }])
     const after = answer?.checks[0]?.state
     if (after === undefined) throw new Error("nothing was taken")
     const startedMs = performance.now()

@@ -125,8 +125,8 @@ async function simulate({ limit, processes, load, isStrict, isFlash }: Row, seed
   const forMs = isFlash === true ? FLASH_MS : WINDOWS * WINDOW_MS
   const arrivals = spread(perMs, harmonicShares(processes), seed)
   const result = { requests: 0, admitted: 0, exact: 0, calls: 0, busy: 0 }
-  const count = ([answer]: readonly StoreResult[]): void => {
-    if (answer?.granted === true) result.admitted++
+  const count = ({ granted }: StoreResult): void => {
+    if (granted) result.admitted++
   }
   for (let atMs = START_MS; atMs < START_MS + forMs; atMs++) {
     await timeline.until(atMs)
@@ -137,9 +137,9 @@ async function simulate({ limit, processes, load, isStrict, isFlash }: Row, seed
       result.requests += requests
       for (let n = 0; n < requests; n++) {
         if (exact.take(1, atMs) !== undefined) result.exact++
-        const answers = all[i]?.store.take([[check]]) ?? []
-        if (isThenable(answers)) void answers.then(count)
-        else count(answers)
+        const answer = (all[i] as LeasedProcess).store.take([check])
+        if (isThenable(answer)) void answer.then(count)
+        else count(answer)
       }
     }
   }

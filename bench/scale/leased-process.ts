@@ -35,10 +35,9 @@ export class LeasedProcess {
     }
     const remote: Store = {
       isShared: true,
-      keepsDeadline: true,
-      take: (requests) => this.#call("take", () => requests.map(take)),
+      take: (checks) => this.#call("take", () => take(checks)),
       refund: (refunds) => this.#call("refund", () => refund(refunds)),
-      peek: () => [],
+      read: () => ({ nowMs: 0, counters: [] }),
       reset: () => undefined,
       close: () => undefined,
     }

@@ -16,7 +16,7 @@ export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> 
     const policy = policyOf(limit)
     return {
       answers: "at-once",
-      count: (key) => store.take([[{ policy, partition: key, cost: 1, shadow: false }]]),
+      count: (key) => store.take([{ policy, partition: key, cost: 1, shadow: false }]),
     }
   },
   "sluice take, awaited": (limit) => {
@@ -24,7 +24,7 @@ export const CONTENDERS: Readonly<Record<string, (limit: number) => Contender>> 
     const policy = policyOf(limit)
     return {
       answers: "later",
-      count: async (key) => store.take([[{ policy, partition: key, cost: 1, shadow: false }]]),
+      count: async (key) => store.take([{ policy, partition: key, cost: 1, shadow: false }]),
     }
   },
   "sluice decide": (limit) => {

@@ -62,7 +62,7 @@ it("counts admitted, refused and shadowed requests of each rule, and exports the
 
 it("distinguishes decisions that were made without the shared store", async () => {
   const fail = () => Promise.reject(new Error("gone"))
-  const { scrape } = await setUp({ take: fail, peek: fail, refund: fail, reset: fail, close() {} })
+  const { scrape } = await setUp({ take: fail, read: fail, refund: fail, reset: fail, close() {} })
   expect(await scrape()).toMatch(
     /sluice_policy_name="real",sluice_decision_result="refused",sluice_decision_mode="degraded",.+\} 2\n/,
   )

@@ -197,7 +197,7 @@ describe("sluice clients", () => {
     const gone = await startService(home, {
       tokens: tokens({ shop: "the-token" }),
       shared: {
-        store: { take: failing, peek: failing, refund: failing, reset: failing, close() {} },
+        store: { take: failing, read: failing, refund: failing, reset: failing, close() {} },
         storeTimeoutMs: 1_000,
       },
     })

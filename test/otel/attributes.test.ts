@@ -46,9 +46,9 @@ async function useAll(clients: number): Promise<Metering> {
     fields: { user_id: ({ headers }) => String(headers?.["x-api-key"]) },
     store: {
       ...methodsOf(inner),
-      take(requests) {
-        if (isDown) throw new Error(`no answer for ${JSON.stringify(requests)}`)
-        return inner.take(requests)
+      take(checks) {
+        if (isDown) throw new Error(`no answer for ${JSON.stringify(checks)}`)
+        return inner.take(checks)
       },
     },
   })

@@ -122,7 +122,7 @@ describe("sluice.policy.decisions", () => {
       window: "1 day",
       store: {
         ...methodsOf(inner),
-        take: (requests) => (isGone ? Promise.reject(new Error("gone")) : inner.take(requests)),
+        take: (checks) => (isGone ? Promise.reject(new Error("gone")) : inner.take(checks)),
       },
       logger: { warn() {}, error() {} },
     })

@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
@@ -49,7 +50,7 @@ const OVERALL = policy("over-all", 500)
 
 /** Returns the units of one counter. Call it when no request is pending. */
 async function countOf(store: Store, key: Check): Promise<number> {
-  const [answer] = await store.peek([[{ ...key, cost: 0 }]])
+  const answer = await peekStore(store, [{ ...key, cost: 0 }])
   return answer?.checks[0]?.state.current ?? Number.NaN
 }
 
@@ -64,7 +65,7 @@ describe("a request whose counters are in different slots", () => {
     )
     expect(new Set(slots).size).toBe(3)
     const granted: (boolean | undefined)[] = []
-    for (let i = 0; i < 6; i++) granted.push((await store.take([checks]))[0]?.granted)
+    for (let i = 0; i < 6; i++) granted.push((await store.take(checks))?.granted)
     expect(granted).toEqual([true, true, true, false, false, false])
     await until("all is given back", async () => (await unitsInCluster(cluster, prefix)) === 9)
     for (const each of checks) expect(await countOf(store, each)).toBe(3)
@@ -74,7 +75,7 @@ describe("a request whose counters are in different slots", () => {
     const { stores, prefix } = open()
     const asked = stores.flatMap((store) =>
       Array.from({ length: 500 }, (_, i) => async () => {
-        const [answer] = await store.take([[check(PER_USER, `user-${i % 25}`), check(OVERALL, "")]])
+        const answer = await store.take([check(PER_USER, `user-${i % 25}`), check(OVERALL, "")])
         return answer?.granted === true
       }),
     )
@@ -93,7 +94,7 @@ describe("a request whose counters are in different slots", () => {
     const answers = await Promise.all(
       stores.flatMap((store) =>
         Array.from({ length: 300 }, async (_, i) =>
-          store.take([[check({ ...PER_USER, limit: 10_000 }, `user-${i % 25}`), check(narrow, "")]], 20_000),
+          store.take([check({ ...PER_USER, limit: 10_000 }, `user-${i % 25}`), check(narrow, "")], 20_000),
         ),
       ),
     )
@@ -110,7 +111,7 @@ describe("a request whose counters are in different slots", () => {
       stores.flatMap((store) =>
         Array.from({ length: 300 }, async (_, i) => {
           const names = [users[(i * 7) % 10] as string, devices[(i * 3) % 8] as string] as const
-          const [answer] = await store.take([[check(PER_USER, names[0]), check(PER_DEVICE, names[1])]])
+          const answer = await store.take([check(PER_USER, names[0]), check(PER_DEVICE, names[1])])
           if (answer?.granted) for (const name of names) granted.set(name, (granted.get(name) ?? 0) + 1)
         }),
       ),
@@ -129,7 +130,7 @@ it("caches the refusal of each key separately, on any node", async () => {
   const [store] = stores
   const one = policy("just-one", 1)
   const users = Array.from({ length: 60 }, (_, i) => `user-${i}`)
-  const isGranted = async (user: string) => (await store.take([[check(one, user)]]))[0]?.granted
+  const isGranted = async (user: string) => (await store.take([check(one, user)]))?.granted
   // The last users are never refused.
   for (const user of users.slice(0, 50)) {
     expect([await isGranted(user), await isGranted(user)]).toEqual([true, false])
@@ -209,7 +210,7 @@ describe("a slot that is moving to another node", () => {
     const prefix = `c${made++}:`
     const store = redisStore({ client, prefix, denyCacheMs: 0, timeoutMs: 20_000 })
     const counts = async (...checks: Check[]) => {
-      const [answer] = await store.take([checks])
+      const answer = await store.take(checks)
       return answer?.granted ? answer.checks.map((counted) => counted?.state.current) : "refused"
     }
     // Both nodes have loaded the scripts, and the store knows their time.

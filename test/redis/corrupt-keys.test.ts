@@ -11,7 +11,7 @@ import { KINDS_OF_RULE } from "../../packages/core/src/limiter/testing/kinds-of-
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
-import type { Check, Store } from "../../packages/core/src/stores/store.ts"
+import type { Store } from "../../packages/core/src/stores/store.ts"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { contents, write } from "./corrupt-contents.ts"
@@ -66,10 +66,9 @@ async function open(members: Partial<Rule>, clock?: Clock) {
   const store: Store = {
     ...methodsOf(inner),
     isShared: true,
-    keepsDeadline: true,
-    take: (requests, withinMs) => {
-      for (const check of requests.flat() as Check[]) asked.set(nameKey(check), check.policy)
-      return inner.take(requests, withinMs)
+    take: (checks, withinMs) => {
+      for (const check of checks) asked.set(nameKey(check), check.policy)
+      return inner.take(checks, withinMs)
     },
   }
   const limiter = createLimiter<Request>({

@@ -144,12 +144,12 @@ describe("a key that holds the state of", () => {
       const key = keyNamer("")(check(policy, cost))
       const other: Check = { ...check(SLIDING, 1), partition: "bob" }
       await set(key, value)
-      await expect(store.take([[check(policy, cost)]])).rejects.toMatchObject(INVALID)
+      await expect(store.take([check(policy, cost)])).rejects.toMatchObject(INVALID)
       // In one call with another request, which is decided, and in one request with another check.
-      const [own, together] = [store.take([[check(policy, cost)]]), store.take([[other]])]
+      const [own, together] = [store.take([check(policy, cost)]), store.take([other])]
       await expect(own).rejects.toMatchObject(INVALID)
       expect(await together).toMatchObject([{ granted: true }])
-      await expect(store.take([[check(policy, cost), other]])).rejects.toMatchObject(INVALID)
+      await expect(store.take([check(policy, cost), other])).rejects.toMatchObject(INVALID)
       expect(await contentOf(key)).toEqual(value)
       expect(await client.pttl(key)).toBeLessThanOrEqual(TTL_MS)
     },
@@ -167,7 +167,7 @@ describe("a key that holds the state of", () => {
       [Number.MAX_SAFE_INTEGER, 5],
     ] as const) {
       await set(key, `w:${startMs}:0:${owed}`)
-      const [answer] = await store.take([[check(policy, 1)]])
+      const answer = await store.take([check(policy, 1)])
       expect(answer).toMatchObject({ granted: false, checks: [{ state: { current, previous: 0 } }] })
       if (owed > most) expect(await client.pttl(key)).toBeLessThanOrEqual(MINUTE_MS)
     }
@@ -180,11 +180,11 @@ describe("a key that holds the state of", () => {
   ])("an old state of %s counts as expired if its key has no TTL", async (_what, policy, value) => {
     const key = keyNamer("")(check(policy, 1))
     await set(key, value)
-    expect(await store.take([[check(policy, 1)]])).toMatchObject([{ granted: false }])
+    expect(await store.take([check(policy, 1)])).toMatchObject([{ granted: false }])
     await client.del(key)
     await set(key, value)
     await client.persist(key)
-    expect(await store.take([[check(policy, 1)]])).toMatchObject([{ granted: true }])
+    expect(await store.take([check(policy, 1)])).toMatchObject([{ granted: true }])
     expect(await client.pttl(key)).toBeGreaterThan(0)
   })
 })

@@ -43,7 +43,7 @@ function check(partition: string, cost = 1, policy = MONTH): Check {
 }
 
 async function ask(store: Store, ...checks: Check[]): Promise<StoreResult> {
-  const [answer] = await store.take([checks])
+  const answer = await store.take(checks)
   if (answer === undefined) throw new Error("the store did not answer")
   return answer
 }

@@ -85,11 +85,11 @@ describe("a primary that becomes a replica", () => {
     afterwards(() => proxy.close())
     const store = await openStore("ioredis 6", proxy.port)
     const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
-    await store.take([[check]], 20_000)
+    await store.take([check], 20_000)
     await demote()
     proxy.pause("replies")
     const overAtMs = performance.now() + 300
-    const refused = expect(store.take([[check]], 300)).rejects.toMatchObject({ kind: "timeout" })
+    const refused = expect(store.take([check], 300)).rejects.toMatchObject({ kind: "timeout" })
     await until("it has found a replica", foundReplica)
     // Stall this process. Replies that arrive now are read before the deadline is checked.
     while (performance.now() < overAtMs + 10);
@@ -104,7 +104,7 @@ describe("a primary that becomes a replica", () => {
       await asker(store).askUntil(false)
       await demote()
       const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
-      await expect(store.take([[check]], 100)).rejects.toThrow(
+      await expect(store.take([check], 100)).rejects.toThrow(
         /^Redis at 127\.0\.0\.1:\d+ is a replica, and its client did not find the primary in time\.$/,
       )
     },

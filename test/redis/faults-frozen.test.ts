@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
+import { peekStore } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { endsWithin } from "../servers/ends-within.ts"
@@ -129,7 +130,7 @@ describe("calls other than take", () => {
     const policy = { ...POLICY }
     const check = { policy, partition: "a", cost: 1, shadow: false }
     const asked = Promise.allSettled([
-      store.peek([[check]], 20),
+      peekStore(store, [check], 20),
       store.refund([{ policy, partition: "a", units: 1, after: { startMs: 0, current: 1, previous: 0 } }]),
       store.reset([{ policy, partition: "a" }]),
     ])

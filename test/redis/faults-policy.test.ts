@@ -31,7 +31,7 @@ async function openStore() {
   afterwards(() => client.disconnect())
   const store = redisStore({ client })
   afterwards(() => store.close())
-  await store.take([[{ policy: POLICY, partition: "", cost: 1, shadow: false }]], 10_000)
+  await store.take([{ policy: POLICY, partition: "", cost: 1, shadow: false }], 10_000)
   return store
 }
 

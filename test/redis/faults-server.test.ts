@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
@@ -127,13 +128,13 @@ describe("a store", () => {
     const store = await openStore("ioredis 6", proxy.port)
     const check = { policy: POLICY, partition: "a", cost: 1, shadow: false }
     // The store looks for evictions after its first reply. The server answers that before the second call.
-    for (let i = 0; i < 2; i++) await store.take([[check]])
+    for (let i = 0; i < 2; i++) await store.take([check])
     proxy.answerWith("+OK\r\n")
-    await expect(store.take([[check]])).rejects.toMatchObject({
+    await expect(store.take([check])).rejects.toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",
       message: "Redis sent an invalid reply: OK.",
     })
-    await expect(store.peek([[check]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
+    await expect(peekStore(store, [check])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
     const after = { startMs: 0, current: 1, previous: 0 }
     await expect(store.refund([{ ...check, units: 1, after }])).rejects.toMatchObject({
       code: "SLUICE_STORE_UNAVAILABLE",

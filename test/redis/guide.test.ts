@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { runInNewContext } from "node:vm"
-import { createLimiter, type Decision, manualClock, type Rule, type Store } from "@sluice/core"
+import { createLimiter, type Decision, manualClock, peekStore, type Rule, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/core/redis"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
@@ -122,16 +122,16 @@ describe("the client options of the guide", () => {
       client.on("reconnecting", () => lost++)
       try {
         const store = redisStore({ client, timeoutMs: storeTimeoutMs })
-        await store.take([[MONTHLY_CHECK]])
+        await store.take([MONTHLY_CHECK])
         // Be idle for longer than the timeout of a silent connection.
         await sleep(400)
-        await store.peek([[MONTHLY_CHECK]])
+        await peekStore(store, [MONTHLY_CHECK])
         proxy.pause()
         const before = lost
-        Promise.resolve(store.peek([[MONTHLY_CHECK]])).catch(() => undefined)
+        Promise.resolve(peekStore(store, [MONTHLY_CHECK])).catch(() => undefined)
         await until("the client has given the connection up", () => lost > before)
         proxy.resume()
-        expect(await store.take([[MONTHLY_CHECK]])).toMatchObject([{ checks: [{ taken: 1 }] }])
+        expect(await store.take([MONTHLY_CHECK])).toMatchObject([{ checks: [{ taken: 1 }] }])
       } finally {
         if ("destroy" in client) client.destroy()
         else client.disconnect()
@@ -210,7 +210,7 @@ describe("the ACL of the guide", () => {
     try {
       await nodeRedis.connect()
       for (const client of [ioredis, nodeRedis]) {
-        await redisStore({ client, timeoutMs: storeTimeoutMs }).take([[MONTHLY_CHECK]])
+        await redisStore({ client, timeoutMs: storeTimeoutMs }).take([MONTHLY_CHECK])
       }
       expect(String(await server.command("INFO", "keyspace"))).toMatch(/db1:keys=1.*\r\ndb2:keys=1/)
     } finally {
@@ -234,7 +234,7 @@ describe("the ACL of the guide", () => {
       let counted = 0
       const takeByEach = async () => {
         for (const store of stores) {
-          const [answer] = await store.take([[MONTHLY_CHECK]], storeTimeoutMs)
+          const answer = await store.take([MONTHLY_CHECK], storeTimeoutMs)
           expect(answer?.checks[0]?.state.current).toBe(++counted)
         }
       }

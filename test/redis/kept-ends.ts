@@ -126,7 +126,7 @@ export class KeptEnds {
 
   #endOf(counter: CounterKey): End {
     const { policy } = counter
-    const counted = this.#twin.peek([[{ ...counter, cost: 0, shadow: false }]])[0]?.checks[0]
+    const counted = this.#twin.read([{ ...counter, cost: 0, shadow: false }]).counters[0]
     if (counted === undefined) throw new Error("the twin has told nothing")
     const { state } = counted
     const isEmpty = state.current === 0 && state.previous === 0

@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
@@ -34,12 +35,12 @@ describe("counts just below 2^53, packed in digits", () => {
       const clock = manualClock()
       const store = open(clock, policy.name)
       const check = { policy, partition: "alice", shadow: false }
-      const [answer] = await store.take([[{ ...check, cost: MOST - 2 }]])
+      const answer = await store.take([{ ...check, cost: MOST - 2 }])
       const after = answer?.checks[0]?.state
       if (after === undefined) throw new Error("the store has told nothing")
       clock.advance(policy.windowMs / 4)
       for (const units of [2, 2]) await store.refund([{ policy, partition: "alice", units, after }])
-      const [look] = await store.peek([[{ ...check, cost: 0 }]])
+      const look = await peekStore(store, [{ ...check, cost: 0 }])
       states.push(look?.checks[0]?.state)
       await store.close()
     }

@@ -9,6 +9,7 @@ import { commandsOf } from "../../packages/core/src/stores/redis/clients/command
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Check } from "../../packages/core/src/stores/store.ts"
+import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl, timeOf } from "./counted.ts"
 
@@ -80,13 +81,13 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     }
     store.close()
   }
-  const take = (...requests: readonly (readonly Check[])[]) => attempt((store) => store.take(requests))
+  const take = (...requests: readonly (readonly Check[])[]) => attempt((store) => takeEach(store, requests))
   const one = (partition: string, cost = 1): Check => check(policy, cost, { partition })
   const mayAll = open(all, clock)
   try {
-    await mayAll.take([[check(FULL)]])
-    const [first] = await mayAll.take([[one("there")]])
-    for (const cost of [2, 7]) await mayAll.take([[one("there", cost)], [one("full", cost + 1)]])
+    await mayAll.take([check(FULL)])
+    const first = await mayAll.take([one("there")])
+    for (const cost of [2, 7]) await takeEach(mayAll, [[one("there", cost)], [one("full", cost + 1)]])
     await take([one("a")])
     await take([one("b")], [one("c", 2)], [one("c", 9)])
     await take([one("d"), check(SLIDING, 1, { partition: "d" })])
@@ -111,12 +112,12 @@ async function useAll(policy: Policy, clock?: ManualClock): Promise<number> {
     await take([one("full")])
     await take([one("j"), one("there")])
     clock?.advance(-2 * MINUTE)
-    await attempt((store) => store.peek([[one("full")], [one("there")]]))
+    await attempt((store) => store.read([one("full"), one("there")]))
     await take([one("k")], [one("there")], [one("full"), one("k")])
     await attempt((store) => store.reset([one("there")]))
     // Another sub-window begins, with parts of earlier ones.
     for (let part = 0; part < 2; part++) {
-      await mayAll.take([[one("next")]])
+      await mayAll.take([one("next")])
       clock?.advance(MINUTE / 12)
     }
     await take([one("next")])
@@ -163,7 +164,7 @@ describe("a Redis user that lacks one command never leaves a key without a TTL",
       const there = check(SLIDING, 1, { partition: "there" })
       await all.set(keyNamer("")(there), before, "PX", MINUTE)
       const store = open(some)
-      await Promise.allSettled([store.take([[check(SLIDING), there]])])
+      await Promise.allSettled([store.take([check(SLIDING), there])])
       store.close()
       expect(await keysWithoutTtl(server)).toEqual([])
     } finally {

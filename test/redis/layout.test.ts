@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"
@@ -6,6 +7,7 @@ import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 // While the digit in the key is the same, other versions that run beside this one read these values. A change of the
@@ -86,7 +88,7 @@ describe("a key of the first layout", () => {
     },
   ])("holds $what", async ({ policy, last = 4, holds }) => {
     for (const cost of [3, last]) {
-      await store.take([[check(policy, cost)]])
+      await store.take([check(policy, cost)])
       clock.advance(MINUTE)
     }
     const [key = "", ...others] = await client.keys("*")
@@ -99,7 +101,7 @@ describe("a key of the first layout", () => {
     const key = keyNamer("")(check(SLIDING))
     const [older, newer] = [key.replace("sl2:", "sl1:"), key.replace("sl2:", "sl3:")]
     for (const other of [older, newer]) await client.set(other, packed(28_401_120, 0, 10))
-    const [answer] = await store.take([[check(SLIDING, 10)]])
+    const answer = await store.take([check(SLIDING, 10)])
     expect(answer?.granted).toBe(true)
     await store.reset([check(SLIDING)])
     expect((await client.keys("*")).sort()).toEqual([older, newer])
@@ -139,25 +141,25 @@ describe("the number of a strict window is decoded in the same way by", () => {
     ["a call of several checks", (policy: Policy) => [[check(policy)], [other]]],
     ["a request of several checks", (policy: Policy) => [[check(policy), other]]],
   ])("%s", async (_what, requests) => {
-    const [granted] = await store.take(requests(await put(1)))
+    const [granted] = await takeEach(store, requests(await put(1)))
     expect(granted?.granted).toBe(true)
     expect(granted?.checks[0]?.state).toMatchObject({
       startMs: START_MS,
       previous: sum,
       current: current + 1,
     })
-    const [refused] = await store.take(requests(await put(0)))
+    const [refused] = await takeEach(store, requests(await put(0)))
     expect(refused?.granted).toBe(false)
     expect(refused?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
   })
 
   it("a peek, and a take that begins a sub-window", async () => {
     const policy = await put(1)
-    const [look] = await store.peek([[check(policy, 0)]])
+    const look = await peekStore(store, [check(policy, 0)])
     expect(look?.checks[0]?.state).toEqual({ startMs: START_MS, previous: sum, current, parts: "2?X" })
     // Two seconds later, there is an empty second in between.
     clock.advance(2_000)
-    await store.take([[check(policy)]])
+    await store.take([check(policy)])
     expect(await client.hgetall(keyNamer("")(check(STRICT)))).toEqual(
       strict(START_MS / 1_000 + 2, 3, sum + current, 1, "20016?X"),
     )

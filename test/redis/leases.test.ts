@@ -139,7 +139,7 @@ describe("a Redis that is frozen while leases are held", () => {
     await until("many have been decided", () => app.decisions.length > opened + 50)
     // The leases have ended. They are not renewed by what Redis has not answered.
     expect(app.decisions.slice(opened).every(({ degraded, allowed }) => degraded && allowed)).toBe(true)
-    expect(store.leases?.held).toBe(0)
+    expect(store.status?.leases?.held).toBe(0)
 
     server.thaw()
     const before = leased().length
@@ -148,7 +148,7 @@ describe("a Redis that is frozen while leases are held", () => {
     await app.askUntilRecovered()
     expect(app.late).toBe(0)
     // Every grant was counted when its units were booked. What was lost in the outage stays counted.
-    const { booked = 0 } = store.leases ?? {}
+    const { booked = 0 } = store.status?.leases ?? {}
     const counted = await unitsIn(server, "")
     expect(counted).toBeGreaterThanOrEqual(app.granted())
     expect(counted).toBeLessThanOrEqual(app.granted() + booked)

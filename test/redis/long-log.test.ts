@@ -44,7 +44,7 @@ describe("a log of 1,000 entries in Redis", () => {
     const log: LongLog = {
       clock,
       take: async (under: Policy) =>
-        (await store.take([[{ policy: under, partition: "alice", cost: 1, shadow: false }]]))[0],
+        await store.take([{ policy: under, partition: "alice", cost: 1, shadow: false }]),
       refund: async (under, units, after) =>
         await store.refund([{ policy: under, partition: "alice", units, after }]),
     }

@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import type { Redis } from "ioredis"
 import { expect } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
@@ -98,10 +99,12 @@ async function compare(
     case "take":
     case "peek": {
       const requests = inUnits(step.requests, twin)
-      const answers = await store[step.kind](requests)
-      const expected = requests.flatMap((checks) => {
-        const answered = twin[step.kind]([checks])
-        ends.looked(checks.map((check, i) => ({ ...check, taken: answered[0]?.checks[i]?.taken ?? 0 })))
+      const ask = (one: Store, checks: readonly Check[]) =>
+        step.kind === "take" ? one.take(checks) : peekStore(one, checks)
+      const answers = await Promise.all(requests.map(async (checks) => ask(store, checks)))
+      const expected = requests.map((checks) => {
+        const answered = ask(twin, checks) as StoreResult
+        ends.looked(checks.map((check, i) => ({ ...check, taken: answered.checks[i]?.taken ?? 0 })))
         return answered
       })
       expect(alike(requests, answers)).toEqual(alike(requests, expected))
@@ -135,11 +138,11 @@ function refundOf(
 ): Refund {
   const { policy, after } = refund
   const units = refund.units + (more === MOST_CHARGED ? -yearOf(policy, policies) : more)
-  const [answer] = twin.peek([[]])
+  const answer = twin.read([])
   return {
     ...refund,
     units,
-    after: moved ? algorithmOf(policy).at(after, policy, answer?.nowMs ?? Number.NaN) : after,
+    after: moved ? algorithmOf(policy).at(after, policy, answer.nowMs) : after,
   }
 }
 
@@ -157,9 +160,9 @@ function inUnits(requests: Requests, twin: MemoryStore): Requests {
     checks.map((check) => {
       if (check.cost >= 0) return check
       const { policy } = check
-      const [answer] = twin.peek([[{ ...check, cost: 0 }]])
-      const [counted] = answer?.checks ?? []
-      if (answer === undefined || counted === undefined) throw new Error("the twin has told nothing")
+      const answer = twin.read([{ ...check, cost: 0 }])
+      const [counted] = answer.counters
+      if (counted === undefined) throw new Error("the twin has told nothing")
       const used = algorithmOf(policy).used(counted.state, policy, answer.nowMs)
       const remaining = Math.max(0, ceilingOf(policy) - used)
       return { ...check, cost: check.cost === ONE_TOO_MANY ? remaining + 1 : remaining }

@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { algorithmOf } from "../../packages/core/src/algorithms/kinds.ts"
@@ -118,7 +119,7 @@ async function play(store: Store, policy: Policy, steps: readonly Step[]): Promi
     if (step === "reset") await store.reset([{ policy, partition: "" }])
     else if ("waitMs" in step) clock.advance(step.waitMs)
     else if ("take" in step) {
-      const [answer] = await store.take([[{ policy, partition: "", cost: step.take, shadow: false }]])
+      const answer = await store.take([{ policy, partition: "", cost: step.take, shadow: false }])
       const state = answer?.checks[0]?.state
       if (state === undefined) throw new Error("the store did not tell what was counted")
       taken.push({ policy, partition: "", units: 0, after: state })
@@ -129,7 +130,7 @@ async function play(store: Store, policy: Policy, steps: readonly Step[]): Promi
 const goesBack = (step: Step): boolean => typeof step === "object" && "waitMs" in step && step.waitMs < 0
 
 const stateOf = async (store: Store, policy: Policy) =>
-  (await store.peek([[{ policy, partition: "", cost: 0, shadow: false }]]))[0]?.checks[0]?.state
+  (await peekStore(store, [{ policy, partition: "", cost: 0, shadow: false }]))?.checks[0]?.state
 
 describe.each([
   ["a sliding window", SLIDING, DAY_MS, MOST_PACKED],

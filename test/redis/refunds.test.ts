@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
@@ -30,14 +31,14 @@ afterAll(async () => {
 
 async function took(store: Store, policy: Policy, partition: string, cost: number): Promise<Refund> {
   const check: Check = { policy, partition, cost, shadow: false }
-  const [answer] = await store.take([[check]], 20_000)
+  const answer = await store.take([check], 20_000)
   const [taken] = answer?.checks ?? []
   if (taken === undefined) throw new Error("the store did not tell what was counted")
   return { policy, partition, units: 1, after: taken.state }
 }
 
 async function counted(store: Store, policy: Policy, partition: string): Promise<number | undefined> {
-  const [answer] = await store.peek([[{ policy, partition, cost: 1, shadow: false }]])
+  const answer = await peekStore(store, [{ policy, partition, cost: 1, shadow: false }])
   return answer?.checks[0]?.state.current
 }
 

@@ -1,3 +1,4 @@
+import { peekStore } from "@sluice/core"
 import fc from "fast-check"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
@@ -41,7 +42,7 @@ beforeAll(async () => {
   const connect = () => new Redis(server.port, server.host)
   clients = [connect(), connect(), connect()]
   // Make the server load the script.
-  await open().stores[0].take([[check(SLIDING, "first")]])
+  await open().stores[0].take([check(SLIDING, "first")])
 })
 afterAll(async () => {
   for (const client of clients ?? []) client.disconnect()
@@ -94,7 +95,7 @@ describe("concurrent takes of random costs", () => {
         const answers = await Promise.all(
           costs.map(async (cost, i) => {
             const store = stores[i % stores.length] as Store
-            return (await store.take([[check(policy, "alice", cost)]]))[0] as StoreResult
+            return (await store.take([check(policy, "alice", cost)])) as StoreResult
           }),
         )
         const granted = costs.filter((_, i) => answers[i]?.granted)
@@ -166,7 +167,7 @@ describe("a key that does not hold a valid counter", () => {
         const bad = check(policy, "bad")
         const good = check(policy, "good")
         const key = keyNamer(prefix)(bad)
-        await stores[0].take([[check(policy, "before")]])
+        await stores[0].take([check(policy, "before")])
         await put(client, key)
         const before = [await client.dumpBuffer(key), await client.pexpiretime(key)]
         const calls = await callsOf("evalsha")
@@ -185,17 +186,17 @@ describe("a key that does not hold a valid counter", () => {
               { ...good, cost: 2 },
               { ...good, cost: 3 },
             ],
-          ].map(async (checks) => (await stores[0].take([checks]))[0] as StoreResult),
+          ].map(async (checks) => (await stores[0].take(checks)) as StoreResult),
         )
         expect(await callsOf("evalsha")).toBe(calls + 1)
         const errors = Array.from({ length: 7 }, () => ERROR)
         expect(answers.map((result) => told(result, policy))).toEqual([1, ...errors, 2, 7])
-        await expect(stores[0].peek([[bad]])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
+        await expect(peekStore(stores[0], [bad])).rejects.toMatchObject({ code: "SLUICE_STORE_UNAVAILABLE" })
         const { state } = await look(stores[0], good)
         await stores[0].refund([{ ...bad, units: 1, after: state }])
         expect([await client.dumpBuffer(key), await client.pexpiretime(key)]).toEqual(before)
         await stores[0].reset([bad])
-        expect(await stores[0].take([[bad]])).toMatchObject([
+        expect(await stores[0].take([bad])).toMatchObject([
           { granted: true, checks: [{ state: { current: 1 } }] },
         ])
         expect(await client.pttl(key)).toBeGreaterThan(0)
@@ -209,7 +210,7 @@ describe("a key that does not hold a valid counter", () => {
       for (const cost of [1, 0]) {
         const key = keyNamer(prefix)(check(policy, `${cost}`))
         await clients[0].set(key, "0")
-        const [answer] = await stores[0].take([[check(policy, `${cost}`, cost)]])
+        const answer = await stores[0].take([check(policy, `${cost}`, cost)])
         expect(answer).toMatchObject({ granted: true, checks: [{ state: { current: cost }, taken: cost }] })
         expect((await clients[0].pttl(key)) > 0).toBe(cost > 0)
       }
@@ -232,7 +233,7 @@ function told(result: PromiseSettledResult<StoreResult>, policy: Policy): number
 
 /** Returns the state of a counter. */
 async function look(store: Store, one: Check): Promise<Counted> {
-  const [answer] = await store.peek([[one]])
+  const answer = await peekStore(store, [one])
   return answer?.checks[0] as Counted
 }
 
@@ -265,8 +266,9 @@ describe("a clock set back so far that the codes of the windows repeat", () => {
     const leftMs = dayMs - ((Number(seconds) * 1_000) % dayMs)
     await client.set(key, String(code * 2 ** 42 + policy.limit), "PX", leftMs + longerMs)
     const others = Array.from({ length: beside }, (_, i) => check(FIXED, `${i}`))
-    const [answer] = await stores[0][ask]([[...others, check(policy, "ann")]])
-    return answer?.granted === true
+    const asked = [...others, check(policy, "ann")]
+    const { granted } = await (ask === "take" ? stores[0].take(asked) : peekStore(stores[0], asked))
+    return granted
   }
 
   it.each([0, 1])(

@@ -2,6 +2,7 @@ import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
+import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { startRedis } from "../servers/redis-server.ts"
 import { keysWithoutTtl } from "./counted.ts"
 
@@ -21,9 +22,9 @@ it("a bucket that needs millions of years to refill counts normally, and does no
     }
     const beside: Policy = { ...policy, name: "beside", counter: "beside", burst: 10 }
     const ask = (one: Policy, cost: number) => [{ policy: one, partition: "", cost, shadow: false }]
-    const answers = await store.take([ask(beside, 1), ask(policy, 9_000_000_000), ask(beside, 1)])
+    const answers = await takeEach(store, [ask(beside, 1), ask(policy, 9_000_000_000), ask(beside, 1)])
     expect(answers.map(({ granted }) => granted)).toEqual([true, true, true])
-    const [refused] = await store.take([ask(policy, 2_000_000_000)])
+    const refused = await store.take(ask(policy, 2_000_000_000))
     expect(refused?.granted).toBe(false)
     expect(await keysWithoutTtl(server)).toEqual([])
   } finally {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import type { Check } from "../../packages/core/src/stores/store.ts"
+import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
 
@@ -123,7 +124,7 @@ describe.each(STACKS)("$name", ({ name, pauseMs, checksOf }) => {
     for (let step = 0; step < STEPS; step += STEPS_A_CALL) {
       clock.advance(roll(pauseMs))
       const requests = Array.from({ length: STEPS_A_CALL }, () => checksOf(roll))
-      const answers = await store.take(requests)
+      const answers = await takeEach(store, requests)
       const wrong = requests.filter((checks, i) => {
         const refusing = book.take(checks, clock.now())
         if (refusing.length === 0) granted++

@@ -60,7 +60,7 @@ async function fill(
   const check = { policy, partition: "alice", shadow: false }
   for (const [ago, cost] of taken) {
     clock.set(nowMs - ago * bucketMs)
-    const [answer] = await store.take([[{ ...check, cost }]])
+    const answer = await store.take([{ ...check, cost }])
     const after = answer?.checks[0]?.state as CounterState
     if (ago === 0 && returned) await store.refund([{ ...check, units: cost, after }])
   }
@@ -92,10 +92,10 @@ async function leftAfter(
     expect(restMs).toBeGreaterThan(0)
     await client.pexpire(key, restMs + byMs)
     clock.set(nowMs)
-    if (cost > 0) for (const each of [twin, store]) await each.take([[{ ...check, cost }]])
-    const look = [[{ ...check, cost: 0 }]]
-    const [expected, told] = [twin.peek(look), await store.peek(look)]
-    return { left: told[0]?.checks[0]?.state, expected: expected[0]?.checks[0]?.state }
+    if (cost > 0) for (const each of [twin, store]) await each.take([{ ...check, cost }])
+    const look = [{ ...check, cost: 0 }]
+    const [expected, told] = [twin.read(look), await store.read(look)]
+    return { left: told.counters[0]?.state, expected: expected.counters[0]?.state }
   } finally {
     for (const each of [ahead, twin, store]) each.close()
   }

@@ -1,4 +1,4 @@
-import { memoryStore } from "@sluice/core"
+import { memoryStore, peekStore } from "@sluice/core"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { CounterState } from "../../packages/core/src/algorithms/algorithm.ts"
@@ -8,6 +8,7 @@ import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
 import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { StoreResult } from "../../packages/core/src/stores/store.ts"
+import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf, timeOf } from "./counted.ts"
 
@@ -66,7 +67,7 @@ function open(clock?: { now(): number }): RedisStore {
 }
 
 async function take(store: RedisStore, cost: number, policy = POLICY): Promise<StoreResult> {
-  const [answer] = await store.take([[{ ...CLIENT, policy, cost, shadow: false }]])
+  const answer = await store.take([{ ...CLIENT, policy, cost, shadow: false }])
   return answer as StoreResult
 }
 
@@ -83,7 +84,7 @@ async function follow(units: readonly number[], policy = POLICY): Promise<void> 
   try {
     for (const cost of units) {
       if (cost > 0) {
-        const [expected] = twin.take([[{ ...CLIENT, policy, cost, shadow: false }]])
+        const expected = twin.take([{ ...CLIENT, policy, cost, shadow: false }])
         const { checks = [] } = expected ?? {}
         const livesMs = strictWindow.emptyAtMs(checks[0]?.state as CounterState, policy) - clock.now()
         const before = await timeOf(server)
@@ -96,9 +97,9 @@ async function follow(units: readonly number[], policy = POLICY): Promise<void> 
           expect(endsMs).toBeLessThanOrEqual(after + livesMs)
         }
       }
-      const look = [[{ ...CLIENT, policy, cost: 0, shadow: false }]]
-      const [expected, kept] = [twin.peek(look), await store.peek(look)]
-      expect({ parts: "", ...kept[0]?.checks[0]?.state }).toEqual(expected[0]?.checks[0]?.state)
+      const look = [{ ...CLIENT, policy, cost: 0, shadow: false }]
+      const [expected, kept] = [twin.read(look), await store.read(look)]
+      expect({ parts: "", ...kept.counters[0]?.state }).toEqual(expected.counters[0]?.state)
       clock.advance(SECOND_MS)
     }
   } finally {
@@ -171,7 +172,7 @@ describe("the hash of a strict window", () => {
       const other = { ...CLIENT, partition: "another", cost: 1, shadow: false }
       const isGranted = async (cost: number) => {
         const request = [{ ...CLIENT, cost, shadow: false }]
-        return (await store.take(isOneOfSeveral ? [request, [other]] : [request]))[0]?.granted
+        return (await takeEach(store, isOneOfSeveral ? [request, [other]] : [request]))[0]?.granted
       }
       expect(await isGranted(LIMIT - 3)).toBe(true)
       clock.advance(SECOND_MS)
@@ -186,12 +187,12 @@ describe("the hash of a strict window", () => {
     const policy = { ...POLICY, limit: 10 }
     const of = (cost: number) => [{ ...CLIENT, policy, cost, shadow: false }]
     for (const cost of [1, 1, 4]) {
-      await store.take([of(cost)])
-      twin.take([of(cost)])
+      await store.take(of(cost))
+      twin.take(of(cost))
       clock.advance(SECOND_MS)
     }
     const requests = [of(3), of(3), of(3)]
-    const [answers, expected] = [await store.take(requests), twin.take(requests)]
+    const [answers, expected] = [await takeEach(store, requests), await takeEach(twin, requests)]
     expect(answers.map(({ granted }) => granted)).toEqual([true, false, false])
     expect(answers.slice(1)).toEqual(expected.slice(1))
     twin.close()
@@ -238,7 +239,8 @@ describe("the hash of a strict window", () => {
     const before = await timeOf(server)
     expect(await client.pexpiretime(key)).toBeLessThanOrEqual(before + 60 * SECOND_MS)
     const other = { ...CLIENT, partition: "another", cost: 1, shadow: false }
-    await store.take(
+    await takeEach(
+      store,
       times === 1
         ? [[{ ...CLIENT, cost: 1, shadow: false }]]
         : [[{ ...CLIENT, cost: 1, shadow: false }], [other]],
@@ -262,7 +264,7 @@ describe("the hash of a strict window", () => {
       expect((await take(store, cost, policy)).granted).toBe(cost > 1)
       expect(await client.type(await theKey())).toBe(type)
     }
-    const [answer] = await store.peek([[{ ...CLIENT, policy: large, cost: 0, shadow: false }]])
+    const answer = await peekStore(store, [{ ...CLIENT, policy: large, cost: 0, shadow: false }])
     expect(answer?.checks[0]?.state).toMatchObject({ previous: 1_001_075 })
   })
 
@@ -283,7 +285,7 @@ describe("the hash of a strict window", () => {
       await client.pexpire(key, (508 + 61) * 60_000)
       const answer = await take(store, 1, minutes)
       expect(answer.granted).toBe(true)
-      const [look] = await store.peek([[{ ...CLIENT, policy: minutes, cost: 0, shadow: false }]])
+      const look = await peekStore(store, [{ ...CLIENT, policy: minutes, cost: 0, shadow: false }])
       // All units count from now on.
       expect(look?.checks[0]?.state).toMatchObject({ current: 6 + Number(sum), previous: 0 })
       expect(await client.pttl(key)).toBeLessThanOrEqual(61 * 60_000)

@@ -39,7 +39,7 @@ async function kept(
   try {
     for (let second = 0; second < seconds; second++) {
       clock.set(START_MS + second * 1_000)
-      const [answer] = await store.take([[{ policy, partition: "203.0.113.27", cost: units, shadow: false }]])
+      const answer = await store.take([{ policy, partition: "203.0.113.27", cost: units, shadow: false }])
       expect(answer?.granted).toBe(true)
     }
   } finally {

@@ -46,10 +46,10 @@ it.each([
         const policy: Policy = { ...POLICY, counter: algorithm, algorithm }
         for (const [minute, cost] of units.entries()) {
           clock.set(START_MS + minute * 60_000)
-          const asked = [[{ policy, partition: "", cost, shadow: false }]]
-          const [expected] = await memory.take(asked)
-          const [answer] = await redis.take(asked)
-          expect(answer?.checks[0]?.state).toEqual(expected?.checks[0]?.state)
+          const asked = [{ policy, partition: "", cost, shadow: false }]
+          const expected = memory.take(asked)
+          const answer = await redis.take(asked)
+          expect(answer.checks[0]?.state).toEqual(expected.checks[0]?.state)
         }
       }
     } finally {

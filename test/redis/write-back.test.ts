@@ -63,7 +63,7 @@ describe("a Redis that is frozen behind a store that writes back", () => {
     expect(performance.now() - frozenAtMs).toBeLessThan(2_000)
     expect(await app.decidesAtOnce()).toBe(true)
     expect((await app.ask("")).degraded).toBe(true)
-    expect(store.writeBack?.failingMs).toBeGreaterThan(0)
+    expect(store.status?.writeBack?.failingMs).toBeGreaterThan(0)
 
     server.thaw()
     await until("decisions are confirmed again", async () => !(await app.ask("")).degraded)
@@ -74,7 +74,7 @@ describe("a Redis that is frozen behind a store that writes back", () => {
     const all = app.decisions.reduce((sum, { allowed, cost }) => sum + (allowed ? cost : 0), 0)
     await store.close()
     const counted = await unitsIn(server, "")
-    const { lost = 0 } = store.writeBack ?? {}
+    const { lost = 0 } = store.status?.writeBack ?? {}
     expect(counted).toBeLessThanOrEqual(all)
     expect(counted + lost).toBeGreaterThanOrEqual(all)
     expect(await keysWithoutTtl(server)).toEqual([])

@@ -95,10 +95,10 @@ describe("a service that shuts down", () => {
   it("answers a request whose decision takes longer than the arrival timeout", async () => {
     const inner = memoryStore()
     let isAsked = false
-    const take: Store["take"] = async (requests) => {
+    const take: Store["take"] = async (checks) => {
       isAsked = true
       await sleep(500)
-      return inner.take(requests)
+      return inner.take(checks)
     }
     const started = await startService(TWO_SERVICES, {
       bounds: { ...BOUNDS, arrivalMs: 100 },

@@ -1,6 +1,7 @@
 import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
+import { peekStore } from "@sluice/core"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { openCounters } from "../../packages/service/src/program/counters.ts"
 import { createLog } from "../../packages/service/src/program/log.ts"
@@ -91,7 +92,7 @@ it("a refund may take as long as --store-timeout, not the store's default timeou
       windowMs: 86_400_000,
     } as const
     const check = { policy, partition: "a", cost: 4, shadow: false }
-    const [answer] = await store.take([[check]], 60_000)
+    const answer = await store.take([check], 60_000)
     const after = answer?.checks[0]?.state
     if (after === undefined) throw new Error("Redis has not counted")
     redis.freeze()
@@ -100,7 +101,7 @@ it("a refund may take as long as --store-timeout, not the store's default timeou
     await sleep(300)
     redis.thaw()
     await refunding
-    const [seen] = await store.peek([[{ ...check, cost: 0 }]], 60_000)
+    const seen = await peekStore(store, [{ ...check, cost: 0 }], 60_000)
     expect(seen?.checks[0]?.state.current).toBe(1)
   } finally {
     await close()

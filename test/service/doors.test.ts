@@ -445,7 +445,7 @@ describe("the HTTP endpoint", () => {
     })
     const store: Store = {
       ...methodsOf(memory),
-      take: (requests) => opened.then(() => memory.take(requests)),
+      take: (checks) => opened.then(() => memory.take(checks)),
     }
     // One caller may take two of the three places.
     const bounds = { maxMessageBytes: 100_000, maxInFlight: 3, maxRequests: 20, arrivalMs: 500 }

@@ -168,21 +168,24 @@ export { staticRules } from "./rules/sources/static.ts"
 export { type LeasedStoreOptions, leasedStore } from "./stores/leased/leased-store.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export { type MirroredStoreOptions, mirroredStore } from "./stores/mirrored/mirrored-store.ts"
+export { peekStore } from "./stores/peek-store.ts"
 export type {
-  ChargeCounts,
   ChargesLostEvent,
   Check,
   Counted,
   CounterKey,
+  CounterReading,
   EvictionEvent,
-  LeaseCounts,
   Refund,
   RefundLostEvent,
   Store,
+  StoreCondition,
   StoreEvent,
+  StoreReading,
   StoreResult,
   StoreWarningEvent,
 } from "./stores/store.ts"
+export type { ChargeCounts, LeaseCounts, StoreStatus } from "./stores/store-status.ts"
 export type {
   ChangeCounters,
   CounterBackend,

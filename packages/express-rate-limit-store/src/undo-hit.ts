@@ -1,4 +1,4 @@
-import type { Counted, CounterKey, Limiter, RuleExplanation, Store, StoreResult } from "@sluice/core"
+import type { CounterKey, CounterReading, Limiter, RuleExplanation, Store } from "@sluice/core"
 
 /**
  * Removes one hit from the current count of a client, if the count is above 0. Used for a call of `decrement` outside of
@@ -7,7 +7,7 @@ import type { Counted, CounterKey, Limiter, RuleExplanation, Store, StoreResult 
 export async function undoHit(limiter: Limiter<string>, store: Store, key: string): Promise<void> {
   const [rule] = (await limiter.explain(key)) as [RuleExplanation]
   const counter = rule.counter as CounterKey
-  const [answer] = (await store.peek([[{ ...counter, cost: 1, shadow: false }]])) as [StoreResult]
-  const [counted] = answer.checks as [Counted]
-  await store.refund([{ ...counter, units: 1, after: counted.state }])
+  const { counters } = await store.read([{ ...counter, cost: 1, shadow: false }])
+  const [{ state }] = counters as [CounterReading]
+  await store.refund([{ ...counter, units: 1, after: state }])
 }

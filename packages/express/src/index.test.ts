@@ -82,14 +82,14 @@ function lateStore(n: number): { readonly store: Store; readonly asked: Promise<
     asked,
     answer,
     store: {
-      async take(requests) {
+      async take(checks) {
         if (++asks === n) {
           arrive()
           await answered
         }
-        return store.take(requests)
+        return store.take(checks)
       },
-      peek: (requests) => store.peek(requests),
+      read: (checks) => store.read(checks),
       refund: (refunds) => store.refund(refunds),
       reset: (keys) => store.reset(keys),
       close: () => store.close(),
@@ -554,8 +554,8 @@ describe("an error that is thrown after a late decision", () => {
   ] as const)("goes to the error handler: %s", async (_what, broken, more) => {
     const memory = memoryStore()
     const store: Store = {
-      take: async (requests) => memory.take(requests),
-      peek: async (requests) => memory.peek(requests),
+      take: async (checks) => memory.take(checks),
+      read: async (checks) => memory.read(checks),
       refund: async (refunds) => memory.refund(refunds),
       reset: async (keys) => memory.reset(keys),
       close: () => memory.close(),

@@ -12,11 +12,11 @@ const once = { clock, limit: 1, window: "1 minute" } as const
 function laterStore(before: () => Promise<void> = async () => undefined): Store {
   const store = memoryStore({ clock })
   return {
-    take: async (requests) => {
+    take: async (checks) => {
       await before()
-      return store.take(requests)
+      return store.take(checks)
     },
-    peek: (requests) => store.peek(requests),
+    read: (checks) => store.read(checks),
     refund: (refunds) => store.refund(refunds),
     reset: (keys) => store.reset(keys),
     close: () => store.close(),

@@ -164,11 +164,11 @@ describe("rules that are decided at different steps", () => {
     let hangs = false
     let asked = 0
     const store: Store = {
-      take: (requests) => {
+      take: (checks) => {
         asked++
-        return hangs ? new Promise(() => {}) : memory.take(requests)
+        return hangs ? new Promise(() => {}) : memory.take(checks)
       },
-      peek: (requests) => memory.peek(requests),
+      read: (checks) => memory.read(checks),
       refund: (refunds) => memory.refund(refunds),
       reset: (keys) => memory.reset(keys),
       close: () => memory.close(),
@@ -191,8 +191,8 @@ describe("rules that are decided at different steps", () => {
     const app = await make({
       rules: [user, address],
       store: {
-        take: async (requests) => memory.take(requests),
-        peek: async (requests) => memory.peek(requests),
+        take: async (checks) => memory.take(checks),
+        read: async (checks) => memory.read(checks),
         refund: async (refunds) => memory.refund(refunds),
         reset: async (keys) => memory.reset(keys),
         close: () => memory.close(),

@@ -361,8 +361,8 @@ describe("rateLimit", () => {
   it("decides later if the store answers later", async () => {
     const store = memoryStore()
     const late = {
-      take: async (requests: Parameters<typeof store.take>[0]) => store.take(requests),
-      peek: store.peek.bind(store),
+      take: async (checks: Parameters<typeof store.take>[0]) => store.take(checks),
+      read: store.read.bind(store),
       refund: store.refund.bind(store),
       reset: store.reset.bind(store),
       close: () => store.close(),

@@ -101,12 +101,12 @@ export function hardship(behaves: Behaves): void {
               limit,
               window: "1 minute",
               // The second request is the one whose client disconnects.
-              store: storeWith(async (requests) => {
+              store: storeWith(async (checks) => {
                 if (++asked === 2) {
                   arrived()
                   await decided
                 }
-                return store.take(requests)
+                return store.take(checks)
               }, store),
               storeTimeoutMs: 60_000,
             },

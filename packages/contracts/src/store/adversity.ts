@@ -43,9 +43,9 @@ export function adversity({ group, behaves, behavesWithEach }: StoreSuite): void
 
   group("closed", () => {
     const calls: [name: string, (store: Store) => unknown][] = [
-      ["take", (store) => store.take([[check(SLIDING)]])],
-      ["take of no requests", (store) => store.take([])],
-      ["peek", (store) => store.peek([[check(SLIDING)]])],
+      ["take", (store) => store.take([check(SLIDING)])],
+      ["take of no checks", (store) => store.take([])],
+      ["read", (store) => store.read([check(SLIDING)])],
       ["refund", (store) => store.refund([{ policy: SLIDING, partition: "", units: 1, after: UNTAKEN }])],
       ["reset", (store) => store.reset([{ policy: SLIDING, partition: "" }])],
       ["subscribe", (store) => (store.subscribe === undefined ? closed() : store.subscribe(() => {}))],

@@ -5,6 +5,7 @@ import {
   type CounterState,
   type ManualClock,
   type Policy,
+  peekStore,
   type Store,
   type StoreResult,
 } from "@sluice/core"
@@ -79,29 +80,33 @@ export interface Looked extends StoreResult {
 }
 
 /**
- * Returns the answers after checking that each includes every counter. A store that does not cache refusals reads all
- * of them.
+ * Returns the answer after checking that it includes every counter. A store that does not cache refusals reads all of
+ * them.
  */
-export function looked(answers: readonly StoreResult[]): readonly Looked[] {
-  return answers.map((answer) => {
-    const checks = answer.checks.filter((counted) => counted !== undefined)
-    expect(checks).toHaveLength(answer.checks.length)
-    return { ...answer, checks }
-  })
+export function looked(answer: StoreResult): Looked {
+  const checks = answer.checks.filter((counted) => counted !== undefined)
+  expect(checks).toHaveLength(answer.checks.length)
+  return { ...answer, checks }
 }
 
-/** Takes for one request and returns the answer. */
+/** Takes for one request and returns the answer, which must include every counter. */
 export async function takeOne(store: Store, ...checks: Check[]): Promise<Looked> {
-  const [answer] = looked(await store.take([checks]))
-  if (answer === undefined) throw new Error("The store did not return a result for the request.")
-  return answer
+  return looked(await store.take(checks))
 }
 
-/** Peeks for one request and returns the answer. */
+/** Takes for several requests, one after the other, and returns the answers. */
+export async function takeInOrder(
+  store: Store,
+  requests: readonly (readonly Check[])[],
+): Promise<readonly Looked[]> {
+  const answers: Looked[] = []
+  for (const checks of requests) answers.push(await takeOne(store, ...checks))
+  return answers
+}
+
+/** Reads the counters of one request and returns the answer. */
 export async function peekOne(store: Store, ...checks: Check[]): Promise<Looked> {
-  const [answer] = looked(await store.peek([checks]))
-  if (answer === undefined) throw new Error("The store did not return a result for the request.")
-  return answer
+  return looked(await peekStore(store, checks))
 }
 
 /** Returns the units in a counter, summed over both of its windows. */
@@ -113,9 +118,11 @@ export async function countOf(store: Store, policy: Policy, partition = "alice")
 
 /** Returns how many of ten units are in use now. */
 export async function usedOf(store: Store, policy: Policy): Promise<number> {
-  const asked = Array.from({ length: 11 }, (_, cost) => [check(policy, cost)])
-  const granted = looked(await store.peek(asked)).filter((answer) => answer.granted)
-  return 11 - granted.length
+  const { counters, nowMs } = await store.read([check(policy, 0)])
+  const { state } = only(counters)
+  let fits = 0
+  while (fits < 10 && algorithmOf(policy).admits(state, policy, fits + 1, nowMs)) fits++
+  return 10 - fits
 }
 
 /** Returns the counter state after the only check of an answer. */
@@ -128,10 +135,10 @@ export function currentOf(checks: readonly Counted[]): number {
   return only(checks).state.current
 }
 
-/** Returns the only check of an answer. */
-export function only(checks: readonly Counted[]): Counted {
+/** Returns the only check of an answer, or the only counter of a reading. */
+export function only<One>(checks: readonly One[]): One {
   expect(checks).toHaveLength(1)
-  return checks[0] as Counted
+  return checks[0] as One
 }
 
 /** Returns how many milliseconds a client must wait, according to the first check of an answer. */

@@ -1,4 +1,4 @@
-import type { Check, Counted, CounterKey, Policy, Refund, StoreResult } from "@sluice/core"
+import type { Check, Counted, CounterKey, Policy, Refund, StoreReading, StoreResult } from "@sluice/core"
 
 /** Units taken in each window, keyed by the start of the window. */
 type Windows = Map<number, number>
@@ -10,15 +10,8 @@ type Windows = Map<number, number>
 export class StoreModel {
   readonly #counters = new Map<string, Windows>()
 
-  take(requests: readonly (readonly Check[])[], nowMs: number): StoreResult[] {
-    return requests.map((checks) => this.#decide(checks, nowMs))
-  }
-
-  peek(requests: readonly (readonly Check[])[], nowMs: number): StoreResult[] {
-    return requests.map((checks) => {
-      const { granted } = this.#copy().#decide(checks, nowMs)
-      return { nowMs, granted, checks: checks.map((check) => this.#counts(check, nowMs, 0)) }
-    })
+  read(keys: readonly CounterKey[], nowMs: number): StoreReading {
+    return { nowMs, counters: keys.map((key) => ({ state: this.#counts(key, nowMs, 0).state })) }
   }
 
   refund(refunds: readonly Refund[], nowMs: number): void {
@@ -41,7 +34,7 @@ export class StoreModel {
     for (const key of keys) this.#counters.delete(nameOf(key))
   }
 
-  #decide(checks: readonly Check[], nowMs: number): StoreResult {
+  take(checks: readonly Check[], nowMs: number): StoreResult {
     const trial = this.#copy()
     const answers: Counted[] = []
     for (const check of checks) {

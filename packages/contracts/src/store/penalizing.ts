@@ -7,12 +7,12 @@ import {
   HOUR,
   HOURLY,
   type Looked,
-  looked,
   MINUTE,
   peekOne,
   SLIDING,
   type StoreSuite,
   stateOf,
+  takeInOrder,
   takeOne,
   UNTAKEN,
   waitOf,
@@ -132,9 +132,12 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
       expect(await countOf(store, PENALTY)).toBe(1)
     })
 
-    behaves("counts each refused request of a call", async (store) => {
+    behaves("counts each refused request", async (store) => {
       await takeOne(store, check(HOURLY, 15))
-      const answers = looked(await store.take(Array.from({ length: 4 }, () => [check(HOURLY), block()])))
+      const answers = await takeInOrder(
+        store,
+        Array.from({ length: 4 }, () => [check(HOURLY), block()]),
+      )
       expect(answers.map(told)).toEqual([
         [1, false],
         [2, false],
@@ -255,10 +258,11 @@ export function penalizing({ group, behaves, behavesWithEach }: StoreSuite): voi
       expect(await blockAgain(store)).toBe(5 * MINUTE)
     })
 
-    behaves("counts the refusals of one call towards growing blocks", async (store) => {
+    behaves("counts every refusal towards growing blocks", async (store) => {
       await useUp(store)
-      const answers = looked(
-        await store.take(Array.from({ length: 4 }, () => [check(DAILY), check(GROWING)])),
+      const answers = await takeInOrder(
+        store,
+        Array.from({ length: 4 }, () => [check(DAILY), check(GROWING)]),
       )
       expect(answers.map(blockMs)).toEqual([0, 0, 5 * MINUTE, 5 * MINUTE])
     })

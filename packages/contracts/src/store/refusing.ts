@@ -5,9 +5,9 @@ import {
   countOf,
   currentOf,
   HOURLY,
-  looked,
   peekOne,
   type StoreSuite,
+  takeInOrder,
   takeOne,
   waitOf,
 } from "./asking.ts"
@@ -75,9 +75,12 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
       expect(await countOf(store, counted)).toBe(7)
     })
 
-    behavesWithEach("counts each of several equal requests of a call, in order", async (store, policy) => {
+    behavesWithEach("counts each of several equal requests", async (store, policy) => {
       const counted = counting(policy)
-      const answers = looked(await store.take([4, 4, 4, 4].map((cost) => [check(counted, cost)])))
+      const answers = await takeInOrder(
+        store,
+        [4, 4, 4, 4].map((cost) => [check(counted, cost)]),
+      )
       expect(answers.map(({ granted, checks }) => [granted, currentOf(checks)])).toEqual([
         [true, 4],
         [true, 8],

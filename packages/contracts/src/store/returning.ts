@@ -37,9 +37,9 @@ const GIVEN_BACK: Readonly<Record<string, number>> = {
   periodic: 4,
 }
 
-/** Adds the behaviors of peeks, refunds, charges and resets. */
+/** Adds the behaviors of reads, refunds, charges and resets. */
 export function returning({ group, behaves, behavesWithEach }: StoreSuite): void {
-  group("peek", () => {
+  group("read", () => {
     behavesWithEach("takes nothing, however often it is called", async (store, policy) => {
       await takeOne(store, check(policy, 4))
       for (let i = 0; i < 20; i++) await peekOne(store, check(policy, 3), check(HOURLY, 3))
@@ -69,9 +69,15 @@ export function returning({ group, behaves, behavesWithEach }: StoreSuite): void
       },
     )
 
-    behaves("decides each request of a call independently", async (store) => {
-      const answers = await store.peek([[check(SLIDING, 8)], [check(SLIDING, 8)], [check(SLIDING, 11)]])
-      expect(answers.map(({ granted }) => granted)).toEqual([true, true, false])
+    behaves("returns the state of each counter, in order, and one time", async (store, clock) => {
+      await takeOne(store, check(SLIDING, 8))
+      await takeOne(store, check(HOURLY, 3))
+      const { nowMs, counters } = await store.read([check(HOURLY), check(SLIDING), check(HOURLY)])
+      expect([nowMs, ...counters.map(({ state }) => state.current)]).toEqual([clock.now(), 3, 8, 3])
+    })
+
+    behaves("of no counter returns none", async (store) => {
+      expect((await store.read([])).counters).toEqual([])
     })
   })
 

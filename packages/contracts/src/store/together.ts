@@ -5,7 +5,6 @@ import {
   countOf,
   currentOf,
   HOURLY,
-  looked,
   only,
   SLIDING,
   type StoreSuite,
@@ -14,7 +13,7 @@ import {
 } from "./asking.ts"
 
 /**
- * Adds the behaviors of requests with several checks, and of calls with several requests. `crowd` is the number of
+ * Adds the behaviors of requests with several checks, and of concurrent requests. `crowd` is the number of
  * concurrent requests, an even number.
  */
 export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd: number): void {
@@ -42,8 +41,7 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
     behaves("take from no counter if a check in the middle of many refuses", async (store) => {
       const many = Array.from({ length: 12 }, (_, i) => check(SLIDING, 1, { partition: `client ${i}` }))
       await takeOne(store, check(SLIDING, 10, { partition: "client 6" }))
-      const [answer] = await store.take([many])
-      expect(answer?.granted).toBe(false)
+      expect((await store.take(many)).granted).toBe(false)
       expect(await countOf(store, SLIDING, "client 0")).toBe(0)
       expect(await countOf(store, SLIDING, "client 11")).toBe(0)
     })
@@ -79,58 +77,21 @@ export function together({ group, behaves, behavesWithEach }: StoreSuite, crowd:
       const { granted, checks } = await takeOne(store)
       expect([granted, checks]).toEqual([true, []])
       expect(await store.take([])).toEqual([])
-      expect(await store.peek([])).toEqual([])
     })
   })
 
-  group("several requests in a call", () => {
-    behavesWithEach(
-      "are decided in order, after counting the units of earlier requests",
-      async (store, policy) => {
-        const answers = await store.take([
-          [check(policy, 8)],
-          [check(policy, 3)],
-          [check(policy, 2)],
-          [check(policy, 1)],
-        ])
-        expect(answers.map(({ granted }) => granted)).toEqual([true, false, true, false])
-        expect(looked(answers).map(({ checks }) => currentOf(checks))).toEqual([8, 8, 10, 10])
-      },
-    )
-
-    behaves("do not affect each other: a refused request takes nothing", async (store) => {
-      const answers = await store.take([
-        [check(SLIDING, 10), check(HOURLY, 16)],
-        [check(SLIDING, 10), check(HOURLY, 10)],
-        [check(HOURLY, 5)],
-      ])
-      expect(answers.map(({ granted }) => granted)).toEqual([false, true, true])
+  group("concurrent requests", () => {
+    behavesWithEach("are admitted exactly up to the limit", async (store, policy) => {
+      const half = Math.floor(crowd / 2)
+      const wide = withCeiling(policy, half)
+      const answers = await Promise.all(
+        Array.from({ length: 2 * half }, async () => takeOne(store, check(wide))),
+      )
+      expect(answers.filter(({ granted }) => granted)).toHaveLength(half)
+      expect(await countOf(store, wide)).toBe(half)
     })
 
-    behavesWithEach(
-      "are admitted exactly up to the limit, also in concurrent calls of one request each",
-      async (store, policy) => {
-        const half = Math.floor(crowd / 2)
-        const wide = withCeiling(policy, half)
-        const answers = await Promise.all(
-          Array.from({ length: 2 * half }, async () => takeOne(store, check(wide))),
-        )
-        expect(answers.filter(({ granted }) => granted)).toHaveLength(half)
-        expect(await countOf(store, wide)).toBe(half)
-      },
-    )
-
-    behaves(
-      "are admitted exactly up to a limit of 500 in ten concurrent calls of 100 requests",
-      async (store) => {
-        const wide = { ...SLIDING, limit: 500 }
-        const call = Array.from({ length: 100 }, () => [check(HOURLY, 0), check(wide)])
-        const calls = await Promise.all(Array.from({ length: 10 }, async () => store.take(call)))
-        expect(calls.flat().filter(({ granted }) => granted)).toHaveLength(500)
-      },
-    )
-
-    behaves("take from all of their counters or none, even in concurrent calls", async (store) => {
+    behaves("take from all of their counters or none", async (store) => {
       const narrow = { ...SLIDING, counter: "narrow", limit: 30 }
       const wide = { ...HOURLY, counter: "wide", limit: 1_000 }
       const ask = async (...checks: Check[]) => takeOne(store, ...checks)

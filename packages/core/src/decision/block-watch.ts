@@ -55,11 +55,10 @@ export class BlockWatch {
     const check: Check = { ...this.counter, cost: 1, shadow: false }
     const begun = this.#begun
     try {
-      const [answer] = await this.#store.peek([[check]], this.#storeTimeoutMs)
+      const { nowMs, counters } = await this.#store.read([check], this.#storeTimeoutMs)
       // If a block began here during the read, the result is stale and must not turn the watch off.
-      if (answer === undefined || begun !== this.#begun) return
-      const { nowMs, checks } = answer
-      const state = penalty.at(checks[0]?.state, policy, nowMs)
+      if (begun !== this.#begun) return
+      const state = penalty.at(counters[0]?.state, policy, nowMs)
       this.isOn = penalty.retryAfterMs(state, policy, 1, nowMs) > 0
     } catch {}
   }

@@ -1,9 +1,8 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { ClosedError, StoreUnavailableError, sentenceOf } from "../ground/errors.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
 import { LONGEST_TIMER_MS } from "../ground/time.ts"
 import { BACKGROUND_REFUND_MS, type CounterKey, type Refund, type Store } from "../stores/store.ts"
-import { storeErrorOf, withinDeadline } from "../stores/store-error.ts"
+import { storeErrorOf } from "../stores/store-error.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord, type Receipt } from "./decision-record.ts"
 import { partOf, refundsOf, settlementOf } from "./settlement.ts"
@@ -59,7 +58,7 @@ export class Corrections {
     }
     const withinMs = backgroundMs(this.#options.storeTimeoutMs)
     try {
-      return await applyRefunds(receipt.store, refundsOf(meant), withinMs, false)
+      return await applyRefunds(receipt.store, refundsOf(meant), withinMs)
     } catch (error) {
       this.#options.onRefundLost(error)
       return NONE
@@ -80,7 +79,7 @@ export class Corrections {
     if (keys.length === 0) return
     const { store, storeTimeoutMs } = this.#options
     try {
-      await within(store, store.reset(keys, storeTimeoutMs), storeTimeoutMs)
+      await store.reset(keys, storeTimeoutMs)
     } catch (error) {
       throw correctionFailed(call, error)
     }
@@ -95,7 +94,7 @@ export class Corrections {
     // The units of a penalty are milliseconds of a block.
     const charges = keys.map((key): Refund => ({ ...key, units: -forMs, after: NOTHING }))
     try {
-      await within(store, store.refund(charges, storeTimeoutMs), storeTimeoutMs)
+      await store.refund(charges, storeTimeoutMs)
     } catch (error) {
       throw correctionFailed("block", error)
     }
@@ -109,7 +108,7 @@ export class Corrections {
     const receipt = DecisionRecord.takeReceipt(decision)
     if (receipt === undefined) return NONE
     try {
-      return await applyRefunds(receipt.store, refundsFor(receipt), this.#options.storeTimeoutMs, true)
+      return await applyRefunds(receipt.store, refundsFor(receipt), this.#options.storeTimeoutMs)
     } catch (error) {
       if (isNotApplied(error)) DecisionRecord.leaveReceipt(decision, receipt)
       throw correctionFailed(call, error)
@@ -125,28 +124,15 @@ async function applyRefunds(
   store: Store,
   refunds: readonly Refund[],
   withinMs: number,
-  isAwaited: boolean,
 ): Promise<readonly CounterKey[]> {
   if (refunds.length === 0) return NONE
-  await within(store, store.refund(refunds, withinMs), withinMs, isAwaited)
+  await store.refund(refunds, withinMs)
   return refunds.filter(({ units }) => units > 0)
 }
 
 /** Returns how long a background refund may take, in milliseconds. It may take longer than a decision. */
 function backgroundMs(storeTimeoutMs: number): number {
   return Math.min(LONGEST_TIMER_MS, Math.max(BACKGROUND_REFUND_MS, 2 * storeTimeoutMs))
-}
-
-/** Waits for a store's call, and enforces the deadline if the store does not do so itself. */
-async function within(
-  store: Store,
-  done: MaybePromise<void>,
-  withinMs: number,
-  isAwaited = true,
-): Promise<void> {
-  // A memory store is done already and needs no timer.
-  if (done === undefined) return
-  await withinDeadline(done as Promise<void>, store.keepsDeadline === true ? undefined : withinMs, isAwaited)
 }
 
 /** True if the call has certainly changed nothing, so that it can be retried. */

@@ -1,12 +1,12 @@
 import { StoreUnavailableError } from "../ground/errors.ts"
-import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
+import type { MaybePromise } from "../ground/maybe-promise.ts"
+import { peekStore } from "../stores/peek-store.ts"
 import type { Store, StoreResult } from "../stores/store.ts"
-import { withinDeadline } from "../stores/store-error.ts"
 import type { BlockWatch } from "./block-watch.ts"
 import { type CorrectionOptions, Corrections } from "./corrections.ts"
 import type { Decision } from "./decision.ts"
 import { DENIED_WITHOUT_RULES, DecisionRecord, UNLIMITED } from "./decision-record.ts"
-import { explainAnswer, explainSettled, isSound, isSoundDecision, storeChecksOf } from "./explain-answer.ts"
+import { explainAnswer, explainSettled, storeChecksOf } from "./explain-answer.ts"
 import { LocalFallback } from "./local-fallback.ts"
 import { countRefusals } from "./penalties.ts"
 import { canNeverFit, type OnStoreAnswer, RULES_MISSING, type RuleCheck } from "./rule-check.ts"
@@ -58,7 +58,7 @@ export class Decider {
   takeIfItFits(ruleChecks: readonly RuleCheck[], onAnswer?: OnStoreAnswer): MaybePromise<Decision> {
     if (!countRefusals(ruleChecks)) return this.#decide(ruleChecks, false, onAnswer)
     const seen = this.#decide(ruleChecks, true, onAnswer)
-    if (isThenable(seen))
+    if (seen instanceof Promise)
       return seen.then((peeked) => (peeked.allowed ? this.take(ruleChecks, onAnswer) : peeked))
     return seen.allowed ? this.take(ruleChecks, onAnswer) : seen
   }
@@ -101,73 +101,54 @@ export class Decider {
     const settled = settledBy(ruleChecks)
     if (settled !== undefined) return settled
     const storeChecks = storeChecksOf(ruleChecks)
-    let answers: MaybePromise<readonly StoreResult[]>
+    const { store, storeTimeoutMs } = this.#options
+    let answer: MaybePromise<StoreResult>
     try {
-      const counted = [storeChecks]
-      const { store, storeTimeoutMs } = this.#options
-      answers = peeked ? store.peek(counted, storeTimeoutMs) : store.take(counted, storeTimeoutMs)
+      answer = peeked
+        ? peekStore(store, storeChecks, storeTimeoutMs)
+        : store.take(storeChecks, storeTimeoutMs)
     } catch (error) {
       return this.degrade(error, ruleChecks, peeked, onAnswer)
     }
     // No closures here: they would cost the synchronous path an allocation.
-    return isThenable(answers)
-      ? this.#wait(answers, ruleChecks, storeChecks, peeked, onAnswer)
-      : this.#conclude(answers, ruleChecks, storeChecks, peeked, onAnswer)
+    return answer instanceof Promise
+      ? this.#wait(answer, ruleChecks, storeChecks, peeked, onAnswer)
+      : this.#conclude(answer, ruleChecks, storeChecks, peeked, onAnswer)
   }
 
   #wait(
-    answers: Promise<readonly StoreResult[]>,
+    answer: Promise<StoreResult>,
     ruleChecks: readonly RuleCheck[],
     storeChecks: readonly RuleCheck[],
     peeked: boolean,
     onAnswer: OnStoreAnswer | undefined,
   ): Promise<Decision> {
-    const { store } = this.#options
-    // A custom store may return a thenable, and its `then` may throw.
-    const inTime = store.keepsDeadline === true ? Promise.resolve(answers) : this.#inTime(answers)
-    return inTime.then(
+    return answer.then(
       (answered) => this.#conclude(answered, ruleChecks, storeChecks, peeked, onAnswer),
       (error: unknown) => this.degrade(error, ruleChecks, peeked, onAnswer),
     )
   }
 
-  /** Enforces the deadline for a store that does not, and measures answers that arrive too late. */
-  #inTime(answers: Promise<readonly StoreResult[]>): Promise<readonly StoreResult[]> {
-    const sentAtMs = performance.now()
-    const inTime = withinDeadline(answers, this.#options.storeTimeoutMs)
-    inTime.catch((error: unknown) => {
-      if (isTimeout(error)) this.#health.timeLate(answers, sentAtMs)
-    })
-    return inTime
-  }
-
   #conclude(
-    answers: readonly StoreResult[] | undefined,
+    answer: StoreResult,
     ruleChecks: readonly RuleCheck[],
     storeChecks: readonly RuleCheck[],
     peeked: boolean,
     onAnswer: OnStoreAnswer | undefined,
   ): Decision {
-    // The answer may come from a custom store, so validate it.
-    const answer = answers?.[0]
-    const decision = isSound(answer, storeChecks)
-      ? this.explain(answer, ruleChecks, storeChecks, peeked, onAnswer)
-      : undefined
-    if (decision === undefined) return this.degrade(invalidAnswer(), ruleChecks, peeked, onAnswer)
-    this.answered(answer as StoreResult)
+    const decision = explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
+    this.answered(answer)
     return decision
   }
 
-  /** Returns the decision for a sound answer to `storeChecks`. Undefined if the two contradict each other. */
+  /** Returns the decision for an answer to `storeChecks`. */
   explain(
     answer: StoreResult,
     ruleChecks: readonly RuleCheck[],
     storeChecks: readonly RuleCheck[],
     peeked: boolean,
-    onAnswer?: OnStoreAnswer,
-  ): Decision | undefined {
-    const decision = explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, onAnswer)
-    return decision !== undefined && isSoundDecision(decision) ? decision : undefined
+  ): Decision {
+    return explainAnswer(answer, ruleChecks, storeChecks, peeked, this.#options, undefined)
   }
 
   /** Notes that the store has answered. */
@@ -207,18 +188,8 @@ export function settledBy(ruleChecks: readonly RuleCheck[]): Decision | undefine
   return undefined
 }
 
-function isTimeout(error: unknown): boolean {
-  return error instanceof StoreUnavailableError && error.kind === "timeout"
-}
-
 function hopeless(ruleChecks: readonly RuleCheck[]): Decision {
   return new DecisionRecord(ruleChecks.filter(canNeverFit).map(explainSettled), false, undefined)
-}
-
-/** Returns the failure of a store whose answer is invalid. */
-export function invalidAnswer(): StoreUnavailableError {
-  const message = "The store returned an invalid answer. Test the store with @sluice/contracts."
-  return new StoreUnavailableError(message, { kind: "invalid-answer" })
 }
 
 /** What is in force while a store counts in this process (`writeBackStore`). */

@@ -1,7 +1,4 @@
-import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { isPacked } from "../algorithms/packed-counts.ts"
-import { blockedByHandMs } from "../algorithms/penalty.ts"
 import type { Counted, StoreResult } from "../stores/store.ts"
 import type { Decision, PolicyCheck } from "./decision.ts"
 import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS, type Receipt } from "./decision-record.ts"
@@ -33,8 +30,7 @@ export function explainSettled(ruleCheck: RuleCheck): PolicyCheck {
 }
 
 /**
- * Returns the decision for a store's answer to `storeChecks`, which is `storeChecksOf(ruleChecks)`. Returns undefined
- * if the answer and the resulting decision contradict each other.
+ * Returns the decision for a store's answer to `storeChecks`, which is `storeChecksOf(ruleChecks)`.
  */
 export function explainAnswer(
   answer: StoreResult,
@@ -43,7 +39,7 @@ export function explainAnswer(
   peeked: boolean,
   by: DecisionMaker,
   onAnswer: OnStoreAnswer | undefined,
-): Decision | undefined {
+): Decision {
   // Usually all checks are counted and none has a penalty, so no list is allocated.
   if (storeChecks !== ruleChecks)
     return explainParted(partPenalties(storeChecks, answer), ruleChecks, peeked, by, onAnswer)
@@ -74,7 +70,7 @@ function explainParted(
   peeked: boolean,
   by: DecisionMaker,
   onAnswer: OnStoreAnswer | undefined,
-): Decision | undefined {
+): Decision {
   onAnswer?.(storeChecks, answer)
   const { nowMs } = answer
   const isTaken = answer.granted && !peeked
@@ -115,15 +111,14 @@ function decisionOf(
   answer: StoreResult,
   isTaken: boolean,
   by: DecisionMaker,
-): Decision | undefined {
+): Decision {
   const decision = new DecisionRecord(
     checks,
     answer.isDegraded === true,
     isTaken ? { by, store: by.store, ruleChecks, answer } : undefined,
   )
   if (answer.isDegraded === true) DecisionRecord.madeByStore(decision)
-  // The store granted but took too little, or refused although no check refuses. Admitting either would not be counted.
-  return decision.allowed === answer.granted ? decision : undefined
+  return decision
 }
 
 /** Explains a check. A counter that the store did not read refuses nothing, and its remaining units are unknown. */
@@ -136,63 +131,4 @@ function explain(
   return counted === undefined
     ? { ...explainUncounted(ruleCheck, undefined, 0), remaining: undefined }
     : explainCounted(ruleCheck, counted, nowMs, isTaken, againAfterMs)
-}
-
-/** True if the store's answer is valid for these rule checks. The answer may come from a custom store. */
-export function isSound(
-  answer: StoreResult | undefined,
-  ruleChecks: readonly RuleCheck[],
-): answer is StoreResult {
-  if (typeof answer !== "object" || answer === null) return false
-  const { nowMs, granted, checks, againAfterMs } = answer
-  if (againAfterMs !== undefined && !isCount(againAfterMs)) return false
-  if (!isCount(nowMs) || !Array.isArray(checks) || checks.length !== ruleChecks.length) return false
-  for (let i = 0; i < checks.length; i++) {
-    const check: Counted | undefined = checks[i]
-    if (check === undefined && !granted) continue
-    const { state, taken, after, ageMs }: Partial<Counted> = check ?? {}
-    if (!isCount(taken) || !isState(state) || (after !== undefined && !isState(after))) return false
-    if (ageMs !== undefined && !isCount(ageMs)) return false
-    // A counter can start after `nowMs` only if the clock went back, and then by at most a window.
-    const { windowMs } = (ruleChecks[i] as RuleCheck).policy
-    const elapsedMs = nowMs - state.startMs
-    const isRecent = elapsedMs <= Math.max(windowMs, blockedByHandMs(state))
-    if (!(isRecent && elapsedMs >= -windowMs)) return false
-  }
-  return true
-}
-
-function isState(state: CounterState | undefined): state is CounterState {
-  const { startMs, previous, current, parts }: Partial<CounterState> = state ?? {}
-  if (!Number.isSafeInteger(startMs) || !Number.isSafeInteger(previous) || !Number.isSafeInteger(current))
-    return false
-  return (
-    Math.min(startMs as number, previous as number, current as number) >= 0 &&
-    (parts === undefined || isPacked(parts))
-  )
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
-/**
- * True if every number of a decision can be shown to a client. Even valid counts may contradict their parts. Then a
- * wait is negative, or is infinite although the cost fits.
- */
-export function isSoundDecision({ checks }: Decision): boolean {
-  for (let i = 0; i < checks.length; i++) {
-    const check = checks[i] as PolicyCheck
-    if (check.counts === undefined) continue
-    const { remaining, retryAfterMs, nextUnitAfterMs, resetAfterMs, delayMs } = check
-    // Under a limit of 0 nothing comes back, and a request that costs more than fits never succeeds.
-    const longestMs =
-      check.limit === 0 || check.refusal === "cost" ? Number.POSITIVE_INFINITY : Number.MAX_SAFE_INTEGER
-    if (!isCount(remaining)) return false
-    // If one of the times is NaN, both results are NaN and the check below fails.
-    const shortest = Math.min(retryAfterMs, delayMs, nextUnitAfterMs, resetAfterMs)
-    const longest = Math.max(retryAfterMs, delayMs, nextUnitAfterMs, resetAfterMs)
-    if (!(shortest >= 0 && longest <= longestMs)) return false
-  }
-  return true
 }

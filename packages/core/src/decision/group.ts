@@ -1,10 +1,8 @@
-import { isThenable } from "../ground/maybe-promise.ts"
 import type { Store, StoreResult } from "../stores/store.ts"
-import { withinDeadline } from "../stores/store-error.ts"
-import { type Decider, invalidAnswer, settledBy } from "./decider.ts"
+import { type Decider, settledBy } from "./decider.ts"
 import type { Decision } from "./decision.ts"
 import { DecisionRecord } from "./decision-record.ts"
-import { isSound, storeChecksOf } from "./explain-answer.ts"
+import { storeChecksOf } from "./explain-answer.ts"
 import type { RuleCheck } from "./rule-check.ts"
 
 /** A request of a group: its rule checks, and the decider of its limiter. */
@@ -46,41 +44,28 @@ export async function takeAll(members: readonly GroupMember[]): Promise<readonly
 async function decided(store: Store, counted: readonly CountedMember[]): Promise<readonly Decision[]> {
   const checks = counted.flatMap(({ storeChecks }) => storeChecks)
   const timeoutMs = Math.min(...counted.map(({ decider }) => decider.storeTimeoutMs))
-  let answers: readonly StoreResult[] | undefined
   try {
-    const asked = store.take([checks], timeoutMs)
-    // A custom store may not keep the deadline.
-    const mayBeLate = isThenable(asked) && store.keepsDeadline !== true
-    answers = await (mayBeLate ? withinDeadline(asked, timeoutMs) : asked)
+    return explained(await store.take(checks, timeoutMs), counted)
   } catch (error) {
     return withoutStore(counted, error)
   }
-  return explained(answers?.[0], checks, counted) ?? withoutStore(counted, invalidAnswer())
 }
 
 /** A decision that waits for another one of its group, whose refusal makes asking the store unnecessary. */
 const NOT_ASKED: Decision = new DecisionRecord([], false, undefined)
 
-/** Returns the decisions of the members, or undefined if the store's answer is invalid. */
-function explained(
-  answer: StoreResult | undefined,
-  checks: readonly RuleCheck[],
-  counted: readonly CountedMember[],
-): readonly Decision[] | undefined {
-  if (!isSound(answer, checks)) return undefined
-  const decisions: Decision[] = []
+/** Returns the decisions of the members for the answer to all their checks. */
+function explained(answer: StoreResult, counted: readonly CountedMember[]): readonly Decision[] {
   let from = 0
-  for (const { decider, ruleChecks, storeChecks } of counted) {
+  const decisions = counted.map(({ decider, ruleChecks, storeChecks }) => {
     const own = { ...answer, checks: answer.checks.slice(from, from + storeChecks.length) }
     from += storeChecks.length
+    const decision = decider.explain(own, ruleChecks, storeChecks, false)
     // A member of a refused group may fit by itself. Then its counters are as a peek sees them.
-    const decision =
-      decider.explain(own, ruleChecks, storeChecks, false) ??
-      (answer.granted ? undefined : decider.explain({ ...own, granted: true }, ruleChecks, storeChecks, true))
-    if (decision === undefined) return undefined
-    decisions.push(decision)
-  }
-  if (!answer.granted && decisions.every(({ allowed }) => allowed)) return undefined
+    return decision.allowed === answer.granted
+      ? decision
+      : decider.explain({ ...own, granted: true }, ruleChecks, storeChecks, true)
+  })
   for (const { decider } of counted) decider.answered(answer)
   return decisions
 }

@@ -2,7 +2,8 @@ import { readsMember } from "../algorithms/kinds.ts"
 import { type Clock, soundTime } from "../ground/clock.ts"
 import { capacityOf, ceilingOf, type Policy } from "../ground/policy.ts"
 import { type MemoryStore, memoryStore } from "../stores/memory/memory-store.ts"
-import type { Counted, StoreResult } from "../stores/store.ts"
+import type { Counted } from "../stores/store.ts"
+import { peekResult } from "../stores/take-together.ts"
 import type { Decision } from "./decision.ts"
 import { type DecisionMaker, DecisionRecord, RETRY_WHEN_CLOSED_MS } from "./decision-record.ts"
 import { explainCounted, explainUncounted } from "./explain.ts"
@@ -71,8 +72,8 @@ export class LocalFallback {
     }
     const local = ruleChecks.filter(isCountedHere).map(this.#share)
     const all = withPenalties(local)
-    const [first] = peeked ? this.#store.peek([all]) : this.#store.take([all])
-    const { answer, penalties } = partPenalties(all, first as StoreResult)
+    const result = peeked ? peekResult(all, this.#store.read(all)) : this.#store.take(all)
+    const { answer, penalties } = partPenalties(all, result)
     const { nowMs, checks } = answer
     const isTaken = answer.granted && !peeked
     onAnswer?.(local, answer)

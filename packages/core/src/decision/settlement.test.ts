@@ -11,7 +11,7 @@ const DAY_MS = 24 * HOUR_MS
 /** Returns what the store grants for such checks, as a decision keeps it. */
 async function receiptOf(...ruleChecks: readonly RuleCheck[]): Promise<Receipt> {
   const store = memoryStore()
-  const [answer] = await store.take([ruleChecks])
+  const answer = await store.take(ruleChecks)
   if (answer === undefined) throw new Error("no answer")
   return { by: { store }, store, ruleChecks, answer }
 }

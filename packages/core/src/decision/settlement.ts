@@ -2,6 +2,7 @@ import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { YEAR_MS } from "../algorithms/most-in-use.ts"
 import type { Policy } from "../ground/policy.ts"
+import { refundsOf as refundsOfChecks } from "../stores/refunds-of.ts"
 import type { Counted, CounterKey, Refund } from "../stores/store.ts"
 import type { Receipt } from "./decision-record.ts"
 import { costOf, type RuleCheck } from "./rule-check.ts"
@@ -15,12 +16,7 @@ export function partOf(receipt: Receipt, isMeant: (counter: CounterKey) => boole
 
 /** Returns the refunds of all that a decision has taken. */
 export function refundsOf({ ruleChecks, answer }: Receipt): Refund[] {
-  const refunds: Refund[] = []
-  ruleChecks.forEach(({ policy, partition }, i) => {
-    const { taken, state, after = state } = answer.checks[i] as Counted
-    if (taken > 0) refunds.push({ policy, partition, units: taken, after })
-  })
-  return refunds
+  return refundsOfChecks(ruleChecks, answer.checks)
 }
 
 /**

@@ -84,20 +84,13 @@ export class StoreHealth {
     const { store, clock, onRecovered } = this.#options
     const nowMs = soundTime(clock)
     // An answer from one server says nothing about another, which may not have been asked since its breaker opened.
-    const isSteady = nowMs >= this.#failedAtMs + STEADY_MS && (store.openBreakers ?? 0) === 0
+    const isSteady = nowMs >= this.#failedAtMs + STEADY_MS && (store.status?.openBreakers ?? 0) === 0
     if (this.#isDegraded && isSteady) {
       this.#isDegraded = false
       onRecovered()
     }
     this.#timeouts.passed(nowMs)
     this.isUnsettled = this.#isDegraded || this.#timeouts.isCounting
-  }
-
-  /**
-   * Measures an answer that arrives after the deadline. `sentAtMs` is when the call was sent, by the monotonic clock.
-   */
-  timeLate(answers: PromiseLike<unknown>, sentAtMs: number): void {
-    this.#timeouts.timeLate(answers, sentAtMs)
   }
 }
 

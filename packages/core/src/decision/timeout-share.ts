@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../ground/errors.ts"
 import { setTimer } from "../ground/time.ts"
-import { OUTAGE_MS, RoundTrips } from "../stores/round-trips.ts"
+import { OUTAGE_MS } from "../stores/round-trips.ts"
 import type { Store } from "../stores/store.ts"
 
 const MINUTE_MS = 60_000
@@ -35,8 +35,6 @@ export class TimeoutShare {
   readonly #timeoutMs: number
   readonly #answers: () => number
   readonly #report: (timeouts: Timeouts) => void
-  /** Replies that came too late, for a store that does not measure its replies. */
-  readonly #lateReplies = new RoundTrips()
   /** Whether the last failure was a timeout, not counting failures of an open breaker: such failures opened it. */
   #isTimeout = false
   /** When the minute being counted began; undefined if there was no timeout. */
@@ -108,15 +106,6 @@ export class TimeoutShare {
     this.#stop()
   }
 
-  /** Measures the late answer of a store that does not measure its replies itself. */
-  timeLate(answers: PromiseLike<unknown>, sentAtMs: number): void {
-    if (this.#isReported || this.#store.recentRoundTripsMs !== undefined) return
-    Promise.resolve(answers).then(
-      () => this.#lateReplies.add(sentAtMs),
-      () => undefined,
-    )
-  }
-
   get #decisions(): number {
     return this.#answers() - this.#answersBefore + this.#failures
   }
@@ -132,7 +121,7 @@ export class TimeoutShare {
 
   /** The durations of the last replies, without those that came after an outage. */
   #replies(): number[] {
-    return (this.#store.recentRoundTripsMs ?? this.#lateReplies.recent).filter((ms) => ms <= OUTAGE_MS)
+    return (this.#store.status?.recentRoundTripsMs ?? []).filter((ms) => ms <= OUTAGE_MS)
   }
 
   #roundTrip(): Timeouts["roundTrip"] {

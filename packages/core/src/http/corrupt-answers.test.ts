@@ -7,7 +7,7 @@ import { HEADER_DIALECTS, headerFormats } from "../limiter/options/header-format
 import { KINDS_OF_RULE } from "../limiter/testing/kinds-of-rule.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Store, StoreResult } from "../stores/store.ts"
+import type { Store, StoreReading, StoreResult } from "../stores/store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import type { CounterBackend, KeptCounter } from "../stores/transactional/counter-backend.ts"
 import { transactionalStore } from "../stores/transactional/transactional-store.ts"
@@ -103,9 +103,10 @@ describe.each(KINDS_OF_RULE)("an invalid answer to a rule of kind %s", (_name, m
       }),
     })
     const property = fc.asyncProperty(answers, fc.boolean(), async (answer, isLate) => {
-      const told = [answer] as unknown as readonly StoreResult[]
-      const give = () => (isLate ? Promise.resolve(told) : told)
-      for (const decision of await ask(members, { ...methodsOf(memoryStore()), take: give, peek: give })) {
+      const give = <Answer>(told: unknown) => (isLate ? Promise.resolve(told) : told) as Answer
+      const take = () => give<StoreResult>(answer)
+      const read = () => give<StoreReading>({ nowMs: answer.nowMs, counters: answer.checks })
+      for (const decision of await ask(members, { ...methodsOf(memoryStore()), take, read })) {
         expectSound(decision)
       }
     })

@@ -6,7 +6,7 @@ import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
-import type { Refund, Store, StoreResult } from "../stores/store.ts"
+import type { Refund, Store } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 
 const SECOND = 1_000
@@ -62,18 +62,16 @@ function tellingStore(clock: ManualClock, answerLater: <T>(value: T) => MaybePro
   const give = (name: string, units: number) => given.set(name, (given.get(name) ?? 0) + units)
   const calls = { takes: 0, refused: 0 }
   const store: Store = {
-    take(requests) {
+    take(checks) {
       calls.takes++
-      const answers: readonly StoreResult[] = inner.take(requests)
-      answers.forEach(({ granted, checks }, i) => {
-        if (!granted) calls.refused++
-        checks.forEach((counted, j) => {
-          give(requests[i]?.[j]?.policy.name as string, counted?.taken ?? 0)
-        })
+      const answer = inner.take(checks)
+      if (!answer.granted) calls.refused++
+      answer.checks.forEach((counted, i) => {
+        give(checks[i]?.policy.name as string, counted?.taken ?? 0)
       })
-      return answerLater(answers)
+      return answerLater(answer)
     },
-    peek: (requests) => inner.peek(requests),
+    read: (checks) => inner.read(checks),
     refund(refunds: readonly Refund[]) {
       for (const { policy, units } of refunds) give(policy.name, -units)
       inner.refund(refunds)

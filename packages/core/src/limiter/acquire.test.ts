@@ -289,9 +289,9 @@ describe("a request that can never succeed", () => {
     let isGone = true
     const store: Store = {
       ...methodsOf(inner),
-      take: (requests) => {
+      take: (checks) => {
         if (isGone) throw new Error("gone")
-        return inner.take(requests)
+        return inner.take(checks)
       },
     }
     const rule = { limit: 100, window: "1 day", algorithm: "fixed-window" } as const
@@ -523,9 +523,9 @@ describe("a signal", () => {
     let answer = () => {}
     const slow: Store = {
       ...store,
-      take: (requests) =>
+      take: (checks) =>
         new Promise((resolve) => {
-          answer = () => resolve(store.take(requests))
+          answer = () => resolve(store.take(checks))
         }),
     }
     const limiter = createLimiter({ ...THREE, clock, store: slow, storeTimeoutMs: 60_000, logger: QUIET })
@@ -798,9 +798,9 @@ describe("close", () => {
     const pending: (() => void)[] = []
     const later: Store = {
       ...store,
-      take: (requests) =>
+      take: (checks) =>
         new Promise((resolve) => {
-          const answers = store.take(requests)
+          const answers = store.take(checks)
           pending.push(() => resolve(answers))
         }),
     }

@@ -4,6 +4,7 @@ import { manualClock } from "../ground/clock.ts"
 import type { InvalidOptionError } from "../ground/errors.ts"
 import type { Rule } from "../rules/rule.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
+import { peekStore } from "../stores/peek-store.ts"
 import type { Store, StoreResult } from "../stores/store.ts"
 import { createLimiter } from "./create-limiter.ts"
 import { decideAll } from "./decide-all.ts"
@@ -17,13 +18,13 @@ function countingStore() {
   const seen = { takes: 0, isDown: false, withinMs: undefined as number | undefined }
   const store: Store = {
     isShared: true,
-    take(requests, withinMs) {
+    take(checks, withinMs) {
       seen.takes++
       seen.withinMs = withinMs
       if (seen.isDown) throw new Error("down")
-      return memory.take(requests)
+      return memory.take(checks)
     },
-    peek: (requests) => memory.peek(requests),
+    read: (checks) => memory.read(checks),
     refund: (refunds) => memory.refund(refunds),
     reset: (keys) => memory.reset(keys),
     close: () => memory.close(),
@@ -223,8 +224,7 @@ describe("decideAll", () => {
     const { store } = countingStore()
     const contrary: Store = {
       ...store,
-      take: (requests) =>
-        (store.peek(requests) as readonly StoreResult[]).map((each) => ({ ...each, granted: false })),
+      take: async (checks) => ({ ...(await peekStore(store, checks)), granted: false }),
     }
     const limiter = limiterOf(contrary, "search", { onStoreFailure: "deny" })
     expect((await decideAll([{ limiter, request: ANN }])).decisions).toMatchObject([

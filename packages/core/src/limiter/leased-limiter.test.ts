@@ -17,9 +17,9 @@ function open() {
     isGone: false,
   })
   const take = shared.take.bind(shared)
-  shared.take = (requests) => {
+  shared.take = (checks) => {
     if (shared.isGone) throw new StoreUnavailableError("gone")
-    return take(requests)
+    return take(checks)
   }
   const store = leasedStore(shared, { clock })
   const limiter = createLimiter({

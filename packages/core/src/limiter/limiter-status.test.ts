@@ -17,10 +17,10 @@ describe("the status of a limiter", () => {
   })
 
   it("contains the breakers that the store reports as open", () => {
-    const store = Object.assign(memoryStore(), { openBreakers: 2 })
+    const store = Object.assign(memoryStore(), { status: { openBreakers: 2 } })
     const limiter = createLimiter({ limit: 1, window: "1 minute", store })
     expect(limiter.status.openBreakers).toBe(2)
-    store.openBreakers = 0
+    store.status.openBreakers = 0
     expect(limiter.status.openBreakers).toBe(0)
   })
 
@@ -83,8 +83,8 @@ describe("the close event of a limiter", () => {
 
   it("is the last event even if the store answers after the limiter was closed", async () => {
     const told: string[] = []
-    let answer = (_answers: readonly StoreResult[]): void => undefined
-    const answers = new Promise<readonly StoreResult[]>((resolve) => {
+    let answer = (_answer: StoreResult): void => undefined
+    const answers = new Promise<StoreResult>((resolve) => {
       answer = resolve
     })
     const memory = memoryStore()
@@ -100,7 +100,7 @@ describe("the close event of a limiter", () => {
     limiter.on("closed", () => void told.push("closed"))
     const decided = limiter.decide(ALICE)
     await limiter.close()
-    answer([])
+    answer({ nowMs: 0, granted: false, checks: [] })
     await decided
     expect(told).toEqual(["closed"])
   })

@@ -4,14 +4,8 @@ import type { Events } from "../ground/events.ts"
 import type { Warning } from "../ground/warnings.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { ReadyOptions, RulesEvent, RulesStatus, SignalOption, StaleEvent } from "../rules/rule-book.ts"
-import type {
-  ChargeCounts,
-  ChargesLostEvent,
-  CounterKey,
-  EvictionEvent,
-  LeaseCounts,
-  RefundLostEvent,
-} from "../stores/store.ts"
+import type { ChargesLostEvent, CounterKey, EvictionEvent, RefundLostEvent } from "../stores/store.ts"
+import type { ChargeCounts, LeaseCounts } from "../stores/store-status.ts"
 import type { RuleExplanation } from "./explain-rules.ts"
 import type { NearLimitEvent } from "./near-limit-event.ts"
 

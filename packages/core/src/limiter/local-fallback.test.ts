@@ -9,7 +9,7 @@ const SECOND = 1_000
 
 const down = (): Store => ({
   take: () => Promise.reject(new Error("down")),
-  peek: () => Promise.reject(new Error("down")),
+  read: () => Promise.reject(new Error("down")),
   refund: () => Promise.reject(new Error("down")),
   reset: () => Promise.reject(new Error("down")),
   close: () => undefined,

@@ -252,9 +252,9 @@ describe("a threshold is not reported for", () => {
     const { decide } = open([RULE], {
       store: {
         ...methodsOf(inner),
-        take: (requests) => {
+        take: (checks) => {
           if (isGone) throw new StoreUnavailableError("gone")
-          return inner.take(requests)
+          return inner.take(checks)
         },
       },
     })

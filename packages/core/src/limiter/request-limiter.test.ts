@@ -28,13 +28,13 @@ function recordingStore(): { store: Store; takes: Check[][]; peeks: Check[][] } 
   const peeks: Check[][] = []
   const store: Store = {
     ...methodsOf(inner),
-    take(requests) {
-      takes.push(...requests.map((checks) => [...checks]))
-      return inner.take(requests)
+    take(checks) {
+      takes.push([...checks])
+      return inner.take(checks)
     },
-    peek(requests) {
-      peeks.push(...requests.map((checks) => [...checks]))
-      return inner.peek(requests)
+    read(checks) {
+      peeks.push([...checks])
+      return inner.read(checks)
     },
   }
   return { store, takes, peeks }
@@ -782,7 +782,7 @@ describe("close", () => {
       close(): Promise<void>
     }
     await own.close()
-    expect(() => own.options.store.take([[]])).toThrow(ClosedError)
+    expect(() => own.options.store.take([])).toThrow(ClosedError)
   })
 
   it("emits no more events", async () => {
@@ -909,7 +909,7 @@ describe("events", () => {
   it("report a decision of a store that answers later", async () => {
     const { store } = recordingStore()
     const { limiter } = limiterWith({
-      store: { ...store, take: async (requests) => store.take(requests) },
+      store: { ...store, take: async (checks) => store.take(checks) },
       limit: 1,
       window: "1m",
     })

@@ -102,7 +102,7 @@ export class RequestLimiter<Request> implements Limiter<Request> {
 
   get status(): LimiterStatus {
     const { service, store } = this.options
-    const { openBreakers, leases, mirrors, writeBack } = store
+    const { openBreakers, leases, mirrors, writeBack } = store.status ?? {}
     const waiting = this.#parts.waitingRoom.size
     return {
       service,

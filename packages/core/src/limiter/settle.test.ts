@@ -23,9 +23,9 @@ function limiterWith(options: LimiterOptions<RequestFacts>) {
   const calls = { takes: 0 }
   const recording: Store = {
     ...methodsOf(store),
-    take(requests) {
+    take(checks) {
       calls.takes++
-      return store.take(requests)
+      return store.take(checks)
     },
     refund(refunds) {
       returned.push(...refunds)
@@ -233,7 +233,7 @@ describe("settling", () => {
       take() {
         throw new Error("down")
       },
-      peek() {
+      read() {
         throw new Error("down")
       },
       refund: () => expect.unreachable("it has taken nothing"),

@@ -25,11 +25,11 @@ function busyStore(clock: ReturnType<typeof manualClock>, before: (store: Store,
   const asked: number[] = []
   const store: Store = {
     ...methodsOf(inner),
-    take(requests) {
-      const check = requests[0]?.[0] as Check
+    take(checks) {
+      const check = checks[0] as Check
       before(inner, check)
       asked.push(check.cost)
-      return inner.take(requests)
+      return inner.take(checks)
     },
   }
   return { store, asked }
@@ -143,10 +143,9 @@ describe("takeUpTo", () => {
     ]
     const { store } = busyStore(clock, () => undefined)
     // The third counter is on another server, which is not asked when the first one has refused.
-    const take: Store["take"] = async (requests) => {
-      const [answer] = await store.take(requests)
-      if (answer === undefined || answer.granted) return answer === undefined ? [] : [answer]
-      return [{ ...answer, checks: answer.checks.toSpliced(2, 1, undefined) }]
+    const take: Store["take"] = async (checks) => {
+      const answer = await store.take(checks)
+      return answer.granted ? answer : { ...answer, checks: answer.checks.toSpliced(2, 1, undefined) }
     }
     const { limiter } = limiterWith({ rules, store: { ...store, take }, clock })
     await limiter.decide(ALICE, { cost: 4 })
@@ -198,7 +197,7 @@ describe("takeUpTo", () => {
     const clock = manualClock()
     let isBusy = false
     const { store, asked } = busyStore(clock, (inner, check) => {
-      if (isBusy) inner.take([[{ ...check, cost: 1 }]])
+      if (isBusy) inner.take([{ ...check, cost: 1 }])
     })
     const { limiter } = limiterWith({ limit: 10, window: "1 minute", store, clock })
     await limiter.decide(ALICE, { cost: 2 })

@@ -21,8 +21,8 @@ function open() {
   }
   const shared: Store = {
     isShared: true,
-    take: (requests) => orFail(() => memory.take(requests)),
-    peek: (requests) => orFail(() => memory.peek(requests)),
+    take: (checks) => orFail(() => memory.take(checks)),
+    read: (checks) => orFail(() => memory.read(checks)),
     refund: (refunds) => orFail(() => memory.refund(refunds)),
     reset: (keys) => memory.reset(keys),
     close: () => memory.close(),
@@ -56,7 +56,7 @@ describe("a limiter on a store that writes back", () => {
     const take = (): never => {
       throw new StoreUnavailableError("gone")
     }
-    const store: Store = { ...memoryStore(), take, peek: take, refund: take, reset: take, close() {} }
+    const store: Store = { ...memoryStore(), take, read: take, refund: take, reset: take, close() {} }
     const other = createLimiter({
       limit: 1,
       window: "1 minute",

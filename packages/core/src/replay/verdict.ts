@@ -37,7 +37,7 @@ export class Verdict implements ReplayVerdict {
     this.#decision = settledBy(checks)
     if (this.#decision !== undefined) return this.#read(this.#decision)
     this.#storeChecks = storeChecksOf(checks)
-    this.#answer = this.#maker.store.take([this.#storeChecks])[0] as StoreResult
+    this.#answer = this.#maker.store.take(this.#storeChecks)
     if (!this.#answer.granted || checks.some(needsDecision)) return this.#read(this.decision())
     this.allowed = true
     this.refusedBy = NONE
@@ -51,7 +51,6 @@ export class Verdict implements ReplayVerdict {
   }
 
   decision(): Decision {
-    // The memory store's answers never contradict its checks.
     this.#decision ??= explainAnswer(
       this.#answer as StoreResult,
       this.checks,
@@ -59,7 +58,7 @@ export class Verdict implements ReplayVerdict {
       false,
       this.#maker,
       undefined,
-    ) as Decision
+    )
     return this.#decision
   }
 

@@ -1,7 +1,15 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf, countsRefusals, type Policy } from "../ground/policy.ts"
-import type { Check, Counted, CounterKey, Refund, StoreResult } from "./store.ts"
+import type {
+  Check,
+  Counted,
+  CounterKey,
+  CounterReading,
+  Refund,
+  StoreReading,
+  StoreResult,
+} from "./store.ts"
 import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
 
 /** The states of counters, each under a key. */
@@ -46,19 +54,16 @@ export class Counters<Key> {
     return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
   }
 
-  /** Returns whether `take` would grant the request, and the current states of its counters. */
-  peek(checks: readonly Check[], nowMs: number): StoreResult {
-    const pending = checks.map((check) => this.#look(check, nowMs))
-    const granted = takeTogether(pending, nowMs)
-    return {
-      nowMs,
-      granted,
-      checks: checks.map((check) => {
-        const { key, algorithm, state } = this.#look(check, nowMs)
-        this.#keep(key, algorithm, state, check.policy)
-        return { state, taken: 0 }
-      }),
-    }
+  /** Returns the current states of the counters. */
+  read(keys: readonly CounterKey[], nowMs: number): StoreReading {
+    const counters = keys.map(({ policy, partition }): CounterReading => {
+      const algorithm = algorithmOf(policy)
+      const key = this.#keyOf(policy.counter, partition, this.#spare)
+      const state = this.#stateAt(key, algorithm, policy, nowMs)
+      this.#keep(key, algorithm, state, policy)
+      return { state }
+    })
+    return { nowMs, counters }
   }
 
   refund(refunds: readonly Refund[], nowMs: number): void {

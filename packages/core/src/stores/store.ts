@@ -3,6 +3,7 @@ import type { StoreUnavailableError } from "../ground/errors.ts"
 import type { MaybePromise } from "../ground/maybe-promise.ts"
 import type { Policy } from "../ground/policy.ts"
 import type { WarningCode } from "../ground/warnings.ts"
+import type { StoreStatus } from "./store-status.ts"
 
 /** The identity of a counter: a policy's `counter` and a partition. Different pairs are different counters. */
 export interface CounterKey {
@@ -23,8 +24,8 @@ export interface Check extends CounterKey {
   readonly shadow: boolean
 }
 
-/** The state of a counter after its check, and the units that the check took. */
-export interface Counted {
+/** The state of a counter. */
+export interface CounterReading {
   /**
    * The counter's state. If units were taken from a strict window, `parts` may be an outline. An outline has the same
    * number of parts, with a unit in the oldest part and 0 in the others. Everything that is computed after a grant is
@@ -32,13 +33,6 @@ export interface Counted {
    * of the parts) are always exact.
    */
   readonly state: CounterState
-  /** Units that the check took: its cost, or 0. */
-  readonly taken: number
-  /**
-   * The state right after the units were taken, if `state` is of a later time. This happens when a request takes units
-   * from several servers, one after another. Later refunds apply to the window or bucket of this state.
-   */
-  readonly after?: CounterState
   /**
    * Age of the count in milliseconds, rounded up: the time since the shared counter was asked for it, or since a counter
    * that is written back was first used. Absent if the shared counter was asked for this request. Otherwise the count
@@ -47,8 +41,40 @@ export interface Counted {
   readonly ageMs?: number
 }
 
-/** The store's answer to one request. */
-export interface StoreResult {
+/** The state of a counter after its check, and the units that the check took. */
+export interface Counted extends CounterReading {
+  /** Units that the check took: its cost, or 0. */
+  readonly taken: number
+  /**
+   * The state right after the units were taken, if `state` is of a later time. This happens when a request takes units
+   * from several servers, one after another. Later refunds apply to the window or bucket of this state.
+   */
+  readonly after?: CounterState
+}
+
+/** How the shared counters behind a store were reached. Absent members mean that they answered this call. */
+export interface StoreCondition {
+  /** True if the store answered from its cache. Such a result does not show that the back end is available. */
+  readonly isRemembered?: boolean
+  /**
+   * True if the store decided without the shared counters, because they have not answered for a while
+   * (`writeBackStore`). The limiter reports such a decision as `degraded`, and does not decide again.
+   */
+  readonly isDegraded?: boolean
+  /** Why the shared counters did not answer, with `isDegraded`. Absent if that is not known. */
+  readonly failure?: StoreUnavailableError | undefined
+}
+
+/** The states of counters at one time. */
+export interface StoreReading extends StoreCondition {
+  /** The store's time of the states, in whole epoch milliseconds. */
+  readonly nowMs: number
+  /** The state of each counter, in the order of the checks. */
+  readonly counters: readonly CounterReading[]
+}
+
+/** The outcome of a request: whether it was granted, and what was counted. */
+export interface StoreResult extends StoreCondition {
   /** The store's time of the decision, in whole epoch milliseconds. */
   readonly nowMs: number
   /**
@@ -61,15 +87,6 @@ export interface StoreResult {
    * had already refused. This happens only if the request was not granted.
    */
   readonly checks: readonly (Counted | undefined)[]
-  /** True if the store answered from its cache. Such a result does not show that the back end is available. */
-  readonly isRemembered?: boolean
-  /**
-   * True if the store decided without the shared counters, because they have not answered for a while
-   * (`writeBackStore`). The limiter reports such a decision as `degraded`, and does not decide again.
-   */
-  readonly isDegraded?: boolean
-  /** Why the shared counters did not answer, with `isDegraded`. Absent if that is not known. */
-  readonly failure?: StoreUnavailableError | undefined
   /**
    * Whole milliseconds for which the store will refuse the same request again without asking the shared counters, by a
    * hold-off (`leasedStore`). The limiter reports the longer of this time and the wait that it computes from the
@@ -115,22 +132,6 @@ export interface RefundLostEvent {
   readonly error: StoreUnavailableError
 }
 
-/** What a store holds in leases, and what has become of the units of leases since the store was created. */
-export interface LeaseCounts {
-  /** Units that are held now: they are booked in the shared counters, and no request has used them yet. */
-  readonly held: number
-  /** Number of counters that are held off now: after a refusal, the shared counter is not asked for a while. */
-  readonly heldOff: number
-  /** Units that requests got from leases, without asking the shared counters. */
-  readonly granted: number
-  /** Units that were booked in the shared counters ahead of time. */
-  readonly booked: number
-  /** Held units that were given back to the shared counters. */
-  readonly returned: number
-  /** Held units that could not be given back. They stay taken until their window passes. */
-  readonly lost: number
-}
-
 /**
  * The event that other counters did not confirm units that this process has admitted: those of another data center
  * (`mirroredStore`), or the shared counters behind a store that writes back. They may admit the same units once more.
@@ -144,14 +145,6 @@ export interface ChargesLostEvent {
   readonly units: number
   /** Which counters did not confirm the units, and why. */
   readonly error: StoreUnavailableError
-}
-
-/** How the charges of a store to other counters are going. */
-export interface ChargeCounts {
-  /** Units that were not confirmed since the store was created. Some of them may have been counted nevertheless. */
-  readonly lost: number
-  /** Milliseconds from the first to the last of the latest charges, if all of these failed. 0 if the last was confirmed. */
-  readonly failingMs: number
 }
 
 /** The event that the server of a store needs attention. A limiter logs it once for each subject. */
@@ -170,11 +163,12 @@ export interface StoreWarningEvent {
 export type StoreEvent = EvictionEvent | RefundLostEvent | ChargesLostEvent | StoreWarningEvent
 
 /**
- * A place for counters, which decides and counts. The limiter computes from the store's answer what the counts mean for
+ * A place for counters, which decides and counts. The limiter computes from the store's result what the counts mean for
  * a client, in the same way for every store.
  *
  * Every method may return a value or a promise. It throws or rejects only if the back end failed, preferably with
- * {@link StoreUnavailableError}, and never because of a limit.
+ * {@link StoreUnavailableError}, and never because of a limit. The limiter checks the results of a store of your own. It
+ * applies the deadlines, too, so the store need not.
  */
 export interface Store {
   /**
@@ -182,45 +176,26 @@ export interface Store {
    * up clients that other processes have blocked (`Limiter.block`). False if only this process uses the counters. A
    * worker of `node:cluster` then warns that each worker grants the whole limit. Absent: unknown.
    */
-  readonly isShared?: boolean
+  readonly isShared?: boolean | undefined
+  /** What the store reports about itself. It is read often, so it must be cheap. */
+  readonly status?: StoreStatus | undefined
   /**
-   * True if the store rejects with {@link StoreUnavailableError} as soon as `withinMs` have passed, and does not count
-   * a request after that. For any other store, the caller applies the timeout.
-   */
-  readonly keepsDeadline?: boolean | undefined
-  /**
-   * Number of servers whose circuit breaker is open, 0 if all servers answer. Only for a store with circuit breakers.
-   * It is used in metrics, and a limiter has recovered only when it is 0 again.
-   */
-  readonly openBreakers?: number | undefined
-  /**
-   * Durations of the last replies in milliseconds, in any order, including replies after the deadline. Only for a store
-   * that keeps its deadline. For any other store, the limiter measures late answers itself.
-   */
-  readonly recentRoundTripsMs?: readonly number[] | undefined
-  /** What the store holds in leases. Only for a store that leases, such as `leasedStore`. It is used in metrics. */
-  readonly leases?: LeaseCounts | undefined
-  /** How charges to other data centers are going, by data center. Only for `mirroredStore`. It is used in metrics. */
-  readonly mirrors?: Readonly<Record<string, ChargeCounts>> | undefined
-  /** How charges to the shared counters are going. Only for `writeBackStore`. It is used in metrics. */
-  readonly writeBack?: ChargeCounts | undefined
-  /**
-   * Takes the units of each request atomically. Either all its checks are admitted and counted, or nothing is taken.
-   * Shadow checks never prevent this. Other callers never see a part of it. `requests` are decided in order. `withinMs`
-   * is how long the caller waits from now.
+   * Takes the units of all checks of one request atomically. Either all checks are admitted and counted, or nothing is
+   * taken. Shadow checks never prevent this. Other callers never see a part of it. `withinMs` is how long the caller
+   * waits from now.
    *
-   * If a request is refused, the same call counts the refusal of each check that would have been refused alone. The
+   * If the request is refused, the same call counts the refusal of each check that would have been refused alone. The
    * check's own counter counts it if its policy has `countRejected`. A check of the algorithm "penalty" counts it if it
    * comes right after the refused check in the list. Both use `Algorithm.withRejected`. Shadow checks, and costs that
-   * can never fit, are not counted. If a request's counters are on several servers that are asked one after another,
-   * the counters after the refusal are not counted.
+   * can never fit, are not counted. If the counters are on several servers that are asked one after another, the
+   * counters after the refusal are not counted.
    */
-  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]>
+  take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult>
   /**
-   * Returns for each request whether `take` would grant it alone, and the current states of its counters. Takes
-   * nothing, so `taken` is 0 in every check.
+   * Returns the current states of the counters, as a `take` of these checks would find them. Takes nothing. Only a store
+   * that holds units for its own process, such as `leasedStore`, needs more of a check than its counter.
    */
-  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]>
+  read(checks: readonly Check[], withinMs?: number): MaybePromise<StoreReading>
   /**
    * Refunds units to the window or bucket they were taken from, never below zero. Units of an expired window are
    * dropped. `withinMs` is how long the caller waits from now. For a refund in the background, it is longer than for a

@@ -1,6 +1,7 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
+import { algorithmOf } from "../algorithms/kinds.ts"
 import { ceilingOf, countsRefusals } from "../ground/policy.ts"
-import type { Check } from "./store.ts"
+import type { Check, Counted, CounterReading, StoreReading, StoreResult } from "./store.ts"
 
 /** A check that is being decided, with its counter's state and the units it has taken. */
 export interface Pending {
@@ -72,4 +73,17 @@ export function takeTogether(pending: readonly Pending[], nowMs: number): boolea
     } else if (!shadow) return false
   }
   return true
+}
+
+/** Returns the result that a `take` of these checks would have at the time of the reading. Nothing is counted. */
+export function peekResult(
+  checks: readonly Check[],
+  { counters, ...reading }: StoreReading,
+): StoreResult & { readonly checks: readonly Counted[] } {
+  const pending = checks.map((check, i): Pending => {
+    const { state } = counters[i] as CounterReading
+    return { check, algorithm: algorithmOf(check.policy), state, taken: 0 }
+  })
+  const granted = takeTogether(pending, reading.nowMs)
+  return { ...reading, granted, checks: counters.map((counter) => ({ ...counter, taken: 0 })) }
 }

@@ -193,9 +193,9 @@ describe("block", () => {
     let peeks = 0
     const store: Store = {
       ...methodsOf(inner),
-      peek(requests) {
+      read(checks) {
         peeks++
-        return inner.peek(requests)
+        return inner.read(checks)
       },
     }
     const { limiter } = open({ limit: 3, window: "1 minute", store, clock })
@@ -212,9 +212,9 @@ describe("block", () => {
     const asked: number[] = []
     const store: Store = {
       ...methodsOf(inner),
-      take(requests) {
-        asked.push(...requests.map(({ length }) => length))
-        return inner.take(requests)
+      take(checks) {
+        asked.push(checks.length)
+        return inner.take(checks)
       },
     }
     const { limiter } = open({ limit: 3, window: "1 minute", store, clock })
@@ -310,7 +310,7 @@ describe("block", () => {
     const failing = (): never => {
       throw new StoreUnavailableError("Gone.", { kind: "unreachable" } as never)
     }
-    const store: Store = { take: failing, peek: failing, refund: failing, reset: failing, close() {} }
+    const store: Store = { take: failing, read: failing, refund: failing, reset: failing, close() {} }
     const { limiter } = open({ limit: 3, window: "1 minute", store })
     await expect(limiter.block(ALICE, { for: "1 hour" })).rejects.toThrow("You can call block again.")
     expect(await limiter.decide(ALICE)).toMatchObject({ allowed: true, degraded: true })
@@ -326,9 +326,9 @@ describe("a shared store", () => {
     const shared = (): Store => ({
       ...methodsOf(inner),
       isShared: true,
-      peek(requests) {
+      read(checks) {
         looks++
-        return inner.peek(requests)
+        return inner.read(checks)
       },
     })
     const [here, there] = [shared(), shared()].map((store) =>

@@ -26,13 +26,13 @@ function setting() {
   const calls = { asked: 0 }
   const store: Store = {
     ...methodsOf(inner),
-    take(requests) {
+    take(checks) {
       calls.asked++
-      return inner.take(requests)
+      return inner.take(checks)
     },
-    peek(requests) {
+    read(checks) {
       calls.asked++
-      return inner.peek(requests)
+      return inner.read(checks)
     },
   }
   const capacity = { isSpare: true }

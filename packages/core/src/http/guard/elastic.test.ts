@@ -241,11 +241,11 @@ describe("the policies of an elastic rule", () => {
     const inner = memoryStore({ clock: manualClock() })
     const policies: Policy[] = []
     const store: Store = {
-      take(requests) {
-        policies.push(...requests.flatMap((checks) => checks.map(({ policy }) => policy)))
-        return inner.take(requests)
+      take(checks) {
+        policies.push(...checks.map(({ policy }) => policy))
+        return inner.take(checks)
       },
-      peek: inner.peek.bind(inner),
+      read: inner.read.bind(inner),
       refund: inner.refund.bind(inner),
       reset: inner.reset.bind(inner),
       close: inner.close.bind(inner),

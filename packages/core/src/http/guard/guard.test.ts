@@ -50,8 +50,8 @@ function checked(guard: Guard<Req>, request: Req = {}, facts: RequestFacts = FAC
 }
 
 const later = (store: Store): Store => ({
-  take: async (requests) => store.take(requests),
-  peek: async (requests) => store.peek(requests),
+  take: async (checks) => store.take(checks),
+  read: async (checks) => store.read(checks),
   refund: async (refunds) => store.refund(refunds),
   reset: async (keys) => store.reset(keys),
   close: async () => store.close(),
@@ -145,7 +145,7 @@ describe("a guard", () => {
     const failing = (): never => {
       throw Object.create(null)
     }
-    const store: Store = { take: failing, peek: failing, refund: failing, reset: failing, close() {} }
+    const store: Store = { take: failing, read: failing, refund: failing, reset: failing, close() {} }
     let isFirst = true
     const guard = await mount({
       rules: [
@@ -410,7 +410,7 @@ describe("several mounts on one request", () => {
     const degraded = (): LimiterOptions<Req> => ({
       ...triple,
       limit: 2,
-      store: { take: gone, peek: gone, refund: gone, reset: gone, close() {} },
+      store: { take: gone, read: gone, refund: gone, reset: gone, close() {} },
     })
     const tooDear: LimiterOptions<Req> = { ...triple, limit: 2, cost: () => 3 }
     const generous: LimiterOptions<Req> = { ...triple, limit: 9 }

@@ -94,7 +94,7 @@ describe("a request that has to wait", () => {
     const store = memoryStore({ clock })
     const slow: Store = {
       ...methodsOf(store),
-      take: async (requests) => nextTurn(store.take(requests)),
+      take: async (checks) => nextTurn(store.take(checks)),
     }
     const guard = createGuard<object>({ ...QUEUE, limit: 2, clock, store: slow, logger: QUIET })
     await nextTurn()
@@ -236,7 +236,7 @@ describe("limits of waiting", () => {
     const inner = memoryStore({ clock })
     const { store, calls } = countingStore({
       ...methodsOf(inner),
-      take: async (requests) => nextTurn(inner.take(requests)),
+      take: async (checks) => nextTurn(inner.take(checks)),
     })
     const guard = createGuard<object>({
       limit: 50,
@@ -308,7 +308,7 @@ describe("a rule beside a queueing rule", () => {
     const refused = (await check().outcome) as Outcome
     expect(refused.decision).toMatchObject({ allowed: false, policy: "hard", refusal: "quota" })
     // The refused request only peeked.
-    expect([calls.takes, calls.peeks]).toEqual([asked, 1])
+    expect([calls.takes, calls.reads]).toEqual([asked, 1])
   })
 
   it("counts its own refusals, but not the waiting of other requests", async () => {
@@ -452,7 +452,7 @@ describe("when the server shuts down", () => {
   it("delays no request after the limiter is closed, if its store answers later", async () => {
     const clock = manualClock()
     const inner = memoryStore({ clock })
-    const take: Store["take"] = async (requests) => inner.take(requests)
+    const take: Store["take"] = async (checks) => inner.take(checks)
     const { check, guard } = await setUp({ ...QUEUE, clock, store: { ...methodsOf(inner), take } })
     await guard.limiter.close()
     const [first, second] = [await check().outcome, await check().outcome] as Outcome[]

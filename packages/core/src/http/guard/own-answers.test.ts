@@ -149,7 +149,7 @@ describe("the option rejection", () => {
     const { status, body } = await missing.refuse()
     expect([status, JSON.parse(body)]).toMatchObject([400, { title: "Bad Request" }])
     const failing = { take: () => Promise.reject(new Error("down")) } as unknown as Store
-    for (const name of ["peek", "refund", "reset", "close"] as const)
+    for (const name of ["read", "refund", "reset", "close"] as const)
       (failing as unknown as Record<string, unknown>)[name] = () => undefined
     const gone = setUp({ rejection, onStoreFailure: "deny", store: failing, service: "shop" })
     expect(await gone.refuse()).toMatchObject({ status: 503, body: expect.stringContaining("Reduced") })

@@ -56,9 +56,9 @@ function listening(clock: ManualClock): { store: Store; asked: (readonly Check[]
   const asked: (readonly Check[])[] = []
   const store: Store = {
     ...methodsOf(inner),
-    take(requests) {
-      asked.push(...requests)
-      return inner.take(requests)
+    take(checks) {
+      asked.push(checks)
+      return inner.take(checks)
     },
   }
   return { store, asked }
@@ -396,7 +396,7 @@ describe("a penalty", () => {
     const clock = manualClock()
     const store: Store = {
       take: () => Promise.reject(new Error("gone")),
-      peek: () => Promise.reject(new Error("gone")),
+      read: () => Promise.reject(new Error("gone")),
       refund: () => {},
       reset: () => {},
       close: () => {},

@@ -192,9 +192,9 @@ describe("rules of a source", () => {
       clock,
       store: {
         ...methodsOf(inner),
-        take: (requests) =>
+        take: (checks) =>
           new Promise((resolve) => {
-            release = () => resolve(inner.take(requests))
+            release = () => resolve(inner.take(checks))
           }),
       },
       storeTimeoutMs: 60_000,

@@ -38,9 +38,9 @@ function setting(first: readonly Rule[]) {
   const pending: (() => void)[] = []
   const port: Store = {
     ...methodsOf(inner),
-    take(requests): MaybePromise<ReturnType<typeof inner.take>> {
+    take(checks): MaybePromise<ReturnType<typeof inner.take>> {
       store.takes++
-      const answers = inner.take(requests)
+      const answers = inner.take(checks)
       if (!store.isSlow) return answers
       return new Promise((resolve) => pending.push(() => resolve(answers)))
     },

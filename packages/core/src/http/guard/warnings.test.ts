@@ -44,7 +44,7 @@ function failingAtFirst(): Store {
   let times = 0
   return {
     ...methodsOf(store),
-    take: (requests) => (times++ === 0 ? fail() : store.take(requests)),
+    take: (checks) => (times++ === 0 ? fail() : store.take(checks)),
   }
 }
 

@@ -97,7 +97,7 @@ export const optionsShape: ObjectSchema = strict("the options", {
   ),
   store: v.optional(
     v.custom(
-      (value) => hasMethods(value, "take", "peek", "refund", "reset", "close"),
+      (value) => hasMethods(value, "take", "read", "refund", "reset", "close"),
       ({ input }) => {
         const redis = redisName(input)
         return redis === undefined ? says("a store", STORE) : says(`a store but ${redis}`, REDIS_STORE)

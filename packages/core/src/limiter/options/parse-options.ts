@@ -13,6 +13,7 @@ import { mostAdmitted, type ParsedRule } from "../../rules/parsing/parsed-rule.t
 import { fillRejection, rejectionProblems } from "../../rules/parsing/rejection-members.ts"
 import type { ParsedRejection } from "../../rules/rule.ts"
 import type { RuleSource } from "../../rules/source.ts"
+import { foreignStore } from "../../stores/foreign-store.ts"
 import { memoryStore } from "../../stores/memory/memory-store.ts"
 import type { Store } from "../../stores/store.ts"
 import type { OnRejected } from "./answer-options.ts"
@@ -76,7 +77,7 @@ export function parseOptions(value: unknown): ParsedOptions {
   return {
     ...rules,
     service: String(options.service ?? "default"),
-    store: options.store ?? memoryStore({ clock }),
+    store: options.store === undefined ? memoryStore({ clock }) : foreignStore(options.store),
     ownsStore: options.store === undefined,
     clientAddress: { trustedProxies, clientIpHeader, ipv6Prefix },
     extractorOf: extractors(options.fields),

@@ -563,9 +563,9 @@ describe("a counter", () => {
     const inner = memoryStore({ clock })
     const store: Store = {
       ...methodsOf(inner),
-      take: (requests) => {
-        for (const { policy } of requests.flat()) storeChecks.push(policy)
-        return inner.take(requests)
+      take: (checks) => {
+        for (const { policy } of checks) storeChecks.push(policy)
+        return inner.take(checks)
       },
     }
     await limiterWith({ rules: [{ ...same, ...rule }], store }).decide(FROM("192.0.2.1"))
@@ -592,9 +592,9 @@ describe("a counter", () => {
   it("has a name of 96 bits, as does the counter of a penalty", async () => {
     const storeChecks: Policy[] = []
     const inner = memoryStore({ clock })
-    const take: Store["take"] = (requests) => {
-      for (const { policy } of requests.flat()) storeChecks.push(policy)
-      return inner.take(requests)
+    const take: Store["take"] = (checks) => {
+      for (const { policy } of checks) storeChecks.push(policy)
+      return inner.take(checks)
     }
     const penalty = { refusals: 3, for: "1m" }
     const store = { ...methodsOf(inner), take }

@@ -64,7 +64,7 @@ it("after a rule change, rules that do not queue are checked only for waiting re
   room.turnToNewRules()
   await nextTurn()
   // The first has asked, and the store has refused it under all rules.
-  expect([log, calls.peeks]).toEqual([[], 2])
+  expect([log, calls.reads]).toEqual([[], 2])
 })
 
 it("a request behind others that is being decided while the rules change is refused at once by a new hard rule", async () => {

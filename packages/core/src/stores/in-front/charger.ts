@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { Clock } from "../../ground/clock.ts"
 import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
-import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import { ignore } from "../../ground/time.ts"
-import type { ChargeCounts, ChargesLostEvent, Refund, RefundLostEvent, Store } from "../store.ts"
-import { storeErrorOf, withinDeadline } from "../store-error.ts"
+import type { ChargesLostEvent, Refund, RefundLostEvent, Store } from "../store.ts"
+import { storeErrorOf } from "../store-error.ts"
+import type { ChargeCounts } from "../store-status.ts"
 
 /**
  * How long a charge may take, in milliseconds. It is longer than the time for a decision, because a data center may be
@@ -69,7 +69,7 @@ export class Charger {
     let failure: unknown
     const send = async (charge: Refund): Promise<void> => {
       try {
-        await beforeChargeDeadline(this.#store, () => this.#store.refund([charge], CHARGE_MS))
+        await this.#store.refund([charge], CHARGE_MS)
       } catch (error) {
         failed(error)
         unconfirmed.push(charge)
@@ -122,11 +122,4 @@ export class Charger {
     const error = new StoreUnavailableError(text, { kind, outcome: "unknown", cause })
     this.#onLost(units === 0 ? { type: "refund-lost", error } : { type: "charges-lost", to, units, error })
   }
-}
-
-/** Settles as a call of a store does, or rejects after the time for a charge. */
-export async function beforeChargeDeadline<T>(store: Store, call: () => MaybePromise<T>): Promise<T> {
-  const timeoutMs = store.keepsDeadline === true ? undefined : CHARGE_MS
-  const answer = call()
-  return isThenable(answer) ? withinDeadline(answer, timeoutMs, false) : answer
 }

@@ -1,18 +1,20 @@
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline } from "../../ground/time.ts"
+import { foreignStore, guardedStore } from "../foreign-store.ts"
 import {
   BACKGROUND_REFUND_MS,
   type Check,
   type CounterKey,
-  type LeaseCounts,
   type Refund,
   type Store,
   type StoreEvent,
+  type StoreReading,
   type StoreResult,
 } from "../store.ts"
 import { storeErrorOf } from "../store-error.ts"
 import { StoreListeners } from "../store-listeners.ts"
+import type { StoreStatus } from "../store-status.ts"
 import type { CallsInFlight } from "./calls-in-flight.ts"
 
 /** A store in front of another store that processes share. It reports the condition and the events of that store. */
@@ -26,43 +28,19 @@ export abstract class StoreWrapper implements Store {
   /** `title` names this store in messages: "leased store". */
   constructor(title: string, wrapped: Store) {
     this.#title = title
-    this.wrapped = wrapped
+    this.wrapped = foreignStore(wrapped)
     this.listeners = new StoreListeners(`the ${title}`)
+    guardedStore<Store>(this)
   }
 
-  get keepsDeadline(): boolean | undefined {
-    return this.wrapped.keepsDeadline
+  /** What the wrapped store reports. */
+  get status(): StoreStatus | undefined {
+    return this.wrapped.status
   }
 
-  get openBreakers(): number | undefined {
-    return this.wrapped.openBreakers
-  }
+  abstract take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult>
 
-  get recentRoundTripsMs(): readonly number[] | undefined {
-    return this.wrapped.recentRoundTripsMs
-  }
-
-  get leases(): LeaseCounts | undefined {
-    return this.wrapped.leases
-  }
-
-  get mirrors(): Store["mirrors"] {
-    return this.wrapped.mirrors
-  }
-
-  get writeBack(): Store["writeBack"] {
-    return this.wrapped.writeBack
-  }
-
-  abstract take(
-    requests: readonly (readonly Check[])[],
-    withinMs?: number,
-  ): MaybePromise<readonly StoreResult[]>
-
-  abstract peek(
-    requests: readonly (readonly Check[])[],
-    withinMs?: number,
-  ): MaybePromise<readonly StoreResult[]>
+  abstract read(checks: readonly Check[], withinMs?: number): MaybePromise<StoreReading>
 
   abstract refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void>
 

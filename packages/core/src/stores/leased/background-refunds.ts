@@ -1,6 +1,4 @@
-import { isThenable } from "../../ground/maybe-promise.ts"
 import { BACKGROUND_REFUND_MS, type Refund, type Store } from "../store.ts"
-import { withinDeadline } from "../store-error.ts"
 
 /** Refunds units to the shared store in the background, and counts what was returned or lost. */
 export class BackgroundRefunds {
@@ -37,8 +35,7 @@ export class BackgroundRefunds {
     const lost = (error: unknown): void => this.lose([refund], error)
     try {
       const done = this.#store.refund([refund], BACKGROUND_REFUND_MS)
-      const timeoutMs = this.#store.keepsDeadline === true ? undefined : BACKGROUND_REFUND_MS
-      if (isThenable(done)) this.#track(withinDeadline(done, timeoutMs, false).then(returned, lost))
+      if (done instanceof Promise) this.#track(done.then(returned, lost))
       else returned()
     } catch (error) {
       lost(error)

@@ -1,7 +1,6 @@
-import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
-import { beforeDeadline } from "../../ground/time.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Seen } from "../in-front/seen.ts"
-import { BACKGROUND_REFUND_MS, type Store, type StoreResult } from "../store.ts"
+import type { Store, StoreResult } from "../store.ts"
 import type { BackgroundRefunds } from "./background-refunds.ts"
 import type { Lease } from "./lease.ts"
 
@@ -34,57 +33,29 @@ export class Booker {
     if (units === 0) return
     lease.isBooking = true
     const { plain: policy, partition } = lease
-    let answers: MaybePromise<readonly StoreResult[]>
+    let answer: MaybePromise<StoreResult>
     try {
-      answers = this.#parts.store.take([[{ policy, partition, cost: units, shadow: false }]], withinMs)
+      answer = this.#parts.store.take([{ policy, partition, cost: units, shadow: false }], withinMs)
     } catch {
       this.#failed(lease)
       return
     }
-    if (isThenable(answers)) this.#await(Promise.resolve(answers), lease, units, { sentMs: nowMs, withinMs })
-    else this.#answered(lease, units, answers[0], nowMs)
-  }
-
-  #await(
-    answers: Promise<readonly StoreResult[]>,
-    lease: Lease,
-    units: number,
-    {
-      sentMs,
-      withinMs = BACKGROUND_REFUND_MS,
-    }: { readonly sentMs: number; readonly withinMs: number | undefined },
-  ): void {
-    const { store, track } = this.#parts
-    let isLate = false
-    const done = answers.then(
-      (answered) => {
-        if (isLate) this.#refundLate(lease, units, answered?.[0])
-        else this.#answered(lease, units, answered?.[0], sentMs)
-      },
-      () => {
-        if (!isLate) this.#failed(lease)
-      },
-    )
-    const late = () => {
-      isLate = true
-      this.#failed(lease)
+    if (!(answer instanceof Promise)) {
+      this.#answered(lease, units, answer, nowMs)
+      return
     }
-    track(store.keepsDeadline === true ? done : beforeDeadline<void>(done, withinMs, late, false))
+    const done = answer.then(
+      (answered) => this.#answered(lease, units, answered, nowMs),
+      () => this.#failed(lease),
+    )
+    this.#parts.track(done)
   }
 
-  /** Refunds units that were booked after the deadline, by a store that has no deadline of its own. */
-  #refundLate(lease: Lease, units: number, answer: StoreResult | undefined): void {
-    const counted = answer?.granted === true ? answer.checks[0] : undefined
-    if (counted === undefined || lease.ended === "reset") return
-    this.#parts.refunds.add([lease.bookings.refundOf(units, counted.state)])
-  }
-
-  #answered(lease: Lease, units: number, answer: StoreResult | undefined, sentMs: number): void {
+  #answered(lease: Lease, units: number, answer: StoreResult, sentMs: number): void {
     const { refunds, nowMs, onBooked } = this.#parts
     lease.isBooking = false
-    // A custom store may answer with anything.
-    const counted = (answer as Partial<StoreResult> | undefined)?.checks?.[0]
-    if (answer === undefined || counted === undefined) {
+    const counted = answer.checks[0]
+    if (counted === undefined) {
       this.#failed(lease)
       return
     }

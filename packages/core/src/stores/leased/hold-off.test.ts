@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Policy } from "../../ground/policy.ts"
 import { memoryStore } from "../memory/memory-store.ts"
+import { peekStore } from "../peek-store.ts"
 import type { Check, StoreResult } from "../store.ts"
 import { check, SERVICE } from "../testing/shared-memory.ts"
 import { leased } from "./testing/shared-memory.ts"
@@ -16,7 +17,7 @@ function of(cost: number, policy: Policy = FIXED, more: Partial<Check> = {}): Ch
 function full(left = 0) {
   const world = leased()
   // Another process takes the units.
-  void world.shared.take([[of(LIMIT - left)]])
+  void world.shared.take([of(LIMIT - left)])
   world.calls.takes.length = 0
   return world
 }
@@ -125,7 +126,7 @@ describe("the hold-off after a refusal", () => {
 
   it("is not begun by a peek, and does not cover one", async () => {
     const world = full()
-    const peek = async () => (await world.store.peek([[of(1)]]))[0] as StoreResult
+    const peek = async () => (await peekStore(world.store, [of(1)])) as StoreResult
     expect(await peek()).toMatchObject({ granted: false })
     expect(asked(world, of(1))).toEqual([false, 1, 10])
     void world.shared.reset([{ policy: FIXED, partition: "" }])
@@ -135,15 +136,12 @@ describe("the hold-off after a refusal", () => {
   it("is not begun by a shadow check, nor by a refusal that the store remembers", () => {
     const world = full()
     world.take(of(1, FIXED, { shadow: true }))
-    expect(world.store.leases?.heldOff).toBe(0)
+    expect(world.store.status?.leases?.heldOff).toBe(0)
     const memory = memoryStore()
-    const remembering = leased(
-      {},
-      { take: (requests) => memory.take(requests).map((answer) => ({ ...answer, isRemembered: true })) },
-    )
-    void memory.take([[of(LIMIT)]])
+    const remembering = leased({}, { take: (checks) => ({ ...memory.take(checks), isRemembered: true }) })
+    void memory.take([of(LIMIT)])
     remembering.take(of(1))
-    expect(remembering.store.leases?.heldOff).toBe(0)
+    expect(remembering.store.status?.leases?.heldOff).toBe(0)
   })
 
   it("is begun by the rule that refuses, not by the others of the request", () => {
@@ -153,13 +151,13 @@ describe("the hold-off after a refusal", () => {
     expect(asked(world, of(1, other))[0]).toBe(true)
     // The rules that the store did not refuse are unknown in a repeated refusal.
     expect(world.take(of(100, other), of(1)).checks).toMatchObject([undefined, { state: { current: LIMIT } }])
-    expect(world.store.leases?.heldOff).toBe(1)
+    expect(world.store.status?.leases?.heldOff).toBe(1)
   })
 
   it("reports the refusal with the longest wait if several rules refuse", () => {
     const daily = { ...FIXED, counter: "daily", windowMs: 86_400_000 }
     const world = leased()
-    void world.shared.take([[of(LIMIT), of(LIMIT, daily)]])
+    void world.shared.take([of(LIMIT), of(LIMIT, daily)])
     expect(asked(world, of(1, daily))).toEqual([false, 1, 10])
     world.clock.advance(1)
     expect(asked(world, of(1))).toEqual([false, 1, 10])
@@ -197,15 +195,15 @@ describe("the hold-off after a refusal", () => {
     const open: (() => void)[] = []
     const world = leased(
       {},
-      { take: (requests) => new Promise((resolve) => open.push(() => resolve(memory.take(requests)))) },
+      { take: (checks) => new Promise((resolve) => open.push(() => resolve(memory.take(checks)))) },
     )
-    void memory.take([[of(LIMIT)]])
-    const asking = [5, 3, 4].map((cost) => world.store.take([[of(cost)]]))
+    void memory.take([of(LIMIT)])
+    const asking = [5, 3, 4].map((cost) => world.store.take([of(cost)]))
     for (const answer of open) answer()
-    const again = (await Promise.all(asking)).map(([answer]) => answer?.againAfterMs)
+    const again = (await Promise.all(asking)).map((answer) => answer.againAfterMs)
     expect(again).toEqual([10, 10, 10])
     // The cheapest of them is refused, too.
-    expect(world.store.take([[of(3)]])).toMatchObject([{ granted: false, isRemembered: true }])
+    expect(world.store.take([of(3)])).toMatchObject({ granted: false, isRemembered: true })
   })
 
   it("stops bookings: a refused process does not ask for more", () => {
@@ -213,10 +211,10 @@ describe("the hold-off after a refusal", () => {
     world.take(of(500))
     expect(asked(world, of(LIMIT))).toEqual([false, 1, 10])
     world.take(of(400))
-    expect(world.store.leases?.booked).toBe(500)
+    expect(world.store.status?.leases?.booked).toBe(500)
     world.clock.advance(10)
     world.take(of(1))
-    expect(world.store.leases?.booked).toBeGreaterThan(500)
+    expect(world.store.status?.leases?.booked).toBeGreaterThan(500)
   })
 })
 

@@ -3,8 +3,10 @@ import { manualClock } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { memoryStore } from "../memory/memory-store.ts"
+import { peekStore } from "../peek-store.ts"
 import type { Check, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
 import { check, SERVICE } from "../testing/shared-memory.ts"
+import { takeEach } from "../testing/take-each.ts"
 import { LeasedStore, leasedStore } from "./leased-store.ts"
 import { leased } from "./testing/shared-memory.ts"
 
@@ -32,7 +34,7 @@ describe("a leased counter", () => {
     for (const cost of [1, 1, 1, 1, 1, 4, 1]) {
       const { granted, isRemembered = false } = take(check(cost))
       expect(granted).toBe(true)
-      ledger.push([isRemembered, counted(), store.leases?.held as number])
+      ledger.push([isRemembered, counted(), store.status?.leases?.held as number])
     }
     // A booking raises what is held to the demand when less than half of it is held.
     expect(ledger).toEqual([
@@ -45,13 +47,20 @@ describe("a leased counter", () => {
       [true, 18, 8],
     ])
     expect(calls.takes).toHaveLength(6)
-    expect(store.leases).toEqual({ held: 8, heldOff: 0, granted: 8, booked: 16, returned: 0, lost: 0 })
+    expect(store.status?.leases).toEqual({
+      held: 8,
+      heldOff: 0,
+      granted: 8,
+      booked: 16,
+      returned: 0,
+      lost: 0,
+    })
   })
 
   it("books at most a sixteenth of what is left", () => {
     const world = leased()
     warm(world, 8_000)
-    expect(world.store.leases?.held).toBe(500)
+    expect(world.store.status?.leases?.held).toBe(500)
   })
 
   it("reports the booking without the held units, as of the time of the server", () => {
@@ -85,7 +94,7 @@ describe("a leased counter", () => {
     ])
     expect(world.calls.takes.at(-2)).toEqual([check(501)])
     // The demand is 1,001 now, so 501 units were booked.
-    expect(world.store.leases?.held).toBe(1_001)
+    expect(world.store.status?.leases?.held).toBe(1_001)
   })
 
   it("is the one of its partition", () => {
@@ -123,7 +132,7 @@ describe("a leased counter", () => {
     const world = leased()
     world.clock.advance(59_900.5)
     warm(world, 500)
-    const held = world.store.leases?.held as number
+    const held = world.store.status?.leases?.held as number
     expect(held).toBe(50)
     // The server's clock shows at most a millisecond more than it has reported, so 98.9 ms later it may be over.
     world.clock.advance(98.4)
@@ -145,21 +154,18 @@ describe("a leased counter", () => {
   it("ends when the server counts in another window, although its clock should not be there yet", async () => {
     const serverClock = manualClock()
     const memory = memoryStore({ clock: serverClock })
-    const world = leased(
-      {},
-      { take: (requests) => memory.take(requests), refund: (all) => memory.refund(all) },
-    )
+    const world = leased({}, { take: (checks) => memory.take(checks), refund: (all) => memory.refund(all) })
     warm(world, 500)
     serverClock.advance(60_000)
     world.take(check(600))
-    expect(world.store.leases).toMatchObject({ booked: 1_400, returned: 500 })
+    expect(world.store.status?.leases).toMatchObject({ booked: 1_400, returned: 500 })
   })
 
   it("is not booked when the window ends within a round trip and 2 ms", () => {
     const world = leased()
     world.clock.advance(59_998)
     warm(world, 1_600)
-    expect(world.store.leases?.booked).toBe(0)
+    expect(world.store.status?.leases?.booked).toBe(0)
   })
 
   it("of a bucket keeps the end of each booking, and spends the oldest first", () => {
@@ -168,7 +174,7 @@ describe("a leased counter", () => {
     world.clock.advance(600)
     for (let i = 0; i < 3; i++) world.take(check(100, { policy: EVEN }))
     // The second request left 300 of 700 units, so 400 were booked.
-    expect(world.store.leases).toMatchObject({ booked: 900, granted: 300, held: 600 })
+    expect(world.store.status?.leases).toMatchObject({ booked: 900, granted: 300, held: 600 })
     world.clock.advance(398)
     expect(world.take(check(1, { policy: EVEN })).isRemembered).toBe(true)
     world.clock.advance(1)
@@ -181,10 +187,10 @@ describe("a leased counter", () => {
   it("is not held for rules that are not selected, nor below the least limit", () => {
     const world = leased({ rules: (name) => name !== "service" })
     warm(world, 500)
-    expect(world.store.leases?.booked).toBe(0)
+    expect(world.store.status?.leases?.booked).toBe(0)
     const larger = leased({ leastLimit: 16_001 })
     warm(larger, 500)
-    expect(larger.store.leases?.booked).toBe(0)
+    expect(larger.store.status?.leases?.booked).toBe(0)
   })
 
   it("of a rule with a penalty is asked in the store, which counts the refusal", () => {
@@ -200,14 +206,13 @@ describe("a leased counter", () => {
   it("answers each of several requests of a call", async () => {
     const world = leased()
     warm(world, 500)
-    const answers = await world.store.take([[check(100)], [check(700)], [check(15_000)]])
+    const answers = await takeEach(world.store, [[check(100)], [check(700)], [check(15_000)]])
     expect(answers.map(({ granted, isRemembered }) => [granted, isRemembered])).toEqual([
       [true, true],
       [true, undefined],
       [false, undefined],
     ])
-    expect(await world.store.take([])).toEqual([])
-    expect(await world.store.take([[]])).toMatchObject([{ granted: true, checks: [] }])
+    expect(await world.store.take([])).toMatchObject({ granted: true, checks: [] })
   })
 })
 
@@ -219,38 +224,37 @@ describe("a store that answers late", () => {
     const world = leased(
       {},
       {
-        take: (requests) => new Promise((resolve) => open.push(() => resolve(memory.take(requests)))),
+        take: (checks) => new Promise((resolve) => open.push(() => resolve(memory.take(checks)))),
         refund: (refunds) => memory.refund(refunds),
       },
     )
     const peek = (): number => {
-      const [answer] = memory.peek([[check(0)]])
-      return answer?.checks[0]?.state.current as number
+      return memory.read([check(0)]).counters[0]?.state.current as number
     }
     return { ...world, open, counted: peek }
   }
 
   it("delays no request for a booking: all of them go to the store until it is there", async () => {
     const { store, open } = late()
-    const first = store.take([[check(100)]])
+    const first = store.take([check(100)])
     open.shift()?.()
-    expect(await first).toMatchObject([{ granted: true }])
+    expect(await first).toMatchObject({ granted: true })
     // The booking is in flight.
     expect(open).toHaveLength(1)
-    const second = store.take([[check(100)]])
+    const second = store.take([check(100)])
     expect(open).toHaveLength(2)
     open.pop()?.()
-    expect(await second).toMatchObject([{ granted: true }])
+    expect(await second).toMatchObject({ granted: true })
     // There is never a second booking in flight.
     expect(open).toHaveLength(1)
     open.shift()?.()
     await settle()
-    expect(store.leases?.held).toBe(100)
+    expect(store.status?.leases?.held).toBe(100)
   })
 
   it("gives a booking back that arrives when its window has ended", async () => {
     const { store, open, clock, counted } = late()
-    const first = store.take([[check(100)]])
+    const first = store.take([check(100)])
     open.shift()?.()
     await first
     const booking = open.shift()
@@ -258,21 +262,21 @@ describe("a store that answers late", () => {
     booking?.()
     await settle()
     // The booking was sent before the window began in which the store carried it out.
-    expect(store.leases).toMatchObject({ booked: 100, held: 0, returned: 100 })
+    expect(store.status?.leases).toMatchObject({ booked: 100, held: 0, returned: 100 })
     expect(counted()).toBe(0)
   })
 
   it("gives a booking back that arrives when its limit has changed, or when the store is being closed", async () => {
     const { store, open, counted } = late()
-    const first = store.take([[check(100)]])
+    const first = store.take([check(100)])
     open.shift()?.()
     await first
-    const cut = store.take([[check(1, { policy: { ...SERVICE, limit: 8_000 } })]])
+    const cut = store.take([check(1, { policy: { ...SERVICE, limit: 8_000 } })])
     for (let i = 0; i < 2; i++) open.shift()?.()
     await cut
     await settle()
     expect(counted()).toBe(101)
-    const last = store.take([[check(300, { policy: { ...SERVICE, limit: 8_000 } })]])
+    const last = store.take([check(300, { policy: { ...SERVICE, limit: 8_000 } })])
     open.shift()?.()
     await last
     const closed = store.close()
@@ -290,8 +294,8 @@ describe("closing", () => {
     const world = leased(
       {},
       {
-        take(requests) {
-          const answers = memory.take(requests)
+        take(checks) {
+          const answers = memory.take(checks)
           return new Promise((resolve) => {
             answer = () => resolve(answers)
           })
@@ -300,7 +304,7 @@ describe("closing", () => {
         close: () => void order.push("close"),
       },
     )
-    const first = world.store.take([[check(100)]])
+    const first = world.store.take([check(100)])
     answer()
     await first
     const closed = world.store.close()
@@ -342,7 +346,7 @@ describe("a request under several rules", () => {
         { taken: 0, state: { current: 2 } },
       ],
     })
-    expect(world.store.leases).toMatchObject({ held: 498, granted: 2 })
+    expect(world.store.status?.leases).toMatchObject({ held: 498, granted: 2 })
   })
 
   it.each([
@@ -356,50 +360,48 @@ describe("a request under several rules", () => {
   ])("takes nothing from the lease when the store %s", async (_, fail) => {
     let isGone = false
     const memory = memoryStore({ clock: manualClock() })
-    const take: Store["take"] = (requests) => (isGone ? (fail() as never) : memory.take(requests))
+    const take: Store["take"] = (checks) => (isGone ? (fail() as never) : memory.take(checks))
     const { store } = leased({}, { take })
-    await store.take([[check(500)]])
+    await store.take([check(500)])
     isGone = true
-    const asked = (async () => store.take([[check(1), check(1, { policy: CLIENT })]]))()
+    const asked = (async () => store.take([check(1), check(1, { policy: CLIENT })]))()
     await expect(asked).rejects.toThrow("gone")
-    expect(store.leases).toMatchObject({ held: 500, granted: 0 })
+    expect(store.status?.leases).toMatchObject({ held: 500, granted: 0 })
   })
 
-  it.each([
-    ["nothing", []],
-    ["no answer", [undefined]],
-    ["no checks", [{ nowMs: 0, granted: true }]],
-    ["no state", [{ nowMs: 0, granted: false, checks: [{ taken: 0 }] }]],
-  ])("takes nothing from the lease when the store answers with %s", (_, answers) => {
+  it("takes nothing from the lease when the store answers with nonsense", () => {
     let isWrong = false
     const memory = memoryStore({ clock: manualClock() })
-    const take: Store["take"] = (requests) => (isWrong ? (answers as never) : memory.take(requests))
+    const take: Store["take"] = (checks) => (isWrong ? ({ nowMs: 0 } as never) : memory.take(checks))
     const { store } = leased({}, { take })
-    void store.take([[check(500)]])
+    void store.take([check(500)])
     isWrong = true
     const other = { ...SERVICE, counter: "other" }
-    expect(store.take([[check(1), check(1, { policy: other })]])).toBe(answers)
-    expect(store.leases).toMatchObject({ held: 500, granted: 0 })
+    expect(() => store.take([check(1), check(1, { policy: other })])).toThrow("invalid answer")
+    expect(store.status?.leases).toMatchObject({ held: 500, granted: 0 })
   })
 
   it("gives units back to the store when their window has ended meanwhile", async () => {
     let refuse = (): void => {}
     const refunds: Refund[] = []
     const memory = memoryStore({ clock: manualClock() })
-    const take: Store["take"] = (requests) => {
-      if (requests[0]?.[0]?.policy !== CLIENT) return memory.take(requests)
-      const state = { startMs: world.clock.now(), current: 2, previous: 0 }
+    const take: Store["take"] = (checks) => {
+      if (checks[0]?.policy !== CLIENT) return memory.take(checks)
       return new Promise((resolve) => {
-        refuse = () => resolve([{ nowMs: world.clock.now(), granted: false, checks: [{ state, taken: 0 }] }])
+        refuse = () => {
+          const nowMs = world.clock.now()
+          const state = { startMs: nowMs, current: CLIENT.limit, previous: 0 }
+          resolve({ nowMs, granted: false, checks: [{ state, taken: 0 }] })
+        }
       })
     }
     const clock = { now: () => world.clock.now() }
     const world = leased({ clock }, { take, refund: (all) => void refunds.push(...all) })
-    world.store.take([[check(500)]])
-    const asked = world.store.take([[check(7), check(1, { policy: CLIENT })]])
+    world.store.take([check(500)])
+    const asked = world.store.take([check(7), check(1, { policy: CLIENT })])
     world.clock.advance(120_000)
     refuse()
-    expect(await asked).toMatchObject([{ granted: false }])
+    expect(await asked).toMatchObject({ granted: false })
     expect(refunds.map(({ units }) => units)).toEqual([7, 493])
   })
 
@@ -407,7 +409,7 @@ describe("a request under several rules", () => {
     const world = leased()
     warm(world, 500)
     expect(world.take(check(300), check(200)).isRemembered).toBe(true)
-    expect(world.store.leases?.granted).toBe(500)
+    expect(world.store.status?.leases?.granted).toBe(500)
   })
 })
 
@@ -424,7 +426,7 @@ describe("refunds", () => {
     const after = afterOf(world.take(check(10)))
     const refund = { policy: SERVICE, partition: "", units: 4, after }
     await world.store.refund([refund])
-    expect([world.store.leases?.held, world.calls.refunds]).toEqual([494, []])
+    expect([world.store.status?.leases?.held, world.calls.refunds]).toEqual([494, []])
     world.clock.advance(60_000)
     await world.store.refund([refund])
     expect(world.calls.refunds).toContainEqual(refund)
@@ -443,7 +445,7 @@ describe("refunds", () => {
     const after = afterOf(world.take(check(10)))
     const refund = change({ policy: SERVICE, partition: "", units: 4, after })
     await world.store.refund([refund])
-    expect([world.store.leases?.held, world.calls.refunds]).toEqual([490, [refund]])
+    expect([world.store.status?.leases?.held, world.calls.refunds]).toEqual([490, [refund]])
   })
 
   it.each([EVEN, { ...EVEN, refill: "periodic" } as const])(
@@ -453,7 +455,7 @@ describe("refunds", () => {
       warm(world, 500, policy)
       const after = afterOf(world.take(check(10, { policy })))
       await world.store.refund([{ policy, partition: "", units: 4, after }])
-      expect([world.store.leases?.held, world.calls.refunds.length]).toEqual([490, 1])
+      expect([world.store.status?.leases?.held, world.calls.refunds.length]).toEqual([490, 1])
     },
   )
 
@@ -462,13 +464,13 @@ describe("refunds", () => {
     const world = leased({}, { refund: () => Promise.reject(failure) })
     warm(world, 500)
     const answer = world.take(check(10), check(1, { policy: CLIENT }))
-    const held = world.store.leases?.held as number
+    const held = world.store.status?.leases?.held as number
     const refunds = [SERVICE, CLIENT].map((policy, i): Refund => {
       const { taken = 0, state, after = state } = answer.checks[i] ?? {}
       return { policy, partition: "", units: taken, after: after as Refund["after"] }
     })
     await expect(world.store.refund(refunds)).rejects.toMatchObject({ outcome: "unknown", cause: failure })
-    expect(world.store.leases?.held).toBe(held + 10)
+    expect(world.store.status?.leases?.held).toBe(held + 10)
     await expect(world.store.refund(refunds.slice(1))).rejects.toMatchObject({ outcome: "not-applied" })
   })
 })
@@ -477,7 +479,7 @@ describe("peek", () => {
   it("asks the store, and counts the held units of this process as left", async () => {
     const world = leased()
     warm(world, 500)
-    const peek = async (...checks: Check[]) => (await world.store.peek([checks]))[0] as StoreResult
+    const peek = async (...checks: Check[]) => (await peekStore(world.store, checks)) as StoreResult
     expect(await peek(check(500))).toMatchObject({ granted: true, checks: [{ state: { current: 500 } }] })
     // `take` would send this request to the store in full.
     expect(await peek(check(501))).toMatchObject({ granted: true, checks: [{ state: { current: 1_000 } }] })
@@ -486,7 +488,7 @@ describe("peek", () => {
       granted: false,
       checks: [{ state: { current: 500 } }, { state: { current: 0 } }],
     })
-    expect(world.store.leases).toMatchObject({ granted: 0, held: 500 })
+    expect(world.store.status?.leases).toMatchObject({ granted: 0, held: 500 })
   })
 })
 
@@ -495,7 +497,7 @@ describe("reset", () => {
     const world = leased()
     warm(world, 500)
     await world.store.reset([{ policy: SERVICE, partition: "" }])
-    expect([world.counted(), world.store.leases?.held, world.calls.refunds]).toEqual([0, 0, []])
+    expect([world.counted(), world.store.status?.leases?.held, world.calls.refunds]).toEqual([0, 0, []])
     expect(world.take(check(1)).isRemembered).toBeUndefined()
   })
 
@@ -504,7 +506,10 @@ describe("reset", () => {
     const world = leased({}, { reset: () => Promise.reject(failure) })
     warm(world, 500)
     await expect(world.store.reset([{ policy: SERVICE, partition: "" }])).rejects.toBe(failure)
-    expect([world.counted(), world.store.leases]).toMatchObject([500, { held: 0, returned: 500, lost: 0 }])
+    expect([world.counted(), world.store.status?.leases]).toMatchObject([
+      500,
+      { held: 0, returned: 500, lost: 0 },
+    ])
   })
 
   it("counts what is held as lost if it is unknown whether the store did reset", async () => {
@@ -513,7 +518,7 @@ describe("reset", () => {
     world.store.subscribe?.((event) => events.push(event))
     warm(world, 500)
     await expect(world.store.reset([{ policy: SERVICE, partition: "" }])).rejects.toThrow("down")
-    expect(world.store.leases).toMatchObject({ held: 0, returned: 0, lost: 500 })
+    expect(world.store.status?.leases).toMatchObject({ held: 0, returned: 0, lost: 500 })
     expect(events.map(({ type }) => type)).toEqual(["refund-lost"])
   })
 
@@ -549,7 +554,7 @@ describe("reset", () => {
     const world = leased(
       {},
       {
-        take: (requests) => memory.take(requests),
+        take: (checks) => memory.take(checks),
         reset: () =>
           new Promise((resolve) => {
             reset = resolve
@@ -558,10 +563,10 @@ describe("reset", () => {
     )
     const done = world.store.reset([{ policy: SERVICE, partition: "" }])
     warm(world, 500)
-    expect(world.store.leases?.held).toBe(500)
+    expect(world.store.status?.leases?.held).toBe(500)
     reset()
     await done
-    expect([world.store.leases?.held, world.calls.refunds]).toEqual([0, []])
+    expect([world.store.status?.leases?.held, world.calls.refunds]).toEqual([0, []])
   })
 
   it("drops a booking that was in flight", async () => {
@@ -571,22 +576,22 @@ describe("reset", () => {
     const world = leased(
       {},
       {
-        take: (requests) =>
+        take: (checks) =>
           new Promise((resolve) => {
-            const answers = memory.take(requests)
+            const answers = memory.take(checks)
             answer = () => resolve(answers)
           }),
         refund: (all) => void refunds.push(...all),
       },
     )
-    const first = world.store.take([[check(500)]])
+    const first = world.store.take([check(500)])
     answer()
     await first
     const reset = world.store.reset([{ policy: SERVICE, partition: "" }])
     answer()
     await reset
     await settle()
-    expect([world.store.leases?.held, refunds]).toEqual([0, []])
+    expect([world.store.status?.leases?.held, refunds]).toEqual([0, []])
   })
 })
 
@@ -599,17 +604,19 @@ describe("units that are not used", () => {
     expect(world.counted()).toBe(1_000)
     world.clock.advance(1)
     await settle()
-    expect([world.counted(), world.store.leases?.held, world.store.leases?.returned]).toEqual([500, 0, 500])
+    expect([world.counted(), world.store.status?.leases?.held, world.store.status?.leases?.returned]).toEqual(
+      [500, 0, 500],
+    )
   })
 
   it("are given back when the sub-window ends", async () => {
     const world = leased()
     world.clock.advance(600)
     warm(world, 500, STRICT)
-    expect(world.store.leases?.held).toBe(200)
+    expect(world.store.status?.leases?.held).toBe(200)
     world.clock.advance(400)
     await settle()
-    expect([world.counted(STRICT), world.store.leases?.held]).toEqual([500, 0])
+    expect([world.counted(STRICT), world.store.status?.leases?.held]).toEqual([500, 0])
   })
 
   it("are given back when the store is closed", async () => {
@@ -620,7 +627,7 @@ describe("units that are not used", () => {
       counted = world.counted()
     }
     const closing = leasedStore({ ...world.shared, close }, { clock: world.clock })
-    closing.take([[check(100)]])
+    closing.take([check(100)])
     expect(world.counted()).toBe(1_200)
     await closing.close()
     expect(counted).toBe(1_100)
@@ -641,7 +648,7 @@ describe("units that are not used", () => {
       world.clock.advance(T)
       await settle()
     }
-    expect(world.store.leases).toMatchObject({ held: 0, lost: 1_000, returned: 0 })
+    expect(world.store.status?.leases).toMatchObject({ held: 0, lost: 1_000, returned: 0 })
     expect(events.map((event) => event.type === "refund-lost" && event.error.message)).toEqual([
       "gone",
       "The store failed: broken",
@@ -692,16 +699,16 @@ describe("units that are not used", () => {
     let wallMs = 0
     const rules = () => true
     const store = new LeasedStore(shared, { leaseMs: T, leastLimit: 1, rules, clock, wallMs: () => wallMs })
-    store.take([[check(500)]])
+    store.take([check(500)])
     clock.advance(700)
     wallMs = 700
-    store.take([[check(500, { partition: "other" })]])
+    store.take([check(500, { partition: "other" })])
     // The machine was suspended for a minute. The lease of the other partition is 300 ms old.
     wallMs += 60_000
     clock.advance(300)
     await settle()
     expect(counted()).toBe(500)
-    expect(store.leases.held).toBe(0)
+    expect(store.status.leases?.held).toBe(0)
   })
 })
 
@@ -713,9 +720,9 @@ describe("a booking that fails", () => {
     const world = leased(
       {},
       {
-        take(requests) {
+        take(checks) {
           takes++
-          return isGone ? Promise.reject(new StoreUnavailableError("gone")) : memory.take(requests)
+          return isGone ? Promise.reject(new StoreUnavailableError("gone")) : memory.take(checks)
         },
       },
     )
@@ -741,11 +748,11 @@ describe("a booking that fails", () => {
     const world = leased(
       {},
       {
-        take: (requests) => new Promise((resolve) => void answers.push(() => resolve(memory.take(requests)))),
+        take: (checks) => new Promise((resolve) => void answers.push(() => resolve(memory.take(checks)))),
         refund: (some) => void refunds.push(...some),
       },
     )
-    const first = world.store.take([[check(500)]], 50)
+    const first = world.store.take([check(500)], 50)
     await settle()
     answers.shift()?.()
     await first
@@ -754,7 +761,7 @@ describe("a booking that fails", () => {
     await vi.advanceTimersByTimeAsync(60)
     world.clock.advance(60)
     // The booking is over, so another one may begin.
-    void world.store.take([[check(1)]], 50)
+    void world.store.take([check(1)], 50)
     await settle()
     expect(answers).toHaveLength(3)
     answers.shift()?.()
@@ -770,13 +777,11 @@ describe("a leased store", () => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     }
-    const more = { keepsDeadline: true, openBreakers: 2, recentRoundTripsMs: [1, 2], subscribe }
+    const more = { status: { openBreakers: 2, recentRoundTripsMs: [1, 2] }, subscribe }
     const { store } = leased({}, more)
     expect(store).toMatchObject({
       isShared: true,
-      keepsDeadline: true,
-      openBreakers: 2,
-      recentRoundTripsMs: [1, 2],
+      status: { openBreakers: 2, recentRoundTripsMs: [1, 2] },
     })
     const events: StoreEvent[] = []
     const stop = store.subscribe?.((event) => events.push(event))
@@ -792,13 +797,13 @@ describe("a leased store", () => {
     const { store } = leased(
       {},
       {
-        take(requests, withinMs) {
+        take(checks, withinMs) {
           deadlines.push(withinMs)
-          return memory.take(requests)
+          return memory.take(checks)
         },
       },
     )
-    store.take([[check(500)]], 70)
+    store.take([check(500)], 70)
     expect(deadlines).toEqual([70, 70])
   })
 

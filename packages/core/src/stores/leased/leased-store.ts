@@ -5,16 +5,17 @@ import {
   BACKGROUND_REFUND_MS,
   type Check,
   type CounterKey,
-  type LeaseCounts,
   type Refund,
   type Store,
+  type StoreReading,
   type StoreResult,
 } from "../store.ts"
 import { storeErrorOf } from "../store-error.ts"
+import type { StoreStatus } from "../store-status.ts"
 import type { Lease } from "./lease.ts"
 import { Leases } from "./leases.ts"
 import { type LeasedStoreOptions, type ParsedLeasedOptions, parseOptions } from "./options.ts"
-import { peeked } from "./peeked.ts"
+import { withoutHeld } from "./peeked.ts"
 import { SharedRequest } from "./shared-request.ts"
 
 export type { LeasedStoreOptions } from "./options.ts"
@@ -52,39 +53,36 @@ export class LeasedStore extends StoreWrapper {
 
   constructor(store: Store, options: ParsedLeasedOptions) {
     super("leased store", store)
-    this.#leases = new Leases(store, options, (error) => {
+    this.#leases = new Leases(this.wrapped, options, (error) => {
       this.listeners.emit({ type: "refund-lost", error: storeErrorOf(error) })
     })
   }
 
-  override get leases(): LeaseCounts {
-    return this.#leases.counts
+  override get status(): StoreStatus {
+    return { ...super.status, leases: this.#leases.counts }
   }
 
-  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+  take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult> {
     this.checkOpen()
-    const checks = requests[0]
-    if (checks === undefined || requests.length > 1) return this.#takeEach(requests, withinMs)
     const check = checks[0]
     // Fast path: nearly always there is one check.
-    if (check === undefined || checks.length > 1) return this.#takeOne(checks, withinMs)
-    if (!this.#leases.mayLease(check.policy)) return this.wrapped.take(requests, withinMs)
+    if (check === undefined || checks.length > 1) return this.#takeAll(checks, withinMs)
+    if (!this.#leases.mayLease(check.policy)) return this.wrapped.take(checks, withinMs)
     const nowMs = this.#leases.nowMs()
     const lease = this.#leases.of(check, nowMs)
-    if (lease === undefined) return this.wrapped.take(requests, withinMs)
+    if (lease === undefined) return this.wrapped.take(checks, withinMs)
     lease.ask(check.cost, nowMs)
     if (!lease.covers(check.cost)) return this.#share(checks, [lease], nowMs, withinMs)
     const { counted, serverMs } = lease.grant(check.cost, nowMs)
     this.#leases.granted(check.cost)
     if (lease.isLow) this.#leases.book(lease, nowMs, withinMs)
-    return [{ nowMs: serverMs, granted: true, checks: [counted], isRemembered: true }]
+    return { nowMs: serverMs, granted: true, checks: [counted], isRemembered: true }
   }
 
-  async peek(requests: readonly (readonly Check[])[], withinMs?: number): Promise<readonly StoreResult[]> {
+  async read(checks: readonly Check[], withinMs?: number): Promise<StoreReading> {
     this.checkOpen()
-    const answers = await this.wrapped.peek(requests, withinMs)
-    const nowMs = this.#leases.nowMs()
-    return answers.map((answer, i) => peeked(requests[i] as readonly Check[], answer, this.#leases, nowMs))
+    const reading = await this.wrapped.read(checks, withinMs)
+    return withoutHeld(checks, reading, this.#leases, this.#leases.nowMs())
   }
 
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
@@ -112,20 +110,7 @@ export class LeasedStore extends StoreWrapper {
     await this.wrapped.close()
   }
 
-  #takeEach(
-    requests: readonly (readonly Check[])[],
-    withinMs: number | undefined,
-  ): MaybePromise<readonly StoreResult[]> {
-    if (!requests.some((checks) => checks.some(({ policy }) => this.#leases.mayLease(policy)))) {
-      return this.wrapped.take(requests, withinMs)
-    }
-    // Start all requests before waiting for any, so that they share a call of the store.
-    // `async` turns a thrown error into a rejection, so that the promises of the other requests still have a handler.
-    const answers = requests.map(async (checks) => this.#takeOne(checks, withinMs))
-    return Promise.all(answers).then((lists) => lists.flat())
-  }
-
-  #takeOne(checks: readonly Check[], withinMs: number | undefined): MaybePromise<readonly StoreResult[]> {
+  #takeAll(checks: readonly Check[], withinMs: number | undefined): MaybePromise<StoreResult> {
     const nowMs = this.#leases.nowMs()
     const leases: (Lease | undefined)[] = []
     for (let i = 0; i < checks.length; i++) {
@@ -137,7 +122,7 @@ export class LeasedStore extends StoreWrapper {
       lease?.ask(check.cost, nowMs)
       leases.push(lease)
     }
-    if (leases.every((lease) => lease === undefined)) return this.wrapped.take([checks], withinMs)
+    if (leases.every((lease) => lease === undefined)) return this.wrapped.take(checks, withinMs)
     return this.#share(checks, leases, nowMs, withinMs)
   }
 
@@ -147,10 +132,10 @@ export class LeasedStore extends StoreWrapper {
     leases: readonly (Lease | undefined)[],
     nowMs: number,
     withinMs: number | undefined,
-  ): MaybePromise<readonly StoreResult[]> {
+  ): MaybePromise<StoreResult> {
     const request = new SharedRequest(checks, leases, nowMs)
     const refusal = request.heldOff()
-    if (refusal !== undefined) return [refusal]
+    if (refusal !== undefined) return refusal
     request.setAside()
     return this.#leases.ask(request, withinMs)
   }

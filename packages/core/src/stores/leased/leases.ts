@@ -1,11 +1,12 @@
 import type { Clock } from "../../ground/clock.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
-import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { BoundedTable } from "../in-front/bounded-table.ts"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { Sweep } from "../in-front/sweep.ts"
-import type { Check, CounterKey, LeaseCounts, Refund, Store, StoreResult } from "../store.ts"
+import type { Check, CounterKey, Refund, Store, StoreResult } from "../store.ts"
+import type { LeaseCounts } from "../store-status.ts"
 import { BackgroundRefunds } from "./background-refunds.ts"
 import { Booker } from "./booker.ts"
 import { Lease } from "./lease.ts"
@@ -107,24 +108,24 @@ export class Leases {
   }
 
   /** Asks the store for the checks that no lease covers. Returns units that were set aside if it does not grant them. */
-  ask(request: SharedRequest, withinMs: number | undefined): MaybePromise<readonly StoreResult[]> {
+  ask(request: SharedRequest, withinMs: number | undefined): MaybePromise<StoreResult> {
     const { rest } = request
     if (rest.length === 0) {
       this.#countGranted(request)
       this.#bookEach(request, withinMs)
-      return [request.granted()]
+      return request.granted()
     }
-    let answers: MaybePromise<readonly StoreResult[]>
+    let answer: MaybePromise<StoreResult>
     try {
-      answers = this.#store.take([rest], withinMs)
+      answer = this.#store.take(rest, withinMs)
     } catch (error) {
       this.#putBack(request)
       throw error
     }
-    if (!isThenable(answers)) return this.#answered(request, answers, withinMs)
+    if (!(answer instanceof Promise)) return this.#answered(request, answer, withinMs)
     // The booking shares the next call of the store.
     this.#bookEach(request, withinMs)
-    const whole = Promise.resolve(answers).then(
+    const whole = answer.then(
       (answered) => this.#answered(request, answered, withinMs),
       (error: unknown) => {
         this.#putBack(request)
@@ -135,22 +136,12 @@ export class Leases {
     return whole
   }
 
-  #answered(
-    request: SharedRequest,
-    answers: readonly StoreResult[],
-    withinMs: number | undefined,
-  ): readonly StoreResult[] {
-    let whole: StoreResult | undefined
-    try {
-      whole = request.answered(answers[0] as StoreResult, this.nowMs())
-    } catch {
-      // The answer is invalid. The limiter reports this when it checks the answer.
-    }
-    if (whole?.granted === true) this.#countGranted(request)
+  #answered(request: SharedRequest, answer: StoreResult, withinMs: number | undefined): StoreResult {
+    const whole = request.answered(answer, this.nowMs())
+    if (whole.granted) this.#countGranted(request)
     else this.#putBack(request)
-    if (whole === undefined) return answers
     this.#bookEach(request, withinMs)
-    return [whole]
+    return whole
   }
 
   #countGranted({ aside }: SharedRequest): void {

@@ -60,10 +60,10 @@ export function parseOptions(store: Store, options: LeasedStoreOptions): ParsedL
 }
 
 function problemOfWrapper(store: Store): ReturnType<OptionCheck> {
-  if (store.writeBack !== undefined) {
+  if (store.status?.writeBack !== undefined) {
     const accepted = "the shared store; put writeBackStore() in front of leasedStore()"
     return { message: "is written back", accepted }
   }
-  if (store.leases === undefined) return undefined
+  if (store.status?.leases === undefined) return undefined
   return { message: "is leased already", accepted: "the store without leases; remove one leasedStore()" }
 }

@@ -2,6 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Policy } from "../../ground/policy.ts"
+import { peekStore } from "../peek-store.ts"
 import type { StoreResult } from "../store.ts"
 import { COUNTINGS, EVEN, run, type Story, stories } from "../testing/traffic.ts"
 import { leaseMsOf } from "./sizing.ts"
@@ -10,8 +11,8 @@ const RUNS = 50
 
 /** Returns what the shared store counts now and what was granted, as counts that still have an effect. */
 async function counts({ simulation, shared, witness, policy }: Awaited<ReturnType<typeof run>>) {
-  const answers = await shared.peek([[{ policy, partition: "", cost: 0, shadow: false }]])
-  const { nowMs, checks } = answers[0] as StoreResult
+  const answers = await peekStore(shared, [{ policy, partition: "", cost: 0, shadow: false }])
+  const { nowMs, checks } = answers as StoreResult
   const exact = witness.stateAt(Math.floor(simulation.nowMs), policy)
   const summary = (state: typeof exact) => [
     state.current,
@@ -81,7 +82,9 @@ describe("what is not used is given back, to the unit", () => {
         await world.quiet()
         const { counted, granted } = await counts(world)
         expect(counted).toEqual(granted)
-        expect(world.running.map(({ store }) => store.leases?.held)).toEqual(world.running.map(() => 0))
+        expect(world.running.map(({ store }) => store.status?.leases?.held)).toEqual(
+          world.running.map(() => 0),
+        )
       }),
       { seed: 43, numRuns: 2 * RUNS },
     )

@@ -3,6 +3,7 @@ import type { CounterState } from "../../algorithms/algorithm.ts"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
+import { peekStore } from "../peek-store.ts"
 import type { Check, EvictionEvent, StoreResult } from "../store.ts"
 import { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./memory-store.ts"
 import { parseOptions } from "./options.ts"
@@ -28,11 +29,11 @@ function stateFrom(startMs: number): CounterState {
 }
 
 function takeOne(store: MemoryStore, ...checks: Check[]): StoreResult {
-  return store.take([checks])[0] as StoreResult
+  return store.take(checks) as StoreResult
 }
 
 function countOf(store: MemoryStore, partition: string, policy: Policy = POLICY): number {
-  const counted = (store.peek([[check(partition, 0, { policy })]])[0] as StoreResult).checks[0]
+  const counted = (peekStore(store, [check(partition, 0, { policy })]) as StoreResult).checks[0]
   return (counted?.state.previous ?? 0) + (counted?.state.current ?? 0)
 }
 
@@ -142,8 +143,8 @@ describe("the clock", () => {
     Date.UTC(2024, 0, 1) * 1_000,
   ])("that returns %s makes the store fail without admitting requests", (now) => {
     const store = memoryStore({ clock: { now: () => now as number } })
-    expect(() => store.take([[check("alice")]])).toThrow(StoreUnavailableError)
-    expect(() => store.peek([[check("alice")]])).toThrow(StoreUnavailableError)
+    expect(() => store.take([check("alice")])).toThrow(StoreUnavailableError)
+    expect(() => peekStore(store, [check("alice")])).toThrow(StoreUnavailableError)
     expect(() => store.refund([])).toThrow(StoreUnavailableError)
     expect(store.size).toBe(0)
   })
@@ -174,13 +175,9 @@ describe("the clock", () => {
     clock.advance(10 * MINUTE)
     takeOne(store, check("alice", 5))
     clock.advance(-5 * MINUTE)
-    expect(store.peek([[check("alice")]])).toMatchObject([
-      { granted: false, checks: [{ state: { current: 5 } }] },
-    ])
+    expect(peekStore(store, [check("alice")])).toMatchObject({ granted: false, checks: [{ state: { current: 5 } }] })
     clock.advance(MINUTE)
-    expect(store.peek([[check("alice")]])).toMatchObject([
-      { granted: false, checks: [{ state: { previous: 5 } }] },
-    ])
+    expect(peekStore(store, [check("alice")])).toMatchObject({ granted: false, checks: [{ state: { previous: 5 } }] })
     clock.advance(1)
     expect(takeOne(store, check("alice")).granted).toBe(true)
   })
@@ -189,8 +186,8 @@ describe("the clock", () => {
 describe("the store", () => {
   it("returns values, not promises", () => {
     const { store } = open(10)
-    expect(Array.isArray(store.take([[check("alice")]]))).toBe(true)
-    expect(Array.isArray(store.peek([[check("alice")]]))).toBe(true)
+    expect(store.take([check("alice")])).toHaveProperty("granted", true)
+    expect(store.read([check("alice")])).toHaveProperty("counters")
     expect(store.refund([])).toBeUndefined()
     expect(store.reset([])).toBeUndefined()
     expect(store.close()).toBeUndefined()
@@ -204,7 +201,7 @@ describe("the store", () => {
     expect(store.size).toBe(0)
     takeOne(store, check("alice", 0), check("bob", 6, { shadow: true }))
     takeOne(store, check("alice", 1), check("bob", 6))
-    store.peek([[check("alice")]])
+    peekStore(store, [check("alice")])
     expect(store.size).toBe(0)
     store.reset([check("alice")])
     expect(store.size).toBe(0)
@@ -236,7 +233,7 @@ describe("the store", () => {
     clock.advance(12_000)
     const states = ({ checks }: StoreResult) => checks.map((counted) => counted?.state)
     const both = [check("alice", 1, bucket(5)), check("alice", 1, bucket(3))]
-    const [looked] = store.peek([both])
+    const looked = peekStore(store, both)
     const told = states(takeOne(store, ...both))
     expect(told).toEqual(states(looked as StoreResult))
     // With a limit of five, one unit has come back. With a limit of three, three fifths of a unit have come back.
@@ -527,11 +524,11 @@ describe("listeners", () => {
     expect(await warned).toContain("A listener of the memory store failed: Error: too late")
   })
 
-  it("are called for each client that a call evicts, after all requests of the call", () => {
+  it("are called for each client that a call evicts, after the whole call", () => {
     const { store, events } = full()
     const sizes: number[] = []
     store.subscribe(() => sizes.push(countOf(store, "carol")))
-    store.take([[check("bob", 5)], [check("bob")], [check("carol", 2)]])
+    store.take([check("bob", 5), check("carol", 2)])
     expect([events.length, sizes]).toEqual([2, [2, 2]])
   })
 })

@@ -1,8 +1,9 @@
 import { type Clock, isCountable } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../../ground/errors.ts"
 import { Counters } from "../counters.ts"
+import { guardedStore } from "../foreign-store.ts"
 import { makeStringsQuick } from "../quick-strings.ts"
-import type { Check, CounterKey, EvictionEvent, Refund, Store, StoreResult } from "../store.ts"
+import type { Check, CounterKey, EvictionEvent, Refund, Store, StoreReading, StoreResult } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
 import { CounterTable } from "./counter-table.ts"
 import { Evictions } from "./evictions.ts"
@@ -17,8 +18,8 @@ export interface MemoryStore extends Store {
   readonly size: number
   /** Number of counters that were evicted while they still had an effect, since the store was created. */
   readonly evictions: number
-  take(requests: readonly (readonly Check[])[]): readonly StoreResult[]
-  peek(requests: readonly (readonly Check[])[]): readonly StoreResult[]
+  take(checks: readonly Check[]): StoreResult
+  read(checks: readonly Check[]): StoreReading
   refund(refunds: readonly Refund[]): void
   reset(keys: readonly CounterKey[]): void
   subscribe(listener: (event: EvictionEvent) => void): () => void
@@ -45,7 +46,7 @@ export interface MemoryStore extends Store {
  */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const { maxKeys, clock } = parseOptions(options)
-  return new InMemory(maxKeys, clock)
+  return guardedStore(new InMemory(maxKeys, clock))
 }
 
 class InMemory implements MemoryStore {
@@ -73,21 +74,16 @@ class InMemory implements MemoryStore {
     return this.#evictions.total
   }
 
-  take(requests: readonly (readonly Check[])[]): readonly StoreResult[] {
+  take(checks: readonly Check[]): StoreResult {
     const counters = this.#open()
     const nowMs = this.#now()
-    const only = requests[0]
-    // Fast path: there is nearly always one request.
-    const isOnly = only !== undefined && requests.length === 1
-    const answers = isOnly ? [counters.take(only, nowMs)] : this.#takeEach(counters, requests, nowMs)
+    const result = counters.take(checks, nowMs)
     if (!this.#evictions.isEmpty) this.#report(nowMs)
-    return answers
+    return result
   }
 
-  peek(requests: readonly (readonly Check[])[]): readonly StoreResult[] {
-    const counters = this.#open()
-    const nowMs = this.#now()
-    return requests.map((checks) => counters.peek(checks, nowMs))
+  read(checks: readonly Check[]): StoreReading {
+    return this.#open().read(checks, this.#now())
   }
 
   refund(refunds: readonly Refund[]): void {
@@ -107,15 +103,6 @@ class InMemory implements MemoryStore {
     this.#table = undefined
     this.#counters = undefined
     this.#listeners.clear()
-  }
-
-  // A separate method, because a closure in `take` would slow down the path of a single request too.
-  #takeEach(
-    counters: Counters<KeyHash>,
-    requests: readonly (readonly Check[])[],
-    nowMs: number,
-  ): readonly StoreResult[] {
-    return requests.map((checks) => counters.take(checks, nowMs))
   }
 
   #open(): Counters<KeyHash> {

@@ -5,6 +5,7 @@ import { algorithmOf } from "../../algorithms/kinds.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { memoryStore } from "../memory/memory-store.ts"
+import { peekStore } from "../peek-store.ts"
 import type { Refund, Store, StoreResult } from "../store.ts"
 import { methodsOf } from "../testing/methods-of.ts"
 import { Simulation } from "../testing/simulation.ts"
@@ -99,8 +100,8 @@ async function run({ counting, limit, centers, startMs, waysMs, steps }: Story, 
     return state
   }
   function ask(center: number, cost: number): void {
-    const answers = stores[center]?.take([[{ policy, partition: "", cost, shadow: false }]])
-    const [answer] = answers as readonly StoreResult[]
+    const answers = stores[center]?.take([{ policy, partition: "", cost, shadow: false }])
+    const answer = answers as StoreResult
     if (answer?.granted !== true) return
     const atMs = answer.nowMs
     const mayBeTold = cutUntilMs.every((untilMs) => untilMs === 0)
@@ -130,8 +131,8 @@ async function run({ counting, limit, centers, startMs, waysMs, steps }: Story, 
   await simulation.pass(silenceMs)
   // A refusal later on must not depend on the center.
   const counts = shared.map((memory) => {
-    const answers = memory.peek([[{ policy, partition: "", cost: 0, shadow: false }]])
-    const { state } = ((answers as readonly StoreResult[])[0] as StoreResult).checks[0] ?? {}
+    const answers = peekStore(memory, [{ policy, partition: "", cost: 0, shadow: false }])
+    const { state } = (answers as StoreResult).checks[0] ?? {}
     return [state?.current, state?.previous, algorithm.used(state as CounterState, policy, clock.now())]
   })
   const exact = shared.map(() => {
@@ -220,7 +221,7 @@ describe("data centers that mirror each other", () => {
       fc.asyncProperty(stories({ cuts: true }), async (story) => {
         const { counts, grants, policy, stores } = await run(story, 3_000 + 2 * WINDOW_MS + QUIET_MS)
         lost += stores.reduce(
-          (sum, store) => sum + Object.values(store.mirrors ?? {}).reduce((n, m) => n + m.lost, 0),
+          (sum, store) => sum + Object.values(store.status?.mirrors ?? {}).reduce((n, m) => n + m.lost, 0),
           0,
         )
         expect(new Set(counts.map((count) => `${count}`)).size).toBe(1)

@@ -1,11 +1,13 @@
 import { StoreUnavailableError, sentenceOf } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline, ignore } from "../../ground/time.ts"
+import { foreignStore } from "../foreign-store.ts"
 import { CHARGE_MS, Charger } from "../in-front/charger.ts"
 import { Charges } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"
-import type { ChargeCounts, CounterKey, Refund, Store, StoreEvent } from "../store.ts"
-import { storeErrorOf, withinDeadline } from "../store-error.ts"
+import type { CounterKey, Refund, Store, StoreEvent } from "../store.ts"
+import { storeErrorOf } from "../store-error.ts"
+import type { ChargeCounts } from "../store-status.ts"
 import type { ParsedMirroredOptions } from "./options.ts"
 
 /**
@@ -32,10 +34,10 @@ export class Mirror {
     onLost: (event: StoreEvent) => void,
   ) {
     this.name = name
-    this.store = store
+    this.store = foreignStore(store)
     this.#clock = clock
     this.#everyMs = everyMs
-    this.#charger = new Charger(store, clock, { to: name, title: this.#title }, onLost)
+    this.#charger = new Charger(this.store, clock, { to: name, title: this.#title }, onLost)
     this.#sweep = new Sweep(clock, everyMs, () => this.#send())
   }
 
@@ -107,7 +109,10 @@ export class Mirror {
   /** Waits for a call, for at most a second in all. */
   async #operate(call: () => MaybePromise<void>): Promise<void> {
     try {
-      await withinDeadline(Promise.resolve().then(call), CHARGE_MS)
+      const silence = `The store did not answer within ${CHARGE_MS} ms.`
+      await beforeDeadline(Promise.resolve().then(call), CHARGE_MS, () =>
+        Promise.reject(new StoreUnavailableError(silence, { kind: "timeout" })),
+      )
     } catch (error) {
       const { kind, message } = storeErrorOf(error)
       const text = `${this.#title} did not confirm: ${sentenceOf(message)} Other data centers may have.`

@@ -1,11 +1,12 @@
 import type { CounterState } from "../../algorithms/algorithm.ts"
-import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { beforeDeadline, ignore } from "../../ground/time.ts"
 import { CallsInFlight } from "../in-front/calls-in-flight.ts"
 import { CHARGE_MS } from "../in-front/charger.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
-import type { Check, Counted, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
+import type { Check, CounterKey, Refund, Store, StoreEvent, StoreReading, StoreResult } from "../store.ts"
+import type { StoreStatus } from "../store-status.ts"
 import { Mirror } from "./mirror.ts"
 import { type MirroredStoreOptions, type ParsedMirroredOptions, parseOptions } from "./options.ts"
 
@@ -56,20 +57,22 @@ class MirroredStore extends StoreWrapper {
     )
   }
 
-  override get mirrors(): Store["mirrors"] {
-    return Object.fromEntries(this.#mirrors.map(({ name, counts }) => [name, counts]))
+  override get status(): StoreStatus {
+    const mirrors = Object.fromEntries(this.#mirrors.map(({ name, counts }) => [name, counts]))
+    return { ...super.status, mirrors }
   }
 
-  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+  take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult> {
     this.checkOpen()
-    const answers = this.wrapped.take(requests, withinMs)
-    if (!isThenable(answers)) return this.#collected(requests, answers)
-    return Promise.resolve(answers).then((answered) => this.#collected(requests, answered))
+    const result = this.wrapped.take(checks, withinMs)
+    return result instanceof Promise
+      ? result.then((taken) => this.#collected(checks, taken))
+      : this.#collected(checks, result)
   }
 
-  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+  read(checks: readonly Check[], withinMs?: number): MaybePromise<StoreReading> {
     this.checkOpen()
-    return this.wrapped.peek(requests, withinMs)
+    return this.wrapped.read(checks, withinMs)
   }
 
   /** Refunds units in this data center now, and in the others with the next charges. Blocks apply everywhere at once. */
@@ -118,21 +121,13 @@ class MirroredStore extends StoreWrapper {
     }
   }
 
-  #collected(
-    requests: readonly (readonly Check[])[],
-    answers: readonly StoreResult[],
-  ): readonly StoreResult[] {
-    for (let i = 0; i < requests.length; i++) {
-      // A custom store may answer with anything. The limiter reports an invalid answer.
-      const counts: readonly (Partial<Counted> | null | undefined)[] | undefined = answers?.[i]?.checks
-      const checks = requests[i] as readonly Check[]
-      for (let j = 0; j < checks.length; j++) {
-        const { taken, state, after = state } = counts?.[j] ?? {}
-        if (taken === undefined || !(taken > 0) || !Number.isSafeInteger(after?.startMs)) continue
-        this.#collect(checks[j] as Check, taken, after as CounterState)
-      }
+  #collected(checks: readonly Check[], result: StoreResult): StoreResult {
+    for (let i = 0; i < checks.length; i++) {
+      const counted = result.checks[i]
+      if (counted === undefined || counted.taken === 0) continue
+      this.#collect(checks[i] as Check, counted.taken, counted.after ?? counted.state)
     }
-    return answers
+    return result
   }
 
   #collect(key: CounterKey, units: number, after: CounterState): void {

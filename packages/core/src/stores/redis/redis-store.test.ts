@@ -3,7 +3,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { manualClock } from "../../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
+import { foreignStore } from "../foreign-store.ts"
+import { peekStore } from "../peek-store.ts"
 import type { Check, Refund, StoreEvent, StoreResult } from "../store.ts"
+import { takeEach } from "../testing/take-each.ts"
 import type { RedisCommands } from "./commands.ts"
 import { noCounter } from "./failure.ts"
 import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
@@ -96,9 +99,9 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
   }
   /** Takes a check that Redis refuses. */
   const refuse = async (one = check()) => {
-    const taking = store.take([[one]])
+    const taking = store.take([one])
     ;(await next()).answer(holding(10), 1, 0)
-    expect(await taking).toMatchObject([{ granted: false }])
+    expect(await taking).toMatchObject({ granted: false })
   }
   /** Makes the server of a check fail until its circuit breaker opens. */
   const breakServer = async () => {
@@ -107,7 +110,7 @@ function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } 
       ;(await next()).fail(new Error("gone"))
       await expect(resetting).rejects.toThrow("gone")
     }
-    expect(store.openBreakers).toBe(1)
+    expect(store.status?.openBreakers).toBe(1)
   }
   return { store, arriving, next, refuse, breakServer }
 }
@@ -116,17 +119,14 @@ function slotOf(key: string): string {
   return /\{.*\}/.exec(key)?.[0] ?? ""
 }
 
-function takenOf(answers: readonly StoreResult[]): unknown {
-  return answers.map(({ granted, checks }) => [
-    granted,
-    ...checks.map((one) => one && [one.state.current, one.taken]),
-  ])
+function takenOf({ granted, checks }: StoreResult): unknown {
+  return [granted, ...checks.map((one) => one && [one.state.current, one.taken])]
 }
 
 describe("a Redis store", () => {
   it("is shared, and enforces deadlines itself", () => {
     const { store } = open()
-    expect([store.isShared, store.keepsDeadline]).toEqual([true, true])
+    expect([store.isShared, foreignStore(store)]).toEqual([true, store])
   })
 
   it("stores full window starts only if a clock is given", async () => {
@@ -137,7 +137,7 @@ describe("a Redis store", () => {
       [{ clock, isWide: false }, 0],
     ] as const) {
       const { store, next } = open(parts)
-      const taking = store.take([[check()]])
+      const taking = store.take([check()])
       const call = await next()
       expect(JSON.parse(call.args[0] as string)[2]).toBe(isWide)
       call.answer(holding(1))
@@ -149,12 +149,11 @@ describe("a Redis store", () => {
     const clock = manualClock(NOW_MS + 1.5)
     const granted = { nowMs: NOW_MS + 1, granted: true, checks: [] }
     const { store, arriving } = open({ clock })
-    expect(store.take([[]])).toEqual([granted])
-    expect(await store.take([[], []])).toEqual([granted, granted])
-    expect(await store.peek([[]])).toEqual([granted])
+    expect(store.take([])).toEqual(granted)
+    expect(await peekStore(store, [])).toEqual(granted)
     expect(await arriving()).toEqual([])
     const earliestMs = Date.now()
-    const [answer] = (await open().store.take([[]])) as [StoreResult]
+    const answer = await open().store.take([])
     expect(answer).toEqual({ nowMs: expect.any(Number), granted: true, checks: [] })
     expect(answer.nowMs).toBeGreaterThanOrEqual(earliestMs)
     expect(answer.nowMs).toBeLessThanOrEqual(Date.now())
@@ -163,7 +162,7 @@ describe("a Redis store", () => {
   it("sends several requests in one call, except cached or empty ones, and answers in order", async () => {
     const { store, next, refuse } = open()
     await refuse(check("eve"))
-    const taking = store.take([
+    const taking = takeEach(store, [
       [check("ann", 2)],
       [],
       [check("eve")],
@@ -172,7 +171,12 @@ describe("a Redis store", () => {
     const call = await next()
     expect(call.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter0bob", "counter1ann"])
     call.answer(holding(2), holding(3), holding(1))
-    expect(takenOf(await taking)).toEqual([[true, [2, 2]], [true], [false, [10, 0]], [true, [3, 3], [1, 1]]])
+    expect((await taking).map(takenOf)).toEqual([
+      [true, [2, 2]],
+      [true],
+      [false, [10, 0]],
+      [true, [3, 3], [1, 1]],
+    ])
   })
 
   it.each([
@@ -186,7 +190,7 @@ describe("a Redis store", () => {
     "rejects all requests of a take if one has %s, and leaves no unhandled rejection",
     async (_what, wrong, message) => {
       const { store, next } = open()
-      const taking = store.take([[check("ann")], [wrong]])
+      const taking = takeEach(store, [[check("ann")], [wrong]])
       const rejected = expect(taking).rejects.toThrow(message)
       const call = await next()
       expect(call.keys).toHaveLength(1)
@@ -202,7 +206,7 @@ describe("an answer after the timeout", () => {
 
   /** Returns a call that Redis has not answered in time. */
   async function late({ store, next }: ReturnType<typeof open>): Promise<Call> {
-    const taking = store.take([[check("ann", 2)]])
+    const taking = store.take([check("ann", 2)])
     const call = await next()
     vi.advanceTimersByTime(TIMEOUT_MS)
     await expect(taking).rejects.toMatchObject({ kind: "timeout" })
@@ -214,7 +218,7 @@ describe("an answer after the timeout", () => {
     const { store, arriving } = opened
     ;(await late(opened)).answer(holding(10), 1, 0)
     expect(await arriving()).toEqual([])
-    expect(store.take([[check("ann", 2)]])).toMatchObject([{ granted: false, isRemembered: true }])
+    expect(store.take([check("ann", 2)])).toMatchObject({ granted: false, isRemembered: true })
   })
 
   it("is refunded if it is a grant", async () => {
@@ -230,7 +234,7 @@ describe("an answer after the timeout", () => {
     const opened = open()
     const calls = []
     for (let i = 0; i < 5; i++) calls.push(await late(opened))
-    expect(opened.store.openBreakers).toBe(1)
+    expect(opened.store.status?.openBreakers).toBe(1)
     calls[0]?.answer(holding(5))
     const returned = await opened.next()
     expect(returned.what).toBe("refund")
@@ -279,7 +283,7 @@ describe("a client that was refused by Redis", () => {
     await refuse()
     const state = { startMs: NOW_MS - 1_000, current: 10, previous: 0 }
     const refused = { granted: false, checks: [{ state, taken: 0 }], isRemembered: true }
-    expect(store.take([[check()]])).toMatchObject([refused])
+    expect(store.take([check()])).toMatchObject(refused)
     expect(await arriving()).toEqual([])
   })
 
@@ -288,19 +292,19 @@ describe("a client that was refused by Redis", () => {
     const { store, refuse, next } = open({ clock, denyCacheMs: 10_000 })
     await refuse()
     clock.advance(9_999)
-    expect(store.take([[check()]])).toMatchObject([{ nowMs: NOW_MS + 9_999, granted: false }])
+    expect(store.take([check()])).toMatchObject({ nowMs: NOW_MS + 9_999, granted: false })
     clock.advance(1)
-    const taking = store.take([[check()]])
+    const taking = store.take([check()])
     ;(await next()).answer(holding(1))
-    expect(takenOf(await taking)).toEqual([[true, [1, 1]]])
+    expect(takenOf(await taking)).toEqual([true, [1, 1]])
   })
 
   it("does not affect other clients", async () => {
     const { store, refuse, next } = open()
     await refuse()
-    const taking = store.take([[check("bob")]])
+    const taking = store.take([check("bob")])
     ;(await next()).answer(holding(1))
-    expect(takenOf(await taking)).toEqual([[true, [1, 1]]])
+    expect(takenOf(await taking)).toEqual([true, [1, 1]])
   })
 
   it.each([
@@ -316,12 +320,12 @@ describe("a client that was refused by Redis", () => {
       expect(call.what).toBe(what)
       // The change may or may not have been applied by now.
       await refuse()
-      expect(store.take([[check()]])).toMatchObject([{ isRemembered: true }])
+      expect(store.take([check()])).toMatchObject({ isRemembered: true })
       call.answer(1)
       await changing
-      const taking = store.take([[check()]])
+      const taking = store.take([check()])
       ;(await next()).answer(holding(1))
-      expect(takenOf(await taking)).toEqual([[true, [1, 1]]])
+      expect(takenOf(await taking)).toEqual([true, [1, 1]])
       expect(await arriving()).toEqual([])
     },
   )
@@ -329,9 +333,9 @@ describe("a client that was refused by Redis", () => {
   /** Starts two calls, of three units and of two units. Redis runs them in this order. */
   async function inFlight() {
     const opened = open()
-    const three = opened.store.take([[check("ann", 3)]])
+    const three = opened.store.take([check("ann", 3)])
     const first = await opened.next()
-    const two = opened.store.take([[check("ann", 2)]])
+    const two = opened.store.take([check("ann", 2)])
     const second = await opened.next()
     return { ...opened, three, first, two, second }
   }
@@ -341,8 +345,8 @@ describe("a client that was refused by Redis", () => {
     first.answer(holding(8), 1, 0)
     second.answer(holding(10))
     await Promise.all([three, two])
-    expect(takenOf(await store.take([[check("ann", 3)]]))).toEqual([[false, [10, 0]]])
-    expect(store.take([[check()]])).toMatchObject([{ granted: false, isRemembered: true }])
+    expect(takenOf(await store.take([check("ann", 3)]))).toEqual([false, [10, 0]])
+    expect(store.take([check()])).toMatchObject({ granted: false, isRemembered: true })
   })
 
   it("is checked in Redis again if the reply to a later grant was read before the refusal", async () => {
@@ -351,9 +355,9 @@ describe("a client that was refused by Redis", () => {
     await two
     first.answer(holding(8), 1, 0)
     await three
-    const taking = store.take([[check("ann", 3)]])
+    const taking = store.take([check("ann", 3)])
     ;(await next()).answer(holding(10), 1, 0)
-    expect(takenOf(await taking)).toEqual([[false, [10, 0]]])
+    expect(takenOf(await taking)).toEqual([false, [10, 0]])
   })
 
   it("is checked in Redis again if the reply to an earlier grant was read after the refusal", async () => {
@@ -362,49 +366,49 @@ describe("a client that was refused by Redis", () => {
     await two
     first.answer(holding(9))
     await three
-    const taking = store.take([[check("ann", 2)]])
+    const taking = store.take([check("ann", 2)])
     ;(await next()).answer(holding(9), 1, 0)
-    expect(takenOf(await taking)).toEqual([[false, [9, 0]]])
+    expect(takenOf(await taking)).toEqual([false, [9, 0]])
   })
 
   it("is checked in Redis again if the reply to a later reset was read before the refusal", async () => {
     const { store, next } = open()
-    const taking = store.take([[check()]])
+    const taking = store.take([check()])
     const refusing = await next()
     const resetting = store.reset([check()])
     ;(await next()).answer(1)
     await resetting
     refusing.answer(holding(10), 1, 0)
-    expect(await taking).toMatchObject([{ granted: false }])
-    const again = store.take([[check()]])
+    expect(await taking).toMatchObject({ granted: false })
+    const again = store.take([check()])
     ;(await next()).answer(holding(1))
-    expect(takenOf(await again)).toEqual([[true, [1, 1]]])
+    expect(takenOf(await again)).toEqual([true, [1, 1]])
   })
 
   it("is checked in Redis again if a later call may have been counted", async () => {
     const { store, next, refuse } = open()
     await refuse(check("ann", 3))
-    const taking = store.take([[check("ann", 3), check("ann", 1, OTHER)]])
+    const taking = store.take([check("ann", 3), check("ann", 1, OTHER)])
     ;(await next()).fail(new Error("The connection is lost."))
     await expect(taking).rejects.toThrow("The connection is lost.")
-    const again = store.take([[check("ann", 3)]])
+    const again = store.take([check("ann", 3)])
     ;(await next()).answer(holding(10), 1, 0)
-    expect(takenOf(await again)).toEqual([[false, [10, 0]]])
+    expect(takenOf(await again)).toEqual([false, [10, 0]])
   })
 
   it("gets the state of every rule from the cache, and an unknown rule is checked in Redis", async () => {
     const { store, next } = open()
     const request = [check("ann", 2), check("ann", 2, OTHER)]
-    const taking = store.take([request])
+    const taking = store.take(request)
     // The other rule has room for one more.
     ;(await next()).answer(holding(10), holding(9), 1, 0, 2, 0)
     const refused = takenOf(await taking)
-    expect(refused).toEqual([[false, [10, 0], [9, 0]]])
-    expect(takenOf(await store.take([request]))).toEqual(refused)
+    expect(refused).toEqual([false, [10, 0], [9, 0]])
+    expect(takenOf(await store.take(request))).toEqual(refused)
     // The cache does not know a third rule, so Redis is asked.
-    const third = store.take([[...request, check("ann", 1, { ...POLICY, counter: "counter2" })]])
+    const third = store.take([...request, check("ann", 1, { ...POLICY, counter: "counter2" })])
     ;(await next()).answer(holding(10), holding(9), holding(1), 1, 0, 2, 0, 3, 0)
-    expect(takenOf(await third)).toEqual([[false, [10, 0], [9, 0], [1, 0]]])
+    expect(takenOf(await third)).toEqual([false, [10, 0], [9, 0], [1, 0]])
   })
 
   it("is checked in Redis again after a failed change, because the change may have been applied", async () => {
@@ -427,19 +431,19 @@ describe("a peek", () => {
     ["two counters, one of them without units", [check("ann", 5), check("bob", 6)], false],
   ] as const)("reports whether two checks would be granted together, for %s", async (_, checks, granted) => {
     const { store, next } = open()
-    const peeking = store.peek([checks])
+    const peeking = peekStore(store, checks)
     const call = await next()
     expect(call.what).toBe("peek")
     call.answer(holding(5), holding(5))
     const state = { startMs: NOW_MS - 1_000, current: 5, previous: 0 }
     const counted = { state, taken: 0 }
-    expect(await peeking).toEqual([{ nowMs: NOW_MS, granted, checks: [counted, counted] }])
+    expect(await peeking).toEqual({ nowMs: NOW_MS, granted, checks: [counted, counted] })
   })
 
   it("fails if a key has no valid counter, and names the counter but not the client", async () => {
     const { store, next } = open()
     const policy = { ...POLICY, counter: "Zk3hX0pQ9vLm2TcY" }
-    const peeking = store.peek([[check("ann", 1, policy), check("bob", 1, policy)]])
+    const peeking = peekStore(store, [check("ann", 1, policy), check("bob", 1, policy)])
     const call = await next()
     call.answer(holding(5), 0)
     const key = call.keys[1] as string
@@ -484,21 +488,21 @@ describe("refunds", () => {
 describe("a peek that waits longer than any decision", () => {
   it("does not count for the circuit breaker, which is about decisions", async () => {
     const { store, next } = open()
-    const taking = store.take([[check()]], 50)
+    const taking = store.take([check()], 50)
     ;(await next()).answer(holding(1))
     await taking
     for (let i = 0; i < 6; i++) {
-      const peeking = expect(store.peek([[check()]], 1_000)).rejects.toThrow("gone")
+      const peeking = expect(peekStore(store, [check()], 1_000)).rejects.toThrow("gone")
       ;(await next()).fail(new Error("gone"))
       await peeking
     }
-    expect(store.openBreakers).toBe(0)
+    expect(store.status?.openBreakers).toBe(0)
     for (let i = 0; i < 5; i++) {
-      const peeking = expect(store.peek([[check()]], 50)).rejects.toThrow("gone")
+      const peeking = expect(peekStore(store, [check()], 50)).rejects.toThrow("gone")
       ;(await next()).fail(new Error("gone"))
       await peeking
     }
-    expect(store.openBreakers).toBe(1)
+    expect(store.status?.openBreakers).toBe(1)
   })
 })
 
@@ -506,36 +510,36 @@ describe("a store on a cluster", () => {
   it("sends checks of one slot in one call, by the fast path if possible", async () => {
     const policy: Policy = { ...POLICY, align: "epoch" }
     const { store, next } = open({ isCluster: true })
-    const taking = store.take([[check("ann", 2, policy)]])
+    const taking = store.take([check("ann", 2, policy)])
     const call = await next()
     expect(call.args.slice(1)).toEqual(["60000", "10", "2", "2", "1", "2", "0"])
     call.answer(holding(2))
-    expect(takenOf(await taking)).toEqual([[true, [2, 2]]])
-    const both = store.take([[check("ann"), check("ann", 1, OTHER)]])
+    expect(takenOf(await taking)).toEqual([true, [2, 2]])
+    const both = store.take([check("ann"), check("ann", 1, OTHER)])
     ;(await next()).answer(holding(3), holding(1))
-    expect(takenOf(await both)).toEqual([[true, [3, 1], [1, 1]]])
+    expect(takenOf(await both)).toEqual([true, [3, 1], [1, 1]])
   })
 
   it("sends checks of several slots one slot after another", async () => {
     const { store, next, arriving } = open({ isCluster: true })
-    const taking = store.take([[check("ann"), check("bob", 2), check("ann", 3, OTHER)]])
+    const taking = store.take([check("ann"), check("bob", 2), check("ann", 3, OTHER)])
     const first = await next()
     expect(first.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter1ann"])
     first.answer(holding(1), holding(3))
     const second = await next()
     expect(second.keys.map((key) => key.slice(8))).toEqual(["counter0bob"])
     second.answer(holding(2))
-    expect(takenOf(await taking)).toEqual([[true, [1, 1], [2, 2], [3, 3]]])
+    expect(takenOf(await taking)).toEqual([true, [1, 1], [2, 2], [3, 3]])
     expect(await arriving()).toEqual([])
   })
 
   it("refunds the units of one slot if another refuses, without delaying the answer", async () => {
     const { store, next, arriving } = open({ isCluster: true })
-    const taking = store.take([[check("ann", 2), check("bob")]])
+    const taking = store.take([check("ann", 2), check("bob")])
     const granted = await next()
     granted.answer(holding(2))
     ;(await next()).answer(holding(10), 1, 0)
-    expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
+    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
     const returned = await next()
     expect([returned.what, returned.keys]).toEqual(["refund", granted.keys])
     returned.answer(1)
@@ -544,35 +548,35 @@ describe("a store on a cluster", () => {
 
   it("asks slots before a slot that is known to refuse, because the first refusal is the answer", async () => {
     const { store, next, arriving } = open({ isCluster: true })
-    const refused = store.take([[check("bob")]])
+    const refused = store.take([check("bob")])
     ;(await next()).answer(holding(10), 1, 0)
     await refused
-    const both = () => store.take([[check("ann", 2), check("bob")]])
+    const both = () => store.take([check("ann", 2), check("bob")])
     const taking = both()
     ;(await next()).answer(holding(2))
-    const [answer] = await taking
-    expect([answer?.granted, answer?.isRemembered]).toEqual([false, undefined])
-    expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
+    const answer = await taking
+    expect([answer.granted, answer.isRemembered]).toEqual([false, undefined])
+    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
     const returned = await next()
     expect(returned.what).toBe("refund")
     returned.answer(1)
     const again = both()
     ;(await next()).answer(holding(9), 1, 0)
-    expect(takenOf(await again)).toEqual([[false, [9, 0], undefined]])
+    expect(takenOf(await again)).toEqual([false, [9, 0], undefined])
     // The cache now knows that the first slot refuses, so no slot is asked.
     const remembered = await both()
-    expect([remembered[0]?.isRemembered, takenOf(remembered)]).toEqual([true, [[false, [9, 0], undefined]]])
+    expect([remembered.isRemembered, takenOf(remembered)]).toEqual([true, [false, [9, 0], undefined]])
     expect(await arriving()).toEqual([])
   })
 
   it("refunds units even if the server's circuit breaker has opened in the meantime", async () => {
     const { store, next, breakServer } = open({ isCluster: true })
-    const taking = store.take([[check("ann", 2), check("bob")]])
+    const taking = store.take([check("ann", 2), check("bob")])
     ;(await next()).answer(holding(2))
     const second = await next()
     await breakServer()
     second.answer(holding(10), 1, 0)
-    expect(takenOf(await taking)).toEqual([[false, undefined, [10, 0]]])
+    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
     const returned = await next()
     expect(returned.what).toBe("refund")
     returned.answer(1)
@@ -585,14 +589,14 @@ describe("a store on a cluster", () => {
     const { store, arriving } = open({ isCluster: true })
     // The windows of both counters end at the later of these times.
     const started = `w:${NOW_MS - 999}:0:`
-    const peeking = store.peek([[check("ann", 5), check("bob", 5)]])
+    const peeking = peekStore(store, [check("ann", 5), check("bob", 5)])
     const calls = await arriving()
     calls.forEach((call, i) => {
       call.answerAt(NOW_MS + (times[i] as number), `${started}6`)
     })
     const empty = { startMs: NOW_MS + 59_001, current: 0, previous: 0 }
     const counted = { state: empty, taken: 0 }
-    expect(await peeking).toEqual([{ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] }])
+    expect(await peeking).toEqual({ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] })
   })
 })
 
@@ -605,9 +609,9 @@ describe("a closed store", () => {
     store.close()
     store.close()
     for (const checks of [[check()], [check("bob")], []]) {
-      expect(() => store.take([checks])).toThrow(ClosedError)
-      expect(() => store.take([checks])).toThrow(closed)
-      await expect(store.peek([checks])).rejects.toThrow(ClosedError)
+      expect(() => store.take(checks)).toThrow(ClosedError)
+      expect(() => store.take(checks)).toThrow(closed)
+      await expect(peekStore(store, checks)).rejects.toThrow(ClosedError)
     }
     await expect(store.refund([refund(check())])).rejects.toThrow(ClosedError)
     await expect(store.reset([check()])).rejects.toThrow(ClosedError)
@@ -616,7 +620,7 @@ describe("a closed store", () => {
 
   it("rejects pending requests", async () => {
     const { store, next } = open()
-    const taking = store.take([[check()]])
+    const taking = store.take([check()])
     await next()
     store.close()
     await expect(taking).rejects.toThrow(closed)

@@ -1,5 +1,7 @@
 import { ClosedError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { guardedStore } from "../foreign-store.ts"
+import { refundsOf } from "../refunds-of.ts"
 import {
   BACKGROUND_REFUND_MS,
   type Check,
@@ -7,9 +9,11 @@ import {
   type Refund,
   type Store,
   type StoreEvent,
+  type StoreReading,
   type StoreResult,
 } from "../store.ts"
 import { StoreListeners } from "../store-listeners.ts"
+import type { StoreStatus } from "../store-status.ts"
 import type { BatchListener } from "./batching/batch-sender.ts"
 import { DenyCache } from "./deny-cache.ts"
 import { allApplied, failureOf, noCounter, shownKey } from "./failure.ts"
@@ -17,12 +21,12 @@ import { keyNamer } from "./key.ts"
 import type { ReplyArrival } from "./node/arrivals.ts"
 import type { CallTimeout, Node } from "./node/node.ts"
 import { type ParsedRedisOptions, parseOptions, type RedisStoreOptions } from "./options.ts"
-import { MOST_PEEKED, peekAnswer, type ReadCounter } from "./peek-answer.ts"
+import { MOST_READ, type ReadCounter, readingOf } from "./reading.ts"
 import { RefundBatcher } from "./refund-batcher.ts"
 import { checkCountable, PolicyTable, type RedisRequest, WholeRequest } from "./scripts/script-input.ts"
 import { integerAt, stateAt } from "./scripts/script-reply.ts"
 import { PEEK } from "./scripts.ts"
-import { refundsOf, takeInTurn } from "./take-in-turn.ts"
+import { takeInTurn } from "./take-in-turn.ts"
 import { patienceClassOf, RedisTopology } from "./topology.ts"
 
 export type { RedisStoreOptions } from "./options.ts"
@@ -62,7 +66,6 @@ export interface RedisStoreParts extends ParsedRedisOptions {
 /** The implementation of `redisStore`. */
 export class RedisStore implements Store {
   readonly isShared = true
-  readonly keepsDeadline = true
   readonly #parts: RedisStoreParts
   readonly #topology: RedisTopology
   readonly #denied: DenyCache
@@ -75,6 +78,7 @@ export class RedisStore implements Store {
   constructor(parts: RedisStoreParts) {
     const { commands, clock, isWide = clock !== undefined } = parts
     const timekeeping = { clock, isWide }
+    guardedStore<Store>(this)
     this.#parts = parts
     this.#denied = new DenyCache(parts.denyCacheMs)
     this.#nameKey = keyNamer(parts.prefix)
@@ -89,33 +93,29 @@ export class RedisStore implements Store {
     })
   }
 
-  get openBreakers(): number {
-    return this.#topology.openBreakers
+  get status(): StoreStatus {
+    const { openBreakers, recentRoundTripsMs } = this.#topology
+    return { openBreakers, recentRoundTripsMs }
   }
 
-  get recentRoundTripsMs(): readonly number[] {
-    return this.#topology.recentRoundTripsMs
-  }
-
-  take(
-    requests: readonly (readonly Check[])[],
-    withinMs: number = this.#parts.timeoutMs,
-  ): MaybePromise<readonly StoreResult[]> {
+  take(checks: readonly Check[], withinMs: number = this.#parts.timeoutMs): MaybePromise<StoreResult> {
     this.#checkOpen()
-    if (requests.length === 1) return this.#takeOne(requests[0] as readonly Check[], withinMs)
-    // Start all requests before waiting for any, so that they share a batch.
-    // `async` turns a thrown error into a rejection, so that the promises of the other requests still have a handler.
-    const answers = requests.map(async (checks) => this.#takeOne(checks, withinMs))
-    return Promise.all(answers).then((lists) => lists.flat())
+    if (checks.length === 0) return { ...this.#readNothing(), granted: true, checks: [] }
+    // Validate before batching, so that one bad check cannot fail the whole batch.
+    for (const check of checks) checkCountable(check)
+    const asked = new WholeRequest(checks, this.#nameKey)
+    if (this.#topology.areTogether(asked)) return this.#takeTogether(asked, withinMs)
+    const deadlineMs = performance.now() + withinMs
+    return takeInTurn(asked, (key) => this.#topology.slotOf(key), {
+      take: (part) => this.#takeTogether(part, deadlineMs - performance.now()),
+      refund: (refunds) => this.#refundInBackground(refunds),
+    })
   }
 
-  async peek(
-    requests: readonly (readonly Check[])[],
-    withinMs: number = this.#parts.timeoutMs,
-  ): Promise<readonly StoreResult[]> {
+  async read(checks: readonly Check[], withinMs: number = this.#parts.timeoutMs): Promise<StoreReading> {
     this.#checkOpen()
-    const found = await this.#statesOf(requests.flat(), withinMs)
-    return requests.map((checks) => (checks.length === 0 ? this.#askedNothing() : peekAnswer(checks, found)))
+    if (checks.length === 0) return { ...this.#readNothing(), counters: [] }
+    return readingOf(checks, await this.#statesOf(checks, withinMs))
   }
 
   async refund(refunds: readonly Refund[], withinMs: number = this.#parts.timeoutMs): Promise<void> {
@@ -166,25 +166,12 @@ export class RedisStore implements Store {
     this.#listeners.clear()
   }
 
-  #takeOne(checks: readonly Check[], withinMs: number): MaybePromise<readonly StoreResult[]> {
-    if (checks.length === 0) return [this.#askedNothing()]
-    // Validate before batching, so that one bad check cannot fail the whole batch.
-    for (const check of checks) checkCountable(check)
-    const asked = new WholeRequest(checks, this.#nameKey)
-    if (this.#topology.areTogether(asked)) return this.#takeTogether(asked, withinMs)
-    const deadlineMs = performance.now() + withinMs
-    return takeInTurn(asked, (key) => this.#topology.slotOf(key), {
-      take: (part) => this.#takeTogether(part, deadlineMs - performance.now()),
-      refund: (refunds) => this.#refundInBackground(refunds),
-    })
-  }
-
   /** Takes checks in one call, unless the deny cache can refuse them. */
-  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<readonly [StoreResult]> {
+  #takeTogether(asked: RedisRequest, withinMs: number): MaybePromise<StoreResult> {
     const { checks } = asked
     if (!this.#denied.isEmpty) {
       const denied = this.#denied.answer(checks, this.#parts.clock?.now() ?? performance.now())
-      if (denied !== undefined) return [denied]
+      if (denied !== undefined) return denied
     }
     return this.#topology.senderOf(asked, withinMs).take(asked, withinMs)
   }
@@ -194,9 +181,9 @@ export class RedisStore implements Store {
     return this.#nameKey(counter)
   }
 
-  /** Returns the grant for a request without checks, which does not need Redis. */
-  #askedNothing(): StoreResult {
-    return { nowMs: Math.floor(this.#parts.clock?.now() ?? Date.now()), granted: true, checks: [] }
+  /** Returns the time for a request without checks, which does not need Redis. */
+  #readNothing(): { readonly nowMs: number } {
+    return { nowMs: Math.floor(this.#parts.clock?.now() ?? Date.now()) }
   }
 
   /** Reads the counters of the checks, with one call for up to 64 of a slot. */
@@ -217,8 +204,8 @@ export class RedisStore implements Store {
     }
     const reading = this.#topology.eachSender(checks, this.#keyOf, async (some, keys, node) => {
       const parts: Promise<void>[] = []
-      for (let from = 0; from < some.length; from += MOST_PEEKED) {
-        const to = from + MOST_PEEKED
+      for (let from = 0; from < some.length; from += MOST_READ) {
+        const to = from + MOST_READ
         parts.push(read(some.slice(from, to), keys.slice(from, to), node))
       }
       await Promise.all(parts)

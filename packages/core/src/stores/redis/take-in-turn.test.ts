@@ -40,16 +40,14 @@ function cluster(...names: readonly string[]) {
   const parts: string[] = []
   const returned: Refund[] = []
   /** Functions that servers call instead of taking. */
-  const instead = new Map<string, () => readonly [StoreResult]>()
+  const instead = new Map<string, () => StoreResult>()
   const slots = {
     async take({ checks, keys, isPart }: RedisRequest) {
       const counters = checks.map((one) => one.policy.counter)
       parts.push(counters.join(" "))
       expect([keys, isPart]).toEqual([checks.map(keyOf), true])
       const name = counters[0] as string
-      return (
-        instead.get(name.slice(0, 1))?.() ?? (server(name).store.take([checks]) as readonly [StoreResult])
-      )
+      return instead.get(name.slice(0, 1))?.() ?? server(name).store.take(checks)
     },
     async refund(refunds: readonly Refund[]) {
       returned.push(...refunds)
@@ -57,13 +55,11 @@ function cluster(...names: readonly string[]) {
     },
   }
   const take = async (...checks: readonly Check[]) => {
-    const answers = await takeInTurn({ checks, keys: checks.map(keyOf) }, (key) => key.slice(0, 1), slots)
-    expect(answers).toHaveLength(1)
-    return answers[0] as StoreResult
+    return takeInTurn({ checks, keys: checks.map(keyOf) }, (key) => key.slice(0, 1), slots)
   }
   const clockOf = (name: string) => server(name).clock
   const inUse = (...checks: readonly Check[]) =>
-    checks.map((one) => server(one.policy.counter).store.peek([[one]])[0]?.checks[0]?.state.current)
+    checks.map((one) => server(one.policy.counter).store.read([one]).counters[0]?.state.current)
   return { parts, returned, instead, slots, take, clockOf, inUse }
 }
 
@@ -192,9 +188,10 @@ describe("a request whose checks are in several slots", () => {
     const { take, clockOf, instead } = cluster("a", "b")
     clockOf("a").set(EDGE_MS + 7)
     const state = { startMs: EDGE_MS - MINUTE, current: 10, previous: 0 }
-    instead.set("b", () => [
-      { nowMs: EDGE_MS - 1, granted: false, checks: [{ state, taken: 0, ageMs: 40 }], isRemembered: true },
-    ])
+    instead.set("b", () => ({
+      ...{ nowMs: EDGE_MS - 1, granted: false, isRemembered: true },
+      checks: [{ state, taken: 0, ageMs: 40 }],
+    }))
     const answer = await take(check("a", 3), check("b"))
     expect([answer.nowMs, answer.checks.map((one) => one?.ageMs)]).toEqual([EDGE_MS + 7, [undefined, 40]])
   })

@@ -1,5 +1,6 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
+import { refundsOf } from "../refunds-of.ts"
 import type { Check, Counted, Refund, StoreResult } from "../store.ts"
 import type { RedisRequest } from "./scripts/script-input.ts"
 import { bySlot } from "./topology.ts"
@@ -7,7 +8,7 @@ import { bySlot } from "./topology.ts"
 /** The calls that take and refund the checks of one slot. */
 export interface SlotCalls {
   /** Takes a part of a request, or returns a cached refusal. */
-  take(part: RedisRequest): MaybePromise<readonly [StoreResult]>
+  take(part: RedisRequest): MaybePromise<StoreResult>
   /**
    * Refunds units in the background. A server that is unavailable keeps the units until their window has passed, which
    * is the safe side.
@@ -25,7 +26,7 @@ export async function takeInTurn(
   { checks, keys }: RedisRequest,
   slotOf: (key: string) => string,
   slots: SlotCalls,
-): Promise<readonly StoreResult[]> {
+): Promise<StoreResult> {
   const counted: (Counted | undefined)[] = checks.map(() => undefined)
   /** For each check, the time at which its slot decided. */
   const times: number[] = []
@@ -36,7 +37,7 @@ export async function takeInTurn(
   const parts = bySlot(keys, slotOf).sort((one, other) => Number(isShared(one)) - Number(isShared(other)))
   try {
     for (const part of parts) {
-      const [answer] = await slots.take({
+      const answer = await slots.take({
         checks: part.map((place) => checks[place] as Check),
         keys: part.map((place) => keys[place] as string),
         isPart: true,
@@ -57,22 +58,12 @@ export async function takeInTurn(
   const now = checks.map((check, i) =>
     times[i] === nowMs ? counted[i] : broughtTo(nowMs, check, counted[i]),
   )
-  if (granted) return [{ nowMs, granted, checks: now }]
+  if (granted) return { nowMs, granted, checks: now }
   slots.refund(refundsOf(checks, counted))
   // Leave out the states of refunded checks, and of other checks of the same counters, which include those units.
   const returned = new Set(keys.filter((_, i) => (counted[i]?.taken ?? 0) > 0))
   const told = now.map((one, i) => (returned.has(keys[i] as string) ? undefined : one))
-  return [{ nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }]
-}
-
-/** Returns the refunds of the units that the checks of a request took, according to the replies. */
-export function refundsOf(checks: readonly Check[], counted: readonly (Counted | undefined)[]): Refund[] {
-  return checks.flatMap(({ policy, partition }, i) => {
-    const one = counted[i]
-    return one !== undefined && one.taken > 0
-      ? [{ policy, partition, units: one.taken, after: one.state }]
-      : []
-  })
+  return { nowMs, granted, checks: told, ...(isRemembered && { isRemembered }) }
 }
 
 /**

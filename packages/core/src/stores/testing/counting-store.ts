@@ -4,18 +4,18 @@ import { methodsOf } from "./methods-of.ts"
 /** Returns a store that counts its calls and the units that are refunded. */
 export function countingStore(inner: Store): {
   readonly store: Store
-  readonly calls: { takes: number; peeks: number; returned: number }
+  readonly calls: { takes: number; reads: number; returned: number }
 } {
-  const calls = { takes: 0, peeks: 0, returned: 0 }
+  const calls = { takes: 0, reads: 0, returned: 0 }
   const store: Store = {
     ...methodsOf(inner),
-    take(requests, withinMs) {
+    take(checks, withinMs) {
       calls.takes++
-      return inner.take(requests, withinMs)
+      return inner.take(checks, withinMs)
     },
-    peek(requests, withinMs) {
-      calls.peeks++
-      return inner.peek(requests, withinMs)
+    read(checks, withinMs) {
+      calls.reads++
+      return inner.read(checks, withinMs)
     },
     refund(refunds, withinMs) {
       for (const { units } of refunds) calls.returned += units

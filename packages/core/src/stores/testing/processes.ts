@@ -1,6 +1,6 @@
 import type { Clock } from "../../ground/clock.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
-import type { Check, Refund, Store, StoreResult } from "../store.ts"
+import type { Check, Refund, Store, StoreReading, StoreResult } from "../store.ts"
 import { methodsOf } from "./methods-of.ts"
 import type { Simulation } from "./simulation.ts"
 
@@ -52,16 +52,14 @@ export class Process {
     const remote: Store = {
       ...methodsOf(shared),
       isShared: true,
-      take: (requests) =>
+      take: (checks) =>
         call(() => {
-          const answers = shared.take(requests) as readonly StoreResult[]
-          requests.forEach((checks, i) => {
-            const decided = { nth: simulation.nth(), serverMs: (answers[i] as StoreResult).nowMs }
-            for (const check of checks) this.decided.set(check, decided)
-          })
-          return answers
+          const answer = shared.take(checks) as StoreResult
+          const decided = { nth: simulation.nth(), serverMs: answer.nowMs }
+          for (const check of checks) this.decided.set(check, decided)
+          return answer
         }),
-      peek: (requests) => call(() => shared.peek(requests) as readonly StoreResult[]),
+      read: (checks) => call(() => shared.read(checks) as StoreReading),
       refund: (refunds: readonly Refund[]) => call(() => shared.refund(refunds) as undefined),
       reset: (keys) => call(() => shared.reset(keys) as undefined),
       close: () => undefined,

@@ -1,7 +1,7 @@
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { memoryStore } from "../memory/memory-store.ts"
-import type { Check, Refund, Store, StoreResult } from "../store.ts"
+import type { Check, Refund, Store } from "../store.ts"
 
 /** A rule of the whole service, with a limit of 16,000 a minute. */
 export const SERVICE: Policy = {
@@ -24,7 +24,7 @@ export interface SharedMemory {
   readonly clock: ManualClock
   readonly calls: {
     readonly takes: (readonly Check[])[]
-    readonly peeks: (readonly Check[])[]
+    readonly reads: (readonly Check[])[]
     readonly refunds: Refund[]
   }
   /** Returns the units of a counter in the shared store. */
@@ -35,16 +35,16 @@ export interface SharedMemory {
 export function sharedMemory(over: Partial<Store> = {}): SharedMemory {
   const clock = manualClock()
   const memory = memoryStore({ clock })
-  const calls: SharedMemory["calls"] = { takes: [], peeks: [], refunds: [] }
+  const calls: SharedMemory["calls"] = { takes: [], reads: [], refunds: [] }
   const shared: Store = {
     isShared: true,
-    take(requests) {
-      calls.takes.push(...requests)
-      return memory.take(requests)
+    take(checks) {
+      calls.takes.push(checks)
+      return memory.take(checks)
     },
-    peek(requests) {
-      calls.peeks.push(...requests)
-      return memory.peek(requests)
+    read(checks) {
+      calls.reads.push(checks)
+      return memory.read(checks)
     },
     refund(refunds) {
       calls.refunds.push(...refunds)
@@ -59,8 +59,8 @@ export function sharedMemory(over: Partial<Store> = {}): SharedMemory {
     clock,
     calls,
     counted(policy = SERVICE, partition = "") {
-      const [answer] = memory.peek([[{ policy, partition, cost: 0, shadow: false }]])
-      const { current = 0, previous = 0 } = (answer as StoreResult).checks[0]?.state ?? {}
+      const { counters } = memory.read([{ policy, partition, cost: 0, shadow: false }])
+      const { current = 0, previous = 0 } = counters[0]?.state ?? {}
       // A bucket has the rest of a unit in `previous`.
       return current + (policy.algorithm === "token-bucket" ? Math.min(1, previous) : previous)
     },

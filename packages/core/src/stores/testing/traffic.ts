@@ -97,8 +97,8 @@ export async function run(
     const check: Check = { policy, partition: "", cost, shadow: false }
     const narrow: Check = { policy: NARROW, partition: "", cost: 1, shadow: false }
     const asked: Decided = { nth: simulation.nth(), serverMs: Math.floor(simulation.nowMs) }
-    const answers = process.store.take([isNarrow ? [check, narrow] : [check]])
-    const [answer] = await Promise.resolve(answers).catch(() => [])
+    const answers = process.store.take(isNarrow ? [check, narrow] : [check])
+    const answer = await Promise.resolve(answers).catch(() => undefined)
     const counted = answer?.checks[0]
     if (answer === undefined || !answer.granted || counted === undefined) return
     if (counted.taken !== cost) throw new Error("granted, but not taken")

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { LATEST_MS } from "../../ground/clock.ts"
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
+import { peekStore } from "../peek-store.ts"
 import type { Check, StoreResult } from "../store.ts"
 import type { ChangeCounters, CounterBackend, KeptCounter } from "./counter-backend.ts"
 import { transactionalStore } from "./transactional-store.ts"
@@ -46,11 +47,11 @@ function backendWith(found: unknown, nowMs: unknown = NOW_MS) {
 describe("a transactional store", () => {
   it("returns values if its back end is synchronous, and promises if it is asynchronous", async () => {
     const { transact } = backendWith(undefined)
-    expect(transactionalStore({ transact }).take([[check()]])).toMatchObject([{ granted: true }])
+    expect(transactionalStore({ transact }).take([check()])).toMatchObject({ granted: true })
     const later = transactionalStore({ transact: async (keys, change) => transact(keys, change) })
-    const answers = later.take([[check()]])
+    const answers = later.take([check()])
     expect(answers).toBeInstanceOf(Promise)
-    expect(await answers).toMatchObject([{ granted: true, nowMs: NOW_MS }])
+    expect(await answers).toMatchObject({ granted: true, nowMs: NOW_MS })
   })
 
   it("passes the caller's timeout to its back end, so that a transaction can end in time", () => {
@@ -62,18 +63,18 @@ describe("a transactional store", () => {
         transact(keys, change)
       },
     })
-    store.take([[check()]], 50)
-    store.peek([[check()]], 60)
+    store.take([check()], 50)
+    peekStore(store, [check()], 60)
     store.refund([{ ...check(), units: 1, after: KEPT.state }], 70)
     store.reset([check()], 80)
-    store.take([[check()]])
+    store.take([check()])
     expect(deadlines).toEqual([50, 60, 70, 80, undefined])
   })
 
   it("reads all counters of a call in one transaction, by keys that are sorted and unique", () => {
     const backend = backendWith(undefined)
     const other = check({ policy: { ...POLICY, counter: "a" }, partition: "b:c" })
-    transactionalStore(backend).take([[check(), other], [check()]])
+    transactionalStore(backend).take([check(), other, check()])
     expect(backend.asked).toEqual([["1:a:b:c", "3:a:b:c"]])
   })
 
@@ -89,22 +90,22 @@ describe("a transactional store", () => {
       "x".repeat(129),
       "x".repeat(9_999),
     ]
-    transactionalStore(backend).take([partitions.map((partition) => check({ partition }))])
+    transactionalStore(backend).take(partitions.map((partition) => check({ partition })))
     const [keys = []] = backend.asked
     expect(keys).toHaveLength(partitions.length)
     expect(keys).toContain(`3:a:b:${"x".repeat(128)}`)
     expect(keys.filter((key) => !/^[\x20-\x7e]{1,200}$/.test(key))).toEqual([])
     // A partition that looks like the hash of another partition gets a different key.
     const [hashed = ""] = keys.filter((key) => key.includes("#"))
-    transactionalStore(backend).take([[check({ partition: hashed.slice("3:a:b".length) })]])
+    transactionalStore(backend).take([check({ partition: hashed.slice("3:a:b".length) })])
     expect(backend.asked[1]).not.toEqual([hashed])
   })
 
   it("writes only counters that have changed, until they expire", () => {
     const backend = backendWith(KEPT)
     const store = transactionalStore(backend)
-    store.take([[check()]])
-    store.peek([[check()]])
+    store.take([check()])
+    peekStore(store, [check()])
     store.refund([{ policy: POLICY, partition: "c", units: 1, after: KEPT.state }])
     store.reset([check()])
     const key = "3:a:b:c"
@@ -120,8 +121,8 @@ describe("a transactional store", () => {
     const bucket = check({ policy: { ...POLICY, algorithm: "token-bucket" } })
     const backend = backendWith({ ...KEPT, expiresAtMs: NOW_MS + 60_000 })
     const store = transactionalStore(backend)
-    store.peek([[bucket]])
-    store.peek([[{ ...bucket, policy: { ...bucket.policy, limit: 1 } }]])
+    peekStore(store, [bucket])
+    peekStore(store, [{ ...bucket, policy: { ...bucket.policy, limit: 1 } }])
     const [first, second] = backend.changes
     expect(first).toEqual([])
     // With the lower limit, the same units come back half as fast.
@@ -131,7 +132,7 @@ describe("a transactional store", () => {
   })
 
   it.each([0, LATEST_MS])("uses the time of its back end, %d", (nowMs) => {
-    expect(transactionalStore(backendWith(undefined, nowMs)).peek([[check()]])).toMatchObject([{ nowMs }])
+    expect(peekStore(transactionalStore(backendWith(undefined, nowMs)), [check()])).toMatchObject({ nowMs })
   })
 
   it("does not delete a counter that does not exist", () => {
@@ -142,7 +143,7 @@ describe("a transactional store", () => {
 
   it("treats an expired counter as missing", () => {
     const backend = backendWith({ ...KEPT, expiresAtMs: NOW_MS })
-    expect(transactionalStore(backend).peek([[check()]])).toMatchObject([{ granted: true }])
+    expect(peekStore(transactionalStore(backend), [check()])).toMatchObject({ granted: true })
   })
 
   it.each<[string, unknown]>([
@@ -160,7 +161,7 @@ describe("a transactional store", () => {
     ["invalid parts", { ...KEPT, state: { ...KEPT.state, parts: "x" } }],
   ])("rejects an invalid counter: %s", (_what, found) => {
     const backend = backendWith(found)
-    const take = () => transactionalStore(backend).take([[check()]])
+    const take = () => transactionalStore(backend).take([check()])
     expect(take).toThrow(StoreUnavailableError)
     const message =
       'The back end of the store returned invalid data: the value of "3:a:b:c" is not a valid counter.'
@@ -176,7 +177,7 @@ describe("a transactional store", () => {
         ...KEPT,
         state: { startMs: NOW_MS - 100, current: 3, previous: 1, parts },
       })
-      const take = () => transactionalStore(backend).take([[check({ policy, cost: 3 })]])
+      const take = () => transactionalStore(backend).take([check({ policy, cost: 3 })])
       expect(take).toThrow(expect.objectContaining({ kind: "invalid-answer" }))
       expect(backend.changes).toEqual([])
     },
@@ -187,7 +188,7 @@ describe("a transactional store", () => {
     const policy: Policy = { ...POLICY, algorithm: "token-bucket", limit: 1, windowMs }
     const state = { startMs: NOW_MS, current: 9_000_000_000_000, previous: 0 }
     const backend = backendWith({ ...KEPT, state })
-    const [answer] = transactionalStore(backend).peek([[check({ policy })]]) as readonly StoreResult[]
+    const answer = peekStore(transactionalStore(backend), [check({ policy })]) as StoreResult
     expect(answer).toMatchObject({ granted: false, checks: [{ state: { current: 1, previous: 0 } }] })
     const counter = { state, expiresAtMs: NOW_MS + windowMs }
     expect(backend.changes).toEqual([[{ key: "3:a:b:c", counter }]])
@@ -202,16 +203,16 @@ describe("a transactional store", () => {
           keys.map(() => undefined),
           nowMs as number,
         )
-      const take = () => transactionalStore({ ...backend, transact }).take([[check()]])
+      const take = () => transactionalStore({ ...backend, transact }).take([check()])
       expect(take).toThrow(/returned invalid data: its time is .*, but must be in epoch milliseconds/)
     },
   )
 
   it("reports a back end that ends without calling change(), synchronously or asynchronously", async () => {
     const message = "finished transact() without calling change()"
-    expect(() => transactionalStore({ transact() {} }).take([[check()]])).toThrow(message)
+    expect(() => transactionalStore({ transact() {} }).take([check()])).toThrow(message)
     const later = transactionalStore({ async transact() {} })
-    await expect(later.take([[check()]])).rejects.toMatchObject({ kind: "invalid-answer" })
+    await expect(later.take([check()])).rejects.toMatchObject({ kind: "invalid-answer" })
   })
 
   it("decides by the counters of the last attempt if the transaction is retried", () => {
@@ -221,7 +222,7 @@ describe("a transactional store", () => {
         change([KEPT], NOW_MS)
       },
     })
-    expect(store.take([[check()]])).toMatchObject([{ granted: false }])
+    expect(store.take([check()])).toMatchObject({ granted: false })
   })
 
   it("is shared, unless its back end says that it is not", () => {

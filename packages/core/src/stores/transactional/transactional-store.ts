@@ -1,7 +1,7 @@
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
 import { Counters } from "../counters.ts"
-import type { Check, CounterKey, Refund, Store, StoreResult } from "../store.ts"
+import type { Check, CounterKey, Refund, Store, StoreReading, StoreResult } from "../store.ts"
 import type { CounterBackend } from "./counter-backend.ts"
 import { Transaction, textKey, wholeMs } from "./transaction.ts"
 
@@ -57,16 +57,12 @@ class TransactionalStore implements Store {
     this.#backend = backend
   }
 
-  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
-    return this.#transact(requests.flat(), withinMs, (counters, nowMs) =>
-      requests.map((checks) => counters.take(checks, nowMs)),
-    )
+  take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult> {
+    return this.#transact(checks, withinMs, (counters, nowMs) => counters.take(checks, nowMs))
   }
 
-  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
-    return this.#transact(requests.flat(), withinMs, (counters, nowMs) =>
-      requests.map((checks) => counters.peek(checks, nowMs)),
-    )
+  read(checks: readonly Check[], withinMs?: number): MaybePromise<StoreReading> {
+    return this.#transact(checks, withinMs, (counters, nowMs) => counters.read(checks, nowMs))
   }
 
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {

@@ -1,6 +1,6 @@
-import { beforeChargeDeadline, CHARGE_MS } from "../in-front/charger.ts"
+import { CHARGE_MS } from "../in-front/charger.ts"
 import type { Seen } from "../in-front/seen.ts"
-import type { Store, StoreResult } from "../store.ts"
+import type { CounterReading, Store } from "../store.ts"
 import { storeErrorOf } from "../store-error.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
@@ -37,18 +37,13 @@ export async function askForCounts(
 
   async function ask(some: readonly WrittenCounter[]): Promise<boolean> {
     const sentMs = call.nowMs()
-    const requests = some.map(({ policy, partition }) => [{ policy, partition, cost: 0, shadow: false }])
-    const answers = await beforeChargeDeadline(store, () => store.peek(requests, CHARGE_MS))
+    const checks = some.map(({ policy, partition }) => ({ policy, partition, cost: 0, shadow: false }))
+    const { nowMs: serverMs, counters: read } = await store.read(checks, CHARGE_MS)
     const arrivedMs = call.nowMs()
-    let isAnswered = false
     for (const [i, counter] of some.entries()) {
-      // A custom store may answer with anything.
-      const answer: Partial<StoreResult> | undefined = answers?.[i]
-      const state = answer?.checks?.[0]?.state
-      if (answer?.nowMs === undefined || state === undefined) continue
-      learn(counter, { state, serverMs: answer.nowMs, sentMs, arrivedMs })
-      isAnswered = true
+      const { state } = read[i] as CounterReading
+      learn(counter, { state, serverMs, sentMs, arrivedMs })
     }
-    return isAnswered
+    return some.length > 0
   }
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { capacityOf, type Policy } from "../../ground/policy.ts"
+import { peekStore } from "../peek-store.ts"
 import type { StoreResult } from "../store.ts"
 import type { Wrap } from "../testing/processes.ts"
 import { COUNTINGS, type Counting, type Dangers, EVEN, run, type Story, stories } from "../testing/traffic.ts"
@@ -112,8 +113,8 @@ describe("several processes", () => {
           await simulation.pass(LATEST * settled.settleMs + 40)
           await quiet()
         }
-        const answers = await shared.peek([[{ policy, partition: "", cost: 0, shadow: false }]])
-        const { nowMs, checks } = answers[0] as StoreResult
+        const answers = await peekStore(shared, [{ policy, partition: "", cost: 0, shadow: false }])
+        const { nowMs, checks } = answers as StoreResult
         const { current, previous } = witness.stateAt(nowMs, policy)
         expect(checks[0]?.state).toMatchObject({ current, previous })
       }),

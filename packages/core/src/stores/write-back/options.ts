@@ -67,6 +67,6 @@ export function parseOptions(store: Store, options: WriteBackStoreOptions): Pars
 }
 
 function problemOfWriteBack(store: Store): ReturnType<OptionCheck> {
-  if (store.writeBack === undefined) return undefined
+  if (store.status?.writeBack === undefined) return undefined
   return { message: "is written back already", accepted: "the shared store; remove one writeBackStore()" }
 }

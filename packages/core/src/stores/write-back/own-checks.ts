@@ -1,12 +1,9 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Charges } from "../in-front/charges.ts"
 import { type SetAside, wholeResult } from "../in-front/set-aside.ts"
-import type { Check, Refund, StoreResult } from "../store.ts"
+import type { Check, CounterReading, Refund, StoreCondition, StoreReading, StoreResult } from "../store.ts"
 import { type Pending, takeTogether } from "../take-together.ts"
 import type { WrittenCounter } from "./written-counter.ts"
-
-/** The condition of the shared store, as answers report it. */
-export type StoreCondition = Pick<StoreResult, "isRemembered" | "isDegraded" | "failure">
 
 interface OwnCheck extends Pending {
   /** Its place in the request. */
@@ -69,10 +66,22 @@ export class OwnChecks {
     return true
   }
 
-  /** Returns whether `take` would admit the own checks, and takes nothing. */
-  peek(): boolean {
-    this.#setAside(this.#pending())
-    return takeTogether(this.#pending(), this.#serverMs)
+  /**
+   * Returns the states of all counters. `rest` has those of the shared store, undefined if there are none. The reading
+   * has the latest of all times.
+   */
+  read(rest: StoreReading | undefined, condition: StoreCondition): StoreReading {
+    const nowMs = Math.max(this.#serverMs, rest?.nowMs ?? 0)
+    let next = 0
+    const counters = this.#checks.map(({ policy }, i): CounterReading => {
+      const own = this.#counters[i]
+      if (own !== undefined) return { state: own.at(nowMs), ageMs: own.ageMs(this.#nowMs) }
+      const counter = rest?.counters[next++] as CounterReading
+      return { ...counter, state: algorithmOf(policy).at(counter.state, policy, nowMs) }
+    })
+    const { isDegraded, failure } = condition
+    if (rest === undefined) return { nowMs, counters, ...condition }
+    return { ...rest, nowMs, counters, ...(isDegraded === true && { isDegraded, failure }) }
   }
 
   /** The refunds of the units that were taken, with their counters. */

@@ -3,8 +3,10 @@ import { ClosedError, StoreUnavailableError } from "../../ground/errors.ts"
 import type { Policy } from "../../ground/policy.ts"
 import { leasedStore } from "../leased/leased-store.ts"
 import { memoryStore } from "../memory/memory-store.ts"
+import { peekStore } from "../peek-store.ts"
 import type { ChargesLostEvent, Check, Counted, Refund, Store, StoreEvent, StoreResult } from "../store.ts"
 import { sharedMemory } from "../testing/shared-memory.ts"
+import { takeEach } from "../testing/take-each.ts"
 import { type WriteBackStoreOptions, writeBackStore } from "./write-back-store.ts"
 
 const SETTLE_MS = 100
@@ -34,7 +36,7 @@ function open(options: WriteBackStoreOptions = {}, over: Partial<Store> = {}) {
   const memory = sharedMemory(over)
   const { shared, clock } = memory
   const store = writeBackStore(shared, { clock, ...options })
-  const take = (...checks: Check[]) => (store.take([checks]) as readonly StoreResult[])[0] as StoreResult
+  const take = (...checks: Check[]) => store.take(checks) as StoreResult
   return {
     ...memory,
     store,
@@ -43,7 +45,7 @@ function open(options: WriteBackStoreOptions = {}, over: Partial<Store> = {}) {
     takeEach: (units: number, policy = CLIENT) =>
       Array.from({ length: units }, () => take(check(1, policy)).granted).filter(Boolean).length,
     /** Another process takes units. */
-    other: (cost: number, policy = CLIENT) => void shared.take([[check(cost, policy)]]),
+    other: (cost: number, policy = CLIENT) => void shared.take([check(cost, policy)]),
     counted: (policy = CLIENT, partition = "ann") => memory.counted(policy, partition),
     async pass(ms = SETTLE_MS) {
       clock.advance(ms)
@@ -56,7 +58,7 @@ const GONE = new StoreUnavailableError("gone", { outcome: "not-applied" })
 const UNKNOWN = new StoreUnavailableError("late", { kind: "timeout" })
 
 /** A store whose methods fail while `error` is set. */
-function failing(methods: readonly ("refund" | "peek" | "reset" | "take")[]) {
+function failing(methods: readonly ("refund" | "read" | "reset" | "take")[]) {
   const fault: { error: Error | undefined } = { error: undefined }
   const memory = memoryStore({ clock: { now: () => world.clock.now() } })
   const over = Object.fromEntries(
@@ -65,12 +67,11 @@ function failing(methods: readonly ("refund" | "peek" | "reset" | "take")[]) {
       (argument: never) => (fault.error === undefined ? memory[name](argument) : Promise.reject(fault.error)),
     ]),
   )
-  const all = { take: memory.take, peek: memory.peek, refund: memory.refund, reset: memory.reset }
+  const all = { take: memory.take, read: memory.read, refund: memory.refund, reset: memory.reset }
   const bound = Object.fromEntries(Object.entries(all).map(([name, method]) => [name, method.bind(memory)]))
   const world = open({}, { ...bound, ...over })
   const counted = (policy = CLIENT) => {
-    const [answer] = memory.peek([[check(0, policy)]])
-    const { current = 0, previous = 0 } = answer?.checks[0]?.state ?? {}
+    const { current = 0, previous = 0 } = memory.read([check(0, policy)]).counters[0]?.state ?? {}
     return current + previous
   }
   const lost: ChargesLostEvent[] = []
@@ -96,21 +97,21 @@ describe("a counter that is written back", () => {
       [false, 10, 0],
       [false, 10, 0],
     ])
-    expect([calls.takes, calls.peeks, calls.refunds]).toEqual([[], [], []])
+    expect([calls.takes, calls.reads, calls.refunds]).toEqual([[], [], []])
   })
 
   it("charges its units after settleMs, in one call, and then asks for the shared count", async () => {
     const { takeEach, counted, calls, pass } = open()
     takeEach(4)
     await pass(SETTLE_MS - 1)
-    expect([counted(), calls.peeks]).toEqual([0, []])
+    expect([counted(), calls.reads]).toEqual([0, []])
     await pass(1)
     expect(counted()).toBe(4)
     expect(calls.refunds).toMatchObject([{ partition: "ann", units: -4 }])
-    expect(calls.peeks).toEqual([[check(0)]])
+    expect(calls.reads).toEqual([[check(0)]])
     // Nothing is charged twice.
     await pass(10 * SETTLE_MS)
-    expect([counted(), calls.peeks.length]).toEqual([4, 1])
+    expect([counted(), calls.reads.length]).toEqual([4, 1])
   })
 
   it("knows the units of other processes after it has settled", async () => {
@@ -129,7 +130,7 @@ describe("a counter that is written back", () => {
       {},
       {
         refund: (some) => new Promise((resolve) => answers.push(() => resolve(memory.refund(some)))),
-        peek: (requests) => new Promise((resolve) => answers.push(() => resolve(memory.peek(requests)))),
+        read: (checks) => new Promise((resolve) => answers.push(() => resolve(memory.read(checks)))),
       },
     )
     expect(world.takeEach(4)).toBe(4)
@@ -154,7 +155,7 @@ describe("a counter that is written back", () => {
           charged.push(...some.map(({ units }) => units))
           return new Promise((resolve) => answers.push(() => resolve(memory.refund(some))))
         },
-        peek: (requests) => memory.peek(requests),
+        read: (checks) => memory.read(checks),
       },
     )
     world.takeEach(4)
@@ -202,9 +203,9 @@ describe("a counter that is written back", () => {
       {},
       {
         refund: (some) => memory.refund(some),
-        peek: (requests) =>
+        read: (checks) =>
           new Promise((resolve) => {
-            const answers = memory.peek(requests)
+            const answers = memory.read(checks)
             answer = () => resolve(answers)
           }),
       },
@@ -212,7 +213,7 @@ describe("a counter that is written back", () => {
     world.takeEach(1, fast)
     await world.pass()
     // Another process fills the bucket. This process grants 6 units before it knows, of which all come back.
-    memory.take([[check(9, fast)]])
+    memory.take([check(9, fast)])
     world.takeEach(6, fast)
     world.clock.advance(70)
     answer()
@@ -272,10 +273,7 @@ describe("a counter that is written back", () => {
     async (aheadMs) => {
       const serverClock = { now: () => world.clock.now() + aheadMs }
       const memory = memoryStore({ clock: serverClock })
-      const world = open(
-        {},
-        { refund: (some) => memory.refund(some), peek: (requests) => memory.peek(requests) },
-      )
+      const world = open({}, { refund: (some) => memory.refund(some), read: (checks) => memory.read(checks) })
       const startedMs = world.clock.now()
       expect(world.take(check()).nowMs).toBe(startedMs)
       await world.pass()
@@ -293,9 +291,9 @@ describe("a counter that is written back", () => {
       {},
       {
         refund: (some) => memory.refund(some),
-        peek: (requests) =>
+        read: (checks) =>
           new Promise((resolve) => {
-            const all = memory.peek(requests)
+            const all = memory.read(checks)
             answers.push(() => resolve(all))
           }),
       },
@@ -316,10 +314,10 @@ describe("a counter that is written back", () => {
     const { takeEach, calls, pass } = open()
     takeEach(11)
     for (let i = 0; i < 5; i++) await pass()
-    expect(calls.peeks).toHaveLength(1)
+    expect(calls.reads).toHaveLength(1)
     takeEach(1)
     for (let i = 0; i < 5; i++) await pass()
-    expect(calls.peeks).toHaveLength(2)
+    expect(calls.reads).toHaveLength(2)
   })
 
   it("is charged by calls of its own, and asked for with up to 63 others", async () => {
@@ -333,9 +331,9 @@ describe("a counter that is written back", () => {
           charges++
           return memory.refund(some)
         },
-        peek(requests) {
-          asked.push(requests.length)
-          return memory.peek(requests)
+        read(checks) {
+          asked.push(checks.length)
+          return memory.read(checks)
         },
       },
     )
@@ -350,15 +348,15 @@ describe("a counter that is written back", () => {
       {},
       {
         refund: (some) => memory.refund(some),
-        peek(requests) {
-          if (requests.some(([first]) => first?.partition === "broken")) throw new Error("unreadable")
-          return memory.peek(requests)
+        read(checks) {
+          if (checks.some(({ partition }) => partition === "broken")) throw new Error("unreadable")
+          return memory.read(checks)
         },
       },
     )
     for (const partition of ["a", "broken", "b"]) world.take(check(1, CLIENT, { partition }))
     // Another process takes units that this one does not know of yet.
-    for (const partition of ["a", "b"]) memory.take([[check(9, CLIENT, { partition })]])
+    for (const partition of ["a", "b"]) memory.take([check(9, CLIENT, { partition })])
     await world.pass()
     for (const partition of ["a", "b"]) {
       expect(world.take(check(1, CLIENT, { partition })).granted).toBe(false)
@@ -462,17 +460,20 @@ describe("a request under several rules", () => {
 
   it("returns its units if the shared store refuses after they were charged", async () => {
     let refuse = (): void => {}
-    const take: Store["take"] = () =>
+    const memory = memoryStore({ clock: { now: () => world.clock.now() } })
+    const take: Store["take"] = (checks) =>
       new Promise((resolve) => {
-        const state = { startMs: world.clock.now(), current: 1, previous: 0 }
-        refuse = () => resolve([{ nowMs: world.clock.now(), granted: false, checks: [{ state, taken: 0 }] }])
+        refuse = () => {
+          memory.take(checks)
+          resolve(memory.take(checks))
+        }
       })
     const world = open({}, { take })
-    const asked = world.store.take([[check(3), check(1, LOG)]])
+    const asked = world.store.take([check(3), check(1, LOG)])
     await world.pass()
     expect(world.counted()).toBe(3)
     refuse()
-    expect(await asked).toMatchObject([{ granted: false, checks: [{ taken: 0 }, {}] }])
+    expect(await asked).toMatchObject({ granted: false, checks: [{ taken: 0 }, {}] })
     await world.pass()
     expect(world.counted()).toBe(0)
   })
@@ -487,36 +488,28 @@ describe("a request under several rules", () => {
     ["rejects", () => Promise.reject(GONE)],
   ])("returns its units if the shared store %s", async (_, fail) => {
     const { store, take } = open({}, { take: fail as Store["take"] })
-    const asked = (async () => store.take([[check(3), check(1, LOG)]]))()
+    const asked = (async () => store.take([check(3), check(1, LOG)]))()
     await expect(asked).rejects.toBe(GONE)
     expect(take(check(0)).checks[0]?.state.current).toBe(0)
   })
 
   it("returns its units if the shared store is late", async () => {
     const { store, take } = open({}, { take: () => new Promise(() => {}) })
-    await expect(store.take([[check(3), check(1, LOG)]], 5)).rejects.toMatchObject({ kind: "timeout" })
+    await expect(store.take([check(3), check(1, LOG)], 5)).rejects.toMatchObject({ kind: "timeout" })
     expect(take(check(0)).checks[0]?.state.current).toBe(0)
   })
 
-  it.each([
-    ["nothing", undefined],
-    ["no answer", [undefined]],
-    ["no checks", [{ nowMs: 0, granted: true }]],
-  ])("returns its units if the shared store answers with %s", (_, answers) => {
-    const { store, take } = open({}, { take: () => answers as never })
-    void store.take([[check(3), check(1, LOG)]])
+  it("returns its units if the shared store answers with nonsense", () => {
+    const { store, take } = open({}, { take: () => ({ nowMs: 0, granted: true }) as never })
+    expect(() => store.take([check(3), check(1, LOG)])).toThrow("invalid answer")
     expect(take(check(0)).checks[0]?.state.current).toBe(0)
   })
 
   it("answers each of several requests of a call", async () => {
     const { store } = open()
-    const answers = await store.take([[check(6)], [check(6)], [check(1, LOG)], [check(1, LOG)]])
+    const answers = await takeEach(store, [[check(6)], [check(6)], [check(1, LOG)], [check(1, LOG)]])
     expect(answers.map(({ granted }) => granted)).toEqual([true, false, true, false])
-    expect(await store.take([])).toEqual([])
-    expect(await store.take([[], [check()]])).toMatchObject([
-      { granted: true, checks: [] },
-      { granted: true },
-    ])
+    expect(await store.take([])).toMatchObject({ granted: true, checks: [] })
   })
 })
 
@@ -563,7 +556,7 @@ describe("instances", () => {
     const fixed: Policy = { ...CLIENT, counter: "fixed", algorithm: "fixed-window", limit: 100 }
     const world = open(
       { instances: 4 },
-      { peek: () => Promise.reject(GONE), refund: () => Promise.reject(GONE) },
+      { read: () => Promise.reject(GONE), refund: () => Promise.reject(GONE) },
     )
     for (let window = 0; window < 3; window++) {
       let granted = 0
@@ -640,18 +633,18 @@ describe("a settling that fails", () => {
     takeEach(4)
     fault.error = GONE
     await pass()
-    expect([counted(), takeEach(9), store.writeBack?.failingMs]).toEqual([0, 6, 0])
+    expect([counted(), takeEach(9), store.status?.writeBack?.failingMs]).toEqual([0, 6, 0])
     await pass()
-    expect(store.writeBack).toEqual({ lost: 0, failingMs: SETTLE_MS })
+    expect(store.status?.writeBack).toEqual({ lost: 0, failingMs: SETTLE_MS })
     fault.error = undefined
     await pass()
-    expect([counted(), lost, store.writeBack]).toEqual([10, [], { lost: 0, failingMs: 0 }])
+    expect([counted(), lost, store.status?.writeBack]).toEqual([10, [], { lost: 0, failingMs: 0 }])
     await pass()
     expect([counted(), takeEach(9)]).toEqual([10, 0])
   })
 
   it("with nothing applied charges a bucket for no more than it still has in use", async () => {
-    const { takeEach, counted, fault, pass } = failing(["refund", "peek"])
+    const { takeEach, counted, fault, pass } = failing(["refund", "read"])
     fault.error = GONE
     let granted = 0
     // Ten come back in a minute, so 60 of 70 have come back.
@@ -672,8 +665,7 @@ describe("a settling that fails", () => {
       {
         refund: (refunds) =>
           refunds[0]?.partition === "bad" ? Promise.reject(UNKNOWN) : memory.refund(refunds),
-        peek: ([checks = []]) =>
-          checks[0]?.partition === "bad" ? Promise.reject(UNKNOWN) : memory.peek([checks]),
+        read: (checks) => (checks[0]?.partition === "bad" ? Promise.reject(UNKNOWN) : memory.read(checks)),
       },
     )
     const memory = memoryStore({ clock: world.clock })
@@ -687,7 +679,7 @@ describe("a settling that fails", () => {
     await world.pass(50)
     const { isDegraded, checks } = world.take(check(1))
     expect([isDegraded, checks[0]?.ageMs, events.length]).toEqual([undefined, 50, 4])
-    expect(world.store.writeBack?.lost).toBe(4)
+    expect(world.store.status?.writeBack?.lost).toBe(4)
   })
 
   it("whose charge was lost sends no refund of its units, which would take off units of others", async () => {
@@ -717,23 +709,23 @@ describe("a settling that fails", () => {
     fault.error = GONE
     await pass()
     await pass(119_899)
-    expect(store.writeBack?.lost).toBe(0)
+    expect(store.status?.writeBack?.lost).toBe(0)
     await pass(SETTLE_MS)
-    expect([store.writeBack?.lost, lost.map(({ units }) => units)]).toEqual([4, [4]])
+    expect([store.status?.writeBack?.lost, lost.map(({ units }) => units)]).toEqual([4, [4]])
     fault.error = undefined
     await pass()
     expect(counted()).toBe(0)
   })
 
   it("with an unknown outcome loses the units, and does not charge them twice", async () => {
-    const { takeEach, take, counted, fault, lost, store, pass } = failing(["refund", "peek"])
+    const { takeEach, take, counted, fault, lost, store, pass } = failing(["refund", "read"])
     takeEach(4)
     fault.error = UNKNOWN
     await pass()
     fault.error = undefined
     // The shared count is not known yet, so the units still count in this process.
     expect(take(check(0)).checks[0]?.state.current).toBe(4)
-    expect(store.writeBack).toEqual({ lost: 4, failingMs: 0 })
+    expect(store.status?.writeBack).toEqual({ lost: 4, failingMs: 0 })
     expect(lost[0]?.error.message).toBe("The shared store did not confirm 4 units: late.")
     await pass()
     expect(counted()).toBe(0)
@@ -741,7 +733,7 @@ describe("a settling that fails", () => {
   })
 
   it("to ask for the shared count keeps the known one", async () => {
-    const { takeEach, counted, fault, pass } = failing(["peek"])
+    const { takeEach, counted, fault, pass } = failing(["read"])
     takeEach(4)
     fault.error = UNKNOWN
     await pass()
@@ -751,7 +743,7 @@ describe("a settling that fails", () => {
   it("ends after a second if the shared store does not answer at all", async () => {
     const world = open(
       { settleMs: 1 },
-      { refund: () => new Promise(() => {}), peek: () => new Promise(() => {}) },
+      { refund: () => new Promise(() => {}), read: () => new Promise(() => {}) },
     )
     const events: StoreEvent[] = []
     world.store.subscribe?.((event) => events.push(event))
@@ -762,7 +754,7 @@ describe("a settling that fails", () => {
   })
 
   it("three times makes answers say so, until one succeeds", async () => {
-    const { take, fault, pass } = failing(["refund", "peek"])
+    const { take, fault, pass } = failing(["refund", "read"])
     const condition = () => {
       const { isRemembered = false, isDegraded = false } = take(check(0))
       return [isRemembered, isDegraded]
@@ -809,7 +801,7 @@ describe("a settling that fails", () => {
       {
         refund: (refunds) =>
           isSilent ? new Promise<void>((resolve) => (reply = resolve)) : memory.refund(refunds),
-        peek: (requests) => memory.peek(requests),
+        read: (checks) => memory.read(checks),
       },
     )
     const isDegraded = () => world.take(check(0)).isDegraded === true
@@ -828,7 +820,7 @@ describe("a settling that fails", () => {
   })
 
   it("at the same time as others counts once", async () => {
-    const { take, fault, pass } = failing(["refund", "peek"])
+    const { take, fault, pass } = failing(["refund", "read"])
     fault.error = GONE
     for (let i = 0; i < 300; i++) take(check(1, CLIENT, { partition: `${i}` }))
     await pass()
@@ -846,7 +838,7 @@ describe("a settling that fails", () => {
           charged += some.length
           return isGone ? Promise.reject(GONE) : memory.refund(some)
         },
-        peek: (requests) => (isGone ? Promise.reject(GONE) : memory.peek(requests)),
+        read: (checks) => (isGone ? Promise.reject(GONE) : memory.read(checks)),
       },
     )
     for (let i = 0; i < 300; i++) world.take(check(1, CLIENT, { partition: `${i}` }))
@@ -872,8 +864,8 @@ describe("a shared store that does not answer", () => {
         charged.push(charge?.partition as string)
         return new Promise((_, reject) => ends.push(() => reject(UNKNOWN)))
       },
-      peek: (requests) => {
-        peeked.push(...requests.map(([one]) => one?.partition as string))
+      read: (checks) => {
+        peeked.push(...checks.map(({ partition }) => partition))
         return Promise.reject(UNKNOWN)
       },
     })
@@ -950,7 +942,7 @@ describe("a full table", () => {
     expect(["ann", "bob", "eve", "joe"].map((partition) => counted(CLIENT, partition))).toEqual([2, 2, 2, 2])
     expect(calls.refunds).toHaveLength(4)
     // Only counts of counters in the table are asked for.
-    expect(calls.peeks.slice(0, 3).map(([one]) => one?.partition)).toEqual(["eve", "joe", "ann"])
+    expect(calls.reads.flat().slice(0, 3).map(({ partition }) => partition)).toEqual(["eve", "joe", "ann"])
   })
 
   it("is avoided by forgetting counters that have no effect anymore", async () => {
@@ -962,7 +954,7 @@ describe("a full table", () => {
     take(check(0))
     // A counter that is still known would report the age of its count.
     expect(take(check(0)).checks[0]?.ageMs).toBe(0)
-    expect(calls.peeks).toHaveLength(1)
+    expect(calls.reads).toHaveLength(1)
   })
 
   it("keeps counters that still have an effect", async () => {
@@ -980,40 +972,39 @@ describe("peek", () => {
     const world = open({}, { refund: () => new Promise(() => {}) })
     world.take(check(4))
     await world.pass()
-    expect(world.store.peek([[check(1)]])).toMatchObject([{ checks: [{ state: { current: 4 } }] }])
+    expect(peekStore(world.store, [check(1)])).toMatchObject({ checks: [{ state: { current: 4 } }] })
   })
 
   it("answers from this process while something is not settled, and asks the shared store otherwise", async () => {
     const { store, take, calls, other, pass } = open()
     take(check(4))
-    expect(store.peek([[check(7)]])).toMatchObject([
-      { granted: false, checks: [{ state: { current: 4 }, taken: 0 }] },
-    ])
-    expect(calls.peeks).toEqual([])
+    expect(peekStore(store, [check(7)])).toMatchObject({ granted: false, checks: [{ state: { current: 4 }, taken: 0 }] })
+    expect(calls.reads).toEqual([])
     await pass()
     other(2)
-    expect(store.peek([[check(4)]])).toMatchObject([{ granted: true, checks: [{ state: { current: 6 } }] }])
-    expect(calls.peeks).toHaveLength(2)
+    expect(peekStore(store, [check(4)])).toMatchObject({ granted: true, checks: [{ state: { current: 6 } }] })
+    expect(calls.reads).toHaveLength(2)
   })
 
   it("asks the shared store for the other checks of the request", async () => {
     const { store, take, calls } = open()
     take(check(4), check(1, LOG))
-    expect(store.peek([[check(1), check(1, LOG)], [check(6)], [check(0, LOG)]])).toMatchObject([
+    const requests = [[check(1), check(1, LOG)], [check(6)], [check(0, LOG)]]
+    expect(requests.map((checks) => peekStore(store, checks))).toMatchObject([
       { granted: false, checks: [{ state: { current: 4 } }, { state: { current: 1 } }] },
       { granted: true, checks: [{ state: { current: 4 } }] },
       { granted: true, checks: [{ state: { current: 1 } }] },
     ])
-    expect(calls.peeks).toEqual([[check(1, LOG)], [check(0, LOG)]])
-    expect(store.peek([[check(7), check(0, LOG)]])).toMatchObject([{ granted: false }])
+    expect(calls.reads).toEqual([[check(1, LOG)], [check(0, LOG)]])
+    expect(peekStore(store, [check(7), check(0, LOG)])).toMatchObject({ granted: false })
   })
 
   it("answers from this process while the shared store fails", async () => {
-    const { store, take, fault, pass } = failing(["refund", "peek"])
+    const { store, take, fault, pass } = failing(["refund", "read"])
     take(check(4))
     fault.error = UNKNOWN
     await pass()
-    expect(await store.peek([[check(1)]])).toMatchObject([{ checks: [{ state: { current: 4 } }] }])
+    expect(await peekStore(store, [check(1)])).toMatchObject({ checks: [{ state: { current: 4 } }] })
   })
 })
 
@@ -1075,7 +1066,7 @@ describe("reset", () => {
     const world = open({}, { take, refund })
     world.takeEach(4)
     await world.pass()
-    const asked = world.store.take([[check(3), check(1, LOG)]])
+    const asked = world.store.take([check(3), check(1, LOG)])
     await world.store.reset(KEYS, 10)
     for (const fail of late) fail()
     await expect(asked).rejects.toBe(GONE)
@@ -1137,7 +1128,7 @@ describe("closing", () => {
           }),
       },
     )
-    const asked = world.store.take([[check(3), check(1, LOG)]])
+    const asked = world.store.take([check(3), check(1, LOG)])
     const closed = world.store.close()
     await settle()
     fail()
@@ -1162,8 +1153,8 @@ describe("a store that writes back", () => {
   it("may be in front of a leased store, whose rules it leaves alone", () => {
     const leased = leasedStore(shared())
     const store = writeBackStore(leased, { rules: (name) => name === "client" })
-    void store.take([[check(1, { ...CLIENT, name: "all", counter: "all", limit: 100_000 }), check(1)]])
-    expect(store.leases).toMatchObject({ held: 0 })
+    void store.take([check(1, { ...CLIENT, name: "all", counter: "all", limit: 100_000 }), check(1)])
+    expect(store.status?.leases).toMatchObject({ held: 0 })
   })
 
   it.each([

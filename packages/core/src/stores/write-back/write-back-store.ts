@@ -1,16 +1,16 @@
-import { isThenable, type MaybePromise } from "../../ground/maybe-promise.ts"
+import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { beforeDeadline } from "../../ground/time.ts"
 import { StoreWrapper } from "../in-front/store-wrapper.ts"
 import {
   BACKGROUND_REFUND_MS,
-  type ChargeCounts,
   type Check,
   type CounterKey,
   type Refund,
   type Store,
+  type StoreReading,
   type StoreResult,
 } from "../store.ts"
-import { withinDeadline } from "../store-error.ts"
+import type { StoreStatus } from "../store-status.ts"
 import { type ParsedWriteBackOptions, parseOptions, type WriteBackStoreOptions } from "./options.ts"
 import { OwnChecks } from "./own-checks.ts"
 import { WriteBacks } from "./write-backs.ts"
@@ -53,45 +53,29 @@ class WriteBackStore extends StoreWrapper {
 
   constructor(store: Store, options: ParsedWriteBackOptions) {
     super("write-back store", store)
-    this.#backs = new WriteBacks(store, options, (event) => this.listeners.emit(event))
+    this.#backs = new WriteBacks(this.wrapped, options, (event) => this.listeners.emit(event))
   }
 
-  override get writeBack(): ChargeCounts {
-    return this.#backs.counts
+  override get status(): StoreStatus {
+    return { ...super.status, writeBack: this.#backs.counts }
   }
 
-  take(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+  take(checks: readonly Check[], withinMs?: number): MaybePromise<StoreResult> {
     this.checkOpen()
     const nowMs = this.#backs.nowMs()
-    const owns = requests.map((checks) => new OwnChecks(checks, this.#backs.of(checks, nowMs), nowMs))
-    if (owns.every(({ isEmpty }) => isEmpty)) return this.wrapped.take(requests, withinMs)
-    if (owns.length === 1) {
-      const answer = this.#takeOne(owns[0] as OwnChecks, withinMs)
-      return isThenable(answer) ? answer.then((one) => [one]) : [answer]
-    }
-    // `async` turns a thrown error into a rejection, so that the promises of the other requests still have a handler.
-    return Promise.all(owns.map(async (own) => this.#takeOne(own, withinMs)))
+    const own = new OwnChecks(checks, this.#backs.of(checks, nowMs), nowMs)
+    return own.isEmpty ? this.wrapped.take(checks, withinMs) : this.#takeOwn(own, withinMs)
   }
 
-  peek(requests: readonly (readonly Check[])[], withinMs?: number): MaybePromise<readonly StoreResult[]> {
+  read(checks: readonly Check[], withinMs?: number): MaybePromise<StoreReading> {
     this.checkOpen()
-    const nowMs = this.#backs.nowMs()
     const { condition } = this.#backs
-    const owns = requests.map((checks) => new OwnChecks(checks, this.#backs.active(checks), nowMs))
-    const granted = owns.map((own) => own.peek())
-    const asked = owns.filter(({ isWhole }) => !isWhole).map(({ rest }) => rest)
-    const whole = (answers: readonly StoreResult[]): readonly StoreResult[] => {
-      let next = 0
-      return owns.map((own, i) => {
-        const isGranted = granted[i] === true
-        if (own.isWhole) return own.answer(isGranted, condition)
-        const answer = answers[next++] as StoreResult
-        return own.whole({ ...answer, granted: answer.granted && isGranted }, condition)
-      })
-    }
-    if (asked.length === 0 && requests.length > 0) return whole([])
-    const answers = this.wrapped.peek(asked, withinMs)
-    return isThenable(answers) ? answers.then(whole) : whole(answers)
+    const own = new OwnChecks(checks, this.#backs.active(checks), this.#backs.nowMs())
+    if (own.isWhole) return own.read(undefined, condition)
+    const rest = this.wrapped.read(own.rest, withinMs)
+    return rest instanceof Promise
+      ? rest.then((reading) => own.read(reading, condition))
+      : own.read(rest, condition)
   }
 
   refund(refunds: readonly Refund[], withinMs?: number): MaybePromise<void> {
@@ -118,7 +102,7 @@ class WriteBackStore extends StoreWrapper {
     await this.wrapped.close()
   }
 
-  #takeOne(own: OwnChecks, withinMs: number | undefined): MaybePromise<StoreResult> {
+  #takeOwn(own: OwnChecks, withinMs: number | undefined): MaybePromise<StoreResult> {
     const { charges, inFlight, condition } = this.#backs
     if (!own.take(charges)) return own.refused(condition)
     if (own.isWhole) return own.answer(true, condition)
@@ -126,32 +110,21 @@ class WriteBackStore extends StoreWrapper {
       this.#backs.putBack(own)
       throw error
     }
-    let answers: MaybePromise<readonly StoreResult[]>
+    let answer: MaybePromise<StoreResult>
     try {
-      answers = this.wrapped.take([own.rest], withinMs)
+      answer = this.wrapped.take(own.rest, withinMs)
     } catch (error) {
       return putBack(error)
     }
-    if (!isThenable(answers)) return this.#answered(own, answers)
-    const timeoutMs = this.wrapped.keepsDeadline === true ? undefined : withinMs
-    const inTime = withinDeadline(answers, timeoutMs)
-    const whole = inTime.then((answered) => this.#answered(own, answered), putBack)
+    if (!(answer instanceof Promise)) return this.#answered(own, answer)
+    const whole = answer.then((answered) => this.#answered(own, answered), putBack)
     inFlight.add(whole)
     return whole
   }
 
   /** Returns the answer to the whole request, and returns the own units if the shared store refuses. */
-  #answered(own: OwnChecks, answers: readonly StoreResult[]): StoreResult {
-    const answer = answers?.[0] as StoreResult
-    let whole = answer
-    let isGranted = false
-    try {
-      whole = own.whole(answer, this.#backs.condition)
-      isGranted = answer.granted
-    } catch {
-      // The answer is invalid. The limiter reports this when it checks the answer.
-    }
-    if (!isGranted) this.#backs.putBack(own)
-    return whole
+  #answered(own: OwnChecks, answer: StoreResult): StoreResult {
+    if (!answer.granted) this.#backs.putBack(own)
+    return own.whole(answer, this.#backs.condition)
   }
 }

@@ -7,17 +7,18 @@ import { Charges, isStillCounted } from "../in-front/charges.ts"
 import { Sweep } from "../in-front/sweep.ts"
 import {
   BACKGROUND_REFUND_MS,
-  type ChargeCounts,
   type Check,
   type CounterKey,
   type Refund,
   type Store,
+  type StoreCondition,
   type StoreEvent,
 } from "../store.ts"
 import { storeErrorOf } from "../store-error.ts"
+import type { ChargeCounts } from "../store-status.ts"
 import { askForCounts } from "./ask-for-counts.ts"
 import type { ParsedWriteBackOptions } from "./options.ts"
-import type { OwnChecks, StoreCondition } from "./own-checks.ts"
+import type { OwnChecks } from "./own-checks.ts"
 import { WrittenCounter } from "./written-counter.ts"
 
 /** Number of counters that are settled together. If the shared store answers for none of them, that is one failure. */

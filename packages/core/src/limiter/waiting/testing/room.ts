@@ -15,7 +15,7 @@ interface RoomAndStore {
   readonly decider: Decider
   readonly room: WaitingRoom
   /** Number of store calls so far. */
-  readonly calls: { takes: number; peeks: number; returns: number }
+  readonly calls: { takes: number; reads: number; returns: number }
   /** Answers of the store that are pending. */
   readonly pending: readonly unknown[]
   /** The time at which each request was admitted, in milliseconds, or its refusal. */
@@ -34,25 +34,18 @@ export function setUp(
 ): RoomAndStore {
   const clock = manualClock()
   const inner = memoryStore({ clock })
-  const calls = { takes: 0, peeks: 0, returns: 0 }
+  const calls = { takes: 0, reads: 0, returns: 0 }
   const pending: (() => void)[] = []
   const later = <Value>(value: Value, slow: boolean): MaybePromise<Value> =>
     slow ? new Promise((resolve) => pending.push(() => resolve(value))) : value
   const store: Store = {
-    keepsDeadline: true,
-    take(requests) {
+    take(checks) {
       calls.takes++
-      return later(
-        inner.take(requests),
-        requests.some((checks) => isSlow(checks, false)),
-      )
+      return later(inner.take(checks), isSlow(checks, false))
     },
-    peek(requests) {
-      calls.peeks++
-      return later(
-        inner.peek(requests),
-        requests.some((checks) => isSlow(checks, true)),
-      )
+    read(checks) {
+      calls.reads++
+      return later(inner.read(checks), isSlow(checks, true))
     },
     refund(refunds) {
       calls.returns++

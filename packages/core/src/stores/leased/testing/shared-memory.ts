@@ -18,7 +18,7 @@ export function leased(options: LeasedStoreOptions = {}, over: Partial<Store> = 
     ...memory,
     store,
     take(...checks) {
-      return (store.take([checks]) as readonly StoreResult[])[0] as StoreResult
+      return store.take(checks) as StoreResult
     },
   }
 }

@@ -1,7 +1,7 @@
 import { type ManualClock, manualClock } from "../../../ground/clock.ts"
 import type { Policy } from "../../../ground/policy.ts"
 import { memoryStore } from "../../memory/memory-store.ts"
-import type { Check, CounterKey, Refund, Store, StoreEvent, StoreResult } from "../../store.ts"
+import type { Check, CounterKey, Refund, Store, StoreEvent, StoreReading, StoreResult } from "../../store.ts"
 import { methodsOf } from "../../testing/methods-of.ts"
 import { mirroredStore } from "../mirrored-store.ts"
 import type { MirroredStoreOptions } from "../options.ts"
@@ -74,10 +74,10 @@ export function dataCenters(
     store.subscribe?.((event) => events.push(event))
     return {
       ...{ shared, store, events, charges: [], resets: [], fault: undefined },
-      take: (...checks) => (store.take([checks]) as readonly StoreResult[])[0] as StoreResult,
+      take: (...checks) => store.take(checks) as StoreResult,
       counted(policy = USER, partition = "ann") {
-        const answers = shared.peek([[{ policy, partition, cost: 0, shadow: false }]])
-        const state = (answers as readonly StoreResult[])[0]?.checks[0]?.state
+        const reading = shared.read([{ policy, partition, cost: 0, shadow: false }])
+        const state = (reading as StoreReading).counters[0]?.state
         return (state?.current ?? 0) + (state?.previous ?? 0)
       },
     }

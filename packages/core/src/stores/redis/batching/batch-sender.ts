@@ -80,7 +80,7 @@ export class BatchSender {
    * Takes one request, whose caller waits for `withinMs`. That time starts when the current callback ends, because
    * nothing is sent before. Throws or rejects with StoreUnavailableError.
    */
-  take(asked: RedisRequest, withinMs: number): Promise<readonly [StoreResult]> {
+  take(asked: RedisRequest, withinMs: number): Promise<StoreResult> {
     if (this.#closedBy !== undefined) throw this.#closedBy
     const node = this.#nodeOf()
     // Throwing the error would take as long as deciding without the server.
@@ -235,7 +235,7 @@ export class BatchSender {
         continue
       }
       this.#listener.answered(asked, answer, arrival)
-      if (!waiting.isRejected) waiting.resolve([answer])
+      if (!waiting.isRejected) waiting.resolve(answer)
       else if (answer.granted) late.push({ asked, answer })
     }
     if (late.length > 0) this.#listener.grantedLate(late)

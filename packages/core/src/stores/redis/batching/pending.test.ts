@@ -39,7 +39,7 @@ it("a request is settled only once, and then releases its callbacks", () => {
   const { resolve, reject } = waiting
   settle(waiting, new Error("closed"))
   settle(waiting, new Error("gone"))
-  waiting.resolve([{ nowMs: 0, granted: true, checks: [] }])
+  waiting.resolve({ nowMs: 0, granted: true, checks: [] })
   waiting.reject(new Error("late"))
   expect(told).toEqual(["closed"])
   expect([waiting.resolve === resolve, waiting.reject === reject]).toEqual([false, false])

@@ -9,7 +9,7 @@ export interface PendingTake {
   readonly withinMs: number
   /** An instant of the monotonic clock. */
   deadlineMs: number
-  resolve: (answers: readonly [StoreResult]) => void
+  resolve: (answer: StoreResult) => void
   reject: (error: Error) => void
   /** True if the request has been rejected, so that no caller waits for an answer. */
   isRejected: boolean

@@ -79,7 +79,7 @@ export function senderByHand(policy?: BatchPolicy) {
   }
   const take = (name: string, withinMs = 50) => {
     ask(name, withinMs).then(
-      ([answer]) => {
+      (answer) => {
         told[name] = answer?.granted === true ? "granted" : "refused"
       },
       (error: Error) => {

@@ -1,0 +1,106 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { ruleCheck } from "../decision/testing/rule-checks.ts"
+import { manualClock } from "../ground/clock.ts"
+import { ClosedError, StoreUnavailableError } from "../ground/errors.ts"
+import { foreignStore } from "./foreign-store.ts"
+import { memoryStore } from "./memory/memory-store.ts"
+import type { Refund, Store, StoreEvent } from "./store.ts"
+import { methodsOf } from "./testing/methods-of.ts"
+
+const CHECKS = [ruleCheck("a", 5, 2), ruleCheck("b", 5)]
+
+/** Returns a guarded store that is not ours, over a memory store. `over` replaces its methods. */
+function guarded(over: (memory: Store) => Partial<Store>) {
+  const memory = memoryStore({ clock: manualClock() })
+  const store: Store = { ...methodsOf(memory), ...over(memory) }
+  const used = (): readonly unknown[] => memory.read(CHECKS).counters.map(({ state }) => state.current)
+  return { store, guard: foreignStore(store), used }
+}
+
+describe("the guard of a store", () => {
+  it("is the same for the same store, and absent for a store of ours", () => {
+    const { store, guard } = guarded(() => ({}))
+    expect(foreignStore(store)).toBe(guard)
+    expect(foreignStore(guard)).toBe(guard)
+    const memory = memoryStore()
+    expect(foreignStore(memory)).toBe(memory)
+    memory.take = () => expect.unreachable()
+    expect(foreignStore(memory)).not.toBe(memory)
+  })
+
+  it.each<[string, Partial<Store>]>([
+    ["throws", { take: () => fail(new TypeError("reset")) }],
+    ["rejects", { take: () => Promise.reject(new TypeError("reset")) }],
+    [
+      "returns a thenable that throws",
+      { take: () => new Proxy({}, { get: () => () => fail(new TypeError("reset")) }) as never },
+    ],
+  ])("turns what the store %s into an error of ours", async (_how, over) => {
+    const { guard } = guarded(() => over)
+    const error = await take(guard).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(StoreUnavailableError)
+    expect(error).toMatchObject({ message: "The store failed: reset", cause: { message: "reset" } })
+  })
+
+  it("passes on that the store has been closed", async () => {
+    const { guard } = guarded(() => ({}))
+    await guard.close()
+    await expect(take(guard)).rejects.toBeInstanceOf(ClosedError)
+  })
+
+  it("rejects at the deadline, and gives back the units that the store takes after it", async () => {
+    let answer = (): void => {}
+    const { guard, used } = guarded((memory) => ({
+      take: (checks) => new Promise((resolve) => (answer = () => resolve(memory.take(checks)))),
+    }))
+    const error = await take(guard, 5).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ kind: "timeout", message: "The store did not answer within 5 ms." })
+    expect(used()).toEqual([0, 0])
+    answer()
+    expect(used()).toEqual([2, 1])
+    await nextTurn()
+    expect(used()).toEqual([0, 0])
+  })
+
+  it("emits an event if units that were taken too late cannot be given back", async () => {
+    let answer = (): void => {}
+    const { guard, used } = guarded((memory) => ({
+      take: (checks) => new Promise((resolve) => (answer = () => resolve(memory.take(checks)))),
+      refund: () => Promise.reject(new Error("gone")),
+    }))
+    const events: StoreEvent[] = []
+    guard.subscribe?.((event) => events.push(event))
+    await take(guard, 5).catch(() => undefined)
+    answer()
+    await nextTurn()
+    expect(used()).toEqual([2, 1])
+    expect(events).toMatchObject([{ type: "refund-lost", error: { message: "The store failed: gone" } }])
+  })
+
+  it("reports how long the store took, unless the store reports it", async () => {
+    const { guard } = guarded((memory) => ({ take: async (checks) => memory.take(checks) }))
+    expect(guard.status?.recentRoundTripsMs).toEqual([])
+    await take(guard)
+    expect(guard.status?.recentRoundTripsMs).toEqual([expect.any(Number)])
+    const status = { openBreakers: 1, recentRoundTripsMs: [7] }
+    expect(guarded(() => ({ status })).guard.status).toEqual(status)
+  })
+
+  it.each<[string, (store: Store, refunds: Refund[]) => unknown]>([
+    ["refund", (store, refunds) => store.refund(refunds, 5)],
+    ["reset", (store) => store.reset(CHECKS, 5)],
+    ["read", (store) => store.read(CHECKS, 5)],
+  ])("applies the deadline to %s, too", async (method, call) => {
+    const { guard } = guarded(() => ({ [method]: () => new Promise(() => undefined) }))
+    await expect((async () => call(guard, []))()).rejects.toMatchObject({ kind: "timeout" })
+  })
+})
+
+function fail(error: Error): never {
+  throw error
+}
+
+async function take(store: Store, withinMs?: number) {
+  return store.take(CHECKS, withinMs)
+}
