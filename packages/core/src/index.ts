@@ -165,6 +165,7 @@ export {
   readRuleFile,
 } from "./rules/sources/rule-file.ts"
 export { staticRules } from "./rules/sources/static.ts"
+export { type CounterStates, Counters, type NameKey } from "./stores/counters.ts"
 export { type LeasedStoreOptions, leasedStore } from "./stores/leased/leased-store.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
 export { type MirroredStoreOptions, mirroredStore } from "./stores/mirrored/mirrored-store.ts"

@@ -16,7 +16,10 @@ afterEach(() => void vi.useRealTimers())
 function setUp(roundTripsMs?: readonly number[]) {
   const counts = { answers: 0, nowMs: 1_000 }
   const reports: Timeouts[] = []
-  const store = { ...methodsOf(memoryStore()), ...(roundTripsMs && { status: { recentRoundTripsMs: roundTripsMs } }) }
+  const store = {
+    ...methodsOf(memoryStore()),
+    ...(roundTripsMs && { status: { recentRoundTripsMs: roundTripsMs } }),
+  }
   const share = new TimeoutShare(
     store,
     TIMEOUT_MS,

@@ -22,6 +22,7 @@ export interface CounterStates<Key> {
   keep(key: Key, emptyAtMs: number): void
   /** Records that the client is refused until `releaseAtMs`, so that its counter is among the last to be evicted. */
   block(key: Key, releaseAtMs: number): void
+  /** Deletes the state. */
   remove(key: Key): void
 }
 
@@ -34,7 +35,8 @@ interface Located<Key> extends Pending {
 export type NameKey<Key> = (counter: string, partition: string, reused?: Key) => Key
 
 /**
- * Counts requests in the states of counters, at times that the caller passes. Atomic if nothing else writes the states.
+ * Counts requests in the states of counters, at times that the caller passes, for a store whose data can be read and
+ * written synchronously. Atomic if nothing else writes the states. Times are whole epoch milliseconds.
  */
 export class Counters<Key> {
   readonly #table: CounterStates<Key>
@@ -42,13 +44,14 @@ export class Counters<Key> {
   /** A key that is reused for counters that are handled one at a time. It saves an allocation on the hot path. */
   readonly #spare: Key
 
+  /** `keyOf` returns the key of a counter in the table. Different counters must have different keys. */
   constructor(table: CounterStates<Key>, keyOf: NameKey<Key>) {
     this.#table = table
     this.#keyOf = keyOf
     this.#spare = keyOf("", "")
   }
 
-  /** Takes the units of all checks, or nothing. */
+  /** Takes the units of all checks of a request, or nothing, as {@link Store.take} does. */
   take(checks: readonly Check[], nowMs: number): StoreResult {
     const isOne = checks.length === 1
     return isOne ? this.#takeOne(checks[0] as Check, nowMs) : this.#takeAll(checks, nowMs)
@@ -66,6 +69,7 @@ export class Counters<Key> {
     return { nowMs, counters }
   }
 
+  /** Refunds units as {@link Store.refund} does. */
   refund(refunds: readonly Refund[], nowMs: number): void {
     for (const { policy, partition, units, after } of refunds) {
       const algorithm = algorithmOf(policy)
@@ -82,6 +86,7 @@ export class Counters<Key> {
     }
   }
 
+  /** Deletes the counters. */
   reset(keys: readonly CounterKey[]): void {
     for (const { policy, partition } of keys) {
       this.#table.remove(this.#keyOf(policy.counter, partition, this.#spare))

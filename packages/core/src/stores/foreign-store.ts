@@ -172,4 +172,3 @@ interface Call<Answer> {
   /** Whether the deadline keeps the process alive. Default: true. */
   readonly keepsAlive?: boolean
 }
-

@@ -175,9 +175,15 @@ describe("the clock", () => {
     clock.advance(10 * MINUTE)
     takeOne(store, check("alice", 5))
     clock.advance(-5 * MINUTE)
-    expect(peekStore(store, [check("alice")])).toMatchObject({ granted: false, checks: [{ state: { current: 5 } }] })
+    expect(peekStore(store, [check("alice")])).toMatchObject({
+      granted: false,
+      checks: [{ state: { current: 5 } }],
+    })
     clock.advance(MINUTE)
-    expect(peekStore(store, [check("alice")])).toMatchObject({ granted: false, checks: [{ state: { previous: 5 } }] })
+    expect(peekStore(store, [check("alice")])).toMatchObject({
+      granted: false,
+      checks: [{ state: { previous: 5 } }],
+    })
     clock.advance(1)
     expect(takeOne(store, check("alice")).granted).toBe(true)
   })

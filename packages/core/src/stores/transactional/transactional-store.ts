@@ -10,7 +10,7 @@ import { Transaction, textKey, wholeMs } from "./transaction.ts"
  * algorithms, several rules per request, and refunds. The back end only reads and writes counters. Each call, such as a
  * decision, is one transaction.
  *
- * The store does not apply a timeout. If the limiter has stopped waiting for a call, the call may still count.
+ * The store does not apply a timeout of its own. The limiter gives back the units of a decision that ends too late.
  * @example
  * ```ts
  * import { createLimiter, type KeptCounter, transactionalStore } from "@sluice/core"

@@ -942,7 +942,12 @@ describe("a full table", () => {
     expect(["ann", "bob", "eve", "joe"].map((partition) => counted(CLIENT, partition))).toEqual([2, 2, 2, 2])
     expect(calls.refunds).toHaveLength(4)
     // Only counts of counters in the table are asked for.
-    expect(calls.reads.flat().slice(0, 3).map(({ partition }) => partition)).toEqual(["eve", "joe", "ann"])
+    expect(
+      calls.reads
+        .flat()
+        .slice(0, 3)
+        .map(({ partition }) => partition),
+    ).toEqual(["eve", "joe", "ann"])
   })
 
   it("is avoided by forgetting counters that have no effect anymore", async () => {
@@ -978,7 +983,10 @@ describe("peek", () => {
   it("answers from this process while something is not settled, and asks the shared store otherwise", async () => {
     const { store, take, calls, other, pass } = open()
     take(check(4))
-    expect(peekStore(store, [check(7)])).toMatchObject({ granted: false, checks: [{ state: { current: 4 }, taken: 0 }] })
+    expect(peekStore(store, [check(7)])).toMatchObject({
+      granted: false,
+      checks: [{ state: { current: 4 }, taken: 0 }],
+    })
     expect(calls.reads).toEqual([])
     await pass()
     other(2)
