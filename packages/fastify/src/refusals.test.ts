@@ -273,5 +273,5 @@ function closedStore() {
   const fail = async () => {
     throw new Error("closed")
   }
-  return { ...store, take: fail, peek: fail, refund: fail, reset: fail, close: async () => undefined }
+  return { ...store, take: fail, read: fail, refund: fail, reset: fail, close: async () => undefined }
 }

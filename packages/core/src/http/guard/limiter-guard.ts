@@ -1,32 +1,21 @@
-import type { Decision } from "../../decision/decision.ts"
-import { UNLIMITED } from "../../decision/decision-record.ts"
 import type { RuleCheck } from "../../decision/rule-check.ts"
 import type { Rejection, RejectionAnswer } from "../../ground/answer.ts"
 import { ClosedError } from "../../ground/errors.ts"
 import type { MaybePromise } from "../../ground/maybe-promise.ts"
 import { soon } from "../../ground/time.ts"
 import { compileTest } from "../../limiter/compile-test.ts"
-import type { Held } from "../../limiter/hold.ts"
 import { MARK, type Marked } from "../../limiter/mount-decision.ts"
 import type { OnRejected } from "../../limiter/options/answer-options.ts"
-import type { Part, PreparedRequest } from "../../limiter/prepared-request.ts"
 import type { RequestLimiter } from "../../limiter/request-limiter.ts"
-import type { RuleSet } from "../../limiter/rule-set/rule-set.ts"
-import { ALL_STEPS, type DecisionStep, NO_STEPS } from "../../limiter/rule-set/steps.ts"
+import type { DecisionStep } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
-import { type ClosingResponse, clientOf, hasGone } from "../client-gone.ts"
-import { decidedBefore, leftBy } from "./earlier-mounts.ts"
+import type { ClosingResponse } from "../client-gone.ts"
 import type { Guard } from "./guard.ts"
-import { MountOutcome, type Outcome } from "./mount-outcome.ts"
-import {
-  noteCreatedInHandler,
-  warnMountedTooLate,
-  warnSameNames,
-  wasCreatedInHandler,
-} from "./mount-warnings.ts"
+import { MountCheck } from "./mount-check.ts"
+import type { MountOutcome, Outcome } from "./mount-outcome.ts"
+import { noteCreatedInHandler, warnMountedTooLate, wasCreatedInHandler } from "./mount-warnings.ts"
 import { compileRejectionHandler, type RejectionHandler } from "./rejection-handler.ts"
 import { type GuardedRoute, readRouteRule, type WrittenRule } from "./route-rule.ts"
-import { SteppedCheck } from "./stepped-check.ts"
 
 /** What distinguishes the guard of a route. */
 interface OfRoute {
@@ -39,8 +28,7 @@ interface OfRoute {
 }
 
 /** The guard of one limiter, for a mount or for one of its routes. */
-export class LimiterGuard<Request extends object> implements Guard<Request> {
-  readonly limiter: RequestLimiter<Request>
+export class LimiterGuard<Request extends object> extends MountCheck<Request> implements Guard<Request> {
   readonly settles: boolean
   readonly asksApp: boolean
   /** Closes or leaves the limiter when the guard closes. A no-op for a shared limiter. */
@@ -52,21 +40,20 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
   readonly #draining: AbortController
   readonly #handleRejection: RejectionHandler
   readonly #refunds: (request: Request, status: number) => boolean
-  readonly #stepped: SteppedCheck<Request>
   /** False once it is known that no request handler creates a limiter for each request. */
   #mayBeOfHandler = true
   #closed = false
 
   constructor(limiter: RequestLimiter<Request>, leave: () => void | Promise<void>, ofRoute?: OfRoute) {
-    this.limiter = limiter
+    const draining = ofRoute?.draining ?? new AbortController()
+    super(limiter, draining.signal, ofRoute?.isMeant)
     this.settles = limiter.options.refundWhen !== undefined
     this.#leave = leave
     this.#ofRoute = ofRoute
-    this.#draining = ofRoute?.draining ?? new AbortController()
+    this.#draining = draining
     const { refundWhen } = limiter.options
     const onRejected = ofRoute?.onRejected ?? limiter.options.onRejected
     this.asksApp = onRejected !== undefined
-    this.#stepped = new SteppedCheck(this, this.#draining.signal)
     this.#handleRejection = compileRejectionHandler(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // An app receives no requests in the event loop turn that sets it up. If a guard does, a
@@ -94,15 +81,7 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     step?: DecisionStep,
   ): MaybePromise<Outcome | undefined> {
     if (this.#mayBeOfHandler) this.#noteCreation()
-    if (step !== undefined) return this.#stepped.check(facts, request, response, step)
-    const earlier = (request as Marked<MountOutcome>)[MARK]
-    const isWhole = earlier === undefined && this.#ofRoute?.isMeant === undefined
-    const part = isWhole ? undefined : this.#partAfter(earlier)
-    const prepared = this.limiter.admission.prepare(facts, request, undefined, part)
-    // No closures here: they would cost the synchronous path an allocation.
-    return prepared instanceof Promise
-      ? this.#decideLater(prepared, facts, request, response, earlier)
-      : this.#decide(prepared, facts, request, response, earlier)
+    return this.decide(facts, request, response, step)
   }
 
   #noteCreation(): void {
@@ -172,100 +151,5 @@ export class LimiterGuard<Request extends object> implements Guard<Request> {
     if (this.#ofRoute === undefined) this.drain()
     for (const route of this.#routes) await route.close()
     await this.#leave()
-  }
-
-  async #decideLater(
-    prepared: Promise<PreparedRequest<Request> | undefined>,
-    facts: RequestFacts,
-    request: Request,
-    response: ClosingResponse | undefined,
-    earlier: MountOutcome | undefined,
-  ): Promise<Outcome | undefined> {
-    const made = await prepared
-    // The client has gone while its request was prepared, so nothing is taken.
-    if (response !== undefined && hasGone(response)) return undefined
-    return this.#decide(made, facts, request, response, earlier)
-  }
-
-  #decide(
-    prepared: PreparedRequest<Request> | undefined,
-    facts: RequestFacts,
-    request: Request,
-    response: ClosingResponse | undefined,
-    earlier: MountOutcome | undefined,
-  ): MaybePromise<Outcome | undefined> {
-    if (prepared === undefined) return this.#uncounted(facts, request, earlier)
-    // The rules may change before the store answers. Headers and refusals must use the rules of the decision.
-    const { ruleSet } = prepared
-    if (earlier !== undefined && prepared.isDecided) return decidedBefore(this.limiter, earlier, ruleSet)
-    if (ruleSet.holding !== NO_STEPS) return this.#hold(prepared, response, earlier)
-    const decision = this.limiter.admission.take(prepared)
-    return decision instanceof Promise
-      ? this.#outcomeLater(decision, prepared, earlier)
-      : this.#outcome(decision, ruleSet, facts, request, earlier)
-  }
-
-  #uncounted(facts: RequestFacts, request: Request, earlier: MountOutcome | undefined): Outcome {
-    const { ruleSet } = this.limiter
-    return earlier !== undefined && leftBy(this.limiter, earlier) !== undefined
-      ? decidedBefore(this.limiter, earlier, ruleSet)
-      : this.#outcome(UNLIMITED, ruleSet, facts, request, earlier)
-  }
-
-  #hold(
-    prepared: PreparedRequest<Request>,
-    response: ClosingResponse | undefined,
-    earlier: MountOutcome | undefined,
-  ): MaybePromise<Outcome | undefined> {
-    const { facts, request } = prepared
-    const outcomeOf = (held: Held | undefined) => {
-      if (held === undefined) return undefined
-      const { decision, ruleSet } = held
-      // The rules may have changed while the request was held, so that none is left to decide.
-      return earlier !== undefined && prepared.part !== undefined && decision === UNLIMITED
-        ? decidedBefore(this.limiter, earlier, ruleSet)
-        : this.#outcome(decision, ruleSet, facts, request, earlier)
-    }
-    const leaving = { client: clientOf(response), draining: this.#draining.signal }
-    const held = this.limiter.admission.hold(prepared, leaving)
-    return held instanceof Promise ? held.then(outcomeOf) : outcomeOf(held)
-  }
-
-  async #outcomeLater(
-    decision: Promise<Decision>,
-    { ruleSet, facts, request }: PreparedRequest<Request>,
-    earlier: MountOutcome | undefined,
-  ): Promise<Outcome> {
-    return this.#outcome(await decision, ruleSet, facts, request, earlier)
-  }
-
-  /** Returns the rules to decide by, without those by which earlier mounts of this limiter have decided. */
-  #partAfter(earlier: MountOutcome | undefined): Part | undefined {
-    const isMeant = this.#ofRoute?.isMeant
-    const isUndecided = earlier && leftBy(this.limiter, earlier)
-    if (isMeant !== undefined && isUndecided !== undefined) {
-      return { steps: ALL_STEPS, isLeft: (ruleCheck) => isMeant(ruleCheck) && isUndecided(ruleCheck) }
-    }
-    const isLeft = isMeant ?? isUndecided
-    return isLeft && { steps: ALL_STEPS, isLeft }
-  }
-
-  /** Returns the outcome of a decision that was made together with others, and keeps it on the request. */
-  outcomeOf(decision: Decision, ruleSet: RuleSet, facts: RequestFacts, request: Request): Outcome {
-    return this.#outcome(decision, ruleSet, facts, request, (request as Marked<MountOutcome>)[MARK])
-  }
-
-  /** Creates the outcome and keeps it on the request for later mounts. */
-  #outcome(
-    decision: Decision,
-    ruleSet: RuleSet,
-    facts: RequestFacts,
-    request: Request,
-    earlier: MountOutcome | undefined,
-  ): Outcome {
-    const mount = new MountOutcome(this, ruleSet, decision, earlier, facts, request, undefined)
-    if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)
-    ;(request as Marked<MountOutcome>)[MARK] = mount
-    return mount
   }
 }

@@ -8,7 +8,7 @@ import type { StepSet } from "../../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../../request/request.ts"
 import { joined, nameOf } from "../headers/joined.ts"
 import type { StepReport } from "./step-report.ts"
-import { type Writers, type WritingLimiter, writersOf } from "./writers.ts"
+import type { Writers } from "./writers.ts"
 
 const NONE: readonly never[] = []
 
@@ -25,9 +25,11 @@ export interface Progress {
 
 /** A mount of a limiter, as its decisions know it. */
 export interface DecidingMount {
-  readonly limiter: WritingLimiter & { readonly options: ParsedOptions }
+  readonly limiter: { readonly options: ParsedOptions }
   /** Whether the app has an `onRejected` for the mount's refusals. */
   readonly asksApp: boolean
+  /** Returns the functions that write headers and rejections for decisions by these rules. */
+  writersFor(ruleSet: RuleSet): Writers
 }
 
 /**
@@ -65,7 +67,7 @@ export class MountOutcome implements MountDecision {
     this.settled = false
     this.progress = progress
     this.own = own
-    this.writers = writersOf(ruleSet, mount.limiter)
+    this.writers = mount.writersFor(ruleSet)
     this.lines = undefined
     if (own.allowed) return
     this.refuse(facts, request)
@@ -101,7 +103,7 @@ export class MountOutcome implements MountDecision {
   ): Outcome {
     const before = newest.told()
     this.own = DecisionRecord.joined(this.own, later, progress.ruleSet.names)
-    this.writers = writersOf(progress.ruleSet, this.limiter)
+    this.writers = this.mount.writersFor(progress.ruleSet)
     this.progress = progress
     if (!later.allowed) this.refuse(facts, request)
     for (let mount: MountOutcome | undefined = newest; mount !== undefined; mount = mount.earlier)

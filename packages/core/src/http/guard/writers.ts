@@ -17,19 +17,8 @@ export interface WritingLimiter {
   readonly warner: Warner
 }
 
-const WRITERS = new WeakMap<RuleSet, Writers>()
-
-/** Returns the writers of a rule set. Creates them, for this limiter, when the rule set is first used. */
-export function writersOf(ruleSet: RuleSet, limiter: WritingLimiter): Writers {
-  let writers = WRITERS.get(ruleSet)
-  if (writers === undefined) {
-    writers = compileWriters(ruleSet, limiter)
-    WRITERS.set(ruleSet, writers)
-  }
-  return writers
-}
-
-function compileWriters(ruleSet: RuleSet, { options, warner }: WritingLimiter): Writers {
+/** Compiles the functions that write headers and rejections. */
+export function compileWriters(ruleSet: RuleSet, { options, warner }: WritingLimiter): Writers {
   const { rules, link } = ruleSet
   const policies = rules.map(({ name, limit, windowMs, shadow }) => {
     return { name, limit: typeof limit === "number" ? limit : undefined, windowMs, shadow }
