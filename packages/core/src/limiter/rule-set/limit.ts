@@ -1,3 +1,4 @@
+import { compilePolicy } from "../../algorithms/kinds.ts"
 import { isUnits, type Policy } from "../../ground/policy.ts"
 import { partitionText } from "../../request/partition.ts"
 import type { FieldReader, RequestFacts } from "../../request/request.ts"
@@ -109,7 +110,7 @@ export function compileOverrides(
 export function policyWith(rule: ParsedRule, counter: string, limit: number): Policy {
   const { throttle } = rule
   const extra = throttle.kind === "soft" ? percentOf(limit, throttle.percent) : 0
-  return { ...policyWithout(rule, counter), limit, ...(extra > 0 && { extra }) }
+  return compilePolicy({ ...policyWithout(rule, counter), limit, ...(extra > 0 && { extra }) })
 }
 
 /** Returns the members of a rule's policies that do not depend on its limit. They identify its counters. */
