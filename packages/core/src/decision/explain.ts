@@ -29,7 +29,7 @@ export function explainCounted(
   const used = algorithm.used(state, policy, nowMs)
   const capacity = capacityOf(policy)
   const remaining = Math.max(0, capacity - used)
-  const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, state, nowMs), againAfterMs)
+  const waitMs = allowed ? 0 : Math.max(retryAfterMs(ruleCheck, algorithm, counted, nowMs), againAfterMs)
   const check: PolicyCheck & { refusal?: Refusal; rejectionMessage?: string; delayMs: number } = {
     policy: policy.name,
     algorithm: policy.algorithm as AlgorithmName,
@@ -89,11 +89,11 @@ function hardOf(policy: Policy): Policy {
 function retryAfterMs(
   ruleCheck: RuleCheck,
   algorithm: Algorithm,
-  state: CounterState,
+  { state, retryAfterMs: knownMs }: Counted,
   nowMs: number,
 ): number {
   const { policy, cost, throttle } = ruleCheck
-  if (throttle.kind !== "elastic") return algorithm.retryAfterMs(state, policy, cost, nowMs)
+  if (throttle.kind !== "elastic") return knownMs ?? algorithm.retryAfterMs(state, policy, cost, nowMs)
   const waits = [hardOf(policy), policy].map((each) => algorithm.retryAfterMs(state, each, cost, nowMs))
   const certain = waits.find(Number.isFinite)
   return certain ?? (canNeverFit(ruleCheck) ? Number.POSITIVE_INFINITY : RETRY_WHEN_CALM_MS)

@@ -116,8 +116,8 @@ export class Counters<Key> {
       after = algorithm.withRejected(state, policy, cost, nowMs)
       if (after !== state) this.#table.write(key, after, algorithm.emptyAtMs(after, policy), nowMs)
     }
-    this.#markBlocked(key, algorithm, after, policy, cost, nowMs)
-    return { nowMs, granted: false, checks: [{ state: after, taken: 0 }] }
+    const retryAfterMs = this.#markBlocked(key, algorithm, after, policy, cost, nowMs)
+    return { nowMs, granted: false, checks: [{ state: after, taken: 0, retryAfterMs }] }
   }
 
   #takeAll(checks: readonly Check[], nowMs: number): StoreResult {
@@ -146,13 +146,15 @@ export class Counters<Key> {
   #refuseAll(pending: readonly Located<Key>[], before: readonly CounterState[], nowMs: number): StoreResult {
     const isCounted = pending.some(({ check }) => countsRefusals(check))
     const states = isCounted ? statesAfterRefusal(pending, before, nowMs) : before
-    pending.forEach(({ key, algorithm, check }, i) => {
+    const checks = pending.map(({ key, algorithm, check }, i): Counted => {
       const state = states[i] as CounterState
       if (state !== before[i]) this.#table.write(key, state, algorithm.emptyAtMs(state, check.policy), nowMs)
       else this.#keep(key, algorithm, state, check.policy)
-      if (!check.shadow) this.#markBlocked(key, algorithm, state, check.policy, check.cost, nowMs)
+      if (check.shadow) return { state, taken: 0 }
+      const retryAfterMs = this.#markBlocked(key, algorithm, state, check.policy, check.cost, nowMs)
+      return { state, taken: 0, retryAfterMs }
     })
-    return { nowMs, granted: false, checks: states.map((state) => ({ state, taken: 0 })) }
+    return { nowMs, granted: false, checks }
   }
 
   /**
@@ -177,7 +179,10 @@ export class Counters<Key> {
     if (algorithm.endsByRule === true) this.#table.keep(key, algorithm.emptyAtMs(state, policy))
   }
 
-  /** Records until when a client is refused, so that its counter is among the last to be evicted. */
+  /**
+   * Records until when a client is refused, so that its counter is among the last to be evicted. Returns how long it is
+   * refused.
+   */
   #markBlocked(
     key: Key,
     algorithm: Algorithm,
@@ -185,10 +190,11 @@ export class Counters<Key> {
     policy: Policy,
     cost: number,
     nowMs: number,
-  ): void {
+  ): number {
     const waitMs = algorithm.retryAfterMs(state, policy, cost, nowMs)
     // A request that can never fit says nothing about the client's next request.
     if (waitMs > 0 && waitMs !== Number.POSITIVE_INFINITY) this.#table.block(key, nowMs + waitMs)
+    return waitMs
   }
 
   #look(check: Check, nowMs: number): Located<Key> {

@@ -48,6 +48,7 @@ describe("the result of a store", () => {
     const valid = result(true, counted(), counted())
     expect(() => soundResult(CHECKS, { ...valid, nowMs: wrong })).toThrow(INVALID)
     expect(() => soundResult(CHECKS, { ...valid, againAfterMs: wrong })).toThrow(INVALID)
+    expect(() => soundResult(CHECKS, result(false, { ...FULL, retryAfterMs: wrong }, FREE))).toThrow(INVALID)
     expect(() => soundResult(CHECKS, result(true, { ...counted(), ageMs: wrong }, counted()))).toThrow(
       INVALID,
     )

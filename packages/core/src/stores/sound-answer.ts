@@ -52,8 +52,9 @@ function membersOf(value: unknown): object {
 function isSoundCheck(check: Check, counted: Counted | undefined, nowMs: number, granted: boolean): boolean {
   // A counter that was not read because another one had refused.
   if (counted === undefined) return !granted
-  const { taken, after }: Partial<Counted> = counted ?? {}
+  const { taken, after, retryAfterMs }: Partial<Counted> = counted ?? {}
   if (after !== undefined && !isState(after)) return false
+  if (retryAfterMs !== undefined && !isWait(retryAfterMs, true)) return false
   if (!isCount(taken) || !isSoundCounter(check, counted, nowMs)) return false
   // A request that is granted without its units would not be counted.
   return !granted || taken === check.cost || (check.shadow && taken === 0)
@@ -104,7 +105,7 @@ function hardOf(policy: Policy): Policy {
 }
 
 function isWait(ms: number, mayBeNever: boolean): boolean {
-  return (mayBeNever && ms === Number.POSITIVE_INFINITY) || (ms >= 0 && ms <= Number.MAX_SAFE_INTEGER)
+  return ms === Number.POSITIVE_INFINITY ? mayBeNever : isCount(ms)
 }
 
 function isState(state: unknown): state is CounterState {

@@ -46,6 +46,11 @@ export interface Counted extends CounterReading {
   /** Units that the check took: its cost, or 0. */
   readonly taken: number
   /**
+   * Milliseconds until the refused check fits if no other request is admitted, Infinity for never. Absent: the limiter
+   * computes them from `state`.
+   */
+  readonly retryAfterMs?: number
+  /**
    * The state right after the units were taken, if `state` is of a later time. This happens when a request takes units
    * from several servers, one after another. Later refunds apply to the window or bucket of this state.
    */
