@@ -118,14 +118,15 @@ const inFrontRules = IN_FRONT.map((folder) => ({
   from: { path: `${CORE}stores/${folder}/`, pathNot: TEST_FILES },
   to: {
     path: `${CORE}stores/`,
-    pathNot: `${CORE}stores/(${folder}/|in-front/|(store|store-error|store-listeners|take-together|counters)\\.ts$)`,
+    pathNot: `${CORE}stores/(${folder}/|in-front/|(store|store-status|store-error|store-listeners|foreign-store|take-together|counters)\\.ts$)`,
   },
 }))
 
 /** Ports, each with the files that it may import in addition to ground. */
 const PORTS = {
   "algorithms/algorithm": [],
-  "stores/store": ["algorithms/algorithm"],
+  "stores/store": ["algorithms/algorithm", "stores/store-status"],
+  "stores/store-status": [],
   "stores/transactional/counter-backend": ["algorithms/algorithm", "stores/store"],
   "rules/source": ["rules/rule", "rules/service-metadata"],
   "rules/registry": ["rules/rule", "rules/service-metadata"],

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { ruleCheck } from "../decision/testing/rule-checks.ts"
 import { manualClock } from "../ground/clock.ts"
 import { ClosedError, StoreUnavailableError } from "../ground/errors.ts"
 import { foreignStore } from "./foreign-store.ts"
 import { memoryStore } from "./memory/memory-store.ts"
 import type { Refund, Store, StoreEvent } from "./store.ts"
+import { fixedCheck } from "./testing/checks.ts"
 import { methodsOf } from "./testing/methods-of.ts"
 
-const CHECKS = [ruleCheck("a", 5, 2), ruleCheck("b", 5)]
+const CHECKS = [fixedCheck("a", 5, 2), fixedCheck("b", 5)]
 
 /** Returns a guarded store that is not ours, over a memory store. `over` replaces its methods. */
 function guarded(over: (memory: Store) => Partial<Store>) {

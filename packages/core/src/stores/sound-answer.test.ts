@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest"
-import { ruleCheck, SECOND } from "../decision/testing/rule-checks.ts"
 import { soundReading, soundResult } from "./sound-answer.ts"
+import { fixedCheck } from "./testing/checks.ts"
+
+const SECOND = 1_000
 
 const NOW_MS = 10 * SECOND
-const CHECKS = [ruleCheck("a", 5), ruleCheck("b", 5)]
+const CHECKS = [fixedCheck("a", 5), fixedCheck("b", 5)]
 const counted = (startMs = NOW_MS) => ({ state: { startMs, previous: 0, current: 1 }, taken: 1 })
 const FULL = { state: { startMs: NOW_MS, previous: 0, current: 5 }, taken: 0 }
 const FREE = { state: { startMs: NOW_MS, previous: 0, current: 0 }, taken: 0 }
@@ -40,7 +42,7 @@ describe("the result of a store", () => {
 
   it("must not grant without taking the units, except those of shadow checks", () => {
     expect(() => soundResult(CHECKS, result(true, FREE, counted()))).toThrow(INVALID)
-    const shadow = [{ ...ruleCheck("a", 5), shadow: true }, ruleCheck("b", 5)]
+    const shadow = [{ ...fixedCheck("a", 5), shadow: true }, fixedCheck("b", 5)]
     expect(soundResult(shadow, result(true, FULL, counted()))).toMatchObject({ granted: true })
   })
 
