@@ -33,7 +33,7 @@ const HOLDS_OFF: readonly Deviation[] = [
   })),
   ...[
     ...EACH.map((name) => `shadow checks: take nothing if a real check refuses, in either order (${name})`),
-    "several requests in a call: take from all of their counters or none, even in concurrent calls",
+    "concurrent requests: take from all of their counters or none",
     "any trace: agrees with the naive reference in every count of every answer",
     "any trace: with single requests, agrees with the naive reference in every result",
     "any trace: under rules that count refused requests, agrees with the naive reference in every count",

@@ -37,7 +37,7 @@ const DEVIATIONS: readonly Deviation[] = [
         "forgets refusals when the configured time since the first one has passed",
         "counts only refusals by the check directly before it",
         "does not count a shadow check, a cost above the limit or a peek",
-        "counts each refused request of a call",
+        "counts each refused request",
         "is ended by a reset, but not by a refund",
         "keeps the length of a block if the clock goes back",
       ].map((behaviour) => `a penalty: ${behaviour}`),

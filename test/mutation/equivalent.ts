@@ -71,10 +71,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/decision/corrections.ts": {
     "return refunds.filter(({ units }) => units > 0)": "EqualityOperator: of no units there is no refund",
   },
-  "core/src/http/guard/limiter-guard.ts": {
-    "const part = isWhole ? undefined : this.#partAfter(earlier)":
+  "core/src/http/guard/mount-check.ts": {
+    "const part = isWhole ? undefined : this.#part(steps, newest, own)":
       "ConditionalExpression: of no mounts none is this one's",
-    "if (earlier !== undefined) warnSameNames(this.limiter.warner, mount)":
+    "if (newest !== undefined) warnSameNames(warner, mount)":
       "ConditionalExpression: beside no other mount there is nothing to warn of",
   },
   "core/src/http/guard/mount-outcome.ts": {
@@ -224,8 +224,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
       "ConditionalExpression,EqualityOperator: it is a bound of memory that nobody sees",
   },
   "core/src/stores/memory/memory-store.ts": {
-    "const isOnly = only !== undefined && requests.length === 1":
-      "ConditionalExpression,EqualityOperator: as a list of one it is answered the same, only slower",
     "if (!this.#evictions.isEmpty) this.#report(nowMs)":
       "ConditionalExpression: to report nothing only makes a list",
   },

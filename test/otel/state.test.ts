@@ -271,12 +271,12 @@ describe("the charges of a store to other counters", () => {
 
   it("to data centers are described for each of them", async () => {
     const mirrors = { eu: { lost: 2, failingMs: 0 }, us: { lost: 0, failingMs: 2_500 } }
-    const store = Object.assign(memoryStore(), { mirrors })
+    const store = Object.assign(memoryStore(), { status: { mirrors } })
     const { metering } = setUp(store)
     const values = async (name: string) =>
       await metering.values(`sluice.store.mirror.${name}`, "sluice.mirror")
     expect([await values("age"), await values("lost")]).toEqual([{ eu: 0, us: 2.5 }, {}])
-    store.mirrors = { ...mirrors, eu: { lost: 5, failingMs: 0 } }
+    store.status.mirrors = { ...mirrors, eu: { lost: 5, failingMs: 0 } }
     expect(await values("lost")).toEqual({ eu: 3 })
     expect(await metering.series("sluice.store.settle.age")).toEqual([])
   })

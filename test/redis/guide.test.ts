@@ -131,7 +131,7 @@ describe("the client options of the guide", () => {
         Promise.resolve(peekStore(store, [MONTHLY_CHECK])).catch(() => undefined)
         await until("the client has given the connection up", () => lost > before)
         proxy.resume()
-        expect(await store.take([MONTHLY_CHECK])).toMatchObject([{ checks: [{ taken: 1 }] }])
+        expect(await store.take([MONTHLY_CHECK])).toMatchObject({ checks: [{ taken: 1 }] })
       } finally {
         if ("destroy" in client) client.destroy()
         else client.disconnect()

@@ -193,14 +193,16 @@ function alike(requests: Requests, answers: readonly StoreResult[]): unknown {
       if (counted === undefined) return undefined
       const { policy } = (requests[i] as readonly Check[])[j] as Check
       const state = meant(counted.state, policy)
-      if (counted.taken === 0 || policy.algorithm !== "sliding-window-strict") return { ...counted, state }
+      // Redis leaves the wait to the limiter, and the twin computes it.
+      const { retryAfterMs: _, ...others } = counted
+      if (counted.taken === 0 || policy.algorithm !== "sliding-window-strict") return { ...others, state }
       const capacity = capacityOf(policy)
       const remaining = Math.max(0, capacity - strictWindow.used(state, policy, answer.nowMs))
       const hard = { ...policy, extra: 0 }
       const nextUnitAfterMs =
         remaining >= capacity ? 0 : strictWindow.retryAfterMs(state, hard, remaining + 1, answer.nowMs)
       const resetAfterMs = strictWindow.resetAfterMs(state, policy, answer.nowMs)
-      return { ...counted, state: { ...state, parts: { nextUnitAfterMs, resetAfterMs } } }
+      return { ...others, state: { ...state, parts: { nextUnitAfterMs, resetAfterMs } } }
     }),
   }))
 }

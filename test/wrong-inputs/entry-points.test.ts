@@ -109,6 +109,8 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         createLimiter: [limiterOptions],
         createGuard: [limiterOptions],
         checkAll: BY_TYPES,
+        peekStore: BY_TYPES,
+        Counters: BY_TYPES,
         decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
         recordDecisions: [
           argument(

@@ -1,4 +1,4 @@
-import type { Check, Policy, Store } from "@sluice/core"
+import { algorithmOf, type Check, type Policy, type Store } from "@sluice/core"
 import { expect } from "expect"
 import {
   check,
@@ -88,6 +88,22 @@ export function refusing({ group, behavesWithEach }: StoreSuite): void {
         [false, 10],
       ])
     })
+
+    behavesWithEach(
+      "returns the wait of a refused check that the algorithm computes, if it returns one",
+      async (store, policy) => {
+        const [other, refusing] = [check(HOURLY, 1), check(counting(policy), 7)]
+        await takeOne(store, check(counting(policy), 7))
+        for (const checks of [[refusing], [other, refusing]]) {
+          const { nowMs, checks: results } = await store.take(checks)
+          const counted = results.at(-1)
+          if (counted?.retryAfterMs === undefined) continue
+          expect(counted.retryAfterMs).toBe(
+            algorithmOf(refusing.policy).retryAfterMs(counted.state, refusing.policy, refusing.cost, nowMs),
+          )
+        }
+      },
+    )
 
     behavesWithEach("returns the exact wait to a client that keeps asking", async (store, policy, clock) => {
       const counted = counting(policy)

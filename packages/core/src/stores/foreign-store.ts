@@ -1,3 +1,4 @@
+import { VERSION } from "../ground/copies.ts"
 import { ClosedError, StoreUnavailableError, textOf } from "../ground/errors.ts"
 import { isThenable, type MaybePromise } from "../ground/maybe-promise.ts"
 import { beforeDeadline, ignore } from "../ground/time.ts"
@@ -24,7 +25,8 @@ const LEAST_BACKGROUND_MS = 1_000
 /** A store of ours has these methods in its class. One that has been replaced is not ours. */
 const METHODS: readonly (keyof Store)[] = ["take", "read", "refund", "reset"]
 
-const guarded = new WeakSet<Store>()
+/** The mark of a store that needs no guard. All copies of this version share it, so they trust the same stores. */
+const GUARDED = Symbol.for(`@sluice/core ${VERSION} guarded store`)
 const guardOf = new WeakMap<Store, Store>()
 
 /**
@@ -33,8 +35,7 @@ const guardOf = new WeakMap<Store, Store>()
  * their results are valid.
  */
 export function guardedStore<Own extends Store>(store: Own): Own {
-  guarded.add(store)
-  return store
+  return Object.defineProperty(store, GUARDED, { value: true })
 }
 
 /**
@@ -42,7 +43,8 @@ export function guardedStore<Own extends Store>(store: Own): Own {
  * {@link guardedStore} promises. Returns the same guard for the same store, and a store of ours itself.
  */
 export function foreignStore(store: Store): Store {
-  if (guarded.has(store) && !METHODS.some((name) => Object.hasOwn(store, name))) return store
+  // A derived object has the mark of its prototype, but may have other methods.
+  if (Object.hasOwn(store, GUARDED) && !METHODS.some((name) => Object.hasOwn(store, name))) return store
   let guard = guardOf.get(store)
   if (guard === undefined) {
     guard = guardedStore(new ForeignStore(store))
@@ -106,7 +108,7 @@ class ForeignStore implements Store {
     return this.#store.close()
   }
 
-  #call<Answer>(call: () => MaybePromise<Answer>, how: Call<Answer>): MaybePromise<Answer> {
+  #call<Answer>(call: () => MaybePromise<Answer>, how: GuardedCall<Answer>): MaybePromise<Answer> {
     const sentAtMs = performance.now()
     let answer: MaybePromise<Answer>
     let isLater: boolean
@@ -120,7 +122,7 @@ class ForeignStore implements Store {
     return isLater ? this.#inTime(Promise.resolve(answer), sentAtMs, how) : how.sound(answer)
   }
 
-  #inTime<Answer>(answered: Promise<Answer>, sentAtMs: number, how: Call<Answer>): Promise<Answer> {
+  #inTime<Answer>(answered: Promise<Answer>, sentAtMs: number, how: GuardedCall<Answer>): Promise<Answer> {
     const { withinMs, sound, late, keepsAlive } = how
     let isLate = false
     const sounded = answered.then(
@@ -163,7 +165,7 @@ class ForeignStore implements Store {
 }
 
 /** How a call is guarded. */
-interface Call<Answer> {
+interface GuardedCall<Answer> {
   readonly withinMs: number | undefined
   /** Returns the answer if it is valid, and throws if it is not. */
   readonly sound: (answer: unknown) => Answer
