@@ -2,11 +2,8 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import {
-  type CallTime,
-  kindOf,
-  PolicyTable,
-} from "../../packages/core/src/stores/redis/scripts/script-input.ts"
+import { type CallTime, PolicyTable } from "../../packages/core/src/stores/redis/scripts/script-input.ts"
+import { TakeCall, type TakeReply } from "../../packages/core/src/stores/redis/scripts/take-call.ts"
 import { PEEK, REFUND, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
@@ -34,19 +31,12 @@ async function take(time: Partial<CallTime>, policy: Policy = SLIDING): Promise<
 }
 
 /** Takes three units with the fast path for a call with one check. */
-async function takeOne(untilMs: number, policy: Policy): Promise<number[]> {
-  const numbers = [
-    untilMs,
-    policy.windowMs,
-    policy.limit,
-    3,
-    kindOf(policy),
-    1,
-    3,
-    policy.buckets ?? 0,
-    NOW_MS,
-  ]
-  return (await client.eval(TAKE.text, 1, KEY, ...numbers)) as number[]
+async function takeOne(time: Partial<CallTime>, policy: Policy): Promise<TakeReply & { reply: unknown }> {
+  const call = new TakeCall()
+  call.add({ checks: [{ policy, partition: "", cost: 3, shadow: false }], keys: [KEY] })
+  const args = call.args({ nowMs: undefined, untilMs: undefined, isWide: false, ...time })
+  const reply = await client.eval(TAKE.text, 1, KEY, ...args)
+  return { ...call.read(reply), reply }
 }
 
 async function run(
@@ -70,10 +60,10 @@ describe("a call that reaches the server after its deadline", () => {
     ["a strict window", STRICT],
   ])("counts nothing in %s, while one that arrives in the last millisecond counts", async (_what, policy) => {
     expect(await take(late, policy)).toEqual([NOW_MS])
-    expect(await takeOne(NOW_MS - 1, policy)).toEqual([NOW_MS])
+    expect((await takeOne(late, policy)).answers).toBeUndefined()
     expect(await client.exists(KEY)).toBe(0)
     expect(await take(inTime, policy)).toHaveLength(2)
-    expect(await takeOne(NOW_MS, policy)).toHaveLength(2)
+    expect((await takeOne(inTime, policy)).answers).toHaveLength(1)
     expect(await client.exists(KEY)).toBe(1)
   })
 
@@ -89,11 +79,49 @@ describe("a call that reaches the server after its deadline", () => {
   })
 })
 
+async function serverMs(): Promise<number> {
+  const [seconds, microseconds] = await client.time()
+  return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
+}
+
+describe("a call of one check, by the server's time", () => {
+  const DAY: Policy = { ...SLIDING, windowMs: 30 * 24 * 3_600_000, limit: 7 }
+
+  it.each([
+    { what: "an integer", afterMs: 2_046, isList: false },
+    { what: "a list, if the integer could be too large", afterMs: 3_000, isList: true },
+  ])("tells the time of the decision in $what", async ({ afterMs, isList }) => {
+    for (let i = 0; i < 5; i++) {
+      const beforeMs = await serverMs()
+      const { nowMs, reply } = await takeOne({ untilMs: beforeMs + afterMs }, { ...DAY, limit: 100 })
+      expect(Array.isArray(reply)).toBe(isList)
+      expect(nowMs).toBeGreaterThanOrEqual(beforeMs)
+      expect(nowMs).toBeLessThanOrEqual(await serverMs())
+    }
+  })
+
+  it.each([
+    ["a sliding window", DAY],
+    ["a fixed window", { ...DAY, algorithm: "fixed-window" } as const],
+    ["a strict window", { ...DAY, algorithm: "sliding-window-strict", buckets: 2 } as const],
+  ])("counts each request once in %s, and a refused one not at all", async (_what, policy) => {
+    const untilMs = (await serverMs()) + 1_000
+    const ledger: unknown[] = []
+    for (let i = 0; i < 4; i++) {
+      const [answer] = (await takeOne({ untilMs }, policy)).answers ?? []
+      ledger.push([answer?.granted, answer?.checks[0]?.state.current])
+      expect(await client.pttl(KEY)).toBeGreaterThan(0)
+    }
+    expect(ledger).toEqual([
+      [true, 3],
+      [true, 6],
+      [false, 6],
+      [false, 6],
+    ])
+  })
+})
+
 it("a call without a time is decided by the server's time, to the millisecond", async () => {
-  const serverMs = async () => {
-    const [seconds, microseconds] = await client.time()
-    return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
-  }
   for (const script of [TAKE.text, PEEK.text]) {
     const rest = (number: number) => (script === TAKE.text ? [1, 1, 1, number, 3] : [number])
     for (let i = 0; i < 5; i++) {

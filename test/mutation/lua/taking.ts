@@ -9,13 +9,31 @@ export const TAKING: Replacements = {
       "ledgers",
     ],
     ["fits = current > units and", "fits =", "ledgers"],
-    ["* leftMs / windowMs) + current <= limit", "* leftMs / windowMs) + current <= limit + 1", "ledgers"],
+    ["* leftMs / windowMs < limit + 1 - current", "* leftMs / windowMs < limit + 2 - current", "ledgers"],
+    ["nowMs = time[1] * 1000 + ms - ms % 1", "nowMs = time[1] * 1000", "script-time"],
+    ["last >= 0 and last < WINDOW and\n", "last >= 0 and\n", "ledgers"],
+    ["and last % PREVIOUS", "and floor(last / PREVIOUS)", "ledgers"],
+    [
+      'not (givenNow < 0 and redis.call("PTTL", key) + windowMs - leftMs > CODES / 2 * windowMs) and',
+      "",
+      "shared-counting",
+    ],
     ["rest < STRICT_CODE and current > units and", "rest < STRICT_CODE and", "ledgers"],
     ["% (MOST_STRICT + 1) + current <= limit", "% (MOST_STRICT + 1) + current <= limit + 1", "strict-hash"],
   ],
-  input: [["nowMs = time[1] * 1000 + floor(time[2] / 1000)", "nowMs = time[1] * 1000", "script-time"]],
-  "take-one": [["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"]],
+  "take-one": [
+    ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
+    ['units == 1 and "1" or units', '"1"', "script-time"],
+    ["windowMs < limit + 1 - units then", "windowMs < limit + 2 - units then", "ledgers"],
+    ["kind == SLIDING and windowMs + leftMs or leftMs", "leftMs", "ledgers"],
+    ["if previous == 0 then", "if false then", "lasting-keys"],
+    ["error(reply.err, 0)", "", "lasting-keys"],
+    ["and spareMs < 2047 then", "then", "script-time"],
+    ["input = { givenNow, untilMs,", "input = { -1, untilMs,", "ledgers"],
+  ],
   "take-many": [
+    ["if not quickValue then\n", "do\n", "script-time"],
+    ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
     ["local left = input[3] == 0 and input[position] or -1", "local left = input[position]"],
     [
       "if times == 0 or cost == 0 or cost > limit then break end",
@@ -25,16 +43,7 @@ export const TAKING: Replacements = {
     ["quickAnswer[i + 1], quickDone = rest, i", "quickAnswer[i + 1], quickDone = rest, i + 1"],
     ["position, left = position + 4, left - 1", "position, left = position, left - 1"],
   ],
-  "begin-window": [
-    ["(policy.kind == SLIDING and 2 or 1) * policy.windowMs", "policy.windowMs", "ledgers"],
-    ["local previous = rest % PREVIOUS", "local previous = floor(rest / PREVIOUS)", "ledgers"],
-    ["if rest < 0 or rest >= WINDOW then return end", "if rest < 0 then return end", "ledgers"],
-    [
-      "if outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs) then return end",
-      "",
-      "shared-counting",
-    ],
-  ],
+  "begin-window": [["(policy.kind == SLIDING and 2 or 1) * policy.windowMs", "policy.windowMs", "ledgers"]],
   take: [
     ["local granted = min(times, floor(limit / cost))", "local granted = times"],
     [

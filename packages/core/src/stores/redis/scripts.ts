@@ -37,21 +37,21 @@ const COUNTERS = [packedCounts, subWindows, log, bucketLevel, penalty, strictHas
 
 /** Takes the units of requests, each all or nothing. */
 export const TAKE: Script = script([
-  ...[takeOne, takeMany, ...READING, beginWindow, strictNext],
+  ...[takeOne, input, takeMany, ...READING, beginWindow, strictNext],
   ...["local function functions()", ...COUNTERS, takeSlow, "end", take],
 ])
 /** Reads what counters hold. */
-export const PEEK: Script = script([...READING, ...COUNTERS, peek])
+export const PEEK: Script = script([input, ...READING, ...COUNTERS, peek])
 /** Refunds units to the windows that they were taken from. */
 export const REFUND: Script = script([
-  ...[...READING, beginWindow, strictNext],
+  ...[input, ...READING, beginWindow, strictNext],
   ...["local function functions()", ...COUNTERS, refundSlow, "end", refund],
 ])
 
 /** Concatenates the parts of a script. Replaces each USE line with the text of the formula that it names. */
 function script(parts: readonly string[]): Script {
   const named = formulas.split(/^-- FORMULA (.+)\n/m)
-  const text = [layout, input, ...parts].join("\n").replace(/^ *-- USE (.+)$/gm, (_, name: string) => {
+  const text = [layout, ...parts].join("\n").replace(/^ *-- USE (.+)$/gm, (_, name: string) => {
     const at = named.indexOf(name)
     if (at === -1) throw new Error(`formulas.lua has no formula ${name}.`)
     return named[at + 1] as string

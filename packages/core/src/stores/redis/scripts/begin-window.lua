@@ -15,12 +15,7 @@ end
 -- Returns the count of the previous window, and how much of it still counts now. Applies if INCRBY of `units` found a
 -- counter of that window, or no counter. Returns nothing in any other case.
 local function previousOf(key, policy, value, units)
-  -- The key did not exist, or it held 0.
-  if value == units then return 0, 0 end
-  if policy.kind ~= SLIDING or not policy.leftMs or type(value) ~= "number" then return end
-  local rest = value - policy.lastBase - units
-  if rest < 0 or rest >= WINDOW then return end
-  if outlives(key, policy.alignedMs, CODES / 2 * policy.windowMs) then return end
-  local previous = rest % PREVIOUS
-  return previous, floor(previous * policy.leftMs / policy.windowMs)
+  local kind, base, leftMs, windowMs = policy.kind, policy.base, policy.leftMs, policy.windowMs
+  -- USE window-before
+  if previous then return previous, previous > 0 and floor(previous * leftMs / windowMs) or 0 end
 end

@@ -1,12 +1,5 @@
 -- Reads the numbers of the input one after the other, and the policies at its start.
 
-if not input then
-  input = {
-    givenNow, untilMs, 0,
-    1, tonumber(ARGV[5]), tonumber(ARGV[3]), tonumber(ARGV[2]), tonumber(ARGV[8]),
-    1, tonumber(ARGV[6]), 1, 1, tonumber(ARGV[7]),
-  }
-end
 -- After the two times.
 local position = 2
 local function nextNumber()
@@ -20,7 +13,6 @@ local isWide = nextNumber() == 1
 --   `limit` is the ceiling.
 --   `detail` is the units that come back in a window, the list of how long a penalty blocks, or the number of sub-windows.
 --   `stepMs` is the length of a sub-window.
---   `lastBase` is the base of the previous window.
 --   `leftMs` is set only if its product with a packed count is exact, for windows of up to 49 days.
 --   `packs` is true if INCRBY alone can count.
 --   `isHash` is true for a strict window whose limit fits in the number of the hash.
@@ -49,7 +41,6 @@ for i = 1, nextNumber() do
     stepMs = stepMs,
     alignedMs = alignedMs,
     base = base,
-    lastBase = ((base / WINDOW + CODES - 2) % CODES + 1) * WINDOW,
     leftMs = windowMs <= WIDEST_IN_PLACE and leftMs,
     countsRejected = countsRejected,
     packs = not isWide and not countsRejected and kind <= FIXED and limit <= MOST_PACKED,

@@ -1,11 +1,9 @@
--- The input of a script: a list in JSON or, in a call of one check, the arguments of take-one.lua. Both have
--- the time to decide at (-1 for the server's own) and the time until which the script counts.
+-- Decodes the input of a script: ARGV[1] is a list in JSON, which begins with `givenNow` and `untilMs`.
 
-local input = not ARGV[2] and cjson.decode(ARGV[1])
-local givenNow = input and input[1] or tonumber(ARGV[9] or -1)
-local untilMs = input and input[2] or tonumber(ARGV[1])
-local nowMs = givenNow
-if nowMs < 0 then
-  local time = redis.call("TIME")
-  nowMs = time[1] * 1000 + floor(time[2] / 1000)
+local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
+
+if not input then
+  input = cjson.decode(ARGV[1])
+  givenNow, untilMs = input[1], input[2]
+  -- USE now
 end

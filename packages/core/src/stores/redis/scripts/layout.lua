@@ -2,8 +2,6 @@
 -- needs another digit, under which counters start from zero. script-reply.ts has the same numbers;
 -- test/redis/layout.test.ts checks both.
 
-local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
-
 -- A packed value is one integer below 2^53, which Redis keeps in 8 bytes and INCRBY can add to.
 -- Code of the window * 2^42 + previous * 2^21 + current. Codes are 1 to 2047. INCRBY on a missing key results in a
 -- number without a code, which can be distinguished from a packed value.
@@ -41,6 +39,9 @@ local SLIDING, FIXED, FIRST_HIT, LEVEL, PERIODIC, BUCKETED, STRICT, LOG, PENALTY
 -- policy return every part, too.
 local COUNTS_REJECTED, TELLS_PARTS = 16, 32
 
+-- Set by take-one.lua or input.lua. `input` is a list of numbers. `givenNow` is the time to decide at, or -1 for the
+-- server's own. After `untilMs`, unless it is 0, the script counts nothing.
+local input, givenNow, untilMs, nowMs
 -- Set by take-one.lua and take-many.lua for take.lua: the states of the counted keys, and their number. `quickValue` is
 -- the result of INCRBY or HINCRBY on the next key.
 local quickAnswer, quickValue

@@ -332,16 +332,48 @@ describe("the fast path", () => {
   })
   const SERVER = { nowMs: undefined, untilMs: 7, isWide: false }
 
-  it("is used for a call of one check that can be counted in place", () => {
+  it("sends the policy, the deadline, the cost and the number of requests in base 64", () => {
     const call = callOf([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
-    const args = ["7", "60000", "10", "4", "2", "2", "2", "0"]
-    expect(call.args(SERVER)).toEqual(args)
-    expect(call.args({ ...SERVER, nowMs: 5 })).toEqual([...args, "5"])
-    expect(call.args({ ...SERVER, untilMs: undefined })[0]).toBe("0")
+    expect(call.args(SERVER)).toEqual(["2000>YP000:0000000007000202"])
+    expect(call.args({ ...SERVER, nowMs: 5 })).toEqual(["2000>YP000:0000000007000202", "5"])
+    expect(call.args({ ...SERVER, untilMs: undefined })).toEqual(["2000>YP000:0000000000000202"])
+    const late = { ...SERVER, untilMs: 2 ** 48 - 2 }
+    expect(call.args(late)).toEqual(["2000>YP000:00ooooooon000202"])
     const sliding: Partial<Check> = { policy: { ...POLICY, algorithm: "sliding-window" } }
-    expect(callOf([asked(check("a", 1, sliding))]).args(SERVER)[4]).toBe("1")
+    expect(callOf([asked(check("a", 1, sliding))]).args(SERVER)).toEqual(["1000>YP000:0000000007000101"])
     const ofStrict = callOf([asked(check("a", 3, strict()))]).args(SERVER)
-    expect(ofStrict).toEqual(["7", "60000", "131071", "3", "7", "1", "3", "60"])
+    expect(ofStrict).toEqual(["7000>YP0Ooo0l00000007000301"])
+  })
+
+  it.each([
+    { what: "the server's time", time: { ...SERVER, untilMs: NOW_MS + 9 }, reply: 9 * 2 ** 42 + 7 },
+    { what: "a client that reads integers as strings", time: { ...SERVER, nowMs: NOW_MS }, reply: "7" },
+    { what: "a given time", time: { ...SERVER, nowMs: NOW_MS }, reply: 7 },
+    { what: "a deadline that is far away", time: SERVER, reply: [NOW_MS, 7] },
+  ])("may have one integer or a list as its reply: $what", ({ time, reply }) => {
+    const one = asked(check("a", 2, limited()))
+    const sent = () => {
+      const call = callOf([one, one])
+      call.args(time)
+      return call
+    }
+    expect(sent().read(reply).nowMs).toBe(NOW_MS)
+    expect(told(sent(), reply)).toEqual([
+      [true, [5, 2]],
+      [true, [7, 2]],
+    ])
+  })
+
+  it.each(["OK", -1, 1.5, null, undefined])("does not accept %s as its reply", (reply) => {
+    const call = callOf([asked(check("a", 1, limited()))])
+    call.args(SERVER)
+    expect(() => call.read(reply)).toThrow(StoreUnavailableError)
+  })
+
+  it("does not accept an integer as its reply if no time is known", () => {
+    const call = callOf([asked(check("a", 1, limited()))])
+    call.args({ ...SERVER, untilMs: undefined })
+    expect(() => call.read(7)).toThrow(StoreUnavailableError)
   })
 
   it.each<[string, Partial<Check>, number]>([
@@ -350,7 +382,9 @@ describe("the fast path", () => {
     ["the most units and the longest window of the layout", limited(2 ** 20 - 1, 2 ** 32), 2 ** 20 - 1],
     ["the most units of the layout for a strict window", strict(), 2 ** 17 - 1],
   ])("is used for a take of %s", (_what, more, cost) => {
-    expect(callOf([asked(check("a", cost, more))]).args(SERVER)).toHaveLength(8)
+    expect(callOf([asked(check("a", cost, more))]).args(SERVER)).toEqual([
+      expect.stringMatching(/^[0-o]{27}$/),
+    ])
   })
 
   it("is not used for a part of a request, and a part is not merged with other requests", () => {
@@ -380,6 +414,6 @@ describe("the fast path", () => {
     ["a strict limit that may be exceeded", [asked(check("a", 1, strict({ limit: 9, extra: 1 })))], SERVER],
     ["a strict limit that counts refusals", [asked(check("a", 1, strict({ countRejected: true })))], SERVER],
   ])("is not used for a call of %s", (_what, requests, time) => {
-    expect(callOf(requests).args(time)).toHaveLength(1)
+    expect(callOf(requests).args(time)).toEqual([expect.stringMatching(/^\[/)])
   })
 })

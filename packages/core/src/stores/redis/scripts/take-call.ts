@@ -1,13 +1,12 @@
 import type { CounterState } from "../../../algorithms/algorithm.ts"
 import { algorithmOf } from "../../../algorithms/kinds.ts"
-import { ceilingOf, type Policy } from "../../../ground/policy.ts"
+import type { Policy } from "../../../ground/policy.ts"
 import type { Check, Counted, StoreResult } from "../../store.ts"
+import { packedArgs, packedReply } from "./packed-call.ts"
 import {
   type CallTime,
-  detailOf,
   isCountedInPlace,
   isSamePolicy,
-  kindOf,
   PolicyTable,
   type RedisRequest,
 } from "./script-input.ts"
@@ -52,6 +51,8 @@ export class TakeCall {
   readonly #places: Entry[] = []
   /** The last entry for each key. Only that one may grow; otherwise a later request would be decided too early. */
   #last: Map<string, Entry> | undefined
+  /** The time of a call in the shorter form. */
+  #packedAt: CallTime | undefined
 
   /** Adds a request after the others. Returns true if there was room; a full call must be sent without the request. */
   add(asked: RedisRequest): boolean {
@@ -88,19 +89,15 @@ export class TakeCall {
 
   /**
    * Returns the script's arguments: a list of numbers in JSON. A call of one check that is likely to be counted in
-   * place has only the few arguments that this takes. The script builds the list from them if it cannot count in place.
+   * place has a shorter form.
    */
   args(time: CallTime): readonly string[] {
     if (this.keys.length !== 1 || time.isWide) return [this.#input(time)]
     const { asked, times } = this.#entries[0] as Entry
     const { policy, cost } = asked.checks[0] as Check
-    const units = cost * times
-    if (asked.isPart || !isCountedInPlace(policy, cost, units)) return [this.#input(time)]
-    const { untilMs = 0, nowMs } = time
-    const { windowMs } = policy
-    const args = [untilMs, windowMs, ceilingOf(policy), units, kindOf(policy), times, cost, detailOf(policy)]
-    if (nowMs !== undefined) args.push(nowMs)
-    return args.map(String)
+    if (asked.isPart || !isCountedInPlace(policy, cost, cost * times)) return [this.#input(time)]
+    this.#packedAt = time
+    return packedArgs(policy, cost, times, time)
   }
 
   #input(time: CallTime): string {
@@ -145,7 +142,7 @@ export class TakeCall {
    * @throws StoreUnavailableError if the reply cannot be a reply to this call.
    */
   read(reply: unknown): TakeReply {
-    const list = readReply(reply)
+    const list = this.#packedAt === undefined ? readReply(reply) : packedReply(reply, this.#packedAt)
     const nowMs = integerAt(list, 0)
     if (list.length === 1) return { nowMs, answers: undefined }
     const lacks = this.#lacksOf(list)

@@ -3,7 +3,9 @@
 -- over. By then `quickDone` keys are counted, and `quickAnswer` has their states. `quickValue` is the result of INCRBY
 -- or HINCRBY on the next key, if that command has run.
 
-if not ARGV[2] then
+if not quickValue then
+  if untilMs > 0 and nowMs > untilMs then return { nowMs } end
+
   local pcall = redis.pcall
   quickAnswer = { nowMs }
   -- After the policies, each of which takes four places.
