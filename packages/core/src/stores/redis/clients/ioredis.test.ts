@@ -86,27 +86,33 @@ describe("the calls on a client of ioredis", () => {
     expect(client.sent).toEqual([])
   })
 
-  it("pass a command its arguments in a flat list, without a copy and without losing any", async () => {
-    class Command {
-      readonly promise = Promise.resolve("answered")
-      readonly given: readonly string[]
-      readonly args: readonly string[]
-      constructor(_name: string, args: string[]) {
-        this.given = args
-        this.args = args.flat()
+  it.each([
+    { keyPrefix: undefined, sees: 0 },
+    { keyPrefix: "app:", sees: 5 },
+  ])(
+    "show the arguments to the constructor of a command only for the prefix $keyPrefix",
+    async ({ keyPrefix, sees }) => {
+      class Command {
+        readonly promise = Promise.resolve("answered")
+        readonly seen: number
+        readonly args: readonly string[]
+        constructor(_name: string, args: string[], { keyPrefix = "" }: { keyPrefix?: string } = {}) {
+          this.seen = args.length
+          this.args = args.flat().map((arg) => keyPrefix + arg)
+        }
       }
-    }
-    class Made extends LikeRedis {
-      override evalsha(...args: string[]) {
-        return this.sendCommand(new Command("evalsha", args))
+      class Made extends LikeRedis {
+        override evalsha(...args: string[]) {
+          return this.sendCommand(new Command("evalsha", args))
+        }
       }
-    }
-    const client = new Made()
-    await ioredisCommands(client).evalsha("abc", ["k", "l"], ["1"])
-    const [{ given, args }] = client.sent as unknown as [Command]
-    expect(args).toBe(given)
-    expect([...args]).toEqual(["abc", "2", "k", "l", "1"])
-  })
+      const client = new Made({ keyPrefix })
+      await ioredisCommands(client).evalsha("abc", ["k", "l"], ["1"])
+      const [{ seen, args }] = client.sent as unknown as [Command]
+      const prefixed = (arg: string) => (keyPrefix ?? "") + arg
+      expect([seen, args]).toEqual([sees, ["abc", "2", "k", "l", "1"].map(prefixed)])
+    },
+  )
 })
 
 type Send = (command: object) => unknown

@@ -146,12 +146,13 @@ export class Node {
   }
 
   /** Decides the requests of a call. After the deadline, the server counts none of them. */
-  async take(call: TakeCall, deadlineMs: number): Promise<TakeReply & { readonly arrival: ReplyArrival }> {
-    const { reply, sentAtMs } = await this.#run(TAKE, call.keys, call.args(this.timeOf(deadlineMs)))
-    const { nowMs, answers } = call.read(reply)
-    this.#learn(nowMs, sentAtMs)
-    this.#evictions?.replied()
-    return { nowMs, answers, arrival: this.#arrivals.add(sentAtMs, nowMs) }
+  take(call: TakeCall, deadlineMs: number): Promise<TakeReply & { readonly arrival: ReplyArrival }> {
+    return this.#run(TAKE, call.keys, call.args(this.timeOf(deadlineMs)), (reply, sentAtMs) => {
+      const { nowMs, answers } = call.read(reply)
+      this.#learn(nowMs, sentAtMs)
+      this.#evictions?.replied()
+      return { nowMs, answers, arrival: this.#arrivals.add(sentAtMs, nowMs) }
+    })
   }
 
   /** Returns the time arguments of a script that must not count after the deadline. */
@@ -176,14 +177,15 @@ export class Node {
       }
       const args = [policies.input(this.timeOf(deadlineMs), numbers)]
       send()
-      const { reply, sentAtMs } = await this.#run(script, keys, args)
-      const list = readReply(reply)
-      const nowMs = integerAt(list, 0)
-      this.#arrivals.add(sentAtMs, nowMs)
-      // A store of another data center only gets refunds. Its clock may be set, or it may drift.
-      this.#noteTime(nowMs, sentAtMs)
-      this.#evictions?.replied()
-      return list
+      return this.#run(script, keys, args, (reply, sentAtMs) => {
+        const list = readReply(reply)
+        const nowMs = integerAt(list, 0)
+        this.#arrivals.add(sentAtMs, nowMs)
+        // A store of another data center only gets refunds. Its clock may be set, or it may drift.
+        this.#noteTime(nowMs, sentAtMs)
+        this.#evictions?.replied()
+        return list
+      })
     })
   }
 
@@ -298,23 +300,30 @@ export class Node {
     }
   }
 
-  /** Sends a script by its digest, or as a whole if the server does not have it and has therefore done nothing. */
-  async #run(
+  /**
+   * Sends a script by its digest, or as a whole if the server does not have it and has therefore done nothing. Resolves
+   * with what `read` returns for the reply. Not an async function, because each `await` would delay every decision.
+   */
+  #run<Value>(
     { sha, text }: Script,
     keys: readonly string[],
     args: readonly string[],
-  ): Promise<{ reply: unknown; sentAtMs: number }> {
+    read: (reply: unknown, sentAtMs: number) => Value,
+  ): Promise<Value> {
     const sentAtMs = performance.now()
     this.#running++
-    try {
-      return { reply: await this.#commands.evalsha(sha, keys, args), sentAtMs }
-    } catch (error) {
-      if (!isCode(error, "NOSCRIPT")) throw error
-    } finally {
-      this.#running--
-    }
-    const sentWholeAtMs = performance.now()
-    return { reply: await this.#commands.eval(text, keys, args), sentAtMs: sentWholeAtMs }
+    return this.#commands.evalsha(sha, keys, args).then(
+      (reply) => {
+        this.#running--
+        return read(reply, sentAtMs)
+      },
+      async (error: unknown) => {
+        this.#running--
+        if (!isCode(error, "NOSCRIPT")) throw error
+        const sentWholeAtMs = performance.now()
+        return read(await this.#commands.eval(text, keys, args), sentWholeAtMs)
+      },
+    )
   }
 
   /**
