@@ -28,7 +28,7 @@ export const TAKING: Replacements = {
     ["kind == SLIDING and windowMs + leftMs or leftMs", "leftMs", "ledgers"],
     ["if previous == 0 then", "if false then", "lasting-keys"],
     ["error(reply.err, 0)", "", "lasting-keys"],
-    ["and spareMs < 2047 then", "then", "script-time"],
+    ["and spareMs < 2046 then", "then", "script-time"],
     ["input = { givenNow, untilMs,", "input = { -1, untilMs,", "ledgers"],
   ],
   "take-many": [

@@ -1,6 +1,6 @@
 import { ceilingOf, type Policy } from "../../../ground/policy.ts"
 import { type CallTime, detailOf, kindOf } from "./script-input.ts"
-import { integerAt, nonsense, type Reply, readReply } from "./script-reply.ts"
+import { nonsense, type Reply, readReply } from "./script-reply.ts"
 
 // The arguments and the reply of a call of one check that can be counted in place: the twin of take-one.lua.
 
@@ -36,16 +36,17 @@ export function packedArgs(
 
 /**
  * Returns the list that a reply stands for. The reply may be one integer: the milliseconds from the decision until
- * `untilMs`, and the state.
+ * `untilMs` + 1, and the state.
  * @throws StoreUnavailableError if the reply cannot come from the script.
  */
 export function packedReply(reply: unknown, { nowMs, untilMs }: CallTime): Reply {
   if (Array.isArray(reply)) return readReply(reply)
-  const number = integerAt([reply], 0)
+  const number = Number(reply)
+  const latestMs = nowMs ?? untilMs
+  if (!(Number.isSafeInteger(number) && number >= STATE) || latestMs === undefined) throw nonsense(reply)
   const state = number % STATE
-  const decidedMs = nowMs ?? (untilMs === undefined ? undefined : untilMs - (number - state) / STATE)
-  if (decidedMs === undefined) throw nonsense(reply)
-  return [decidedMs, state]
+  const spareMs = (number - state) / STATE - 1
+  return [latestMs - spareMs, state]
 }
 
 function digits(number: number, width: number): string {

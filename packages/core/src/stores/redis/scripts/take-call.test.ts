@@ -346,9 +346,13 @@ describe("the fast path", () => {
   })
 
   it.each([
-    { what: "the server's time", time: { ...SERVER, untilMs: NOW_MS + 9 }, reply: 9 * 2 ** 42 + 7 },
-    { what: "a client that reads integers as strings", time: { ...SERVER, nowMs: NOW_MS }, reply: "7" },
-    { what: "a given time", time: { ...SERVER, nowMs: NOW_MS }, reply: 7 },
+    { what: "the server's time", time: { ...SERVER, untilMs: NOW_MS + 9 }, reply: 10 * 2 ** 42 + 7 },
+    {
+      what: "a client that reads integers as strings",
+      time: { ...SERVER, nowMs: NOW_MS },
+      reply: `${2 ** 42 + 7}`,
+    },
+    { what: "a given time", time: { ...SERVER, nowMs: NOW_MS }, reply: 2 ** 42 + 7 },
     { what: "a deadline that is far away", time: SERVER, reply: [NOW_MS, 7] },
   ])("may have one integer or a list as its reply: $what", ({ time, reply }) => {
     const one = asked(check("a", 2, limited()))
@@ -364,7 +368,7 @@ describe("the fast path", () => {
     ])
   })
 
-  it.each(["OK", -1, 1.5, null, undefined])("does not accept %s as its reply", (reply) => {
+  it.each(["OK", -1, 1.5, 7, null, undefined])("does not accept %s as its reply", (reply) => {
     const call = callOf([asked(check("a", 1, limited()))])
     call.args(SERVER)
     expect(() => call.read(reply)).toThrow(StoreUnavailableError)
@@ -373,7 +377,7 @@ describe("the fast path", () => {
   it("does not accept an integer as its reply if no time is known", () => {
     const call = callOf([asked(check("a", 1, limited()))])
     call.args({ ...SERVER, untilMs: undefined })
-    expect(() => call.read(7)).toThrow(StoreUnavailableError)
+    expect(() => call.read(2 ** 42 + 7)).toThrow(StoreUnavailableError)
   })
 
   it.each<[string, Partial<Check>, number]>([

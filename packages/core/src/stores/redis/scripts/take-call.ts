@@ -49,7 +49,10 @@ export class TakeCall {
   readonly #entries: Entry[] = []
   /** The entry of each request. */
   readonly #places: Entry[] = []
-  /** The last entry for each key. Only that one may grow; otherwise a later request would be decided too early. */
+  /**
+   * The last entry for each partition. Only that one may grow; otherwise a later request would be decided too early. Not
+   * by key, because a key is longer, and V8 would have to join and hash it.
+   */
   #last: Map<string, Entry> | undefined
   /** The time of a call in the shorter form. */
   #packedAt: CallTime | undefined
@@ -68,10 +71,8 @@ export class TakeCall {
     const entry: Entry = { asked, firstKey: this.keys.length, times: 1, answered: 0, state: undefined }
     this.#entries.push(entry)
     this.#places.push(entry)
-    for (const key of asked.keys) {
-      this.keys.push(key)
-      this.#last?.set(key, entry)
-    }
+    for (const key of asked.keys) this.keys.push(key)
+    if (this.#last !== undefined) setLast(this.#last, entry)
     return true
   }
 
@@ -81,9 +82,12 @@ export class TakeCall {
     if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined
     const latest = this.#entries.at(-1) as Entry
     // A shortcut for bursts of one client: the lookup below costs as much as the rest of this method.
-    if (isOfOneCounter(asked, latest.asked) && isSame(asked, latest.asked)) return latest
-    this.#last ??= lastByKey(this.#entries)
-    const last = this.#last.get(asked.keys[0] as string)
+    if (isSame(asked, latest.asked)) return latest
+    if (this.#last === undefined) {
+      this.#last = new Map()
+      for (const entry of this.#entries) setLast(this.#last, entry)
+    }
+    const last = this.#last.get((asked.checks[0] as Check).partition)
     return last !== undefined && isSame(asked, last.asked) ? last : undefined
   }
 
@@ -204,12 +208,12 @@ function together(
 }
 
 /**
- * True if a request of one check may be merged with another one for the same key. Requests are not merged if refusals
- * count, because each request then leaves a different state.
+ * True if a request of one check may be merged with another one. Requests are not merged if refusals count, because each
+ * request then leaves a different state.
  */
 function isSame(one: RedisRequest, other: RedisRequest): boolean {
+  if (!isOfOneCounter(one, other) || other.checks.length !== 1 || one.isPart !== other.isPart) return false
   const check = one.checks[0] as Check
-  if (other.checks.length !== 1 || one.isPart !== other.isPart) return false
   if (check.policy.countRejected === true || check.policy.algorithm === "penalty") return false
   return isSameCheck(check, other.checks[0] as Check)
 }
@@ -221,10 +225,8 @@ function isOfOneCounter(one: RedisRequest, other: RedisRequest): boolean {
   return check.partition === than.partition
 }
 
-function lastByKey(entries: readonly Entry[]): Map<string, Entry> {
-  const last = new Map<string, Entry>()
-  for (const entry of entries) for (const key of entry.asked.keys) last.set(key, entry)
-  return last
+function setLast(last: Map<string, Entry>, entry: Entry): void {
+  for (const { partition } of entry.asked.checks) last.set(partition, entry)
 }
 
 /** True if the two requests differ only in their partitions. */

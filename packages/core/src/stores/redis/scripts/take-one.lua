@@ -4,8 +4,9 @@
 --      number of sub-windows (2), the time until which the call counts (8), the cost of a request (4), and the number of
 --      equal requests (2). Reading one string takes half as long as reading seven arguments.
 --   2. The time to decide at, if it is given.
--- Returns one integer for a window if possible, because a table takes a seventh of the call: `untilMs` - now, or 0 for
--- a given time, * 2^42 + the state. Otherwise returns { now, state }, or { now } after `untilMs`.
+-- Returns one integer for a window if possible, because a table takes a seventh of the call: (the milliseconds from now
+-- to `untilMs`, or 0 for a given time, + 1) * 2^42 + the state. Otherwise returns { now, state }, or { now } after
+-- `untilMs`.
 
 do
   local kind, w1, w2, w3, w4, w5, w6, l1, l2, l3, l4, d1, d2, u1, u2, u3, u4, u5, u6, u7, u8, c1, c2, c3, c4, t1, t2 =
@@ -55,7 +56,7 @@ do
       if fits then
         -- The integer must stay below 2^53.
         local spareMs = ARGV[2] and 0 or untilMs - nowMs
-        if spareMs >= 0 and spareMs < 2047 then return spareMs * WINDOW + rest end
+        if spareMs >= 0 and spareMs < 2046 then return (spareMs + 1) * WINDOW + rest end
         return { nowMs, rest }
       end
       quickValue = value
