@@ -330,13 +330,8 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/stores/redis/scripts/take-call.ts": {
     "if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined":
       "ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found",
-    "if (isOfOneCounter(asked, latest.asked) && isSame(asked, latest.asked)) return latest":
-      "ConditionalExpression,LogicalOperator: a shortcut",
+    "if (isSame(asked, latest.asked)) return latest": "ConditionalExpression: a shortcut",
     "if (list.length === end) return undefined": "ConditionalExpression: an empty table tells the same",
-    "function isOfOneCounter(one: RedisRequest, other: RedisRequest): boolean {":
-      "BlockStatement: a shortcut, as whoever is not found here is looked for",
-    "if (check.policy.counter !== than.policy.counter) return false": "ConditionalExpression: likewise",
-    "return check.partition === than.partition": "ConditionalExpression: likewise",
     "if (later === 0) return state": "ConditionalExpression: nothing less is the same",
   },
   "core/src/stores/redis/take-in-turn.ts": {

@@ -49,7 +49,7 @@ export class BatchSender {
    * links the old table to it. Once a table is in the old generation, all later calls stay in memory until a full
    * collection. Each minor collection copies them.
    */
-  #flights: readonly Flight[] = []
+  readonly #flights: Flight[] = []
   readonly #queue = new TakeQueue()
   #isLearning = false
   /**
@@ -178,7 +178,7 @@ export class BatchSender {
     const { batch, deadlineMs } = this.#queue.moveTo(call, most, node)
     if (batch.length === 0) return
     const flight: Flight = { batch, node }
-    this.#flights = [...this.#flights, flight]
+    this.#flights.push(flight)
     this.#policy.sent()
     node.take(call, deadlineMs).then(
       ({ answers, arrival }) => {
@@ -271,15 +271,15 @@ export class BatchSender {
 
   /** Removes a call from those in flight. Returns true if it had been given up. */
   #land(flight: Flight): boolean {
-    const wasOver = !this.#flights.includes(flight)
-    this.#flights = this.#flights.filter((other) => other !== flight)
-    return wasOver
+    const at = this.#flights.indexOf(flight)
+    if (at !== -1) this.#flights.splice(at, 1)
+    return at === -1
   }
 
   #expire(): void {
     const node = this.#nodeOf()
     const nowMs = performance.now()
-    for (const flight of this.#flights) {
+    for (const flight of [...this.#flights]) {
       if (expire(flight.batch, nowMs, flight.node).length > 0) continue
       // No caller waits for this call, so it must not hold back other requests.
       this.#land(flight)

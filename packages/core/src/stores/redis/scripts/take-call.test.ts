@@ -96,6 +96,18 @@ describe("a call", () => {
       entries: [1, 1, 2, 1, 1],
     },
     {
+      what: "does not merge requests of one client across a request with another counter",
+      requests: [
+        a,
+        b,
+        { ...asked(check("a", 1, { policy: { ...POLICY, counter: "counter1" } })), keys: ["1 a"] },
+        b,
+        a,
+      ],
+      keys: ["a", "b", "1 a", "a"],
+      entries: [3, 1, 1, 1, 1, 2, 1, 1, 1, 1, 2, 1, 1],
+    },
+    {
       what: "does not merge requests across a request with another cost",
       requests: [a, asked(check("a", 2)), a],
       keys: ["a", "a", "a"],

@@ -45,7 +45,6 @@ const MOST_KEYS = 256
 /** Requests that one call of the script decides, in order. Equal requests of one check are merged. */
 export class TakeCall {
   readonly keys: string[] = []
-  readonly #policies = new PolicyTable()
   readonly #entries: Entry[] = []
   /** The entry of each request. */
   readonly #places: Entry[] = []
@@ -105,6 +104,7 @@ export class TakeCall {
   }
 
   #input(time: CallTime): string {
+    const policies = new PolicyTable()
     const numbers = [0]
     let entries = 0
     // Index of the current run of entries that differ only in their keys, and its checks if each entry has several.
@@ -116,7 +116,7 @@ export class TakeCall {
         const { policy, cost, shadow } = checks[0] as Check
         // An entry of one check does not contain `shadow`. Refusals of shadow checks never count.
         const counted = shadow && policy.countRejected === true ? { ...policy, countRejected: false } : policy
-        const number = this.#policies.numberOf(counted, isPart)
+        const number = policies.numberOf(counted, isPart)
         // `numbers[run]` is 0, not `times`, for a run of several checks and before the first run.
         if (numbers[run] === times && numbers[run + 2] === number && numbers[run + 3] === cost) {
           numbers[run + 1] = (numbers[run + 1] as number) + 1
@@ -132,13 +132,13 @@ export class TakeCall {
         several = checks
         run = numbers.push(0, checks.length, 1) - 3
         for (const { policy, cost, shadow } of checks) {
-          numbers.push(this.#policies.numberOf(policy), cost, shadow ? 1 : 0)
+          numbers.push(policies.numberOf(policy), cost, shadow ? 1 : 0)
         }
       }
       entries++
     }
     numbers[0] = entries
-    return this.#policies.input(time, numbers)
+    return policies.input(time, numbers)
   }
 
   /**
