@@ -31,11 +31,15 @@ async function take(time: Partial<CallTime>, policy: Policy = SLIDING): Promise<
 }
 
 /** Takes three units with the fast path for a call with one check. */
-async function takeOne(time: Partial<CallTime>, policy: Policy): Promise<TakeReply & { reply: unknown }> {
+async function takeOne(
+  time: Partial<CallTime>,
+  policy: Policy,
+  by = client,
+): Promise<TakeReply & { reply: unknown }> {
   const call = new TakeCall()
   call.add({ checks: [{ policy, partition: "", cost: 3, shadow: false }], keys: [KEY] })
   const args = call.args({ nowMs: undefined, untilMs: undefined, isWide: false, ...time })
-  const reply = await client.eval(TAKE.text, 1, KEY, ...args)
+  const reply = await by.eval(TAKE.text, 1, KEY, ...args)
   return { ...call.read(reply), reply }
 }
 
@@ -118,6 +122,31 @@ describe("a call of one check, by the server's time", () => {
       [false, 6],
       [false, 6],
     ])
+  })
+})
+
+describe("a call of one check that begins a window", () => {
+  const NINE: Policy = { ...SLIDING, windowMs: 9_000, limit: 9 }
+  const startMs = NOW_MS - (NOW_MS % NINE.windowMs)
+
+  it("counts the previous window's share, exact to the millisecond", async () => {
+    for (let i = 0; i < 3; i++) await takeOne({ nowMs: startMs }, NINE)
+    const grantedAt = async (nowMs: number) => (await takeOne({ nowMs }, NINE)).answers?.[0]?.granted
+    // Seven and then six of the nine units still count, and three are asked for.
+    expect(await grantedAt(startMs + 9_000 + 2_000)).toBe(false)
+    expect(await grantedAt(startMs + 9_000 + 2_001)).toBe(true)
+  })
+
+  it("fails and leaves no key if the user may not set its expiry", async () => {
+    await client.acl("SETUSER", "limited", "on", ">secret", "~*", "+@all", "-set")
+    const limited = new Redis(server.port, server.host, { username: "limited", password: "secret" })
+    try {
+      await expect(takeOne({ untilMs: (await serverMs()) + 1_000 }, NINE, limited)).rejects.toThrow("can't run this command")
+      expect(await client.exists(KEY)).toBe(0)
+    } finally {
+      limited.disconnect()
+      await client.acl("DELUSER", "limited")
+    }
   })
 })
 

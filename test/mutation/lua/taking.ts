@@ -24,12 +24,11 @@ export const TAKING: Replacements = {
   "take-one": [
     ["if untilMs > 0 and nowMs > untilMs then", "if false then", "script-time"],
     ['units == 1 and "1" or units', '"1"', "script-time"],
-    ["windowMs < limit + 1 - units then", "windowMs < limit + 2 - units then", "ledgers"],
+    ["windowMs < limit + 1 - units then", "windowMs < limit + 2 - units then", "script-time"],
     ["kind == SLIDING and windowMs + leftMs or leftMs", "leftMs", "ledgers"],
     ["if previous == 0 then", "if false then", "lasting-keys"],
-    ["error(reply.err, 0)", "", "lasting-keys"],
+    ["error(reply.err, 0)", "", "script-time"],
     ["and spareMs < 2046 then", "then", "script-time"],
-    ["input = { givenNow, untilMs,", "input = { -1, untilMs,", "ledgers"],
   ],
   "take-many": [
     ["if not quickValue then\n", "do\n", "script-time"],

@@ -35,8 +35,8 @@ export function packedArgs(
 }
 
 /**
- * Returns the list that a reply stands for. The reply may be one integer: the milliseconds from the decision until
- * `untilMs` + 1, and the state.
+ * Returns the time of the decision and the state. The reply may be one integer, which contains the milliseconds that were
+ * left before `untilMs`.
  * @throws StoreUnavailableError if the reply cannot come from the script.
  */
 export function packedReply(reply: unknown, { nowMs, untilMs }: CallTime): Reply {
