@@ -11,6 +11,7 @@ import {
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
+  MountOrder,
   type RefusalOptions,
   readRefusalOption,
   respond,
@@ -18,7 +19,8 @@ import {
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { ExpressExchange, ExpressThrowingExchange } from "./exchange.ts"
 import { ExpressFacts, factsOf } from "./facts.ts"
-import { MountOrder } from "./mount-order.ts"
+import { latePlace } from "./late-place.ts"
+import type { App } from "./route.ts"
 
 export { RefusalError } from "@sluice/core"
 
@@ -74,13 +76,19 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    if (order.isWatching) order.watch(req, res, (routes) => guard.warnMountedTooLate(routes))
+    if (order.isWatching) watch(req, res)
     const later = respond(guard, new ExpressFacts(req, handler), new Exchange(req, res, next))
     // Express also passes an error that a handler throws synchronously to `next`.
     if (later instanceof Promise) later.catch(next)
   }
 
-  const order = new MountOrder(handler)
+  const order = new MountOrder(guard)
+  const watch = (req: Request, response: Response): void => {
+    // Afterwards, the request may refer to an app around this one.
+    const app = req.app as unknown as App | undefined
+    const placeOf = () => latePlace(app, handler)
+    order.watch({ method: req.method, response, placeOf, decisionOf: () => req.rateLimit })
+  }
   return Object.assign(handler as RateLimit, { limiter: guard.limiter })
 }
 

@@ -10,6 +10,7 @@ import {
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
+  MountOrder,
   type RefusalOptions,
   readRefusalOption,
   respond,
@@ -17,7 +18,7 @@ import {
 import type { Context, Middleware, Next } from "koa"
 import { KoaExchange, KoaThrowingExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
-import { KoaMountOrder } from "./mount-order.ts"
+import { latePlace } from "./late-place.ts"
 
 export { RefusalError } from "@sluice/core"
 
@@ -68,11 +69,17 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    if (order.isWatching) order.watch(ctx, (routes) => guard.warnMountedTooLate(routes))
+    if (order.isWatching) watch(ctx)
     return Promise.resolve(respond(guard, new KoaFacts(ctx), new Exchange(ctx, ctx.res, next, ctx)))
   }
 
-  const order = new KoaMountOrder(middleware)
+  const order = new MountOrder(guard)
+  const watch = (ctx: Context): void =>
+    order.watch({
+      ...{ method: ctx.method, response: ctx.res },
+      placeOf: () => latePlace(ctx.app, middleware),
+      decisionOf: () => ctx.state.rateLimit,
+    })
   return Object.assign(middleware, { limiter: guard.limiter })
 }
 

@@ -1,18 +1,5 @@
-import type { Request, Response } from "express"
+import type { LatePlace } from "@sluice/core"
 import type { App, Layer, Stacked } from "./route.ts"
-
-/** Milliseconds in which an app may still add routes, although it already listens. */
-const START_MS = 1_000
-/** The number of requests that functions after the limiter must answer with 404 before they count as 404 handlers. */
-const ENOUGH = 10
-
-/** What an app has before and after a limiter that may be mounted too late. */
-interface LatePlace {
-  /** The routes before the limiter: "GET /login and every other route". */
-  readonly routes: string
-  /** Whether functions after the limiter could answer. */
-  readonly hasHandlers: boolean
-}
 
 /** The position of a layer in the stack of a router. */
 interface Position {
@@ -27,49 +14,10 @@ interface Mounted {
 }
 
 /**
- * Detects a limiter that is mounted after all routes of its path, so that only unmatched requests reach it. One look at
- * the app is enough if no route is before the limiter, or if a route is after it. Otherwise this class reads the status
- * of each response, until a status is not 404 or the limiter is certainly mounted too late.
+ * Returns the place of a limiter that is after all routes of its path. Undefined if that is not certain, or if other
+ * limiters are before it.
  */
-export class MountOrder {
-  /** False once the place of the limiter is known. */
-  isWatching = true
-  readonly #middleware: object
-  readonly #createdMs = performance.now()
-  #unmatched = 0
-
-  constructor(middleware: object) {
-    this.#middleware = middleware
-  }
-
-  /** Watches a request that has reached the limiter. Calls `warn` at most once. */
-  watch(req: Request, res: Response, warn: (routes: string) => void): void {
-    // Express itself answers OPTIONS for a route, after all middleware.
-    if (req.method === "OPTIONS") return
-    // Afterwards, the request may refer to an app around this one.
-    const app = req.app as unknown as App | undefined
-    if (latePlace(app, this.#middleware) === undefined) {
-      this.isWatching = false
-      return
-    }
-    res.once("finish", () => {
-      if (!this.isWatching || req.rateLimit?.allowed === false) return
-      if (res.statusCode !== 404) {
-        this.isWatching = false
-        return
-      }
-      this.#unmatched++
-      const place = latePlace(app, this.#middleware)
-      const isEnough = place?.hasHandlers !== true || this.#unmatched >= ENOUGH
-      if (!isEnough || performance.now() - this.#createdMs < START_MS) return
-      this.isWatching = false
-      if (place !== undefined) warn(place.routes)
-    })
-  }
-}
-
-/** Returns undefined if the limiter is not certainly after all routes of its path, or if other limiters are before it. */
-function latePlace(app: App | undefined, middleware: object): LatePlace | undefined {
+export function latePlace(app: App | undefined, middleware: object): LatePlace | undefined {
   const positions = positionsOf(app, ({ handle }) => handle === middleware)
   if (positions === undefined) return undefined
   const path = positions.map(({ stack, index }) => pathOf(stack[index] as Layer)).join("")
