@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from "node:fs"
 // The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
-const DOORS = `${CORE}(index|redis|dynamodb|otel|replay)(\\.test)?\\.ts$`
+const DOORS = `${CORE}(index|kit|redis|dynamodb|replay)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
-const OTEL = `${CORE}otel/`
+const OTEL = "^packages/otel/src/"
 /** Tests and the files that they share. */
 const TEST_FILES = "(\\.(test|test-d)\\.ts|/testing/[^/]+\\.ts)$"
 
@@ -19,7 +19,6 @@ const BELOW = {
   decision: ["stores", "algorithms", "ground"],
   limiter: ["decision", "rules", "request", "stores", "algorithms", "ground"],
   http: ["limiter", "decision", "request", "ground"],
-  otel: ["limiter", "decision", "ground"],
   recording: ["limiter", "decision", "ground"],
   replay: ["limiter", "decision", "rules", "request", "stores", "ground"],
 }
@@ -155,7 +154,7 @@ const ADAPTERS = readdirSync("packages")
   })
 
 /** Entry points of the core that an adapter may import. Default: the main one. */
-const DOORS_FOR = { "express-rate-limit-store": "(index|redis)" }
+const DOORS_FOR = { "express-rate-limit-store": "(index|redis)", otel: "(index|kit)" }
 
 const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
   name: `${adapter}-imports-core-and-its-own-packages`,
@@ -164,7 +163,7 @@ const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
   from: { path: `^packages/${adapter}/src/`, pathNot: TEST_FILES },
   to: {
     pathNot: [
-      `^packages/${adapter}/src/`,
+      `^packages/${adapter}/(src/|package\\.json$)`,
       `${CORE}${DOORS_FOR[adapter] ?? "index"}\\.ts$`,
       `(^|node_modules/)(${packages.join("|")})(/|$)`,
     ],
@@ -305,16 +304,16 @@ export default {
     },
     {
       name: "otel-loads-its-api-alone",
-      comment: "The core may only import OpenTelemetry's API, which finds the SDK that the app has set up.",
+      comment: "@sluice/otel may only import OpenTelemetry's API, which finds the SDK that the app has set up.",
       severity: "error",
-      from: { path: CORE },
+      from: { path: OTEL },
       to: { path: "(^|node_modules/)@opentelemetry/(?!api(/|$))" },
     },
     {
-      name: "otel-by-its-own-door",
-      comment: "Only @sluice/core/otel may load OpenTelemetry.",
+      name: "core-loads-no-opentelemetry",
+      comment: "Only @sluice/otel may load OpenTelemetry.",
       severity: "error",
-      from: { path: CORE, pathNot: [OTEL, `${CORE}otel\\.ts$`] },
+      from: { path: CORE },
       to: { path: [OTEL, "(^|node_modules/)@opentelemetry/api(/|$)"] },
     },
     {
@@ -393,7 +392,8 @@ export default {
         pathNot: [
           SERVICE,
           "^packages/service/package\\.json$",
-          `${CORE}(index|dynamodb|otel|redis)\\.ts$`,
+          `${CORE}(index|dynamodb|redis)\\.ts$`,
+          "^packages/otel/src/index\\.ts$",
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],

@@ -12,7 +12,7 @@ import {
   type RuleSource,
 } from "@sluice/core"
 import { dynamoDBRules } from "@sluice/core/dynamodb"
-import { instrument } from "@sluice/core/otel"
+import { instrument } from "@sluice/otel"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { readRuleDocument } from "../packages/core/src/rules/documents/rule-document.ts"
 import { itemOf, makeTable, putItem } from "./dynamodb/tables.ts"

@@ -5,7 +5,7 @@ import {
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics"
 import { createLimiter, type Limiter } from "@sluice/core"
-import { instrument } from "@sluice/core/otel"
+import { instrument } from "@sluice/otel"
 
 /** Never, because the benchmark collects the metrics itself at the end of a round. */
 const NEVER_MS = 2 ** 31 - 1

@@ -1,8 +1,8 @@
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus"
 import { MeterProvider } from "@opentelemetry/sdk-metrics"
 import type { LimiterOptions } from "@sluice/core"
-import { instrument } from "@sluice/core/otel"
 import { rateLimit } from "@sluice/express"
+import { instrument } from "@sluice/otel"
 import express, { type Express, type Request } from "express"
 
 const RULES = [

@@ -7,7 +7,7 @@ const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 /** The core has a separate entry point for each back end that uses a client of the app. */
 const config: UserConfig = {
   ...base,
-  entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/otel.ts", "src/replay.ts"],
+  entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/kit.ts", "src/replay.ts"],
   loader: { ".lua": "text" },
   // The packed core must stay small. Functions and classes keep their names, and statements are not joined, so that stack
   // traces can be read. Variables and private fields get short names.
@@ -17,7 +17,7 @@ const config: UserConfig = {
     codegen: { removeWhitespace: true },
   },
   // A file for each set of entry points would need long lists of imports. Only the ground must be a file of its own,
-  // because the entry points for Redis and OpenTelemetry load nothing else.
+  // because the entry points for Redis and the kit load nothing else.
   outputOptions: {
     ...(base.outputOptions as object),
     codeSplitting: {

@@ -1,5 +1,5 @@
 import { createLimiter, type LimiterOptions, manualClock, memoryStore, type RequestFacts } from "@sluice/core"
-import { instrument } from "@sluice/core/otel"
+import { instrument } from "@sluice/otel"
 import { describe, expect, it } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { type Metering, startMetering } from "./metering.ts"

@@ -6,7 +6,7 @@ import {
   memoryStore,
   type RequestFacts,
 } from "@sluice/core"
-import { instrument } from "@sluice/core/otel"
+import { instrument } from "@sluice/otel"
 import { expect, it, onTestFinished, vi } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { createMetrics } from "../../packages/service/src/program/metrics.ts"

@@ -12,7 +12,7 @@ import {
   memoryStore,
   type RequestFacts,
 } from "@sluice/core"
-import { instrument } from "@sluice/core/otel"
+import { instrument } from "@sluice/otel"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { methodsOf } from "../../packages/core/src/stores/testing/methods-of.ts"
 import { until } from "../servers/until.ts"
@@ -259,7 +259,7 @@ describe("instrument", () => {
     const { meterProvider } = startMetering()
     const getMeter = vi.spyOn(meterProvider, "getMeter")
     instrument(createLimiter({ limit: 1, window: "1 minute" }), { meterProvider })
-    expect(getMeter).toHaveBeenCalledWith("@sluice/core", expect.stringMatching(/^\d+\.\d+\.\d+/))
+    expect(getMeter).toHaveBeenCalledWith("@sluice/otel", expect.stringMatching(/^\d+\.\d+\.\d+/))
   })
 
   it("stops counting once it has been ended, and keeps its counts", async () => {

@@ -13,7 +13,7 @@ import {
   StoreUnavailableError,
   writeBackStore,
 } from "@sluice/core"
-import { instrument } from "@sluice/core/otel"
+import { instrument } from "@sluice/otel"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { until } from "../servers/until.ts"
 import { startMetering } from "./metering.ts"

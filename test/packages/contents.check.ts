@@ -19,7 +19,7 @@ const BESIDE: Readonly<Record<string, readonly string[]>> = {
   cli: ["bin/sluice.js", ...besideBundled("cli")],
   core: [
     ...besideBundled("core"),
-    ...["dynamodb/package.json", "errors.md", "otel/package.json", "redis/package.json"],
+    ...["dynamodb/package.json", "errors.md", "kit/package.json", "redis/package.json"],
     ...["replay/package.json", "rules.schema.json"],
   ],
   service: ["bin/sluice-service.js"],

@@ -141,7 +141,9 @@ describe("a call of one check that begins a window", () => {
     await client.acl("SETUSER", "limited", "on", ">secret", "~*", "+@all", "-set")
     const limited = new Redis(server.port, server.host, { username: "limited", password: "secret" })
     try {
-      await expect(takeOne({ untilMs: (await serverMs()) + 1_000 }, NINE, limited)).rejects.toThrow("can't run this command")
+      await expect(takeOne({ untilMs: (await serverMs()) + 1_000 }, NINE, limited)).rejects.toThrow(
+        "can't run this command",
+      )
       expect(await client.exists(KEY)).toBe(0)
     } finally {
       limited.disconnect()

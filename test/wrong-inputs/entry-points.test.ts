@@ -4,7 +4,7 @@ import * as paced from "@sluice/client"
 import * as contracts from "@sluice/contracts"
 import * as core from "@sluice/core"
 import * as dynamodb from "@sluice/core/dynamodb"
-import * as otel from "@sluice/core/otel"
+import * as kit from "@sluice/core/kit"
 import * as redis from "@sluice/core/redis"
 import * as replay from "@sluice/core/replay"
 import * as express from "@sluice/express"
@@ -12,6 +12,7 @@ import { SluiceStore } from "@sluice/express-rate-limit-store"
 import * as fastifyAdapter from "@sluice/fastify"
 import * as fetch from "@sluice/fetch"
 import * as koa from "@sluice/koa"
+import * as otel from "@sluice/otel"
 import * as service from "@sluice/service"
 import fc from "fast-check"
 import fastify from "fastify"
@@ -236,7 +237,8 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         dynamoDBRegistry: [oddFor(TABLE_OPTIONS, TABLE)],
       },
     ],
-    "@sluice/core/otel": [
+    "@sluice/core/kit": [kit, { show: BY_TYPES, suggestion: BY_TYPES, warnOncePerLogger: BY_TYPES }],
+    "@sluice/otel": [
       otel,
       {
         instrument: [

@@ -12,8 +12,8 @@ import {
   type Store,
 } from "@sluice/core"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
-import { instrument } from "@sluice/core/otel"
 import { redisStore } from "@sluice/core/redis"
+import { instrument } from "@sluice/otel"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 

@@ -1,5 +1,5 @@
 import type { BatchObservableResult, Meter } from "@opentelemetry/api"
-import type { Limiter, LimiterStatus } from "../limiter/limiter.ts"
+import type { Limiter, LimiterStatus } from "@sluice/core"
 import { LEASE_RESULT, LIMITER, type Measuring } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 

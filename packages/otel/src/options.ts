@@ -1,7 +1,6 @@
 import type { MeterProvider } from "@opentelemetry/api"
-import { InvalidOptionError, type Problem } from "../ground/errors.ts"
-import { locate, show, suggestion } from "../ground/show.ts"
-import type { Limiter } from "../limiter/limiter.ts"
+import { InvalidOptionError, type Limiter, type Problem } from "@sluice/core"
+import { show, suggestion } from "@sluice/core/kit"
 
 /** Options of `instrument`. */
 export interface InstrumentOptions {
@@ -65,7 +64,7 @@ function optionProblems(options: InstrumentOptions): Problem[] {
   }
   for (const option of Object.keys(options).filter((option) => !OPTIONS.includes(option))) {
     const message = `${show(option)} is not an option of instrument()${suggestion(option, OPTIONS)}`
-    problems.push(locate("", { path: [option], message, accepted: OPTIONS.join(", ") }))
+    problems.push({ path: option, message, accepted: OPTIONS.join(", ") })
   }
   return problems
 }

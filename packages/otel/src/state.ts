@@ -1,5 +1,5 @@
 import type { BatchObservableResult, Meter } from "@opentelemetry/api"
-import type { Limiter } from "../limiter/limiter.ts"
+import type { Limiter } from "@sluice/core"
 import { LIMITER } from "./measuring.ts"
 
 /**

@@ -1,5 +1,5 @@
 import type { Meter } from "@opentelemetry/api"
-import type { Limiter, LimiterEvents } from "../limiter/limiter.ts"
+import type { Limiter, LimiterEvents } from "@sluice/core"
 import { LIMITER, type Measuring, POLICY, THRESHOLD } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
-import type { Decision } from "../decision/decision.ts"
-import type { Guard } from "./guard/guard.ts"
+import type { Decision } from "../../decision/decision.ts"
+import type { Guard } from "./guard.ts"
 
 /** Milliseconds in which an app may still add routes, although it already listens. */
 const START_MS = 1_000

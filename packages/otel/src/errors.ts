@@ -1,6 +1,11 @@
 import type { Meter } from "@opentelemetry/api"
-import type { InvalidRuleError, RuleSourceError, StoreUnavailableError } from "../ground/errors.ts"
-import type { Limiter, LimiterEvents } from "../limiter/limiter.ts"
+import type {
+  InvalidRuleError,
+  Limiter,
+  LimiterEvents,
+  RuleSourceError,
+  StoreUnavailableError,
+} from "@sluice/core"
 import { ERROR_TYPE, LIMITER, type Measuring, Tally } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 

@@ -1,5 +1,5 @@
 import type { Attributes, Counter, Meter, MeterProvider, MetricOptions } from "@opentelemetry/api"
-import { warnOncePerLogger } from "../ground/warnings.ts"
+import { warnOncePerLogger } from "@sluice/core/kit"
 import { LIMITER, POLICY } from "./measuring.ts"
 
 /** The attribute sets that the SDK keeps for an instrument, unless a view or its reader sets another limit. */

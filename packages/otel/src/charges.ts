@@ -1,5 +1,5 @@
 import type { Attributes, BatchObservableResult, Meter } from "@opentelemetry/api"
-import type { Limiter, LimiterStatus } from "../limiter/limiter.ts"
+import type { Limiter, LimiterStatus } from "@sluice/core"
 import { LIMITER, type Measuring, MIRROR } from "./measuring.ts"
 import { createCounter, type Fit } from "./series.ts"
 

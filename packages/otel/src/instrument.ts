@@ -1,6 +1,6 @@
 import { type MeterProvider, metrics } from "@opentelemetry/api"
-import manifest from "../../package.json" with { type: "json" }
-import type { Limiter } from "../limiter/limiter.ts"
+import type { Limiter } from "@sluice/core"
+import manifest from "../package.json" with { type: "json" }
 import { measureCharges } from "./charges.ts"
 import { measureDecisions } from "./decisions.ts"
 import { countErrors } from "./errors.ts"
@@ -20,7 +20,7 @@ import { observeState } from "./state.ts"
  * @example
  * ```ts
  * import { createLimiter } from "@sluice/core"
- * import { instrument } from "@sluice/core/otel"
+ * import { instrument } from "@sluice/otel"
  *
  * const limiter = createLimiter({ limit: 100, window: "1 minute" })
  * const stop = instrument(limiter) // of a middleware: instrument(limits.limiter)
