@@ -13,7 +13,6 @@ import {
 } from "@sluice/core"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
 import { redisStore } from "@sluice/core/redis"
-import { instrument } from "@sluice/otel"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 
@@ -42,7 +41,6 @@ export const limiter: Limiter<Job> = createLimiter<Job>({
   cost: (job) => job.pages,
   clock: manualClock(),
 })
-export const end: () => void = instrument(limiter, { name: "printer" })
 
 export async function print(job: Job, signal: AbortSignal): Promise<Decision | undefined> {
   try {
@@ -61,7 +59,5 @@ createLimiter({ limt: 100, window: "1 minute" })
 redisStore({ client: {} })
 // @ts-expect-error this is not a client for DynamoDB
 dynamoDBRules({ client: {}, tableName: "rules" })
-// @ts-expect-error the option is `name`, not `nam`
-instrument(limiter, { nam: "printer" })
 // @ts-expect-error a limiter of jobs does not accept text
 void limiter.decide("printer")
