@@ -304,7 +304,8 @@ export default {
     },
     {
       name: "otel-loads-its-api-alone",
-      comment: "@sluice/otel may only import OpenTelemetry's API, which finds the SDK that the app has set up.",
+      comment:
+        "@sluice/otel may only import OpenTelemetry's API, which finds the SDK that the app has set up.",
       severity: "error",
       from: { path: OTEL },
       to: { path: "(^|node_modules/)@opentelemetry/(?!api(/|$))" },
