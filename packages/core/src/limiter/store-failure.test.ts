@@ -31,7 +31,7 @@ class FragileStore implements Store {
   }
   read(checks: readonly Check[]) {
     if (this.fault === undefined) return this.inner.read(checks)
-    // A result of the wrong shape is as good a fault as any.
+    // The limiter must also survive a result of the wrong shape.
     return this.fault(checks) as never
   }
   refund(refunds: Parameters<Store["refund"]>[0]) {

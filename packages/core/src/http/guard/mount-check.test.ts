@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../ground/clock.ts"
 import { StoreUnavailableError } from "../../ground/errors.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
-import { decisionOn } from "../../limiter/mount-decision.ts"
+import { decisionOn, MARK, type Marked } from "../../limiter/mount-decision.ts"
 import { HEADER_DIALECTS } from "../../limiter/options/header-formats.ts"
 import type { LimiterOptions, LimiterSettings } from "../../limiter/options/options.ts"
 import type { RequestFacts } from "../../request/request.ts"
@@ -375,6 +375,19 @@ describe("a guard that decides in steps", () => {
     const outcome = guard.check(FACTS, {}, RESPONSE, "app")
     expect(outcome).not.toBeInstanceOf(Promise)
     expect([(outcome as Outcome).decision.allowed, calls]).toEqual([true, 1])
+    await guard.close()
+  })
+
+  it("keeps one outcome for all steps of a request that `skip` skips while the first rules load", async () => {
+    const guard = await mount({
+      rules: { load: () => new Promise(() => {}) },
+      onRulesMissing: "deny",
+      skip: () => true,
+    })
+    const request = {}
+    const markOf = () => (request as Marked)[MARK]
+    for (const step of ["arrival", "app"] as const) guard.check(FACTS, request, RESPONSE, step)
+    expect([markOf() === undefined, markOf()?.earlier]).toEqual([false, undefined])
     await guard.close()
   })
 

@@ -26,7 +26,7 @@ import { compileWriters, type Writers } from "./writers.ts"
 const NONE: readonly never[] = []
 const LAST: DecisionStep = "app"
 
-/** What a mount that decides in steps knows of a request at one step. Absent for a mount that decides by all rules at once. */
+/** What a mount that decides in steps knows of a request at one step. A mount that decides by all rules at once has none. */
 interface AtStep {
   /** The outcome of this mount's earlier steps. */
   readonly own: MountOutcome | undefined
@@ -85,19 +85,25 @@ export abstract class MountCheck<Request extends object> implements DecidingMoun
     began?: number,
   ): MaybePromise<Outcome | undefined> {
     const { admission, firstRules } = this.limiter
+    const startedMs = began ?? admission.decisionEvents.start()
+    if (firstRules !== undefined && counts === undefined) {
+      // Apply `skip` (health checks) even before the first rules have loaded.
+      const isCounted = admission.counts(request)
+      return isCounted === false
+        ? this.decide(facts, request, response, step, false, startedMs)
+        : this.#decideLater(isCounted, facts, request, response, step, startedMs)
+    }
     const newest = (request as Marked<MountOutcome>)[MARK]
     let own: MountOutcome | undefined
     let steps = ALL_STEPS
-    if (step !== undefined && firstRules === undefined) {
+    if (step !== undefined) {
       own = newest && this.#ownOutcome(newest)
       steps = this.#stepsLeft(step, own)
       if ((this.limiter.ruleSet.steps & steps) === NO_STEPS && (newest !== undefined || step !== LAST))
         return { decision: newest?.decision ?? UNLIMITED, headers: NONE, removed: NONE }
     }
-    const startedMs = began ?? admission.decisionEvents.start()
-    // Apply `skip` (health checks) even before the first rules have loaded.
     const isCounted = counts ?? admission.counts(request)
-    if (isCounted instanceof Promise || (isCounted && firstRules !== undefined))
+    if (isCounted instanceof Promise)
       return this.#decideLater(isCounted, facts, request, response, step, startedMs)
     const at = step === undefined ? undefined : this.#atStep(step, own, startedMs)
     if (!isCounted) return this.#uncounted(facts, request, newest, at)

@@ -15,8 +15,8 @@ import type { StoreStatus } from "../store-status.ts"
 import type { Lease } from "./lease.ts"
 import { Leases } from "./leases.ts"
 import { type LeasedStoreOptions, type ParsedLeasedOptions, parseOptions } from "./options.ts"
-import { withoutHeld } from "./peeked.ts"
 import { SharedRequest } from "./shared-request.ts"
+import { withoutHeld } from "./without-held.ts"
 
 export type { LeasedStoreOptions } from "./options.ts"
 
