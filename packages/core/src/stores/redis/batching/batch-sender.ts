@@ -104,8 +104,7 @@ export class BatchSender {
   }
 
   readonly #pump = (): void => {
-    const deadlineMs = this.#queue.begin()
-    if (deadlineMs < Number.POSITIVE_INFINITY) this.#watchdog.watch(deadlineMs)
+    this.#watchdog.watch(this.#queue.begin())
     if (this.#canSend()) outsideRequests(this.#sendAll)
   }
 

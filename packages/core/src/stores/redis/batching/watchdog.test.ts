@@ -44,6 +44,16 @@ describe("a watchdog", () => {
     expect(rings).toEqual([11, 12])
   })
 
+  it("sets no timer while no request waits", async () => {
+    const { rings, watch, pass } = watching()
+    watch(Number.POSITIVE_INFINITY)
+    expect(vi.getTimerCount()).toBe(0)
+    watch(10)
+    watch(Number.POSITIVE_INFINITY)
+    await pass(20)
+    expect(rings).toEqual([10])
+  })
+
   it("can watch another deadline after it has fired", async () => {
     const { rings, watch, pass } = watching()
     watch(10)

@@ -15,8 +15,9 @@ export class Watchdog {
     this.#onDue = onDue
   }
 
-  /** Sets the timer for a request that waits until this deadline. */
+  /** Sets the timer for a request that waits until this deadline. Infinity means that no request waits. */
   watch(deadlineMs: number): void {
+    if (deadlineMs === Number.POSITIVE_INFINITY) return
     if (this.#timer !== undefined) {
       this.#timer.ref()
       if (deadlineMs >= this.#dueMs) return
