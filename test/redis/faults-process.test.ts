@@ -7,6 +7,7 @@ import { redisStore } from "@sluice/core/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
+import { whatHolds } from "../servers/retainers.ts"
 import { until } from "../servers/until.ts"
 import { afterwards, asker, checkEachTest } from "./load.ts"
 import { type ClientChoice, LIBRARIES } from "./open-client.ts"
@@ -56,18 +57,36 @@ describe("the AsyncLocalStorage context of a request", () => {
   const collect = runInNewContext("gc") as () => void
   const storage = new AsyncLocalStorage<object>()
 
-  /**
-   * Runs `work` in an async context. Returns a function that collects garbage and is true if the context still exists.
-   */
-  async function afterRequest(work: () => Promise<unknown>): Promise<() => boolean> {
-    const context = {}
-    const seen = new WeakRef(context)
-    await storage.run(context, work)
-    return () => {
+  class RequestContext {}
+
+  /** Runs `work` in an async context. Rejects with what holds the context if it is not released afterwards. */
+  async function isReleasedAfter(work: () => Promise<unknown>): Promise<void> {
+    const seen = await run(work)
+    const isReleased = (): boolean => {
       collect()
-      return seen.deref() !== undefined
+      return seen.deref() === undefined
+    }
+    try {
+      await until("it is let go", isReleased, 20_000)
+    } catch (error) {
+      throw new Error(await whatHolds(RequestContext.name), { cause: error })
     }
   }
+
+  async function run(work: () => Promise<unknown>): Promise<WeakRef<RequestContext>> {
+    const context = new RequestContext()
+    await storage.run(context, work)
+    return new WeakRef(context)
+  }
+
+  it("is reported with what holds it, if it is not released", async () => {
+    let timer: NodeJS.Timeout | undefined
+    await run(async () => {
+      timer = setTimeout(() => {}, 60_000)
+    })
+    expect(await whatHolds(RequestContext.name)).toMatch(/Timeout.* → .*RequestContext$/)
+    clearTimeout(timer)
+  })
 
   function open(options: { lazyConnect?: boolean } = {}) {
     const client = new Redis(server.port, server.host, options)
@@ -80,9 +99,8 @@ describe("the AsyncLocalStorage context of a request", () => {
 
   it("is released after a store's first decision, although the connection and timers live on", async () => {
     const app = asker(open({ lazyConnect: true }), { storeTimeoutMs: 30_000 })
-    const isThere = await afterRequest(() => app.ask())
+    await isReleasedAfter(() => app.ask())
     await app.ask()
-    await until("it is let go", async () => !isThere())
   })
 
   it("is released while other requests keep the store busy without a pause", async () => {
@@ -94,8 +112,7 @@ describe("the AsyncLocalStorage context of a request", () => {
     await app.ask()
     const others = Array.from({ length: 20 }, busy)
     try {
-      const isThere = await afterRequest(() => Promise.all(Array.from({ length: 20 }, () => app.ask())))
-      await until("it is let go", async () => !isThere())
+      await isReleasedAfter(() => Promise.all(Array.from({ length: 20 }, () => app.ask())))
     } finally {
       isOver = true
       await Promise.all(others)
@@ -107,8 +124,7 @@ describe("the AsyncLocalStorage context of a request", () => {
     await app.ask()
     server.freeze()
     try {
-      const isThere = await afterRequest(() => until("nobody waits", () => app.decidesAtOnce()))
-      await until("it is let go", async () => !isThere())
+      await isReleasedAfter(() => until("nobody waits", () => app.decidesAtOnce()))
     } finally {
       server.thaw()
     }
