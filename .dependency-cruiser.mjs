@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from "node:fs"
 // The allowed imports between files, including type imports. ARCHITECTURE.md draws the same arrows.
 
 const CORE = "^packages/core/src/"
-const DOORS = `${CORE}(index|kit|redis|dynamodb|replay)(\\.test)?\\.ts$`
+const DOORS = `${CORE}(index|kit|dynamodb|replay)(\\.test)?\\.ts$`
 const DYNAMODB = `${CORE}rules/dynamodb/`
 const OTEL = "^packages/otel/src/"
+const REDIS = "^packages/redis/src/"
 /** Tests and the files that they share. */
 const TEST_FILES = "(\\.(test|test-d)\\.ts|/testing/[^/]+\\.ts)$"
 
@@ -72,23 +73,34 @@ const PARTS = {
       dynamodb: ["documents", "parsing", "matching", "book/call-start"],
     },
   },
-  "stores/redis": {
+}
+
+/** Packages that consist of parts, like the large rooms of the core. */
+const PARTS_OF_PACKAGES = {
+  redis: {
     shared: ["commands", "failure"],
     below: { clients: [], scripts: [], node: ["scripts"], batching: ["node", "scripts"] },
   },
 }
 
-const partRules = Object.entries(PARTS).flatMap(([room, { shared, below }]) => {
+const partRules = [
+  ...Object.entries(PARTS).flatMap(([room, parts]) => partRulesOf(room, `${CORE}${room}/`, parts)),
+  ...Object.entries(PARTS_OF_PACKAGES).flatMap(([name, parts]) =>
+    partRulesOf(name, `^packages/${name}/src/`, parts),
+  ),
+]
+
+function partRulesOf(room, path, { shared, below }) {
   const rule = (from, name, others) => ({
-    name: `${room.replace("/", "-")}-${name}-imports-down`,
+    name: `${room}-${name}-imports-down`,
     comment: `Inside ${room}, ${name} may import ${[...shared, ...others].join(", ")}, and nothing else.`,
     severity: "error",
-    from: { path: `${CORE}${room}/${from}`, pathNot: TEST_FILES },
+    from: { path: `${path}${from}`, pathNot: TEST_FILES },
     to: {
-      path: `${CORE}${room}/`,
+      path,
       pathNot: [
-        `${CORE}${room}/(${[...others].join("|")})(/|\\.ts$)`,
-        ...(shared.length > 0 ? [`${CORE}${room}/(${shared.join("|")})\\.ts$`] : []),
+        `${path}(${[...others].join("|")})(/|\\.ts$)`,
+        ...(shared.length > 0 ? [`${path}(${shared.join("|")})\\.ts$`] : []),
       ],
     },
   })
@@ -96,7 +108,7 @@ const partRules = Object.entries(PARTS).flatMap(([room, { shared, below }]) => {
     ...Object.entries(below).map(([part, others]) => rule(`${part}(/|\\.ts$)`, part, [part, ...others])),
     ...(shared.length > 0 ? [rule(`(${shared.join("|")})\\.ts$`, "shared", shared)] : []),
   ]
-})
+}
 
 const guardRule = {
   name: "http-guard-on-top",
@@ -154,7 +166,7 @@ const ADAPTERS = readdirSync("packages")
   })
 
 /** Entry points of the core that an adapter may import. Default: the main one. */
-const DOORS_FOR = { "express-rate-limit-store": "(index|redis)", otel: "(index|kit)" }
+const DOORS_FOR = { otel: "(index|kit)", redis: "(index|kit)" }
 
 const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
   name: `${adapter}-imports-core-and-its-own-packages`,
@@ -166,6 +178,9 @@ const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
       `^packages/${adapter}/(src/|package\\.json$)`,
       `${CORE}${DOORS_FOR[adapter] ?? "index"}\\.ts$`,
       `(^|node_modules/)(${packages.join("|")})(/|$)`,
+      ...packages
+        .filter((other) => other.startsWith("@sluice/"))
+        .map((other) => `^packages/${other.slice("@sluice/".length)}/src/index\\.ts$`),
     ],
     dependencyTypesNot: ["core"],
   },
@@ -270,7 +285,7 @@ export default {
     {
       name: "core-shape-for-rules-and-options",
       comment:
-        "shape.ts loads the schema library. Only rules and the options of limiters, recorders and replays may import it, so that Redis and OpenTelemetry do not load it.",
+        "shape.ts loads the schema library. Only rules and the options of limiters, recorders and replays may import it, so that the kit does not load it.",
       severity: "error",
       from: {
         path: CORE,
@@ -297,9 +312,9 @@ export default {
     {
       name: "core-loads-no-client",
       comment:
-        "The app creates the clients. The core only imports DynamoDB's client, because its commands are classes.",
+        "The app creates the clients. The core only imports DynamoDB's client, because its commands are classes. @sluice/redis gets the app's client.",
       severity: "error",
-      from: { path: CORE, pathNot: DYNAMODB },
+      from: { path: [CORE, REDIS], pathNot: [DYNAMODB, TEST_FILES] },
       to: { path: "(^|node_modules/)(ioredis|redis|@redis|@aws-sdk|@smithy)(/|$)" },
     },
     {
@@ -377,7 +392,8 @@ export default {
       to: {
         pathNot: [
           "^packages/cli/(src/|package\\.json$)",
-          `${CORE}(index|dynamodb|redis|replay)\\.ts$`,
+          `${CORE}(index|dynamodb|replay)\\.ts$`,
+          `${REDIS}index\\.ts$`,
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
           "/node_modules/uplot/",
         ],
@@ -393,8 +409,8 @@ export default {
         pathNot: [
           SERVICE,
           "^packages/service/package\\.json$",
-          `${CORE}(index|dynamodb|redis)\\.ts$`,
-          "^packages/otel/src/index\\.ts$",
+          `${CORE}(index|dynamodb)\\.ts$`,
+          "^packages/(otel|redis)/src/index\\.ts$",
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],
@@ -405,7 +421,12 @@ export default {
       comment: "A package must import another by its public name, not by a path into it.",
       severity: "error",
       from: { path: "^packages/([^/]+)/" },
-      to: { path: "^packages/", pathNot: "^packages/$1/", dependencyTypesNot: ["aliased"] },
+      to: {
+        path: "^packages/",
+        // Tests of stores use what the tests of the core share.
+        pathNot: ["^packages/$1/", "^packages/core/src/(ground|stores)/testing/"],
+        dependencyTypesNot: ["aliased"],
+      },
     },
     {
       name: "packages-stand-alone",

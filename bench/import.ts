@@ -13,7 +13,7 @@ import { printTable } from "./report/table.ts"
 const NOTHING = "node:http"
 const PACKAGES = [
   NOTHING,
-  ...["@sluice/core", "@sluice/express", "@sluice/fastify", "@sluice/koa", "@sluice/core/redis"],
+  ...["@sluice/core", "@sluice/express", "@sluice/fastify", "@sluice/koa", "@sluice/redis"],
   ...["rate-limiter-flexible", "express-rate-limit", "@fastify/rate-limit", "koa-ratelimit"],
   ...["express", "fastify", "koa"],
 ]
@@ -44,7 +44,7 @@ const { quick, json, only } = readCommandLine()
 const rounds = quick ? 3 : 21
 const names = PACKAGES.filter((name) => name === NOTHING || name.includes(only))
 
-const machine = describeMachine(PACKAGES.filter((name) => name !== NOTHING && name !== "@sluice/core/redis"))
+const machine = describeMachine(PACKAGES.filter((name) => name !== NOTHING))
 printMachine(machine)
 const samples = new Map<string, Sample[]>(names.map((name) => [name, []]))
 // The first round reads the files from the disk into memory, and does not count.

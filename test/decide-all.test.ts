@@ -1,5 +1,5 @@
 import { createLimiter, decideAll, type Store } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Cluster, Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisCluster, startCluster } from "./servers/redis-cluster.ts"

@@ -10,7 +10,7 @@ import {
   type Store,
 } from "@sluice/core"
 import { dynamoDBRegistry, dynamoDBRules } from "@sluice/core/dynamodb"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { stringify } from "yaml"

@@ -7,7 +7,7 @@ import {
   type Rule,
   type Store,
 } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { keysWithoutTtl } from "./redis/counted.ts"

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 import type { Policy, Store } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { Redis } from "ioredis"
 import { connect } from "../redis/connect.ts"
 import { type Worst, watch } from "./adversary.ts"

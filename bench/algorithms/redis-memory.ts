@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 import type { StoreResult } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { Redis } from "ioredis"
 import type { Contender } from "../load/contender.ts"
 import { drive } from "../load/drive.ts"

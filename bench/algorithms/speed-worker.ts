@@ -1,5 +1,5 @@
 import { memoryStore, type Policy, type StoreResult } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { freshAddress } from "../clients/addresses.ts"
 import { uniformSequence } from "../clients/sequence.ts"
 import { answerTasks } from "../contender-process.ts"

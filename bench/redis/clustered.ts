@@ -1,6 +1,6 @@
 import { once } from "node:events"
 import { createLimiter, type Limiter, leasedStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Cluster } from "ioredis"
 import { startCluster } from "../../test/servers/redis-cluster.ts"
 import { median, pairedRatios, rotated } from "../report/statistics.ts"

@@ -1,5 +1,5 @@
 import { createLimiter, type Decision, type Logger, type Store, type StoreResult } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { Store as ExpressRateLimitStore, Options } from "express-rate-limit"
 import { type RedisReply, RedisStore } from "rate-limit-redis"
 import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"

@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net"
 import peer from "@fastify/rate-limit"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit } from "@sluice/fastify"
+import { redisStore } from "@sluice/redis"
 import Fastify, { type FastifyRequest } from "fastify"
 import { answerTasks } from "../contender-process.ts"
 import { BODY, type Protection, WINDOW_MS } from "../http/setup.ts"

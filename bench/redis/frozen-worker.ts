@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises"
 import { createLimiter } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { freshAddress } from "../clients/addresses.ts"
 import { uniformSequence } from "../clients/sequence.ts"
 import { answerTasks } from "../contender-process.ts"

@@ -1,5 +1,5 @@
 import type { Check, Policy, Refund, Store, StoreResult } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { startProxy } from "../../test/servers/tcp-proxy.ts"
 import { median, pairedRatios } from "../report/statistics.ts"
 import { printTable, printWanted } from "../report/table.ts"

@@ -1,5 +1,5 @@
 import { createLimiter, type Limiter, memoryStore, type Store } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { connect } from "../redis/connect.ts"
 import { startServer } from "../redis/server.ts"
 import { median, pairedRatios, rotated } from "../report/statistics.ts"

@@ -6,7 +6,7 @@ import {
   type StoreResult,
   writeBackStore,
 } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { Redis } from "ioredis"
 import { freshAddress } from "../clients/addresses.ts"
 import { zipfSequence } from "../clients/sequence.ts"

@@ -3,7 +3,7 @@ import { join } from "node:path"
 
 /** An entry point of a package, which is a module that users import. */
 export interface Door {
-  /** The import specifier, such as "@sluice/core/redis". */
+  /** The import specifier, such as "@sluice/redis". */
   readonly name: string
   /** Path of the source file. */
   readonly source: string

@@ -6,7 +6,7 @@ import { ModuleRouter } from "typedoc-plugin-markdown"
  * The plugin's own anchors get a number when a name occurs twice, so a new export would change existing anchors.
  */
 export class DoorRouter extends ModuleRouter {
-  /** Returns the base name of an entry point's page: "core-redis" for "@sluice/core/redis". */
+  /** Returns the base name of an entry point's page: "core-kit" for "@sluice/core/kit". */
   override getIdealBaseName({ name }: Reflection): string {
     return pageName(name)
   }
@@ -31,7 +31,7 @@ export class DoorRouter extends ModuleRouter {
   }
 }
 
-/** Returns the name of an entry point's page: "core-redis" for "@sluice/core/redis". */
+/** Returns the name of an entry point's page: "core-kit" for "@sluice/core/kit". */
 export function pageName(door: string): string {
   return door.replace(/^@[^/]+\//, "").replaceAll("/", "-")
 }

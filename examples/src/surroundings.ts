@@ -1,5 +1,5 @@
 import type { LimiterOptions } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 
 /**

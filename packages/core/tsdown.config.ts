@@ -7,8 +7,7 @@ const BUILT_IN = ["content-type", "negotiator", "structured-headers", "valibot"]
 /** The core has a separate entry point for each back end that uses a client of the app. */
 const config: UserConfig = {
   ...base,
-  entry: ["src/index.ts", "src/redis.ts", "src/dynamodb.ts", "src/kit.ts", "src/replay.ts"],
-  loader: { ".lua": "text" },
+  entry: ["src/index.ts", "src/dynamodb.ts", "src/kit.ts", "src/replay.ts"],
   // The packed core must stay small. Functions and classes keep their names, and statements are not joined, so that stack
   // traces can be read. Variables and private fields get short names.
   minify: {
@@ -17,7 +16,7 @@ const config: UserConfig = {
     codegen: { removeWhitespace: true },
   },
   // A file for each set of entry points would need long lists of imports. Only the ground must be a file of its own,
-  // because the entry points for Redis and the kit load nothing else.
+  // because the kit loads nothing else.
   outputOptions: {
     ...(base.outputOptions as object),
     codeSplitting: {
@@ -91,14 +90,6 @@ const config: UserConfig = {
           if (chunk.type !== "chunk" || !chunk.fileName.endsWith(".d.ts")) continue
           chunk.code = chunk.code.replace(/^\/\/#(?:end)?region.*\n/gm, "")
         }
-      },
-    },
-    {
-      name: "lua-without-comments",
-      transform: {
-        filter: { id: /\.lua$/ },
-        // Keep USE and FORMULA lines. scripts.ts uses them to assemble the scripts. Lua needs no blanks before a line.
-        handler: (script) => script.replace(/^ *--(?! (?:USE|FORMULA) ).*\n/gm, "").replace(/^ +|^\n/gm, ""),
       },
     },
   ],

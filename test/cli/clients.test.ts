@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
 import { StoreUnavailableError } from "@sluice/core"
-import { redisKey } from "@sluice/core/redis"
+import { redisKey } from "@sluice/redis"
 import { auditTo, rulesInMemory, tokens } from "@sluice/service"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Started, startService } from "../service/started.ts"

@@ -1,5 +1,5 @@
 import { createLimiter, parseRuleDocument, type RequestFacts } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"

@@ -1,6 +1,6 @@
 import { paced } from "@sluice/client"
 import { createLimiter } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { listen } from "../contracts/adapter/listen.ts"

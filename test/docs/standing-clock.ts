@@ -11,7 +11,7 @@ interface Closable {
 /** The functions that take a clock, by module, with the index of their options. */
 const MAKERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   "@sluice/core": { createLimiter: 0, memoryStore: 0 },
-  "@sluice/core/redis": { redisStore: 0 },
+  "@sluice/redis": { redisStore: 0 },
   "@sluice/express": { rateLimit: 0 },
   "@sluice/koa": { rateLimit: 0 },
   // Fastify calls it with the app, and then with the options.

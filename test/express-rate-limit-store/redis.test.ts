@@ -1,5 +1,5 @@
-import { redisStore } from "@sluice/core/redis"
 import { SluiceStore, type SluiceStoreOptions } from "@sluice/express-rate-limit-store"
+import { redisStore } from "@sluice/redis"
 import express from "express"
 import { type Options, rateLimit } from "express-rate-limit"
 import { Redis } from "ioredis"

@@ -262,83 +262,81 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (this.#parts !== undefined) this.#parts[free] = fromParts?.[slot]":
       "OptionalChaining: there were some where there are some",
   },
-  "core/src/stores/quick-strings.ts": {
+  "core/src/ground/quick-strings.ts": {
     "for (let i = 0; i < ENOUGH_CALLS; i++) methodOf(heir)":
       "EqualityOperator: it is found one call more often",
   },
-  "core/src/stores/redis/batching/batch-policy.ts": {
+  "redis/src/batching/batch-policy.ts": {
     "const isBusy = this.#rest <= MOST_REST_OF_BUSY": "EqualityOperator: an average is hardly ever just that",
     "if (this.#rest < LEAST_REST_OF_WAITING) return": "EqualityOperator: an average is hardly ever just that",
   },
-  "core/src/stores/redis/batching/batch-sender.ts": {
-    "if (deadlineMs < Number.POSITIVE_INFINITY) this.#watchdog.watch(deadlineMs)":
-      "ConditionalExpression,EqualityOperator: a timer that rings for nobody",
+  "redis/src/batching/batch-sender.ts": {
     "if (this.#canSend()) outsideRequests(this.#sendAll)":
       "ConditionalExpression: a shortcut, as what sends looks for itself",
   },
-  "core/src/stores/redis/batching/queue.ts": {
+  "redis/src/batching/queue.ts": {
     "if (arrivals.length === 0) return firstMs": "ConditionalExpression: a look at the clock for nobody",
     "this.#waiting = this.#waiting.length === 0 ? arrivals : this.#waiting.concat(arrivals)":
       "ConditionalExpression: nothing with them is the same, in another list",
   },
-  "core/src/stores/redis/batching/watchdog.ts": {
+  "redis/src/batching/watchdog.ts": {
     "if (deadlineMs >= this.#dueMs) return": "EqualityOperator: the same deadline would be set anew",
   },
-  "core/src/stores/redis/clients/ioredis-cluster.ts": {
+  "redis/src/clients/ioredis-cluster.ts": {
     'if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return':
       "ConditionalExpression: all clients of ioredis have it",
   },
-  "core/src/stores/redis/clients/key-slot.ts": {
+  "redis/src/clients/key-slot.ts": {
     "if (code > 0x7f) return slotOfBytes(Buffer.from(hashed))":
       "ConditionalExpression,EqualityOperator: it is the quicker way to the same bytes",
   },
-  "core/src/stores/redis/key.ts": {
+  "redis/src/key.ts": {
     "if (partition !== lastPartition) {": "ConditionalExpression: it would be worked out anew",
   },
-  "core/src/stores/redis/node/breaker.ts": {
+  "redis/src/node/breaker.ts": {
     "if (this.#isOpen) this.#close()":
       "ConditionalExpression: one that is closed has no timer and no probe to end",
   },
-  "core/src/stores/redis/node/node.ts": {
+  "redis/src/node/node.ts": {
     'if (performance.now() > deadlineMs) throw this.silence("not-applied")':
       "EqualityOperator: at the very end either will do",
   },
-  "core/src/stores/redis/options.ts": {
+  "redis/src/options.ts": {
     "if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)":
       "ConditionalExpression: where there are none there is a problem",
   },
-  "core/src/stores/redis/redis-store.ts": {
+  "redis/src/redis-store.ts": {
     "if (!this.#denied.isEmpty) {":
       "ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower",
     "if (granted && this.#denied.isEmpty) return":
       "ConditionalExpression,EqualityOperator: of a grant only known counters are learned",
   },
-  "core/src/stores/redis/refund-batcher.ts": {
+  "redis/src/refund-batcher.ts": {
     "if (this.#queue.length === 0) soon(this.#pump)":
       "ConditionalExpression: once more, there would be nothing left to send",
   },
-  "core/src/stores/redis/scripts/script-input.ts": {
+  "redis/src/scripts/script-input.ts": {
     "this.#keys ??= this.checks.map(this.#keyOf)": "AssignmentOperator: each time they are named anew",
     "for (let i = 0; i < this.#policies.length; i++) {":
       "EqualityOperator: where there is no policy there is no kind of it",
     "one === other ||": "ConditionalExpression: a shortcut, mostly taken",
   },
-  "core/src/stores/redis/scripts/script-reply.ts": {
+  "redis/src/scripts/script-reply.ts": {
     'const wide = typeof value === "string" ? WIDE.exec(value) : null':
       "ConditionalExpression: a number never matches",
   },
-  "core/src/stores/redis/scripts/take-call.ts": {
+  "redis/src/scripts/take-call.ts": {
     "if (asked.checks.length !== 1 || this.#entries.length === 0) return undefined":
       "ConditionalExpression,LogicalOperator,EqualityOperator: then each is looked for, and not found",
     "if (isSame(asked, latest.asked)) return latest": "ConditionalExpression: a shortcut",
     "if (list.length === end) return undefined": "ConditionalExpression: an empty table tells the same",
     "if (later === 0) return state": "ConditionalExpression: nothing less is the same",
   },
-  "core/src/stores/redis/take-in-turn.ts": {
+  "redis/src/take-in-turn.ts": {
     "const times: number[] = []":
       "ArrayDeclaration: what has a time and no counter is told as nothing either way",
   },
-  "core/src/stores/redis/topology.ts": {
+  "redis/src/topology.ts": {
     "if (!this.#commands.isCluster) return true":
       "ConditionalExpression,BooleanLiteral: taken in turn the one slot answers the same, and later",
   },

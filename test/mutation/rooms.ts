@@ -91,8 +91,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     needsRedis: false,
   },
   redis: {
-    mutate: sourcesIn("stores/redis"),
-    tests: [`${CORE}/stores/redis/**/*.test.ts`, ...REDIS.map((name) => `test/redis/${name}.test.ts`)],
+    mutate: ["packages/redis/src/**/*.ts", "!**/*.{test,d}.ts", "!**/testing/**"],
+    tests: ["packages/redis/src/**/*.test.ts", ...REDIS.map((name) => `test/redis/${name}.test.ts`)],
     needsRedis: true,
   },
 }

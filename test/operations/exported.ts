@@ -13,8 +13,8 @@ import {
   StoreUnavailableError,
   writeBackStore,
 } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
 import { instrument } from "@sluice/otel"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import type { AskedRequest } from "../../packages/service/src/deciding/asked-request.ts"
 import { createMetrics } from "../../packages/service/src/program/metrics.ts"

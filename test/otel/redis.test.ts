@@ -1,6 +1,6 @@
 import { createLimiter } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
 import { instrument } from "@sluice/otel"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { expect, it, onTestFinished } from "vitest"
 import { startRedis } from "../servers/redis-server.ts"

@@ -14,7 +14,7 @@ const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy
 /** Imports that need no client of the app, and that do not load an installed one. */
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
-  "@sluice/core/redis": ["redisStore"],
+  "@sluice/redis": ["redisStore"],
   "@sluice/core/replay": ["createReplay"],
   ...Object.fromEntries(ADAPTERS.map((name) => [`@sluice/${name}`, []])),
 }
@@ -29,7 +29,7 @@ const OPTIONAL = WITH_CLIENT.filter(([entry]) => entry.startsWith("@sluice/core"
 /** Registers the tests of the installed packages on this version of Node, in ES modules and in CommonJS. */
 export function describeAsInstalled(node: string): Project {
   const project = new Project(node)
-  const frameworks = ["core", ...ADAPTERS, ...ADAPTERS.flatMap(frameworksOf).map(versionOf)]
+  const frameworks = ["core", "redis", ...ADAPTERS, ...ADAPTERS.flatMap(frameworksOf).map(versionOf)]
   afterAll(() => project.remove())
 
   describe(`Node ${node}, with a framework and no client`, () => {
@@ -72,10 +72,12 @@ export function describeAsInstalled(node: string): Project {
       const folder = project.programs(type)
       itCountsInRedis({ project, type }, url)
 
-      it("loads no client with @sluice/core, its Redis store and the adapters", async () => {
+      it("loads no client with @sluice/core, @sluice/redis and the adapters", async () => {
         const loaded = await filesLoadedBy(folder, programOf(type, WITHOUT_CLIENT, ""))
-        for (const door of ["index", "redis"]) {
-          expect(loaded).toContainEqual(expect.stringContaining(`/node_modules/@sluice/core/dist/${door}.js`))
+        for (const name of ["core", "redis"]) {
+          expect(loaded).toContainEqual(
+            expect.stringContaining(`/node_modules/@sluice/${name}/dist/index.js`),
+          )
         }
         expect(loaded.filter((file) => FILES_OF_CLIENTS.test(file))).toEqual([])
         // The code that reads a rules file loads yaml only then.

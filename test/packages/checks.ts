@@ -82,7 +82,7 @@ export function itCountsInRedis({ project, type }: Place, url: () => string): vo
   it.each(REDIS_CLIENTS)(
     "counts two processes together in Redis through $client",
     async ({ client, imports, open, close }) => {
-      const limiting = { "@sluice/core": ["createLimiter"], "@sluice/core/redis": ["redisStore"] }
+      const limiting = { "@sluice/core": ["createLimiter"], "@sluice/redis": ["redisStore"] }
       const program = programOf(type, { ...limiting, ...imports }, `${open}\n${COUNT_IN_REDIS}\n${close}`)
       const env = { REDIS_URL: url(), PREFIX: `${client}-${type}:` }
       const folder: Folder = project.programs(type)

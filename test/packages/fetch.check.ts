@@ -100,7 +100,7 @@ async function expectRecipe(folder: Folder, command: readonly string[], recipe =
 describe("docs/guides/fetch.md", () => {
   const project = new Project(NODE_24)
   const folder = project.programs("module")
-  beforeAll(() => project.install("core", "fetch", ...FRAMEWORKS))
+  beforeAll(() => project.install("core", "redis", "fetch", ...FRAMEWORKS))
   afterAll(() => project.remove())
 
   it("limits requests with Hono on Node", () => expectRecipe(folder, ["node"], ON_HONO))
@@ -148,7 +148,7 @@ describe("docs/guides/fetch.md", () => {
     it.each(REDIS_CLIENTS)(
       "counts two processes together in Redis through $client",
       async ({ client, ...code }) => {
-        const limiting = { "@sluice/core": ["createLimiter"], "@sluice/core/redis": ["redisStore"] }
+        const limiting = { "@sluice/core": ["createLimiter"], "@sluice/redis": ["redisStore"] }
         const body = `${code.open}\n${COUNT_IN_REDIS}\n${code.close}`
         folder.write("redis.js", programOf("module", { ...limiting, ...code.imports }, body))
         const env = { REDIS_URL: `redis://${redis.host}:${redis.port}`, PREFIX: `${client}-${name}:` }

@@ -8,7 +8,10 @@ import { broughtBy, sizeOf } from "./size.ts"
  */
 const BROUGHT_BY_CORE = ["cookie", "fastest-levenshtein", "parseurl", "path-to-regexp", "yaml"]
 /** The packages that an adapter brings in addition to the core and its dependencies. */
-const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = { fastify: ["fastify-plugin"] }
+const BROUGHT_BY_ADAPTER: Readonly<Record<string, readonly string[]>> = {
+  "express-rate-limit-store": ["@sluice/redis"],
+  fastify: ["fastify-plugin"],
+}
 
 /**
  * Registers tests of the packages that an install brings along, and prints their sizes. Everything must be installed.

@@ -1,5 +1,5 @@
 import { createLimiter, type Limiter } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { type ClientChoice, openClient } from "./open-client.ts"
 
 /** The settings that all instances of an app share: one rule for the whole service, on one Redis. */

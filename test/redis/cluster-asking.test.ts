@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
-import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { keyNamer } from "../../packages/redis/src/key.ts"
+import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import type { RedisServer } from "../servers/redis-server.ts"
 import { until } from "../servers/until.ts"

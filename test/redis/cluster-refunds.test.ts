@@ -1,9 +1,9 @@
 import { createLimiter, type Decision, type Limiter, memoryStore, type Rule } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
-import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
-import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
+import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { type OpenedClient, openClient } from "./open-client.ts"
 

@@ -4,7 +4,7 @@ import { createClient, createClientPool, createCluster, createSentinel } from "r
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"
 import { describe, expect, it } from "vitest"
 import { InvalidOptionError } from "../../packages/core/src/ground/errors.ts"
-import { commandsOf, type RedisClient } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { commandsOf, type RedisClient } from "../../packages/redis/src/clients/commands-of.ts"
 
 const NODE = { host: "127.0.0.1", port: 1 }
 const ROOT = { rootNodes: [{ socket: NODE }] }

@@ -2,10 +2,10 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { digits } from "../../packages/core/src/algorithms/packed-counts.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
-import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
-import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Check } from "../../packages/core/src/stores/store.ts"
+import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
+import { keyNamer } from "../../packages/redis/src/key.ts"
+import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 const MINUTE_MS = 60_000

@@ -1,6 +1,6 @@
 // An app in its own process that makes one decision and closes its client. Nothing may keep the process alive.
 import { createLimiter } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { type ClientChoice, openClient } from "./open-client.ts"
 
 const [choice = "", isFrozen = ""] = process.argv.slice(2)

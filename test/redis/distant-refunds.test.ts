@@ -6,8 +6,8 @@ import {
   StoreUnavailableError,
   type Warning,
 } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit } from "@sluice/express"
+import { redisStore } from "@sluice/redis"
 import express from "express"
 import { Redis } from "ioredis"
 import request from "supertest"

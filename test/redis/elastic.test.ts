@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
-import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
 

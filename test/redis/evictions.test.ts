@@ -1,5 +1,5 @@
 import { createLimiter } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
 import { type RedisCluster, startCluster } from "../servers/redis-cluster.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

@@ -1,5 +1,5 @@
 import { createLimiter, type Store } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster } from "redis"
 import { createClient as createClient5, createCluster as createCluster5 } from "redis5"

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { peekStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { endsWithin } from "../servers/ends-within.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

@@ -1,7 +1,7 @@
 import { createLimiter, type Limiter, memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit } from "@sluice/express"
 import { rateLimit as fastifyRateLimit } from "@sluice/fastify"
+import { redisStore } from "@sluice/redis"
 import express, { type Request } from "express"
 import Fastify from "fastify"
 import { Redis } from "ioredis"

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { Redis as Redis5 } from "ioredis5"
 import { describe, expect, it } from "vitest"
-import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 
 /** The tests use only what both versions share. */
 const VERSIONS: readonly (readonly [string, typeof Redis])[] = [

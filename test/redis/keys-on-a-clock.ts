@@ -1,8 +1,8 @@
 import type { ChainableCommander, Redis } from "ioredis"
 import type { Clock } from "../../packages/core/src/ground/clock.ts"
-import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
-import type { RedisCommands } from "../../packages/core/src/stores/redis/commands.ts"
-import { EVICTIONS } from "../../packages/core/src/stores/redis/node/eviction-watch.ts"
+import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
+import type { RedisCommands } from "../../packages/redis/src/commands.ts"
+import { EVICTIONS } from "../../packages/redis/src/node/eviction-watch.ts"
 
 /** A key as the last call left it. */
 export interface SeenKey {

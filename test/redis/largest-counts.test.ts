@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
 import { memoryStore } from "../../packages/core/src/stores/memory/memory-store.ts"
-import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { Store } from "../../packages/core/src/stores/store.ts"
+import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 let server: RedisServer

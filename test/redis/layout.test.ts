@@ -4,10 +4,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { check, FIRST_HIT, FIXED, LOG, MINUTE, SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import { type ManualClock, manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
-import { keyNamer } from "../../packages/core/src/stores/redis/key.ts"
-import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
+import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
+import { keyNamer } from "../../packages/redis/src/key.ts"
+import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 // While the digit in the key is the same, other versions that run beside this one read these values. A change of the

@@ -1,7 +1,7 @@
 // A process with leases on Redis, which asks without a pause. It reports every grant to its parent process.
 import { setTimeout as sleep } from "node:timers/promises"
 import { createLimiter, leasedStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 
 /** What all processes share. */

@@ -2,7 +2,7 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import { createLimiter } from "../../packages/core/src/limiter/create-limiter.ts"
-import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf } from "./counted.ts"
 

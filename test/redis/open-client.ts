@@ -1,4 +1,4 @@
-import type { RedisStoreOptions } from "../../packages/core/src/stores/redis/options.ts"
+import type { RedisStoreOptions } from "../../packages/redis/src/options.ts"
 
 /** The clients that the store supports, by library and major version. */
 export const LIBRARIES = ["ioredis 6", "node-redis 6", "ioredis 5", "node-redis 5"] as const

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis"
 import { createClient } from "redis"
 import { expect, it } from "vitest"
-import { parseOptions, type RedisStoreOptions } from "../../packages/core/src/stores/redis/options.ts"
+import { parseOptions, type RedisStoreOptions } from "../../packages/redis/src/options.ts"
 
 it("no client of any library is taken for options, and its password is not shown", () => {
   const clients = [new Redis({ password: "secret", lazyConnect: true }), createClient({ password: "secret" })]

@@ -7,7 +7,7 @@ import type { Limiter } from "../../packages/core/src/limiter/limiter.ts"
 import type { LimiterOptions } from "../../packages/core/src/limiter/options/options.ts"
 import type { RequestFacts } from "../../packages/core/src/request/request.ts"
 import type { Rule } from "../../packages/core/src/rules/rule.ts"
-import { redisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { redisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf, keysWithoutTtl } from "./counted.ts"
 

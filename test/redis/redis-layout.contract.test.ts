@@ -1,7 +1,7 @@
 import { storeContract } from "@sluice/contracts"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe } from "vitest"
-import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { runContract } from "../contracts/run-contract.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { emptyOne } from "./contract-on.ts"

@@ -2,9 +2,9 @@ import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { SLIDING } from "../../packages/contracts/src/store/asking.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import { type CallTime, PolicyTable } from "../../packages/core/src/stores/redis/scripts/script-input.ts"
-import { TakeCall, type TakeReply } from "../../packages/core/src/stores/redis/scripts/take-call.ts"
-import { PEEK, REFUND, TAKE } from "../../packages/core/src/stores/redis/scripts.ts"
+import { type CallTime, PolicyTable } from "../../packages/redis/src/scripts/script-input.ts"
+import { TakeCall, type TakeReply } from "../../packages/redis/src/scripts/take-call.ts"
+import { PEEK, REFUND, TAKE } from "../../packages/redis/src/scripts.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 
 let server: RedisServer

@@ -1,5 +1,5 @@
 import { createLimiter, type LimiterOptions, type RequestFacts } from "@sluice/core"
-import { redisKey, redisStore } from "@sluice/core/redis"
+import { redisKey, redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { createLimiter } from "@sluice/core"
-import { type RedisClient, redisStore } from "@sluice/core/redis"
+import { type RedisClient, redisStore } from "@sluice/redis"
 import fc from "fast-check"
 import { Cluster, Redis } from "ioredis"
 import { Cluster as Cluster5, Redis as Redis5 } from "ioredis5"

@@ -1,4 +1,4 @@
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { expect, it } from "vitest"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"

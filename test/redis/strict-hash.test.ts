@@ -5,10 +5,10 @@ import type { CounterState } from "../../packages/core/src/algorithms/algorithm.
 import { strictWindow } from "../../packages/core/src/algorithms/strict-window.ts"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"
 import type { Policy } from "../../packages/core/src/ground/policy.ts"
-import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
-import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
 import type { StoreResult } from "../../packages/core/src/stores/store.ts"
 import { takeEach } from "../../packages/core/src/stores/testing/take-each.ts"
+import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
+import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { callsBetween, callsOf, timeOf } from "./counted.ts"
 

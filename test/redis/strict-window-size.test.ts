@@ -1,4 +1,4 @@
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"

@@ -1,5 +1,5 @@
 import { memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { manualClock } from "../../packages/core/src/ground/clock.ts"

@@ -1,5 +1,5 @@
 import { leasedStore, mirroredStore, type Store, writeBackStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { Check } from "../../packages/core/src/stores/store.ts"

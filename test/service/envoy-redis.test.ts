@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { callsBetween, callsOf, keysWithoutTtl } from "../redis/counted.ts"

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { status } from "@grpc/grpc-js"
 import { manualClock } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

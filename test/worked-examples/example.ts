@@ -10,8 +10,8 @@ import {
 } from "@sluice/core"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, describe } from "vitest"
-import type { RedisCommands } from "../../packages/core/src/stores/redis/commands.ts"
-import { RedisStore } from "../../packages/core/src/stores/redis/redis-store.ts"
+import type { RedisCommands } from "../../packages/redis/src/commands.ts"
+import { RedisStore } from "../../packages/redis/src/redis-store.ts"
 import { KeysOnAClock } from "../redis/keys-on-a-clock.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { commandsOf } from "../../packages/core/src/stores/redis/clients/commands-of.ts"
+import { commandsOf } from "../../packages/redis/src/clients/commands-of.ts"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"
 import { Example, MINUTE, type OpenStore, onRedis } from "./example.ts"
 

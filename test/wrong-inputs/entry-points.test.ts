@@ -5,7 +5,6 @@ import * as contracts from "@sluice/contracts"
 import * as core from "@sluice/core"
 import * as dynamodb from "@sluice/core/dynamodb"
 import * as kit from "@sluice/core/kit"
-import * as redis from "@sluice/core/redis"
 import * as replay from "@sluice/core/replay"
 import * as express from "@sluice/express"
 import { SluiceStore } from "@sluice/express-rate-limit-store"
@@ -13,6 +12,7 @@ import * as fastifyAdapter from "@sluice/fastify"
 import * as fetch from "@sluice/fetch"
 import * as koa from "@sluice/koa"
 import * as otel from "@sluice/otel"
+import * as redis from "@sluice/redis"
 import * as service from "@sluice/service"
 import fc from "fast-check"
 import fastify from "fastify"
@@ -98,6 +98,7 @@ const fileText = fc
   .map((text) => ({ name: JSON.stringify(text), make: () => text }))
 
 const BY_TYPES = "takes only what Sluice has made, so types suffice"
+const OF_PACKAGES = "is for packages that extend Sluice, which have checked what they pass"
 const OF_THE_SERVICE = "is a part of the service's program"
 const OF_TESTS = "declares tests and runs in a test file"
 
@@ -237,7 +238,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         dynamoDBRegistry: [oddFor(TABLE_OPTIONS, TABLE)],
       },
     ],
-    "@sluice/core/kit": [kit, { show: BY_TYPES, suggestion: BY_TYPES, warnOncePerLogger: BY_TYPES }],
+    "@sluice/core/kit": [kit, Object.fromEntries(functionsOf(kit).map((name) => [name, OF_PACKAGES]))],
     "@sluice/otel": [
       otel,
       {
@@ -260,7 +261,7 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         ],
       },
     ],
-    "@sluice/core/redis": [
+    "@sluice/redis": [
       redis,
       {
         redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])],
@@ -573,11 +574,15 @@ describe("the entry points in this file", () => {
   })
 
   it.each(Object.entries(EXPORTS))("have an input for every function of %s", (_name, [module, entries]) => {
-    const functions = Object.entries(module).filter(([, value]) => typeof value === "function")
-    const names = functions.filter(([, { prototype }]) => !(prototype instanceof Error)).map(([name]) => name)
-    expect(Object.keys(entries).sort()).toEqual(names.sort())
+    expect(Object.keys(entries).sort()).toEqual(functionsOf(module).sort())
   })
 })
+
+/** Returns the names of the functions and classes of a module, except error classes. */
+function functionsOf(module: object): string[] {
+  const functions = Object.entries(module).filter(([, value]) => typeof value === "function")
+  return functions.filter(([, { prototype }]) => !(prototype instanceof Error)).map(([name]) => name)
+}
 
 describe("a limiter that accepts a wrong input", () => {
   // These can rightly turn the limit off or replace it.

@@ -1,6 +1,6 @@
 import type { Logger, MemoryStoreOptions, Rule, Store } from "@sluice/core"
 import { memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { AppSetup } from "../app.ts"
 import type { connectRedis } from "./redis-client.ts"
 

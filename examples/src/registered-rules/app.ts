@@ -1,8 +1,8 @@
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb"
 import { createLimiter, type Limiter, type Rule } from "@sluice/core"
 import { dynamoDBRules } from "@sluice/core/dynamodb"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit } from "@sluice/express"
+import { redisStore } from "@sluice/redis"
 import express, { type Express, type Request } from "express"
 import type { Redis } from "ioredis"
 

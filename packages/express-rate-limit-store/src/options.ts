@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { InvalidOptionError, type LimiterSettings, type Problem, type Store } from "@sluice/core"
-import type { RedisClient } from "@sluice/core/redis"
+import type { RedisClient } from "@sluice/redis"
 
 /** Where and how a {@link SluiceStore} counts. All options are optional. */
 export interface SluiceStoreOptions

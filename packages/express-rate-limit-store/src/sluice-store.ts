@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { inspect } from "node:util"
 import { type Decision, InvalidOptionError, type Limiter, memoryStore, type Store } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { ClientRateLimitInfo, Store as ExpressRateLimitStore, Options } from "express-rate-limit"
 import { checkCounting, createCounter, knownLimit, type LimiterFacts } from "./counter.ts"
 import { hitsBefore, hitsOf } from "./hits.ts"

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit } from "@sluice/express"
 import { instrument } from "@sluice/otel"
+import { redisStore } from "@sluice/redis"
 import express from "express"
 import { Redis } from "ioredis"
 import { onTestFinished } from "vitest"

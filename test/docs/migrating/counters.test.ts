@@ -1,5 +1,5 @@
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit as sluice } from "@sluice/express"
+import { redisStore } from "@sluice/redis"
 import { rateLimit as peer } from "express-rate-limit"
 import { Redis } from "ioredis"
 import { expect, it } from "vitest"

@@ -1,10 +1,10 @@
 import * as core from "@sluice/core"
-import * as coreRedis from "@sluice/core/redis"
+import * as coreRedis from "@sluice/redis"
 import { onTestFinished } from "vitest"
 import { onStandingClock } from "../standing-clock.ts"
 
 const { createLimiter } = onStandingClock("@sluice/core", core) as unknown as typeof core
-const { redisStore } = onStandingClock("@sluice/core/redis", coreRedis) as unknown as typeof coreRedis
+const { redisStore } = onStandingClock("@sluice/redis", coreRedis) as unknown as typeof coreRedis
 
 /** The values for fragments about any framework. */
 export const limiting = {

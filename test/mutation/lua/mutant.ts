@@ -1,6 +1,6 @@
 /** A script with one change: a mistake that a developer could make, and that a test must notice. */
 export interface Mutant {
-  /** The script's name in packages/core/src/stores/redis/scripts, without its extension. */
+  /** The script's name in packages/redis/src/scripts, without its extension. */
   readonly script: string
   /** Text that occurs exactly once in the script. */
   readonly text: string

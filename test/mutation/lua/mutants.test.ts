@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { MUTANTS } from "./mutants.ts"
 
 const ROOT = new URL("../../../", import.meta.url)
-const SCRIPTS = new URL("packages/core/src/stores/redis/scripts/", ROOT)
+const SCRIPTS = new URL("packages/redis/src/scripts/", ROOT)
 
 describe("the mutants of the scripts", () => {
   it.each(MUTANTS)("change text that occurs once in $script.lua: $text", ({ script, text, replacement }) => {

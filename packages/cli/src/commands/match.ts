@@ -6,7 +6,7 @@ import {
   ruleName,
   type StorableRule,
 } from "@sluice/core"
-import { redisKey } from "@sluice/core/redis"
+import { redisKey } from "@sluice/redis"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"

@@ -27,24 +27,19 @@ export type AlgorithmName =
   /** Lets requests proceed one by one, evenly. Units up to the burst wait. At most the burst plus the limit. */
   | "leaky-bucket"
 
-/** A kind of counter. */
-interface Kind {
-  readonly algorithm: Algorithm
-  /**
-   * The name of its script in stores/redis/scripts/script-input.ts. If absent, the Redis store rejects such policies.
-   */
-  readonly script?: string
-}
-
 /** The members of a rule that only some algorithms read. */
 export type AlgorithmMember = "align" | "buckets" | "burst" | "refill"
 
 /** How policies with one algorithm name are counted. */
 interface Counting {
-  /** The kind of counter, unless `other` applies. */
-  readonly kind: Kind
-  /** Another kind of counter. It applies if the policy's member has this value, or any value if `value` is absent. */
-  readonly other?: { readonly member: AlgorithmMember; readonly value?: string; readonly kind: Kind }
+  /** The functions that count, unless `other` applies. */
+  readonly algorithm: Algorithm
+  /** Other functions. They apply if the policy's member has this value, or any value if `value` is absent. */
+  readonly other?: {
+    readonly member: AlgorithmMember
+    readonly value?: string
+    readonly algorithm: Algorithm
+  }
   readonly members: readonly AlgorithmMember[]
   /**
    * Whether all units of a window, a sub-window or a bucket count alike, so that they can be booked ahead or charged
@@ -70,15 +65,15 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
   "sliding-window": {
     summary: "smoothed over two windows",
     worstCase: "2 L",
-    kind: { algorithm: slidingWindow, script: "sliding" },
-    other: { member: "buckets", kind: { algorithm: bucketedWindow, script: "sub-windows" } },
+    algorithm: slidingWindow,
+    other: { member: "buckets", algorithm: bucketedWindow },
     countsByPart: true,
     members: ["buckets"],
   },
   "sliding-window-strict": {
     summary: "never more than the limit in any window",
     worstCase: "L",
-    kind: { algorithm: strictWindow, script: "strict" },
+    algorithm: strictWindow,
     countsByPart: true,
     members: ["buckets"],
     defaultBuckets: 60,
@@ -86,7 +81,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
   "sliding-log": {
     summary: "exactly but at a higher cost",
     worstCase: "L",
-    kind: { algorithm: slidingLog, script: "log" },
+    algorithm: slidingLog,
     members: [],
     // Each admission is an entry of about 7 bytes, and every decision reads all of them. A thousand entries are 7 kB
     // per client. For higher limits, "sliding-window-strict" keeps the same bound in a few bytes.
@@ -95,23 +90,23 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
   "fixed-window": {
     summary: "starting again in each window",
     worstCase: "2 L",
-    kind: { algorithm: fixedWindow, script: "fixed" },
-    other: { member: "align", value: "first-hit", kind: { algorithm: fixedWindow, script: "first-hit" } },
+    algorithm: fixedWindow,
+    other: { member: "align", value: "first-hit", algorithm: fixedWindow },
     countsByPart: true,
     members: ["align"],
   },
   "token-bucket": {
     summary: "with room for bursts",
     worstCase: "burst + L",
-    kind: { algorithm: tokenBucket, script: "level" },
-    other: { member: "refill", value: "periodic", kind: { algorithm: periodicRefill, script: "periodic" } },
+    algorithm: tokenBucket,
+    other: { member: "refill", value: "periodic", algorithm: periodicRefill },
     countsByPart: true,
     members: ["burst", "refill"],
   },
   "leaky-bucket": {
     summary: "at an even rate",
     worstCase: "burst + L",
-    kind: { algorithm: leakyBucket, script: "level" },
+    algorithm: leakyBucket,
     members: ["burst"],
   },
 }
@@ -119,7 +114,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, AlgorithmRow>> = {
 const COUNTING: ReadonlyMap<string, Counting> = new Map<string, Counting>([
   ...Object.entries(ALGORITHMS),
   // Counts a rule's refusals instead of its units. A rule cannot name it.
-  ["penalty", { kind: { algorithm: penalty, script: "penalty" }, members: [] }],
+  ["penalty", { algorithm: penalty, members: [] }],
 ])
 
 /** The names of all algorithms, in the order of the docs. */
@@ -134,11 +129,11 @@ class CompiledPolicy {
 
   constructor(policy: Policy) {
     Object.assign(this, policy)
-    this.#algorithm = (kindOf(policy) as Kind).algorithm
+    this.#algorithm = namedBy(policy)
   }
 
   static algorithmOf(policy: Policy): Algorithm {
-    return #algorithm in policy ? policy.#algorithm : (kindOf(policy) as Kind).algorithm
+    return #algorithm in policy ? policy.#algorithm : namedBy(policy)
   }
 }
 
@@ -149,11 +144,6 @@ export function compilePolicy(policy: Policy): Policy {
 
 /** Returns the algorithm that counts a policy. */
 export const algorithmOf: (policy: Policy) => Algorithm = CompiledPolicy.algorithmOf
-
-/** Returns the name of the script that counts a policy in Redis; undefined if there is none. */
-export function scriptOf(policy: Policy): string | undefined {
-  return kindOf(policy)?.script
-}
 
 /** Whether units of the policy's counter can be booked ahead or charged later. */
 export function countsByPart({ algorithm }: Policy): boolean {
@@ -167,14 +157,13 @@ export function readsMember(algorithm: string, member: AlgorithmMember): boolean
 
 /** Whether the algorithm holds an admitted request until its turn. */
 export function holdsAdmitted(name: AlgorithmName): boolean {
-  return ALGORITHMS[name].kind.algorithm.delayMs !== undefined
+  return ALGORITHMS[name].algorithm.delayMs !== undefined
 }
 
-function kindOf(policy: Policy): Kind | undefined {
-  const counting = COUNTING.get(policy.algorithm)
-  const other = counting?.other
-  if (other === undefined) return counting?.kind
+function namedBy(policy: Policy): Algorithm {
+  const { algorithm, other } = COUNTING.get(policy.algorithm) as Counting
+  if (other === undefined) return algorithm
   const value = policy[other.member]
   const asksForOther = other.value === undefined ? value !== undefined : value === other.value
-  return asksForOther ? other.kind : counting?.kind
+  return asksForOther ? other.algorithm : algorithm
 }

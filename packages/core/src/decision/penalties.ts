@@ -1,8 +1,9 @@
 import type { CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
 import { blockedByHandMs } from "../algorithms/penalty.ts"
-import { countsRefusals, type Policy } from "../ground/policy.ts"
+import type { Policy } from "../ground/policy.ts"
 import type { Counted, StoreResult } from "../stores/store.ts"
+import { countsRefusals } from "../stores/take-together.ts"
 import type { PolicyCheck } from "./decision.ts"
 import type { RuleCheck } from "./rule-check.ts"
 

@@ -30,7 +30,7 @@ describe("a text without credentials", () => {
 
   it.each([
     "no rules for bob@example.com",
-    "redis://host:6379 is not a client; use redisStore of @sluice/core/redis",
+    "redis://host:6379 is not a client; use redisStore of @sluice/redis",
     "User: arn:aws:sts::1:assumed-role/admin/bob@example.com is not authorized",
     "Cannot find module file:///work/node_modules/.pnpm/ioredis@5.4.1/index.js",
     "/work/node_modules/.pnpm/ioredis@5.4.1/index.js does not exist",

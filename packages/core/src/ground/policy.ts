@@ -133,20 +133,6 @@ export function ceilingOf({ limit, burst, extra = 0 }: Policy): number {
   return (burst === undefined || limit === 0 ? limit : burst) + extra
 }
 
-/**
- * Whether the check's refusal, or the refusal of the check before it, may be counted. If so, the store reads every
- * counter of the request.
- */
-export function countsRefusals({
-  policy,
-  shadow,
-}: {
-  readonly policy: Policy
-  readonly shadow: boolean
-}): boolean {
-  return !shadow && (policy.countRejected === true || policy.algorithm === "penalty")
-}
-
 /** How a rule treats a request whose field is missing. */
 export type OnMissing =
   /** The request is counted by the client's address, with other requests from it that lack the field. */

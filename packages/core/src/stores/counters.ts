@@ -1,6 +1,6 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { ceilingOf, countsRefusals, type Policy } from "../ground/policy.ts"
+import { ceilingOf, type Policy } from "../ground/policy.ts"
 import type {
   Check,
   Counted,
@@ -10,7 +10,7 @@ import type {
   StoreReading,
   StoreResult,
 } from "./store.ts"
-import { type Pending, statesAfterRefusal, takeTogether } from "./take-together.ts"
+import { countsRefusals, type PendingCheck, statesAfterRefusal, takeTogether } from "./take-together.ts"
 
 /** The states of counters, each under a key. */
 export interface CounterStates<Key> {
@@ -27,7 +27,7 @@ export interface CounterStates<Key> {
 }
 
 /** A pending check with the key of its counter. */
-interface Located<Key> extends Pending {
+interface Located<Key> extends PendingCheck {
   readonly key: Key
 }
 

@@ -20,10 +20,12 @@ export class StoreListeners<Event> {
     return () => this.#events.off("event", subscription)
   }
 
+  /** Calls every listener. */
   emit(event: Event): void {
     this.#events.emit("event", event)
   }
 
+  /** Forgets all listeners. */
   clear(): void {
     this.#events.clear()
   }

@@ -1,14 +1,26 @@
 import type { Algorithm, CounterState } from "../algorithms/algorithm.ts"
 import { algorithmOf } from "../algorithms/kinds.ts"
-import { ceilingOf, countsRefusals } from "../ground/policy.ts"
+import { ceilingOf } from "../ground/policy.ts"
 import type { Check, Counted, CounterReading, StoreReading, StoreResult } from "./store.ts"
 
 /** A check that is being decided, with its counter's state and the units it has taken. */
-export interface Pending {
+export interface PendingCheck {
+  /** What is asked of the counter. */
   readonly check: Check
+  /** The algorithm of the check's policy. */
   readonly algorithm: Algorithm
+  /** The counter's state, including the units of this request so far. */
   state: CounterState
+  /** Units that the check has taken. */
   taken: number
+}
+
+/**
+ * Whether the check's refusal, or the refusal of the check before it, may be counted. If so, the store reads every
+ * counter of the request.
+ */
+export function countsRefusals({ policy, shadow }: Check): boolean {
+  return !shadow && (policy.countRejected === true || policy.algorithm === "penalty")
 }
 
 /**
@@ -18,7 +30,7 @@ export interface Pending {
  * never fit, are not counted. All checks of the same counter get the same state.
  */
 export function statesAfterRefusal(
-  pending: readonly Pending[],
+  pending: readonly PendingCheck[],
   before: readonly CounterState[],
   nowMs: number,
 ): readonly CounterState[] {
@@ -43,12 +55,12 @@ export function statesAfterRefusal(
  * Whether the check alone is refused for now. False for a cost that can never fit, because it does not show how much
  * the client requests.
  */
-function isRefused({ check, algorithm }: Pending, state: CounterState, nowMs: number): boolean {
+function isRefused({ check, algorithm }: PendingCheck, state: CounterState, nowMs: number): boolean {
   const { policy, cost, shadow } = check
   return !shadow && cost <= ceilingOf(policy) && !algorithm.admits(state, policy, cost, nowMs)
 }
 
-function isSameCounter({ check: one }: Pending, { check: other }: Pending): boolean {
+function isSameCounter({ check: one }: PendingCheck, { check: other }: PendingCheck): boolean {
   return one.policy.counter === other.policy.counter && one.partition === other.partition
 }
 
@@ -56,13 +68,13 @@ function isSameCounter({ check: one }: Pending, { check: other }: Pending): bool
  * Takes the units of every check and updates its `state` and `taken`. Returns whether all checks were admitted, except
  * shadow checks. Checks of the same counter see each other's units. If the result is false, do not use the states.
  */
-export function takeTogether(pending: readonly Pending[], nowMs: number): boolean {
+export function takeTogether(pending: readonly PendingCheck[], nowMs: number): boolean {
   for (let i = 0; i < pending.length; i++) {
-    const one = pending[i] as Pending
+    const one = pending[i] as PendingCheck
     const { policy, cost, shadow } = one.check
     // No closure here: every request with several rules would pay for it.
     for (let j = i - 1; j >= 0; j--) {
-      const other = pending[j] as Pending
+      const other = pending[j] as PendingCheck
       if (other.taken === 0 || !isSameCounter(other, one)) continue
       one.state = other.state
       break
@@ -80,7 +92,7 @@ export function peekResult(
   checks: readonly Check[],
   { counters, ...reading }: StoreReading,
 ): StoreResult & { readonly checks: readonly Counted[] } {
-  const pending = checks.map((check, i): Pending => {
+  const pending = checks.map((check, i): PendingCheck => {
     const { state } = counters[i] as CounterReading
     return { check, algorithm: algorithmOf(check.policy), state, taken: 0 }
   })

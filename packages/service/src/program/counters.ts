@@ -49,7 +49,7 @@ async function openRedis(
   { storeTimeoutMs: timeoutMs, instances }: Pick<Settings, "storeTimeoutMs" | "instances">,
   log: Log,
 ): Promise<CounterStore> {
-  const { redisKey, redisStore } = await import("@sluice/core/redis")
+  const { redisKey, redisStore } = await import("@sluice/redis")
   const { isCluster, prefix, mirrors, lease, writeBackMs: settleMs } = settings
   const client = await createRedisClient(settings)
   logConnection(client, log, "Redis", "REDIS_URL")

@@ -1,6 +1,6 @@
 import { memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit as sluice } from "@sluice/express"
+import { redisStore } from "@sluice/redis"
 import express, { type Request, type RequestHandler } from "express"
 import { MemoryStore, rateLimit as peer } from "express-rate-limit"
 import { RedisStore } from "rate-limit-redis"

@@ -1,6 +1,6 @@
 import type { Store } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit as sluice } from "@sluice/express"
+import { redisStore } from "@sluice/redis"
 import type { RequestHandler } from "express"
 import { rateLimit as peer } from "express-rate-limit"
 import type { Redis } from "ioredis"

@@ -1,6 +1,6 @@
 import peer from "@fastify/rate-limit"
 import { memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify"
 import { describe, expect, it } from "vitest"
 import type { Response } from "../../../contracts/adapter/ask.ts"

@@ -68,7 +68,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       ['groupId:"OTP"', 'group: "OTP"'],
     ],
     edits: [
-      ["import Fastify", "import { redisStore } from '@sluice/core/redis'\nimport Fastify"],
+      ["import Fastify", "import { redisStore } from '@sluice/redis'\nimport Fastify"],
       IMPORT,
       [/ {4}global : false,.*\n/, ""],
       [/ {4}max: 3000,.*\n/, ""],

@@ -1,4 +1,4 @@
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { Redis } from "ioredis"
 import type { Pair } from "../pairs.ts"
 import { closedClient, type Running } from "../redis.ts"

@@ -1,5 +1,5 @@
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit as sluice } from "@sluice/koa"
+import { redisStore } from "@sluice/redis"
 import Koa, { type Middleware } from "koa"
 import { describe, expect, it } from "vitest"
 import { type App, answers, commonClock, serve, statuses } from "../pairs.ts"

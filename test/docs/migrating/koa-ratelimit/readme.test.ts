@@ -33,7 +33,7 @@ const IN_MEMORY: readonly Edit[] = [
   ["  driver: 'memory',\n  db: db,\n", ""],
 ]
 const IN_REDIS: readonly Edit[] = [
-  ["const ratelimit", "const { redisStore } = require('@sluice/core/redis');\nconst ratelimit"],
+  ["const ratelimit", "const { redisStore } = require('@sluice/redis');\nconst ratelimit"],
   ...OPTIONS,
   ["app.use(ratelimit", `${BLOCKING}\napp.use(ratelimit`],
   ["driver: 'redis'", "service: 'shop'"],

@@ -1,5 +1,5 @@
 import { memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { Middleware } from "koa"
 import type { Pair } from "../pairs.ts"
 import type { Running } from "../redis.ts"

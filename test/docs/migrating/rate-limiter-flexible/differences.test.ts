@@ -1,6 +1,6 @@
 import { createLimiter } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
 import { rateLimit } from "@sluice/express"
+import { redisStore } from "@sluice/redis"
 import express, { type RequestHandler } from "express"
 import {
   RateLimiterMemory,

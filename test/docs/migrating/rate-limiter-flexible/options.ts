@@ -1,5 +1,5 @@
 import { createLimiter, memoryStore } from "@sluice/core"
-import { redisStore } from "@sluice/core/redis"
+import { redisStore } from "@sluice/redis"
 import type { Request } from "express"
 import type { Redis } from "ioredis"
 import { RateLimiterMemory, RateLimiterRedis, RLWrapperBlackAndWhite } from "rate-limiter-flexible"

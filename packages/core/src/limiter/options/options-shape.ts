@@ -40,7 +40,7 @@ const redisName = (value: unknown): string | undefined =>
   isRedisUrl(value) ? "a URL" : hasMethods(value, "duplicate") ? "a Redis client" : undefined
 
 const STORE = "memoryStore(), redisStore({ client }) or another Store"
-const REDIS_STORE = "redisStore({ client }) from @sluice/core/redis, with a client of ioredis or node-redis"
+const REDIS_STORE = "redisStore({ client }) from @sluice/redis, with a client of ioredis or node-redis"
 const COST = says("a cost", "a whole number from 0 up, or a function that returns one for a request")
 const SERVICE = says("a service", "a non-empty string, or a number up to 9007199254740991")
 const time = v.optional(

@@ -511,7 +511,7 @@ describe("an invalid option", () => {
   )
 
   it("is reported for a Redis client or URL as the store, with a hint and without the password", () => {
-    const accepted = "redisStore({ client }) from @sluice/core/redis, with a client of ioredis or node-redis"
+    const accepted = "redisStore({ client }) from @sluice/redis, with a client of ioredis or node-redis"
     class Redis {
       readonly options = { password: "secret" }
       duplicate(): Redis {

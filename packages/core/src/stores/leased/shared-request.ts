@@ -1,8 +1,8 @@
 import { algorithmOf } from "../../algorithms/kinds.ts"
-import { countsRefusals } from "../../ground/policy.ts"
 import type { Seen } from "../in-front/seen.ts"
 import { wholeResult } from "../in-front/set-aside.ts"
 import type { Check, StoreResult } from "../store.ts"
+import { countsRefusals } from "../take-together.ts"
 import type { Lease, LeasedUnits } from "./lease.ts"
 
 /**

@@ -28,7 +28,7 @@ export type { MirroredStoreOptions } from "./options.ts"
  * @example
  * ```ts
  * import { createLimiter, mirroredStore } from "@sluice/core"
- * import { redisStore } from "@sluice/core/redis"
+ * import { redisStore } from "@sluice/redis"
  * import { Redis } from "ioredis"
  *
  * const near = new Redis(process.env.REDIS_URL ?? "redis://localhost:6379")

@@ -2,10 +2,10 @@ import { algorithmOf } from "../../algorithms/kinds.ts"
 import type { Charges } from "../in-front/charges.ts"
 import { type SetAside, wholeResult } from "../in-front/set-aside.ts"
 import type { Check, CounterReading, Refund, StoreCondition, StoreReading, StoreResult } from "../store.ts"
-import { type Pending, takeTogether } from "../take-together.ts"
+import { type PendingCheck, takeTogether } from "../take-together.ts"
 import type { WrittenCounter } from "./written-counter.ts"
 
-interface OwnCheck extends Pending {
+interface OwnCheck extends PendingCheck {
   /** Its place in the request. */
   readonly i: number
   readonly counter: WrittenCounter

@@ -34,7 +34,7 @@ export type { WriteBackStoreOptions } from "./options.ts"
  * @example
  * ```ts
  * import { createLimiter, writeBackStore } from "@sluice/core"
- * import { redisStore } from "@sluice/core/redis"
+ * import { redisStore } from "@sluice/redis"
  * import { Redis } from "ioredis"
  *
  * const client = new Redis(process.env.REDIS_URL ?? "redis://localhost:6379")

@@ -1,0 +1,638 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { countHeldTimers } from "../../../core/src/ground/testing/held-timers.ts"
+import { LOOK_AGAIN_MS } from "../node/node.ts"
+import { BatchPolicy } from "./batch-policy.ts"
+import { readySenderByHand, senderByHand } from "./testing/sender-by-hand.ts"
+
+const REPLICA = "Redis is a replica, and its client did not find the primary in time."
+const SILENT = "Redis did not answer in time."
+/** Returns the message while the circuit breaker is open. */
+const tryingAfter = (reason: string) => `${reason} The store keeps trying in the background.`
+const TOO_LATE = "The request reached Redis after its deadline, so it was not counted."
+const CLOSED = "closed"
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+describe("a batch sender", () => {
+  it("sends at once with fewer than two calls in flight, and otherwise when a call ends", async () => {
+    const { takeNow, names, answer, calls } = await readySenderByHand()
+    await takeNow("a", "b", "c")
+    expect(names()).toEqual([["a"], ["b"]])
+    await takeNow("d")
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b"], ["c", "d"]])
+    await takeNow("e")
+    await answer(calls[2])
+    expect(names()).toEqual([["a"], ["b"], ["c", "d"], ["e"]])
+  })
+
+  it("sends one call at a time if the process is never idle while sending, even after pauses", async () => {
+    const loop = { restedMs: 1, nowMs: 0 }
+    const policy = new BatchPolicy(() => ({ ...loop }))
+    const { takeNow, names, answer, calls } = await readySenderByHand(50, policy)
+    // Repeat until the process counts as busy.
+    for (let sent = 0; sent < 36 * 32; sent++) {
+      loop.nowMs++
+      await takeNow("before")
+      await answer(calls.pop())
+    }
+    for (let pauses = 0; pauses < 10; pauses++) {
+      loop.restedMs += 1_000
+      loop.nowMs += 1_000
+      for (let sent = 0; sent < 32; sent++) {
+        loop.nowMs++
+        await takeNow("later")
+        await answer(calls.pop())
+      }
+    }
+    await takeNow("a", "b", "c")
+    expect(names()).toEqual([["a"]])
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b", "c"]])
+  })
+
+  it("sends requests that are made in one callback in one call and in order", async () => {
+    const { take, names, told, answer, calls } = await readySenderByHand()
+    take("a")
+    take("b")
+    await Promise.resolve().then(() => take("c"))
+    await nextTurn()
+    expect(names()).toEqual([["a", "b"], ["c"]])
+    await answer(calls[0])
+    expect(told).toEqual({ a: "granted", b: "granted" })
+  })
+
+  it("sends a third and a fourth call if 32 requests wait, and never a fifth", async () => {
+    const { takeNow, takeMany, take, names } = await readySenderByHand()
+    await takeNow("a", "b")
+    const sizes = () => names().map(({ length }) => length)
+    takeMany(31)
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1])
+    take("c")
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1, 32])
+    takeMany(32)
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1, 32, 32])
+    takeMany(64)
+    await nextTurn()
+    expect(sizes()).toEqual([1, 1, 32, 32])
+  })
+
+  it.each<{ waiting: number; underWay: readonly string[]; sizes: readonly number[] }>([
+    { waiting: 32, underWay: [], sizes: [32] },
+    { waiting: 33, underWay: [], sizes: [32, 1] },
+    { waiting: 70, underWay: [], sizes: [35, 35] },
+    { waiting: 70, underWay: ["a"], sizes: [64] },
+    { waiting: 128, underWay: [], sizes: [64, 64] },
+    { waiting: 200, underWay: [], sizes: [64, 64, 64] },
+    { waiting: 300, underWay: [], sizes: [64, 64, 64, 64] },
+  ])(
+    "splits $waiting requests, with $underWay.length calls in flight, into calls of $sizes requests",
+    async (row) => {
+      const { takeNow, takeMany, names } = await readySenderByHand()
+      await takeNow(...row.underWay)
+      takeMany(row.waiting)
+      await nextTurn()
+      const sent = names().slice(row.underWay.length)
+      expect(sent.map(({ length }) => length)).toEqual(row.sizes)
+      const places = sent.flat().map((name) => Number(name.split(" ").at(-1)))
+      expect(places).toEqual(places.map((_, i) => i))
+    },
+  )
+
+  it.each<{ waiting: number; times: readonly number[] }>([
+    { waiting: 32, times: [32] },
+    { waiting: 300, times: [150, 150] },
+    { waiting: 2_000, times: [512, 512, 512, 464] },
+  ])(
+    "splits $waiting requests of one client, merged in Redis, into calls of $times requests",
+    async ({ waiting, times }) => {
+      const { take, calls } = await readySenderByHand()
+      for (let i = 0; i < waiting; i++) take("a")
+      await nextTurn()
+      expect(calls.map((call) => [call.names, call.times])).toEqual(times.map((each) => [["a"], each]))
+    },
+  )
+
+  it("converts the earliest deadline of a call to the server's time, and reads that time once", async () => {
+    const { take, calls, names, timeCalls, answerTime } = senderByHand()
+    take("a", 80)
+    take("b", 50)
+    await nextTurn()
+    take("c", 70)
+    await nextTurn()
+    expect([names(), timeCalls.length]).toEqual([[], 1])
+    await answerTime(timeCalls[0])
+    expect([names(), timeCalls.length]).toEqual([[["a", "b", "c"]], 1])
+    expect(calls[0]?.untilMs).toBe(50)
+  })
+
+  it("requests the server's time again if it did not come, and waits for it", async () => {
+    const { takeNow, pass, names, told, timeCalls, answerTime } = senderByHand()
+    await takeNow("a")
+    await pass(30)
+    await takeNow("b")
+    await pass(20)
+    expect([names(), told, timeCalls.length]).toEqual([[], { a: SILENT }, 2])
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["b"]])
+  })
+
+  it("starts the timeout of the first requests again with the first answer, but only once", async () => {
+    const made = senderByHand()
+    const { take, takeNow, pass, timeCalls, calls, told, answerTime, answer, moveOn } = made
+    take("a")
+    await pass(45)
+    take("b")
+    await nextTurn()
+    await answerTime(timeCalls[0])
+    await pass(49)
+    expect([calls[0]?.names, told]).toEqual([["a", "b"], {}])
+    await answer(calls[0])
+    expect(told).toEqual({ a: "granted", b: "granted" })
+    moveOn()
+    await takeNow("c")
+    await pass(45)
+    await answerTime(timeCalls[1])
+    await pass(5)
+    await nextTurn()
+    expect(told.c).toBe(SILENT)
+  })
+
+  it("does not wait longer for the first answer, nor after it", async () => {
+    const { takeNow, pass, timeCalls, told, answerTime } = senderByHand()
+    await takeNow("a")
+    await pass(50)
+    await nextTurn()
+    expect(told.a).toBe(SILENT)
+    await answerTime(timeCalls[0])
+    await takeNow("b")
+    await pass(50)
+    await nextTurn()
+    expect(told.b).toBe(SILENT)
+  })
+
+  it("waits for the time of each server that takes over", async () => {
+    const { takeNow, moveOn, names, timeCalls, answerTime } = await readySenderByHand()
+    moveOn()
+    await takeNow("a")
+    expect(timeCalls).toHaveLength(1)
+    await answerTime(timeCalls[0])
+    moveOn()
+    await takeNow("b")
+    expect([names(), timeCalls.length]).toEqual([[["a"]], 2])
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["a"], ["b"]])
+  })
+})
+
+describe("an answer", () => {
+  it("resolves each request, and reports refusals to the listener with their send time", async () => {
+    const { pass, take, answer, calls, told, listened } = await readySenderByHand()
+    await pass(3)
+    take("a")
+    take("b")
+    await nextTurn()
+    await pass(7)
+    await answer(calls[0], ["b"])
+    expect(told).toEqual({ a: "granted", b: "refused" })
+    expect(listened).toEqual({ refused: [["b", false, 3]], lost: [], late: [] })
+  })
+
+  it("for a key without a valid counter rejects only the requests for that key", async () => {
+    const { take, calls, told, kinds, listened } = await readySenderByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    calls[0]?.reply([1_700_000_000_000, 0, "w:1700000000000:0:1", 1, 0])
+    await nextTurn()
+    const stranger =
+      "The Redis key a does not contain a valid counter. Delete it, and find out what else writes such keys."
+    expect([told, kinds]).toEqual([{ a: stranger, b: "granted" }, { a: "invalid-answer" }])
+    expect(listened).toEqual({ refused: [], lost: ["a"], late: [] })
+  })
+
+  it("that comes after the timeout reports late grants and refusals to the listener", async () => {
+    const { take, pass, answer, calls, told, listened } = await readySenderByHand()
+    take("a")
+    take("b")
+    take("c", 80)
+    await nextTurn()
+    await pass(60)
+    await answer(calls[0], ["b"])
+    expect(told).toEqual({ a: SILENT, b: SILENT, c: "granted" })
+    expect(listened).toEqual({ refused: [["b", false, 0]], lost: [], late: [["a"]] })
+  })
+
+  it.each([
+    ["a lost connection", "Connection is closed.", ["a", "b"]],
+    ["a replica, which has counted nothing", "READONLY You can't write against a read only replica.", []],
+  ])("replaced by the error of %s reports which counters may have changed", async (_case, message, lost) => {
+    const { take, calls, fail, listened } = await readySenderByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    await fail(calls[0], message)
+    expect(listened.lost).toEqual(lost)
+  })
+
+  it("that reports a lost call after its timeout names the counters that may have changed", async () => {
+    const { take, pass, calls, fail, listened } = await readySenderByHand()
+    take("a")
+    await nextTurn()
+    await pass(60)
+    expect(listened.lost).toEqual([])
+    await fail(calls[0], "Connection is closed.")
+    expect(listened.lost).toEqual(["a"])
+  })
+
+  it("that the call came too late makes the sender repeat the call once", async () => {
+    const { take, answerTooLate, calls, names, told, kinds } = await readySenderByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    await answerTooLate(calls[0])
+    expect([names(), told]).toEqual([
+      [
+        ["a", "b"],
+        ["a", "b"],
+      ],
+      {},
+    ])
+    await answerTooLate(calls[1])
+    expect([names().length, told]).toEqual([2, { a: TOO_LATE, b: TOO_LATE }])
+    expect(kinds).toEqual({ a: "timeout", b: "timeout" })
+  })
+})
+
+describe("a deadline", () => {
+  it("applies to each request separately, in flight or not", async () => {
+    const { take, takeNow, pass, told } = await readySenderByHand()
+    take("a")
+    take("b", 80)
+    await takeNow("in a call of its own")
+    take("c", 60)
+    await nextTurn()
+    await pass(49)
+    expect(told).toEqual({})
+    await pass(1)
+    expect(told).toEqual({ a: SILENT, "in a call of its own": SILENT })
+    await pass(10)
+    expect(told).toMatchObject({ c: SILENT })
+    await pass(19)
+    expect(told).not.toHaveProperty("b")
+    await pass(1)
+    expect(told).toMatchObject({ b: SILENT })
+  })
+
+  it("starts after the requesting callback, because nothing can be sent while that runs", async () => {
+    const { take, names, answer, calls, pass, told } = await readySenderByHand()
+    take("a")
+    vi.advanceTimersByTime(1_000)
+    take("b", 60)
+    await nextTurn()
+    expect([names(), calls[0]?.untilMs]).toEqual([[["a", "b"]], 1_050])
+    await pass(49)
+    expect(told).toEqual({})
+    await answer(calls[0])
+    expect(told).toEqual({ a: "granted", b: "granted" })
+  })
+
+  it("is checked again only when the next deadline passes", async () => {
+    const { take, pass, told } = await readySenderByHand()
+    take("a")
+    take("b", 80)
+    await nextTurn()
+    await pass(50)
+    vi.advanceTimersToNextTimer()
+    await nextTurn()
+    expect(told).toEqual({ a: SILENT, b: SILENT })
+  })
+
+  it("that has passed for all requests of a call lets other requests be sent", async () => {
+    const { takeNow, pass, names } = await readySenderByHand()
+    await takeNow("a", "b")
+    await pass(30)
+    await takeNow("c")
+    await pass(20)
+    expect(names()).toEqual([["a"], ["b"], ["c"]])
+  })
+
+  it("that passed while the process was blocked rejects the request, which is not sent", async () => {
+    const { takeNow, take, names, told, calls, answer } = await readySenderByHand()
+    await takeNow("a", "b")
+    take("c")
+    take("d", 80)
+    await nextTurn()
+    vi.advanceTimersByTime(50)
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b"], ["d"]])
+    // Requests whose reply has arrived get their answer.
+    expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
+  })
+
+  it("that passed for all waiting requests while the process was blocked sends nothing", async () => {
+    const { takeNow, names, told, calls, answer } = await readySenderByHand()
+    await takeNow("a", "b", "c")
+    vi.advanceTimersByTime(50)
+    await answer(calls[0])
+    expect(names()).toEqual([["a"], ["b"]])
+    expect(told).toEqual({ a: "granted", b: SILENT, c: SILENT })
+  })
+
+  it.each<{ what: string; code: string | undefined }>([
+    { what: "came too late", code: undefined },
+    { what: "must be tried again", code: "TRYAGAIN" },
+  ])(
+    "that passed while the process was blocked rejects the request, even if the call $what",
+    async ({ code }) => {
+      const { takeNow, fail, answerTooLate, names, told, calls } = await readySenderByHand()
+      await takeNow("a")
+      vi.advanceTimersByTime(50)
+      if (code === undefined) await answerTooLate(calls[0])
+      else await fail(calls[0], code)
+      expect([names(), told]).toEqual([[["a"]], { a: SILENT }])
+    },
+  )
+})
+
+describe("a server that fails", () => {
+  it("rejects all requests of a call with its error", async () => {
+    const { take, fail, calls, told, names } = await readySenderByHand()
+    take("a")
+    take("b")
+    await nextTurn()
+    await fail(calls[0], "OOM command not allowed")
+    expect(told).toEqual({
+      a: "Redis failed: OOM command not allowed",
+      b: "Redis failed: OOM command not allowed",
+    })
+    expect(names()).toHaveLength(1)
+  })
+
+  it("is unavailable after five failures in a row, for waiting and new requests", async () => {
+    const { takeNow, take, fail, answer, calls, told, names } = await readySenderByHand()
+    const failing = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        await takeNow(`failing ${i}`)
+        await fail(calls.at(-1), "gone")
+      }
+    }
+    await failing(4)
+    await takeNow("a")
+    await answer(calls.at(-1))
+    await failing(4)
+    await takeNow("b", "c", "d")
+    expect([told.a, names().length]).toEqual(["granted", 11])
+    await fail(calls[9], "gone")
+    expect(told).toMatchObject({ b: "Redis failed: gone", d: tryingAfter("Redis failed: gone.") })
+    take("e")
+    await nextTurn()
+    expect([told.e, names().length]).toEqual([tryingAfter("Redis failed: gone."), 11])
+  })
+
+  it("is counted as failed once for a call after its timeout, whatever reply follows", async () => {
+    const { takeNow, pass, fail, answer, calls, told, take, names } = await readySenderByHand()
+    for (const name of ["a", "b", "c", "d"]) {
+      await takeNow(name)
+      await pass(50)
+      expect(told[name]).toBe(SILENT)
+      if (name < "c") await fail(calls.at(-1), "gone")
+    }
+    await takeNow("e")
+    expect(names()).toHaveLength(5)
+    // An answer that is too late for its caller counts as a failure.
+    await answer(calls[2])
+    await answer(calls[3])
+    await pass(50)
+    take("f")
+    await nextTurn()
+    expect([told.f, names().length]).toEqual([tryingAfter(SILENT), 5])
+  })
+
+  it("is counted as failed once if its time request fails, even if many requests wait", async () => {
+    const { takeNow, take, fail, answerTime, timeCalls, told, names } = senderByHand()
+    await takeNow("a", "b", "c", "d", "e")
+    await fail(timeCalls[0], "gone")
+    expect(new Set(Object.values(told))).toEqual(new Set(["Redis failed: gone"]))
+    take("f")
+    await nextTurn()
+    expect([timeCalls.length, told.f]).toEqual([2, undefined])
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["f"]])
+  })
+
+  it("is counted as failed if its client did not connect in time, as the errors of the requests say", async () => {
+    const { redis, takeNow, pass, told, take, names } = await readySenderByHand()
+    redis.isReady = false
+    for (const name of ["a", "b", "c", "d", "e"]) {
+      await takeNow(name)
+      await pass(50)
+      expect(told[name]).toBe("Redis did not answer in time, because its client has no connection.")
+    }
+    take("f")
+    await nextTurn()
+    expect([told.f, names().length]).toEqual([
+      tryingAfter("Redis did not answer in time, because its client has no connection."),
+      0,
+    ])
+  })
+
+  it("leaves requests within their deadline pending after another request timed out", async () => {
+    const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
+    for (let i = 0; i < 3; i++) {
+      await takeNow(`failing ${i}`)
+      await fail(calls.at(-1), "gone")
+    }
+    await takeNow("a")
+    take("b", 80)
+    await nextTurn()
+    take("c", 80)
+    await pass(50)
+    expect(told).toMatchObject({ a: SILENT })
+    expect([told.b, told.c]).toEqual([undefined, undefined])
+    take("d")
+    await nextTurn()
+    expect(told.d).toBeUndefined()
+  })
+
+  it("rejects requests that wait for calls in flight, once it is unavailable", async () => {
+    const { take, takeNow, fail, pass, calls, told } = await readySenderByHand()
+    for (let i = 0; i < 4; i++) {
+      await takeNow(`failing ${i}`)
+      await fail(calls.at(-1), "gone")
+    }
+    take("a", 80)
+    await nextTurn()
+    take("b", 80)
+    await nextTurn()
+    take("c", 50)
+    take("d", 80)
+    await nextTurn()
+    await pass(50)
+    take("e")
+    await nextTurn()
+    expect(told).toMatchObject({ c: SILENT, d: tryingAfter(SILENT), e: tryingAfter(SILENT) })
+    expect([told.a, told.b]).toEqual([undefined, undefined])
+  })
+})
+
+describe("a server that cannot be written to at the moment", () => {
+  it("is sent nothing while its client has no connection, and is checked again repeatedly", async () => {
+    const { redis, take, takeNow, names, pass } = await readySenderByHand()
+    redis.isReady = false
+    take("a", 80)
+    await nextTurn()
+    const timers = vi.getTimerCount()
+    await takeNow("b", "c")
+    expect([names(), vi.getTimerCount()]).toEqual([[], timers])
+    await pass(LOOK_AGAIN_MS)
+    redis.isReady = true
+    await pass(LOOK_AGAIN_MS - 1)
+    expect(names()).toEqual([])
+    await pass(1)
+    expect(names()).toEqual([["a", "b", "c"]])
+  })
+
+  it("is called again about a migrating slot at intervals, with the earliest requests first", async () => {
+    const { take, takeNow, fail, pass, names, calls, told, answer, answerTooLate, redis } =
+      await readySenderByHand()
+    const moving = "TRYAGAIN Multiple keys request during rehashing of slot"
+    take("a", 80)
+    await nextTurn()
+    await fail(calls[0], moving)
+    take("b", 80)
+    await pass(24)
+    expect(names()).toEqual([["a"]])
+    await pass(1)
+    expect(names()).toEqual([["a"], ["a", "b"]])
+    await fail(calls[1], moving)
+    await pass(25)
+    await takeNow("c")
+    // A rejected call does not count as a late one.
+    await answerTooLate(calls[2])
+    expect(names().slice(2)).toEqual([["a", "b"], ["c"], ["a", "b"]])
+    await answer(calls[4])
+    expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted" }, 0])
+  })
+
+  it("makes the client reconnect if it is a replica, after all calls to it have ended", async () => {
+    const { takeNow, fail, answer, pass, names, calls, told, redis } = await readySenderByHand()
+    await takeNow("a", "b")
+    await fail(calls[0], "READONLY You can't write against a read only replica.")
+    await takeNow("c")
+    expect([names(), redis.reconnects]).toEqual([[["a"], ["b"]], 0])
+    await answer(calls[1])
+    expect(redis.reconnects).toBe(1)
+    await pass(25)
+    expect(names()).toEqual([["a"], ["b"], ["a", "c"]])
+    await answer(calls[2])
+    expect([told, redis.reconnects]).toEqual([{ a: "granted", b: "granted", c: "granted" }, 1])
+  })
+
+  it("makes the client reconnect if its time request fails because it is a replica", async () => {
+    const { takeNow, fail, answerTime, pass, timeCalls, names, redis } = senderByHand()
+    await takeNow("a")
+    await fail(timeCalls[0], "READONLY You can't write against a read only replica.")
+    expect([redis.reconnects, timeCalls.length]).toEqual([1, 1])
+    await pass(25)
+    await answerTime(timeCalls[1])
+    expect(names()).toEqual([["a"]])
+  })
+
+  it.each([true, false])(
+    "is reported as a replica until the next grant, if its client is connected (%s)",
+    async (isConnected) => {
+      const { takeNow, fail, answer, pass, calls, told, redis } = await readySenderByHand()
+      await takeNow("a")
+      await fail(calls[0], "READONLY You can't write against a read only replica.")
+      redis.isReady = isConnected
+      await pass(20)
+      await takeNow("b")
+      for (let more = 1; more < 4; more++) {
+        await pass(25)
+        await fail(calls[more], "READONLY You can't write against a read only replica.")
+      }
+      expect(told).toEqual({ a: REPLICA, b: REPLICA })
+      redis.isReady = true
+      await takeNow("c")
+      await pass(25)
+      await answer(calls.at(-1))
+      redis.isReady = false
+      await takeNow("d")
+      await pass(50)
+      expect(told).toMatchObject({
+        c: "granted",
+        d: "Redis did not answer in time, because its client has no connection.",
+      })
+    },
+  )
+
+  it("is reported as a replica for only a second after its error", async () => {
+    const { takeNow, fail, pass, calls, told, redis } = await readySenderByHand()
+    await takeNow("a")
+    await fail(calls[0], "READONLY You can't write against a read only replica.")
+    redis.isReady = false
+    await pass(950)
+    await takeNow("b")
+    await pass(50)
+    await takeNow("c")
+    await pass(50)
+    expect(told).toEqual({
+      a: REPLICA,
+      b: REPLICA,
+      c: "Redis did not answer in time, because its client has no connection.",
+    })
+  })
+})
+
+it("a closed batch sender rejects pending and new requests, and leaves no timer", async () => {
+  const { sender, redis, takeNow, fail, calls, told, names } = await readySenderByHand()
+  await takeNow("a", "b")
+  await fail(calls[1], "TRYAGAIN")
+  await takeNow("c")
+  redis.isReady = false
+  sender.close(new Error(CLOSED))
+  await takeNow("d")
+  expect(told).toEqual({ a: CLOSED, b: CLOSED, c: CLOSED, d: CLOSED })
+  expect([names(), vi.getTimerCount()]).toEqual([[["a"], ["b"]], 0])
+})
+
+it.each<{ when: string; readFirst: boolean }>([
+  { when: "before", readFirst: true },
+  { when: "after", readFirst: false },
+])(
+  "a closed batch sender does not reconnect the client, even if a replica's error came $when closing",
+  async ({ readFirst }) => {
+    const { sender, redis, takeNow, fail, answer, calls } = await readySenderByHand()
+    await takeNow("a", "b")
+    const hear = () => fail(calls[0], "READONLY You can't write against a read only replica.")
+    if (readFirst) await hear()
+    sender.close(new Error(CLOSED))
+    if (!readFirst) await hear()
+    await answer(calls[1])
+    expect([redis.reconnects, vi.getTimerCount()]).toEqual([0, 0])
+  },
+)
+
+it("a batch sender keeps the process alive only while a request waits for an answer", () =>
+  countHeldTimers(async (held) => {
+    vi.useRealTimers()
+    const { sender, take, answer, calls, told } = await readySenderByHand(60_000)
+    const before = held()
+    take("a", 60_000)
+    await nextTurn()
+    take("b", 60_000)
+    await nextTurn()
+    const seen = [held() - before]
+    await answer(calls[0])
+    seen.push(held() - before)
+    await answer(calls[1])
+    seen.push(held() - before)
+    sender.close(new Error(CLOSED))
+    expect([told, seen]).toEqual([{ a: "granted", b: "granted" }, [1, 1, 0]])
+  }))

@@ -1,0 +1,109 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { countHeldTimers } from "../../../core/src/ground/testing/held-timers.ts"
+import { Watchdog } from "./watchdog.ts"
+
+describe("a watchdog", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** Creates a watchdog, and a list of the times at which it fires, in milliseconds from now. */
+  function watching() {
+    const startMs = performance.now()
+    const rings: number[] = []
+    const watchdog = new Watchdog(() => rings.push(performance.now() - startMs))
+    const watch = (...afterMs: number[]) => {
+      for (const ms of afterMs) watchdog.watch(startMs + ms)
+    }
+    const pass = async (ms: number) => {
+      for (let passed = 0; passed < ms; passed++) {
+        vi.advanceTimersByTime(1)
+        await nextTurn()
+      }
+    }
+    return { watchdog, rings, watch, pass }
+  }
+
+  it("fires once at the earliest deadline, in any order of registration", async () => {
+    const { rings, watch, pass } = watching()
+    watch(30, 10, 20)
+    expect(vi.getTimerCount()).toBe(1)
+    await pass(100)
+    expect(rings).toEqual([10])
+  })
+
+  it("fires in whole milliseconds and never early, or at once if a deadline has passed", async () => {
+    const { rings, watch, pass } = watching()
+    watch(10.2)
+    await pass(10)
+    expect(rings).toEqual([])
+    await pass(1)
+    expect(rings).toEqual([11])
+    watch(-5)
+    await pass(1)
+    expect(rings).toEqual([11, 12])
+  })
+
+  it("sets no timer while no request waits", async () => {
+    const { rings, watch, pass } = watching()
+    watch(Number.POSITIVE_INFINITY)
+    expect(vi.getTimerCount()).toBe(0)
+    watch(10)
+    watch(Number.POSITIVE_INFINITY)
+    await pass(20)
+    expect(rings).toEqual([10])
+  })
+
+  it("can watch another deadline after it has fired", async () => {
+    const { rings, watch, pass } = watching()
+    watch(10)
+    await pass(10)
+    watch(50)
+    await pass(60)
+    expect(rings).toEqual([10, 50])
+  })
+
+  it("fires only after pending input is read, and not after it is stopped", async () => {
+    const { watchdog, rings, watch } = watching()
+    watch(10)
+    vi.advanceTimersByTime(10)
+    expect(rings).toEqual([])
+    watchdog.stop()
+    await nextTurn()
+    expect(rings).toEqual([])
+  })
+
+  it("does not fire if it is stopped in time, and can be stopped without a deadline", async () => {
+    const { watchdog, rings, watch, pass } = watching()
+    watch(10)
+    watchdog.stop()
+    expect(vi.getTimerCount()).toBe(0)
+    await pass(20)
+    expect(rings).toEqual([])
+    new Watchdog(() => undefined).stop()
+  })
+})
+
+it("a watchdog keeps the process alive only while a request waits", () =>
+  countHeldTimers(async (held) => {
+    const before = held()
+    const watchdog = new Watchdog(() => undefined)
+    watchdog.rest()
+    const seen: number[] = []
+    const see = () => seen.push(held() - before)
+    watchdog.watch(performance.now() + 60_000)
+    see()
+    watchdog.rest()
+    watchdog.rest()
+    see()
+    // A later deadline keeps the timer.
+    watchdog.watch(performance.now() + 90_000)
+    see()
+    watchdog.rest()
+    watchdog.watch(performance.now() + 30_000)
+    see()
+    watchdog.stop()
+    await nextTurn()
+    see()
+    expect(seen).toEqual([1, 0, 1, 1, 0])
+  }))

@@ -1,0 +1,52 @@
+import { setTimer } from "@sluice/core/kit"
+
+/**
+ * A single timer for all waiting requests, set for the earliest deadline. Deadlines are instants of the monotonic
+ * clock. The timer keeps the process alive only while a request waits.
+ */
+export class Watchdog {
+  readonly #onDue: () => void
+  #timer: NodeJS.Timeout | undefined
+  #dueMs = Number.POSITIVE_INFINITY
+  #isStopped = false
+
+  /** `onDue` is called at the deadline or slightly earlier. It must itself call `watch` for the next deadline. */
+  constructor(onDue: () => void) {
+    this.#onDue = onDue
+  }
+
+  /** Sets the timer for a request that waits until this deadline. Infinity means that no request waits. */
+  watch(deadlineMs: number): void {
+    if (deadlineMs === Number.POSITIVE_INFINITY) return
+    if (this.#timer !== undefined) {
+      this.#timer.ref()
+      if (deadlineMs >= this.#dueMs) return
+      clearTimeout(this.#timer)
+    }
+    this.#dueMs = deadlineMs
+    this.#timer = setTimer(this.#ring, Math.max(0, Math.ceil(deadlineMs - performance.now())))
+  }
+
+  /**
+   * Lets the process exit, because no request waits. Keeps the timer, because setting a new one costs more than letting
+   * this one fire without effect.
+   */
+  rest(): void {
+    this.#timer?.unref()
+  }
+
+  /** Stops the watchdog for good. */
+  stop(): void {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+  }
+
+  readonly #ring = (): void => {
+    this.#timer = undefined
+    this.#dueMs = Number.POSITIVE_INFINITY
+    // A stall of this process's event loop is not a failure of Redis. Read the replies that have arrived first.
+    setImmediate(() => {
+      if (!this.#isStopped) this.#onDue()
+    })
+  }
+}

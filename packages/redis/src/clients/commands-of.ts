@@ -1,0 +1,112 @@
+import { InvalidOptionError } from "@sluice/core"
+import { makeStringsQuick, textOf } from "@sluice/core/kit"
+import type { RedisCommands } from "../commands.ts"
+import { type IoredisClusterLike, type IoredisLike, ioredisCommands } from "./ioredis.ts"
+import { ioredisClusterCommands } from "./ioredis-cluster.ts"
+import { type NodeRedisLike, nodeRedisCommands } from "./node-redis.ts"
+import { type NodeRedisClusterLike, nodeRedisClusterCommands } from "./node-redis-cluster.ts"
+
+export type { IoredisClusterLike, IoredisLike, NodeRedisClusterLike, NodeRedisLike }
+
+/**
+ * A client that the store can use: `Redis` or `Cluster` of ioredis 5 or 6, or a client or cluster of node-redis 5 or 6.
+ */
+export type RedisClient = IoredisLike | IoredisClusterLike | NodeRedisLike | NodeRedisClusterLike
+
+const ACCEPTED =
+  "a client of ioredis (new Redis() or new Cluster()) or of node-redis (createClient() or createCluster())"
+
+/** The commands of each client. Stores that share a client share what is known of its connections. */
+const ports = new WeakMap<object, RedisCommands>()
+
+/**
+ * Returns the commands of a client. Recognizes the client by its methods, not by its class, because the app may have
+ * its own copy of the library. Throws {@link InvalidOptionError} for anything else. Opens no connection. But `isReady`
+ * connects an ioredis client that waits to be connected (`lazyConnect`). The app listens to the client's errors and
+ * closes it.
+ */
+export function commandsOf(client: unknown): RedisCommands {
+  const refused = unusable(client)
+  const commands = refused === undefined ? (ports.get(client as object) ?? portOn(client)) : undefined
+  if (commands === undefined) {
+    const message = refused ?? `${nameOf(client)} is not a Redis client`
+    throw new InvalidOptionError([{ path: "client", message, accepted: ACCEPTED }])
+  }
+  ports.set(client as object, commands)
+  makeStringsQuick()
+  return commands
+}
+
+function portOn(client: unknown): RedisCommands | undefined {
+  if (isIoredis(client)) {
+    return isIoredisCluster(client) ? ioredisClusterCommands(client) : ioredisCommands(client)
+  }
+  if (isNodeRedisCluster(client)) return nodeRedisClusterCommands(client)
+  if (isNodeRedis(client)) return nodeRedisCommands(client)
+  return undefined
+}
+
+/** Returns why a value that resembles a client, or leads to one, cannot be used. Returns undefined for other values. */
+function unusable(client: unknown): string | undefined {
+  if (typeof client === "string" || client instanceof URL) {
+    const [, scheme = "redis"] = /^([a-z][\w+.-]*):\/\//i.exec(String(client)) ?? []
+    const what = /^rediss?$/i.test(scheme)
+      ? "a URL"
+      : `a URL of the scheme ${scheme}: (not redis: or rediss:)`
+    return `${what} is not a client: create the client in your app, and pass it`
+  }
+  if (typeof client === "function")
+    return `the function ${client.name || "without a name"} is not a client: pass the client that it creates`
+  if (has(client, "then")) return "a promise of a client is not a client: await it first"
+  if (isObject(client) && client.isPipeline === true) {
+    return "an ioredis pipeline is not a client: pass the client that created it"
+  }
+  if (has(client, "evalSha") && has(client, "acquire")) {
+    // This client resends a command if the connection is lost before the reply, so it would count twice.
+    return "a sentinel client of node-redis cannot be used, because it may run a call twice: use ioredis with Sentinel"
+  }
+  if (has(client, "evalSha") && has(client, "execute")) {
+    return "a client pool of node-redis cannot be used, because the store needs a single connection: use createClient()"
+  }
+  return undefined
+}
+
+function isIoredis(client: unknown): client is IoredisLike | IoredisClusterLike {
+  return (
+    isObject(client) &&
+    typeof client.status === "string" &&
+    isObject(client.options) &&
+    has(client, "evalsha", "sendCommand", "call", "connect", "disconnect", "on")
+  )
+}
+
+function isIoredisCluster(client: IoredisLike | IoredisClusterLike): client is IoredisClusterLike {
+  return has(client, "nodes", "refreshSlotsCache")
+}
+
+function isNodeRedisCluster(client: unknown): client is NodeRedisClusterLike {
+  return hasNodeRedisCalls(client) && Array.isArray(client.slots)
+}
+
+function isNodeRedis(client: unknown): client is NodeRedisLike {
+  return hasNodeRedisCalls(client) && typeof client.isReady === "boolean"
+}
+
+function hasNodeRedisCalls(client: unknown): client is Record<string, unknown> {
+  return isObject(client) && typeof client.isOpen === "boolean" && has(client, "evalSha", "eval", "del")
+}
+
+function has(value: unknown, ...methods: readonly string[]): boolean {
+  return isObject(value) && methods.every((method) => typeof value[method] === "function")
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null
+}
+
+function nameOf(value: unknown): string {
+  if (!isObject(value)) return textOf(value)
+  const made = value.constructor
+  const name = typeof made === "function" ? made.name : ""
+  return name === "" || name === "Object" ? "a plain object" : `an object of ${name}`
+}

@@ -1,0 +1,76 @@
+import { outsideRequests } from "@sluice/core/kit"
+import type { RedisCommands } from "../commands.ts"
+import { callsOf, connect, type IoredisClusterLike, type IoredisLike, prefixOf } from "./ioredis.ts"
+import { keySlot } from "./key-slot.ts"
+
+/** Shortest time between two refreshes of the slots while a node is unavailable. */
+const REFRESH_EVERY_MS = 200
+
+/**
+ * Returns the commands of an ioredis cluster client. Adds no error listener, because the app handles the client's
+ * errors.
+ */
+export function ioredisClusterCommands(client: IoredisClusterLike): RedisCommands {
+  const prefix = prefixOf(client)
+  const nodes = new Map<string, IoredisLike>()
+  let refreshedAtMs = Number.NEGATIVE_INFINITY
+
+  const nodeOf = (key: string): string => client.slots[keySlot(prefix + key)]?.[0] ?? ""
+
+  // `nodes()` creates a list, which is too expensive for every call.
+  const nodeNamed = (name: string): IoredisLike | undefined => {
+    const known = nodes.get(name)
+    if (known !== undefined && known.status !== "end") return known
+    nodes.clear()
+    for (const node of client.nodes("master")) nodes.set(`${node.options.host}:${node.options.port}`, node)
+    return nodes.get(name)
+  }
+
+  // ioredis drops a node whose connection has ended. It learns which node serves the slots from the next command for
+  // them, but none is sent while the slot is not ready.
+  const refresh = (): void => {
+    const nowMs = performance.now()
+    if (nowMs - refreshedAtMs < REFRESH_EVERY_MS) return
+    refreshedAtMs = nowMs
+    outsideRequests(() => client.refreshSlotsCache(() => undefined))
+  }
+
+  for (const node of client.nodes("all")) hearAsking(node)
+  client.on("+node", hearAsking)
+  return {
+    isCluster: true,
+    isReady(key) {
+      if (client.status !== "ready") {
+        if (client.status === "wait") connect(client)
+        return false
+      }
+      const node = nodeNamed(nodeOf(key))
+      if (node?.status === "ready") return true
+      // ioredis connects to a node only when there is a command for it.
+      if (node?.status !== "wait") refresh()
+      // A node that ioredis has dropped would reconnect forever, without a listener for its errors.
+      else if (client.nodes("all").includes(node)) connect(node)
+      else nodes.clear()
+      return false
+    },
+    isOpen: () => client.status !== "end",
+    ...callsOf(client),
+    nodeOf,
+    reconnect: refresh,
+  }
+}
+
+/**
+ * Handles rejections of ASKING. To follow ASK, ioredis sends ASKING before the call, but handles only the promise of
+ * the call. If the node rejects ASKING, or fails before it answers, the unhandled rejection would end the process.
+ * Other callers of `asking` still get the rejection.
+ */
+function hearAsking(node: IoredisLike & { asking?(...args: unknown[]): unknown }): void {
+  const { asking } = node
+  if (typeof asking !== "function" || Object.hasOwn(node, "asking")) return
+  node.asking = (...args) => {
+    const asked = asking.apply(node, args)
+    Promise.resolve(asked).catch(() => undefined)
+    return asked
+  }
+}

@@ -1,0 +1,15 @@
+import { setFlagsFromString } from "node:v8"
+import { runInThisContext } from "node:vm"
+import { expect, it } from "vitest"
+import { commandsOf } from "./commands-of.ts"
+import { LikeRedis } from "./testing/ioredis-like.ts"
+
+setFlagsFromString("--allow-natives-syntax")
+const isQuick: (prototype: object) => boolean = runInThisContext("(object) => %HasFastProperties(object)")
+
+// This test can fail only in a process without an earlier store, because a store makes the methods fast permanently.
+it("string methods are fast in a process with a store, although its client extends String", () => {
+  runInThisContext("(class extends String {})")
+  commandsOf(new LikeRedis())
+  expect(isQuick(String.prototype)).toBe(true)
+})

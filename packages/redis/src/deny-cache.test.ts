@@ -1,0 +1,337 @@
+import { algorithmOf, type Check, type CounterState, type Policy } from "@sluice/core"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { DenyCache } from "./deny-cache.ts"
+
+const SLIDING: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "sliding-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "epoch",
+}
+const FIXED: Policy = { ...SLIDING, algorithm: "fixed-window" }
+const START_MS = 28_401_120 * 60_000
+const LONGEST_MS = 10_000
+/** Six seconds before the window's end, as the server's time and by this process's clock. */
+const SERVER_MS = START_MS + 54_000
+const SENT_MS = 777.25
+const BETWEEN = { sentAtMs: SENT_MS, answeredAtMs: SENT_MS }
+
+function check(cost = 1, more: Partial<Check> = {}): Check {
+  return { policy: FIXED, partition: "alice", cost, shadow: false, ...more }
+}
+
+/** Returns a check of one unit for a client. */
+function of(partition: string, counter: string = FIXED.counter): Check {
+  return check(1, { partition, policy: { ...FIXED, counter } })
+}
+
+function full(more: Partial<CounterState> = {}): CounterState {
+  return { startMs: START_MS, current: 10, previous: 0, ...more }
+}
+
+type Learned = readonly [check: Check, state: CounterState | undefined, taken?: number]
+
+/** Makes the cache learn an answer of Redis. Only the checks of a grant may have taken units. */
+function learn(denied: DenyCache, learned: readonly Learned[], atMs = 0, granted = false): void {
+  const checks = learned.map(([one]) => one)
+  const counted = learned.map(([, state, taken = 0]) => state && { state, taken })
+  const between = { sentAtMs: SENT_MS + atMs, answeredAtMs: SENT_MS + atMs }
+  denied.learn(checks, { nowMs: SERVER_MS + atMs, granted, checks: counted }, between)
+}
+
+/** Creates a cache that has learned that `refused` was refused, with the whole limit taken. */
+function refusing(refused: Check = check(), longestMs = LONGEST_MS, state = full()): DenyCache {
+  const denied = new DenyCache(longestMs)
+  learn(denied, [[refused, state]])
+  return denied
+}
+
+function answerTo(denied: DenyCache, asked: Check, afterMs = 0): boolean {
+  return denied.answer([asked], SENT_MS + afterMs) !== undefined
+}
+
+/** Returns the present count of each check in the answer; undefined if Redis must be asked. */
+function countsIn(denied: DenyCache, checks: readonly Check[], afterMs = 0) {
+  return denied.answer(checks, SENT_MS + afterMs)?.checks.map((counted) => counted?.state.current)
+}
+
+describe("DenyCache", () => {
+  it("returns the state of the refusal at the current server time", () => {
+    expect(refusing().answer([check()], SENT_MS + 1_000.9)).toEqual({
+      nowMs: SERVER_MS + 1_000,
+      granted: false,
+      checks: [{ state: { startMs: START_MS, current: 10, previous: 0 }, taken: 0, ageMs: 1_001 }],
+      isRemembered: true,
+    })
+  })
+
+  it("trusts a refusal from the time of sending, and reports the wait from the time of arrival", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const answer = { nowMs: SERVER_MS, granted: false, checks: [{ state: full(), taken: 0 }] }
+    denied.learn([check()], answer, { sentAtMs: SENT_MS, answeredAtMs: SENT_MS + 40 })
+    const toldAt = (afterMs: number) => denied.answer([check()], SENT_MS + afterMs)?.nowMs
+    expect([20, 40, 41, 5_998].map(toldAt)).toEqual([0, 0, 1, 5_958].map((ms) => SERVER_MS + ms))
+    expect(toldAt(5_999)).toBeUndefined()
+  })
+
+  it("moves the state to the server's current window", () => {
+    const denied = refusing(check(10, { policy: SLIDING }), LONGEST_MS, full({ current: 9 }))
+    expect(denied.answer([check(10, { policy: SLIDING })], SENT_MS + 7_000)).toEqual({
+      nowMs: SERVER_MS + 7_000,
+      granted: false,
+      checks: [{ state: { startMs: START_MS + 60_000, current: 0, previous: 9 }, taken: 0, ageMs: 7_000 }],
+      isRemembered: true,
+    })
+  })
+
+  it("reports the state of every check of a refused request", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    const other = of("alice", "counter1")
+    const shadow = check(1, { policy: { ...FIXED, counter: "counter2" }, shadow: true })
+    learn(denied, [
+      [other, full({ current: 3 })],
+      [check(), full()],
+      [shadow, full({ current: 7 })],
+    ])
+    expect(countsIn(denied, [other, check(), shadow])).toEqual([3, 10, 7])
+    // Neither the subset of checks nor their order makes a difference.
+    expect(countsIn(denied, [check(), other])).toEqual([10, 3])
+  })
+
+  it("asks Redis if the counter of one check is unknown, even if another check refuses", () => {
+    const denied = refusing()
+    expect(countsIn(denied, [check(), of("alice", "counter1")])).toBeUndefined()
+    learn(denied, [
+      [check(), full()],
+      [of("alice", "counter1"), undefined],
+    ])
+    expect(countsIn(denied, [check(), of("alice", "counter1")])).toBeUndefined()
+    expect(countsIn(denied, [check()])).toEqual([10])
+  })
+
+  it("asks Redis about a request that would fit, even if higher costs were refused", () => {
+    const denied = refusing(check(3), LONGEST_MS, full({ current: 8 }))
+    const row = (cost: number, more: Partial<Policy> = {}) =>
+      answerTo(denied, check(cost, { policy: { ...FIXED, ...more } }))
+    expect([row(0), row(1), row(2), row(3), row(4)]).toEqual([false, false, false, true, true])
+    expect([row(3, { limit: 11 }), row(3, { extra: 1 }), row(2, { limit: 9 })]).toEqual([false, false, true])
+  })
+
+  it("does not refuse a request because of a shadow check", () => {
+    const shadow = check(1, { shadow: true })
+    const denied = refusing(shadow)
+    expect([answerTo(denied, shadow), answerTo(denied, check())]).toEqual([false, true])
+  })
+
+  it("is updated by grants of this process", () => {
+    const denied = refusing(check(3), LONGEST_MS, full({ current: 8 }))
+    learn(denied, [[check(2), full(), 2]], 500, true)
+    expect(denied.answer([check(3)], SENT_MS + 600)).toMatchObject({
+      nowMs: SERVER_MS + 600,
+      checks: [{ state: { current: 10 } }],
+    })
+    expect(answerTo(denied, check(1), 600)).toBe(true)
+  })
+
+  it("ignores grants of unknown counters and grants that took nothing", () => {
+    const denied = new DenyCache(LONGEST_MS)
+    learn(denied, [[check(), full(), 1]], 0, true)
+    expect(answerTo(denied, check())).toBe(false)
+    learn(denied, [[check(), full()]])
+    // For a log, the answer has the time of the call, which the cache must not store.
+    learn(denied, [[check(0), full({ startMs: SERVER_MS }), 0]], 500, true)
+    expect(denied.answer([check()], SENT_MS + 500)?.checks[0]?.state.startMs).toBe(START_MS)
+  })
+
+  it("adds a grant to the known parts of a strict window, because the reply to a grant omits the parts", () => {
+    const policy: Policy = { ...FIXED, algorithm: "sliding-window-strict", buckets: 6 }
+    const startMs = SERVER_MS - (SERVER_MS % 10_000)
+    const state = { startMs, current: 1, previous: 7, parts: "1052" }
+    const asked = (cost: number) => check(cost, { policy })
+    const denied = refusing(asked(3), LONGEST_MS, state)
+    learn(denied, [[asked(1), { ...state, current: 2, parts: "1001" }, 1]], 500, true)
+    expect(denied.answer([asked(3)], SENT_MS + 500)?.checks).toEqual([
+      { state: { ...state, current: 2 }, taken: 0, ageMs: 0 },
+    ])
+    // Another process has taken units, and the outline does not show from which part.
+    learn(denied, [[asked(1), { ...state, current: 2, previous: 8, parts: "1001" }, 1]], 600, true)
+    expect(answerTo(denied, asked(3), 600)).toBe(false)
+  })
+
+  it("asks Redis about a bucket with a changed refill, but not about a window with a changed limit", () => {
+    const policy: Policy = { ...FIXED, algorithm: "token-bucket", burst: 10 }
+    const denied = refusing(check(1, { policy }), LONGEST_MS, {
+      startMs: SERVER_MS,
+      current: 10,
+      previous: 0,
+    })
+    expect(answerTo(denied, check(1, { policy: { ...policy } }), 5_000)).toBe(true)
+    expect(answerTo(denied, check(1, { policy: { ...policy, limit: 9 } }), 5_000)).toBe(false)
+    // Units that elastic throttling admits above the limit do not change what is in use.
+    expect(answerTo(denied, check(2, { policy: { ...policy, extra: 1 } }), 5_000)).toBe(true)
+    expect(answerTo(denied, check(2 ** 41, { policy: { ...policy, extra: 2 ** 40 } }), 5_000)).toBe(false)
+    expect(answerTo(refusing(), check(1, { policy: { ...FIXED, limit: 9 } }))).toBe(true)
+  })
+
+  it.each<{ readonly afterMs: number; readonly isRefused: boolean }>([
+    { afterMs: 0, isRefused: true },
+    { afterMs: 5_998.9, isRefused: true },
+    { afterMs: 5_999, isRefused: false },
+    { afterMs: 6_000, isRefused: false },
+  ])(
+    "refuses up to the last certain millisecond of a refusal of 6 s: after $afterMs ms, $isRefused",
+    (row) => {
+      expect(answerTo(refusing(), check(), row.afterMs)).toBe(row.isRefused)
+    },
+  )
+
+  it.each([-0.1, Number.NaN])("forgets a counter permanently if the clock went back: %d ms", (afterMs) => {
+    const denied = refusing()
+    expect([answerTo(denied, check(), afterMs), answerTo(denied, check(), 1)]).toEqual([false, false])
+  })
+
+  it.each([1, 500, 5_998])("trusts refusals no longer than configured: %i ms", (longestMs) => {
+    expect(answerTo(refusing(check(), longestMs), check(), longestMs - 0.1)).toBe(true)
+    expect(answerTo(refusing(check(), longestMs), check(), longestMs)).toBe(false)
+  })
+
+  it("stores nothing if it is disabled", () => {
+    expect(refusing(check(), 0).isEmpty).toBe(true)
+  })
+
+  it("uses the latest server time that was reported for the counters of a request", () => {
+    const denied = refusing()
+    const other = of("alice", "counter1")
+    // The server's clock was set forward by 5 ms between the two reports.
+    denied.learn(
+      [other],
+      { nowMs: SERVER_MS + 105, granted: false, checks: [{ state: full(), taken: 0 }] },
+      {
+        sentAtMs: SENT_MS + 100,
+        answeredAtMs: SENT_MS + 100,
+      },
+    )
+    expect(denied.answer([check(), other], SENT_MS + 100)?.nowMs).toBe(SERVER_MS + 105)
+  })
+
+  it("forgets the given counters, or all counters", () => {
+    const denied = refusing()
+    learn(denied, [
+      [of("bob"), full()],
+      [of("carol"), full()],
+      [of("alice", "counter1"), full()],
+    ])
+    denied.forget([check(), of("bob"), of("nobody"), of("alice", "counter2")])
+    const knows = () =>
+      [of("alice"), of("bob"), of("carol"), of("alice", "counter1")].map((one) => answerTo(denied, one))
+    expect([knows(), denied.isEmpty]).toEqual([[false, false, true, true], false])
+    denied.clear()
+    expect([knows(), denied.isEmpty]).toEqual([[false, false, false, false], true])
+  })
+
+  it("asks Redis if the refusal would change a counter", () => {
+    const seen: Policy = { ...FIXED, counter: "counter1", countRejected: true }
+    const block: Policy = {
+      ...FIXED,
+      counter: "counter2",
+      algorithm: "penalty",
+      limit: 3,
+      penalty: { refusals: 3, withinMs: 60_000, forMs: [60_000] },
+    }
+    const counting = (current: number, previous = 0) => ({ startMs: SERVER_MS, current, previous })
+    const answers = (learned: readonly Learned[], afterMs = 0) => {
+      const denied = new DenyCache(LONGEST_MS)
+      learn(denied, learned)
+      return (
+        countsIn(
+          denied,
+          learned.map(([one]) => one),
+          afterMs,
+        ) !== undefined
+      )
+    }
+    // The rule itself, or its penalty, would count the refusal.
+    expect(answers([[check(3, { policy: seen }), full({ current: 8 })]])).toBe(false)
+    expect(
+      answers([
+        [check(), full()],
+        [check(1, { policy: block }), counting(1)],
+      ]),
+    ).toBe(false)
+    // The rule's count is at its ceiling, and a refusal does not prolong a block.
+    expect(answers([[check(1, { policy: seen }), full()]])).toBe(true)
+    expect(
+      answers([
+        [check(), full()],
+        [check(1, { policy: block }), counting(3, 1)],
+      ]),
+    ).toBe(true)
+    // Another rule refuses, while the rule with the penalty has room.
+    expect(
+      answers([
+        [of("alice", "counter3"), full()],
+        [check(), full({ current: 9 })],
+        [check(1, { policy: block }), counting(1)],
+      ]),
+    ).toBe(true)
+  })
+
+  it("asks Redis when a block may be over, because a refusal would count again", () => {
+    const penalty = { refusals: 3, withinMs: 1_000, forMs: [5_000] }
+    const policy: Policy = { ...FIXED, counter: "counter1", algorithm: "penalty", limit: 3, penalty }
+    const denied = new DenyCache(LONGEST_MS)
+    const request = [check(), check(1, { policy })]
+    learn(denied, [
+      [check(), full()],
+      [check(1, { policy }), { startMs: SERVER_MS, current: 3, previous: 1 }],
+    ])
+    expect([4_998, 4_999].map((afterMs) => countsIn(denied, request, afterMs))).toEqual([[10, 3], undefined])
+  })
+
+  it("refuses no request that the server would admit, at any fraction of the server's millisecond", () => {
+    const story = fc.record({
+      algorithm: fc.constantFrom(SLIDING.algorithm, FIXED.algorithm),
+      limit: fc.integer({ min: 1, max: 20 }),
+      previous: fc.nat(30),
+      current: fc.nat(30),
+      offsetMs: fc.nat(59_999),
+      cost: fc.integer({ min: 1, max: 5 }),
+      // The fraction of a millisecond that the server's time omits.
+      fraction: fc.double({ min: 0, max: 0.999, noNaN: true }),
+      onTheWayMs: fc.double({ min: 0, max: 5, noNaN: true }),
+      moreCost: fc.integer({ min: -1, max: 3 }),
+      lessLimit: fc.integer({ min: -1, max: 3 }),
+      // The share of the wait, and an offset from there. Half of the cases are near the end of the wait.
+      part: fc.oneof(fc.constant(1), fc.double({ min: 0, max: 1.2, noNaN: true })),
+      fromThereMs: fc.double({ min: -3, max: 1, noNaN: true }),
+    })
+    let refusals = 0
+    fc.assert(
+      fc.property(story, ({ algorithm, limit, offsetMs, cost, fraction, onTheWayMs, ...rest }) => {
+        const policy: Policy = { ...SLIDING, algorithm, limit }
+        const counting = algorithmOf(policy)
+        const serverMs = START_MS + offsetMs
+        const previous = algorithm === "sliding-window" ? rest.previous : 0
+        const stored = { startMs: START_MS, current: rest.current, previous }
+        const refusing = counting.at(stored, policy, serverMs)
+        const waitMs = counting.retryAfterMs(refusing, policy, cost, serverMs)
+        if (waitMs === 0 || waitMs === Number.POSITIVE_INFINITY) return
+        const denied = new DenyCache(1_000_000)
+        const answer = { nowMs: serverMs, granted: false, checks: [{ state: refusing, taken: 0 }] }
+        denied.learn([check(cost, { policy })], answer, BETWEEN)
+        const afterMs = Math.max(onTheWayMs, rest.part * waitMs + rest.fromThereMs)
+        const asked = check(cost + rest.moreCost, { policy: { ...policy, limit: limit - rest.lessLimit } })
+        if (denied.answer([asked], SENT_MS + afterMs) === undefined) return
+        refusals++
+        const thenMs = Math.floor(serverMs + fraction - onTheWayMs + afterMs)
+        const state = counting.at(refusing, asked.policy, thenMs)
+        expect(counting.admits(state, asked.policy, asked.cost, thenMs)).toBe(false)
+      }),
+      { seed: 9_003, numRuns: 1_000 },
+    )
+    expect(refusals).toBeGreaterThan(300)
+  })
+})

@@ -1,0 +1,94 @@
+import { type StoreOutcome, StoreUnavailableError } from "@sluice/core"
+import { textOf } from "@sluice/core/kit"
+
+/**
+ * Returns a server's name for messages, because an app may use several servers. If the client's library has read a URL
+ * as a host or a path, the given name contains the user and the password. They end at the last "@", and are left out.
+ */
+export function titleOf(name: string): string {
+  const at = name.lastIndexOf("@")
+  const shown = at === -1 ? name : `…${name.slice(at)}`
+  return name === "" ? REDIS : `${REDIS} at ${shown}`
+}
+
+const REDIS = "Redis"
+
+/** Returns whatever a client rejected with as a StoreUnavailableError. */
+export function failureOf(error: unknown, title = REDIS, outcome?: StoreOutcome): StoreUnavailableError {
+  if (error instanceof StoreUnavailableError) return error
+  const message = error instanceof Error ? error.message || wordOf(error) : textOf(error)
+  return new StoreUnavailableError(`${title} failed: ${message}`, { cause: error, outcome })
+}
+
+/**
+ * Returns a description of an error without a message. Node.js creates such an error, which has only a code, if no
+ * address of a host name can be reached.
+ */
+function wordOf({ code, name }: NodeJS.ErrnoException): string {
+  return code ?? name
+}
+
+/**
+ * Resolves when all changes have been applied. Otherwise, rejects after all have ended. The outcome of the error is
+ * "not-applied" only if that is true for every change.
+ */
+export async function allApplied(changes: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(changes)
+  const failures = results
+    .filter((result) => result.status === "rejected")
+    .map(({ reason }) => failureOf(reason))
+  const [first] = failures
+  if (first === undefined) return
+  const isWhole = failures.length === changes.length
+  const unknown = failures.find(({ outcome }) => outcome === "unknown")
+  if (unknown !== undefined || isWhole) throw unknown ?? first
+  const { message, kind } = first
+  throw new StoreUnavailableError(message, { kind, outcome: "unknown", cause: first })
+}
+
+/**
+ * The state of a server's connection at the deadline. "closed" means that the client does not even try to connect. "a
+ * replica" means that the server rejected the calls, because it is a replica.
+ */
+export type Reach = "connected" | "not connected" | "closed" | "a replica"
+
+/** Returns the error for a missed deadline. Its message says whether to look at Redis or at the connection to it. */
+export function silent(
+  reach: Reach = "connected",
+  title = REDIS,
+  outcome?: StoreOutcome,
+): StoreUnavailableError {
+  return new StoreUnavailableError(`${title} ${SILENCE[reach]}`, { kind: "timeout", outcome })
+}
+
+const SILENCE: Readonly<Record<Reach, string>> = {
+  connected: "did not answer in time.",
+  "not connected": "did not answer in time, because its client has no connection.",
+  closed: "did not answer in time, because its client never connected or was closed.",
+  "a replica": "is a replica, and its client did not find the primary in time.",
+}
+
+/**
+ * True if an error is the Redis error with this code. Errors begin with their code. Before Redis 7, a position and a
+ * dash precede the code in errors of scripts.
+ */
+export function isCode(error: unknown, code: string): boolean {
+  // A StoreUnavailableError may quote what a server answered.
+  if (!(error instanceof Error) || error instanceof StoreUnavailableError) return false
+  return new RegExp(`(^|\\s)-?${code}\\b`).test(error.message)
+}
+
+/** Returns the error for a key whose value these scripts did not write. `shown` names the key. */
+export function noCounter(shown: string): StoreUnavailableError {
+  const what = "does not contain a valid counter. Delete it, and find out what else writes such keys."
+  return new StoreUnavailableError(`The Redis key ${shown} ${what}`, { kind: "invalid-answer" })
+}
+
+/** Length of a policy's counter, which follows the hash tag in a key: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. */
+const COUNTER_LENGTH = 16
+
+/** Returns a key without its partition, for messages: a partition may be a client's address and must not be logged. */
+export function shownKey(key: string): string {
+  const head = key.slice(0, key.indexOf("}") + 1 + COUNTER_LENGTH)
+  return head === key ? key : `${head}…`
+}

@@ -1,0 +1,9 @@
+/**
+ * Counters in Redis, shared by every process that uses the same server or cluster. docs/guides/redis.md describes the
+ * setup and the behavior when Redis is unavailable.
+ * @module @sluice/redis
+ */
+
+export type { RedisClient } from "./clients/commands-of.ts"
+export { redisKey } from "./key.ts"
+export { type RedisStoreOptions, redisStore } from "./redis-store.ts"

@@ -1,0 +1,67 @@
+import type { CounterKey } from "@sluice/core"
+import { hashText } from "@sluice/core/kit"
+
+/**
+ * A partition that is part of the key unchanged: printable ASCII, which operators can read and which has one encoding.
+ * All others are hashed. "#" marks a hash, so a text that begins with it is hashed too. The rest of a key takes about
+ * 24 bytes, so no key is much longer than 64.
+ */
+const PLAIN = /^(?!#)[\x20-\x7e]{0,64}$/
+const GROUPS = 256
+
+/**
+ * Returns a function that returns the Redis key of a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. The digit is the
+ * number of the layout of keys and values (scripts/layout.lua). A new layout gets a new digit, so that no version
+ * misreads what another one has written. Its counters start from zero. The hash tag is one of 256 groups. The partition
+ * determines the group, so that the checks of one client share a slot of a cluster. The policy's counter (16
+ * characters) and the partition follow. No two counters have the same key.
+ */
+export function keyNamer(prefix: string): (counter: CounterKey) => string {
+  /** The part of a key before the counter, by group. */
+  const heads = Array.from({ length: GROUPS }, (_, group) => {
+    return `${prefix}sl2:{${group.toString(16).padStart(2, "0")}}`
+  })
+  // The checks of one request mostly have the same partition, and so do the requests in a burst.
+  let lastPartition: string | undefined
+  let lastText: string
+  let lastGroup: number
+
+  return ({ policy: { counter }, partition }) => {
+    // A counter of the whole service. The group depends on the counter, or one cluster node would serve all of these.
+    if (partition === "") return heads[groupOf(counter)] + counter
+    if (partition !== lastPartition) {
+      lastPartition = partition
+      lastText = textOf(partition)
+      lastGroup = groupOf(partition)
+    }
+    return heads[lastGroup] + counter + lastText
+  }
+}
+
+/**
+ * Returns the Redis key in which `redisStore` keeps a counter: `sl2:{7f}Zk3hX0pQ9vLm2TcY203.0.113.10`. `prefix` is the
+ * store's option.
+ * @example
+ * ```ts
+ * import { createLimiter } from "@sluice/core"
+ * import { redisKey } from "@sluice/redis"
+ *
+ * const limiter = createLimiter({ limit: 10, window: "1 minute" })
+ * const [{ counter } = {}] = await limiter.explain({ remoteAddress: "192.0.2.7" })
+ * const key = counter && redisKey(counter) // "sl2:{…}…192.0.2.7"
+ * ```
+ */
+export function redisKey(counter: CounterKey, prefix = ""): string {
+  return keyNamer(prefix)(counter)
+}
+
+/** Returns the text's FNV-1a hash modulo 256. The hash is folded, because its low bits alone are weak. */
+function groupOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return (hash ^ (hash >>> 8) ^ (hash >>> 16) ^ (hash >>> 24)) & 0xff
+}
+
+function textOf(partition: string): string {
+  return PLAIN.test(partition) ? partition : hashText(partition)
+}

@@ -1,0 +1,73 @@
+import { setTimer } from "@sluice/core/kit"
+
+/** Consecutive failures after which the breaker opens. */
+const FAILURES_TO_OPEN = 5
+const FIRST_PROBE_MS = 100
+const LAST_PROBE_MS = 1_000
+
+/**
+ * A circuit breaker for one Redis server. It opens after several consecutive failures and closes at the first answer.
+ * While it is open, one probe at a time checks whether the server is back: soon at first, then once per second.
+ */
+export class Breaker {
+  readonly #probe: () => Promise<void>
+  #failures = 0
+  #isOpen = false
+  #isStopped = false
+  /** Number of the latest probe. An earlier probe that fails does not schedule another one. */
+  #attempt = 0
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * `probe` resolves if the server answers in time, otherwise rejects. It may stay pending until the server answers.
+   */
+  constructor(probe: () => Promise<void>) {
+    this.#probe = probe
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  succeeded(): void {
+    this.#failures = 0
+    if (this.#isOpen) this.#close()
+  }
+
+  failed(): void {
+    this.#failures++
+    if (this.#isOpen || this.#isStopped || this.#failures < FAILURES_TO_OPEN) return
+    this.#isOpen = true
+    this.#probeIn(FIRST_PROBE_MS)
+  }
+
+  /** Closes the breaker for good, without an answer. It never opens or probes again. */
+  stop(): void {
+    this.#isStopped = true
+    this.#close()
+  }
+
+  #close(): void {
+    this.#isOpen = false
+    this.#attempt++
+    clearTimeout(this.#timer)
+  }
+
+  #probeIn(ms: number): void {
+    const attempt = ++this.#attempt
+    this.#timer = setTimer(() => {
+      this.#probe().then(
+        () => this.succeeded(),
+        () => {
+          if (attempt === this.#attempt) this.#probeIn(Math.min(2 * ms, LAST_PROBE_MS))
+        },
+      )
+    }, ms)
+    // An unavailable server must not keep the process alive.
+    this.#timer.unref()
+  }
+}

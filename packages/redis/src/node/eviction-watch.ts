@@ -1,0 +1,69 @@
+import type { StoreWarningEvent } from "@sluice/core"
+import { outsideRequests } from "@sluice/core/kit"
+import { readReply } from "../scripts/script-reply.ts"
+
+/** Least time between two looks at a server, in milliseconds. A look takes about 0.1 ms of the server's time. */
+const LOOK_EVERY_MS = 10_000
+
+/**
+ * Returns the server's eviction policy and how many keys it has evicted. A script reaches the right node of a cluster,
+ * and `pcall` returns an error as a value if the Redis user may not call INFO.
+ */
+export const EVICTIONS = `local memory, stats = redis.pcall('INFO', 'memory'), redis.pcall('INFO', 'stats')
+if type(memory) ~= 'string' or type(stats) ~= 'string' then return { '' } end
+return { string.match(memory, 'maxmemory_policy:(%S+)') or '', string.match(stats, 'evicted_keys:(%d+)') or '0' }`
+
+/**
+ * Looks whether a server evicts keys: after its first reply, and then after a reply every ten seconds. So it needs no
+ * timer, and no request waits for it.
+ */
+export class EvictionWatch {
+  readonly #title: string
+  readonly #ask: () => Promise<unknown>
+  readonly #warn: (event: StoreWarningEvent) => void
+  #dueMs = Number.NEGATIVE_INFINITY
+  #evictedKeys: number | undefined
+
+  /** `title` names the server. `ask` sends the script EVICTIONS. */
+  constructor(title: string, ask: () => Promise<unknown>, warn: (event: StoreWarningEvent) => void) {
+    this.#title = title
+    this.#ask = ask
+    this.#warn = warn
+  }
+
+  /** Call this after each reply of the server. */
+  replied(): void {
+    if (performance.now() < this.#dueMs) return
+    this.#dueMs = Number.POSITIVE_INFINITY
+    outsideRequests(() => void this.#look())
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const [policy, evicted] = readReply(await this.#ask())
+      // The user may not call INFO, or a proxy changes it. Asking again would fill the ACL log of the server.
+      if (typeof policy !== "string" || !/^(noeviction|(allkeys|volatile)-[a-z]+)$/.test(policy)) return
+      this.#learn(policy, Number(evicted))
+    } catch {
+      // The connection was lost, which the calls for decisions report.
+    }
+    this.#dueMs = performance.now() + LOOK_EVERY_MS
+  }
+
+  #learn(policy: string, evictedKeys: number): void {
+    const evicted = evictedKeys - (this.#evictedKeys ?? evictedKeys)
+    this.#evictedKeys = evictedKeys
+    if (policy !== "noeviction")
+      this.#say("policy", `deletes counters when it is full (maxmemory-policy ${policy})`)
+    if (evicted > 0) this.#say("evicted", `evicted ${evicted} keys, which may be counters`)
+  }
+
+  #say(subject: string, what: string): void {
+    this.#warn({
+      type: "warning",
+      code: "SLUICE_STORE_EVICTS",
+      subject: `${subject} ${this.#title}`,
+      message: `${this.#title} ${what}, so clients exceed their limits. Set maxmemory-policy to noeviction, and give it enough memory.`,
+    })
+  }
+}

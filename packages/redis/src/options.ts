@@ -1,0 +1,125 @@
+import { inspect } from "node:util"
+import { type Clock, InvalidOptionError, type Problem } from "@sluice/core"
+import { LONGEST_TIMER_MS, suggestion } from "@sluice/core/kit"
+import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
+import type { RedisCommands } from "./commands.ts"
+
+/** The options of a Redis store. */
+export interface RedisStoreOptions {
+  /**
+   * A client of ioredis 5 or 6 (`new Redis()`, also with Sentinel, or `new Cluster()`), or of node-redis 5 or 6
+   * (`createClient()` or `createCluster()`). The app connects and closes it.
+   */
+  readonly client: RedisClient
+  /** A prefix for every key, without braces; "" by default. After it, keys always begin with `sl2:`. */
+  readonly prefix?: string | undefined
+  /**
+   * Milliseconds for which the process caches counters of refused requests, 10,000 by default; 0 turns the cache off.
+   * The process sees changes by other processes after at most this time, and its own changes at once.
+   */
+  readonly denyCacheMs?: number | undefined
+  /**
+   * Milliseconds to wait for Redis if the caller does not set a timeout, 50 by default. The time starts at the end of
+   * the callback that makes the request.
+   */
+  readonly timeoutMs?: number | undefined
+  /** A clock to use instead of the server's, for tests and replays. Processes that share counters must share it. */
+  readonly clock?: Clock | undefined
+}
+
+export interface ParsedRedisOptions {
+  readonly commands: RedisCommands
+  readonly prefix: string
+  readonly denyCacheMs: number
+  readonly timeoutMs: number
+  readonly clock: Clock | undefined
+}
+
+const NAMES = "client, prefix, denyCacheMs, timeoutMs, clock"
+/** Option names of Redis clients and of other rate limiters' stores, and the names of the same options here. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  keyPrefix: "prefix",
+  redis: "client",
+  sendCommand: "client",
+  sendCommandCluster: "client",
+  storeClient: "client",
+}
+const LONGEST_PREFIX = 64
+
+/**
+ * Returns the options with their defaults.
+ * @throws {@link InvalidOptionError} with all invalid and unknown options.
+ */
+export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
+  if (typeof options !== "object" || options === null || isClient(options)) {
+    // Do not show a URL or a client, because it may contain the Redis password.
+    const given = isClient(options)
+      ? "the client itself"
+      : typeof options === "string"
+        ? "a string"
+        : inspect(options)
+    const message = `${given} is not an options object`
+    throw new InvalidOptionError([{ path: "", message, accepted: `redisStore({ ${NAMES} })` }])
+  }
+  const problems = Object.entries(options).flatMap(([path, value]) => problemOf(path, value) ?? [])
+  let commands: RedisCommands | undefined
+  try {
+    commands = commandsOf(options.client)
+  } catch (error) {
+    if (!(error instanceof InvalidOptionError)) throw error
+    problems.unshift(...error.problems)
+  }
+  if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)
+  const { prefix = "", denyCacheMs = 10_000, timeoutMs = 50, clock } = options
+  return { commands, prefix, denyCacheMs, timeoutMs, clock }
+}
+
+/** True for a client of any library, because all have `duplicate()`. False for an object that has its own `client`. */
+function isClient(options: unknown): boolean {
+  if (typeof options !== "object" || options === null || Object.hasOwn(options, "client")) return false
+  return typeof (options as { readonly duplicate?: unknown }).duplicate === "function"
+}
+
+function problemOf(path: string, value: unknown): Problem | undefined {
+  if (value === undefined) return undefined
+  switch (path) {
+    case "client":
+      return undefined
+    case "prefix":
+      if (typeof value === "string" && value.length <= LONGEST_PREFIX && /^[\x20-\x7e]*$/.test(value)) {
+        // A cluster would take the braces for the hash tag, which determines the slot.
+        if (!/[{}]/.test(value)) return undefined
+      }
+      return {
+        path,
+        message: `${inspect(value, { depth: 0 })} is not a valid prefix`,
+        accepted: `up to ${LONGEST_PREFIX} printable ASCII characters, except { and }`,
+      }
+    case "denyCacheMs":
+      return problemOfMs(path, value, 0)
+    case "timeoutMs":
+      return problemOfMs(path, value, 1)
+    case "clock":
+      if (typeof (value as Partial<Clock> | null)?.now === "function") return undefined
+      return {
+        path,
+        message: "has no method now()",
+        accepted: "an object whose now() returns epoch milliseconds",
+      }
+    default:
+      return Object.hasOwn(ELSEWHERE, path)
+        ? { path, message: `is not an option of redisStore; use "${ELSEWHERE[path]}" instead` }
+        : {
+            path,
+            message: `is not an option of redisStore${suggestion(path, NAMES.split(", "))}`,
+            accepted: NAMES,
+          }
+  }
+}
+
+function problemOfMs(path: string, value: unknown, least: number): Problem | undefined {
+  const ms = Number.isSafeInteger(value) ? (value as number) : -1
+  if (ms >= least && ms <= LONGEST_TIMER_MS) return undefined
+  const accepted = `a whole number of milliseconds from ${least} to ${LONGEST_TIMER_MS}`
+  return { path, message: `${inspect(value, { depth: 0 })} is not a valid time`, accepted }
+}

@@ -1,0 +1,634 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import {
+  type Check,
+  ClosedError,
+  manualClock,
+  type Policy,
+  peekStore,
+  type Refund,
+  type StoreEvent,
+  type StoreResult,
+  StoreUnavailableError,
+} from "@sluice/core"
+import { foreignStore } from "@sluice/core/kit"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { takeEach } from "../../core/src/stores/testing/take-each.ts"
+import type { RedisCommands } from "./commands.ts"
+import { noCounter } from "./failure.ts"
+import { RedisStore, type RedisStoreParts } from "./redis-store.ts"
+import { PEEK, REFUND, TAKE } from "./scripts.ts"
+
+const TIMEOUT_MS = 20_000
+const NOW_MS = Date.UTC(2024, 0, 1)
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const OTHER: Policy = { ...POLICY, counter: "counter1" }
+const SCRIPTS = new Map([
+  [TAKE.sha, "take"],
+  [PEEK.sha, "peek"],
+  [REFUND.sha, "refund"],
+])
+
+function check(partition = "ann", cost = 1, policy = POLICY): Check {
+  return { policy, partition, cost, shadow: false }
+}
+
+/** Returns the state of a counter whose window began a second ago, as a script returns it. */
+function holding(current: number): string {
+  return `w:${NOW_MS - 1_000}:0:${current}`
+}
+
+/** Returns a refund of units that were the first ones in their counter. */
+function refund({ policy, partition }: Check, units = 2): Refund {
+  return { policy, partition, units, after: { startMs: NOW_MS - 1_000, current: units, previous: 0 } }
+}
+
+/** A call to Redis that waits for the test to answer it. */
+interface Call {
+  readonly what: string
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+  /** Answers with these states or other values. */
+  answer(...told: readonly unknown[]): void
+  /** Answers as `answer` does, at another time of the server. */
+  answerAt(nowMs: number, ...told: readonly unknown[]): void
+  fail(error: Error): void
+}
+
+const opened: RedisStore[] = []
+afterEach(() => {
+  for (const store of opened.splice(0)) store.close()
+})
+
+/** Creates a store on a Redis whose calls the test answers. Calls for the server's time are answered automatically. */
+function open(more: Partial<RedisStoreParts> & { readonly isCluster?: boolean } = {}) {
+  const { isCluster = false, ...parts } = more
+  const calls: Call[] = []
+  const send = (what: string, keys: readonly string[], args: readonly string[]) => {
+    return new Promise<unknown>((resolve, fail) => {
+      const answerAt = (...told: readonly unknown[]) => resolve(told)
+      const answer = (...told: readonly unknown[]) => answerAt(NOW_MS, ...told)
+      calls.push({ what, keys, args, fail, answer, answerAt })
+    })
+  }
+  const commands: RedisCommands = {
+    isCluster,
+    isReady: () => true,
+    isOpen: () => true,
+    evalsha: (sha, keys, args) => send(SCRIPTS.get(sha) ?? sha, keys, args),
+    eval: () => Promise.resolve([`${NOW_MS / 1000}`, "0"]),
+    del: (keys) => send("delete", keys, []),
+    nodeOf: (key) => (isCluster ? slotOf(key) : ""),
+    reconnect: () => undefined,
+  }
+  const store = new RedisStore({
+    ...{ commands, prefix: "", denyCacheMs: 60_000, timeoutMs: TIMEOUT_MS, clock: undefined },
+    ...parts,
+  })
+  opened.push(store)
+  /** Returns the calls that have arrived since the last look. */
+  const arriving = async () => {
+    await nextTurn()
+    return calls.splice(0)
+  }
+  /** Returns the only new call. */
+  const next = async (): Promise<Call> => {
+    const some = await arriving()
+    expect(some.map(({ what }) => what)).toHaveLength(1)
+    return some[0] as Call
+  }
+  /** Takes a check that Redis refuses. */
+  const refuse = async (one = check()) => {
+    const taking = store.take([one])
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(await taking).toMatchObject({ granted: false })
+  }
+  /** Makes the server of a check fail until its circuit breaker opens. */
+  const breakServer = async () => {
+    for (let i = 0; i < 5; i++) {
+      const resetting = store.reset([check()])
+      ;(await next()).fail(new Error("gone"))
+      await expect(resetting).rejects.toThrow("gone")
+    }
+    expect(store.status?.openBreakers).toBe(1)
+  }
+  return { store, arriving, next, refuse, breakServer }
+}
+
+function slotOf(key: string): string {
+  return /\{.*\}/.exec(key)?.[0] ?? ""
+}
+
+function takenOf({ granted, checks }: StoreResult): unknown {
+  return [granted, ...checks.map((one) => one && [one.state.current, one.taken])]
+}
+
+describe("a Redis store", () => {
+  it("is shared, and enforces deadlines itself", () => {
+    const { store } = open()
+    expect([store.isShared, foreignStore(store)]).toEqual([true, store])
+  })
+
+  it("stores full window starts only if a clock is given", async () => {
+    const clock = manualClock(NOW_MS)
+    for (const [parts, isWide] of [
+      [{}, 0],
+      [{ clock }, 1],
+      [{ clock, isWide: false }, 0],
+    ] as const) {
+      const { store, next } = open(parts)
+      const taking = store.take([check()])
+      const call = await next()
+      expect(JSON.parse(call.args[0] as string)[2]).toBe(isWide)
+      call.answer(holding(1))
+      await taking
+    }
+  })
+
+  it("grants a request without checks at once, without Redis", async () => {
+    const clock = manualClock(NOW_MS + 1.5)
+    const granted = { nowMs: NOW_MS + 1, granted: true, checks: [] }
+    const { store, arriving } = open({ clock })
+    expect(store.take([])).toEqual(granted)
+    expect(await peekStore(store, [])).toEqual(granted)
+    expect(await arriving()).toEqual([])
+    const earliestMs = Date.now()
+    const answer = await open().store.take([])
+    expect(answer).toEqual({ nowMs: expect.any(Number), granted: true, checks: [] })
+    expect(answer.nowMs).toBeGreaterThanOrEqual(earliestMs)
+    expect(answer.nowMs).toBeLessThanOrEqual(Date.now())
+  })
+
+  it("sends several requests in one call, except cached or empty ones, and answers in order", async () => {
+    const { store, next, refuse } = open()
+    await refuse(check("eve"))
+    const taking = takeEach(store, [
+      [check("ann", 2)],
+      [],
+      [check("eve")],
+      [check("bob", 3), check("ann", 1, OTHER)],
+    ])
+    const call = await next()
+    expect(call.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter0bob", "counter1ann"])
+    call.answer(holding(2), holding(3), holding(1))
+    expect((await taking).map(takenOf)).toEqual([
+      [true, [2, 2]],
+      [true],
+      [false, [10, 0]],
+      [true, [3, 3], [1, 1]],
+    ])
+  })
+
+  it.each([
+    [
+      "an unknown algorithm",
+      check("bob", 1, { ...POLICY, algorithm: "none" as Policy["algorithm"] }),
+      "The Redis store does not support the algorithm none.",
+    ],
+    ["a partition that is not a string", check(7 as never), "The partition must be a string; got 7."],
+  ])(
+    "rejects all requests of a take if one has %s, and leaves no unhandled rejection",
+    async (_what, wrong, message) => {
+      const { store, next } = open()
+      const taking = takeEach(store, [[check("ann")], [wrong]])
+      const rejected = expect(taking).rejects.toThrow(message)
+      const call = await next()
+      expect(call.keys).toHaveLength(1)
+      call.fail(new Error("gone"))
+      await rejected
+    },
+  )
+})
+
+describe("an answer after the timeout", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** Returns a call that Redis has not answered in time. */
+  async function late({ store, next }: ReturnType<typeof open>): Promise<Call> {
+    const taking = store.take([check("ann", 2)])
+    const call = await next()
+    vi.advanceTimersByTime(TIMEOUT_MS)
+    await expect(taking).rejects.toMatchObject({ kind: "timeout" })
+    return call
+  }
+
+  it("is cached if it is a refusal", async () => {
+    const opened = open()
+    const { store, arriving } = opened
+    ;(await late(opened)).answer(holding(10), 1, 0)
+    expect(await arriving()).toEqual([])
+    expect(store.take([check("ann", 2)])).toMatchObject({ granted: false, isRemembered: true })
+  })
+
+  it("is refunded if it is a grant", async () => {
+    const opened = open()
+    const call = await late(opened)
+    call.answer(holding(5))
+    const returned = await opened.next()
+    expect([returned.what, returned.keys]).toEqual(["refund", call.keys])
+    returned.answer(1)
+  })
+
+  it("is refunded even if the server's circuit breaker is open", async () => {
+    const opened = open()
+    const calls = []
+    for (let i = 0; i < 5; i++) calls.push(await late(opened))
+    expect(opened.store.status?.openBreakers).toBe(1)
+    calls[0]?.answer(holding(5))
+    const returned = await opened.next()
+    expect(returned.what).toBe("refund")
+    returned.answer(1)
+  })
+
+  it("is reported as lost to current listeners if the refund fails", async () => {
+    const opened = open()
+    const lost: StoreEvent[] = []
+    const stopped: StoreEvent[] = []
+    opened.store.subscribe((event) => lost.push(event))
+    opened.store.subscribe((event) => stopped.push(event))()
+    ;(await late(opened)).answer(holding(5))
+    ;(await opened.next()).fail(new Error("gone"))
+    await nextTurn()
+    expect(lost).toMatchObject([
+      { type: "refund-lost", error: { message: "Redis failed: gone", outcome: "unknown" } },
+    ])
+    expect(stopped).toEqual([])
+  })
+
+  it("is ignored if the store is closed", async () => {
+    const opened = open()
+    const call = await late(opened)
+    opened.store.close()
+    call.answer(holding(5))
+    expect(await opened.arriving()).toEqual([])
+  })
+
+  it("is not reported as lost if the store was closed in the meantime", async () => {
+    const opened = open()
+    const lost: StoreEvent[] = []
+    opened.store.subscribe((event) => lost.push(event))
+    ;(await late(opened)).answer(holding(5))
+    const returned = await opened.next()
+    opened.store.close()
+    returned.fail(new Error("gone"))
+    await nextTurn()
+    expect(lost).toEqual([])
+  })
+})
+
+describe("a client that was refused by Redis", () => {
+  it("is refused again at once by the server's time, without a call", async () => {
+    const { store, refuse, arriving } = open()
+    await refuse()
+    const state = { startMs: NOW_MS - 1_000, current: 10, previous: 0 }
+    const refused = { granted: false, checks: [{ state, taken: 0 }], isRemembered: true }
+    expect(store.take([check()])).toMatchObject(refused)
+    expect(await arriving()).toEqual([])
+  })
+
+  it("is refused by the given clock, and checked in Redis again when the refusal expires", async () => {
+    const clock = manualClock(NOW_MS)
+    const { store, refuse, next } = open({ clock, denyCacheMs: 10_000 })
+    await refuse()
+    clock.advance(9_999)
+    expect(store.take([check()])).toMatchObject({ nowMs: NOW_MS + 9_999, granted: false })
+    clock.advance(1)
+    const taking = store.take([check()])
+    ;(await next()).answer(holding(1))
+    expect(takenOf(await taking)).toEqual([true, [1, 1]])
+  })
+
+  it("does not affect other clients", async () => {
+    const { store, refuse, next } = open()
+    await refuse()
+    const taking = store.take([check("bob")])
+    ;(await next()).answer(holding(1))
+    expect(takenOf(await taking)).toEqual([true, [1, 1]])
+  })
+
+  it.each([
+    ["a reset", (store: RedisStore) => store.reset([check()]), "delete"],
+    ["a refund", (store: RedisStore) => store.refund([refund(check())]), "refund"],
+  ] as const)(
+    "is checked in Redis again after %s, even if refused again in the meantime",
+    async (_, change, what) => {
+      const { store, refuse, next, arriving } = open()
+      await refuse()
+      const changing = change(store)
+      const call = await next()
+      expect(call.what).toBe(what)
+      // The change may or may not have been applied by now.
+      await refuse()
+      expect(store.take([check()])).toMatchObject({ isRemembered: true })
+      call.answer(1)
+      await changing
+      const taking = store.take([check()])
+      ;(await next()).answer(holding(1))
+      expect(takenOf(await taking)).toEqual([true, [1, 1]])
+      expect(await arriving()).toEqual([])
+    },
+  )
+
+  /** Starts two calls, of three units and of two units. Redis runs them in this order. */
+  async function inFlight() {
+    const opened = open()
+    const three = opened.store.take([check("ann", 3)])
+    const first = await opened.next()
+    const two = opened.store.take([check("ann", 2)])
+    const second = await opened.next()
+    return { ...opened, three, first, two, second }
+  }
+
+  it("is refused with the units that this process was granted since", async () => {
+    const { store, three, first, two, second } = await inFlight()
+    first.answer(holding(8), 1, 0)
+    second.answer(holding(10))
+    await Promise.all([three, two])
+    expect(takenOf(await store.take([check("ann", 3)]))).toEqual([false, [10, 0]])
+    expect(store.take([check()])).toMatchObject({ granted: false, isRemembered: true })
+  })
+
+  it("is checked in Redis again if the reply to a later grant was read before the refusal", async () => {
+    const { store, next, three, first, two, second } = await inFlight()
+    second.answer(holding(10))
+    await two
+    first.answer(holding(8), 1, 0)
+    await three
+    const taking = store.take([check("ann", 3)])
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(takenOf(await taking)).toEqual([false, [10, 0]])
+  })
+
+  it("is checked in Redis again if the reply to an earlier grant was read after the refusal", async () => {
+    const { store, next, three, first, two, second } = await inFlight()
+    second.answer(holding(9), 1, 0)
+    await two
+    first.answer(holding(9))
+    await three
+    const taking = store.take([check("ann", 2)])
+    ;(await next()).answer(holding(9), 1, 0)
+    expect(takenOf(await taking)).toEqual([false, [9, 0]])
+  })
+
+  it("is checked in Redis again if the reply to a later reset was read before the refusal", async () => {
+    const { store, next } = open()
+    const taking = store.take([check()])
+    const refusing = await next()
+    const resetting = store.reset([check()])
+    ;(await next()).answer(1)
+    await resetting
+    refusing.answer(holding(10), 1, 0)
+    expect(await taking).toMatchObject({ granted: false })
+    const again = store.take([check()])
+    ;(await next()).answer(holding(1))
+    expect(takenOf(await again)).toEqual([true, [1, 1]])
+  })
+
+  it("is checked in Redis again if a later call may have been counted", async () => {
+    const { store, next, refuse } = open()
+    await refuse(check("ann", 3))
+    const taking = store.take([check("ann", 3), check("ann", 1, OTHER)])
+    ;(await next()).fail(new Error("The connection is lost."))
+    await expect(taking).rejects.toThrow("The connection is lost.")
+    const again = store.take([check("ann", 3)])
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(takenOf(await again)).toEqual([false, [10, 0]])
+  })
+
+  it("gets the state of every rule from the cache, and an unknown rule is checked in Redis", async () => {
+    const { store, next } = open()
+    const request = [check("ann", 2), check("ann", 2, OTHER)]
+    const taking = store.take(request)
+    // The other rule has room for one more.
+    ;(await next()).answer(holding(10), holding(9), 1, 0, 2, 0)
+    const refused = takenOf(await taking)
+    expect(refused).toEqual([false, [10, 0], [9, 0]])
+    expect(takenOf(await store.take(request))).toEqual(refused)
+    // The cache does not know a third rule, so Redis is asked.
+    const third = store.take([...request, check("ann", 1, { ...POLICY, counter: "counter2" })])
+    ;(await next()).answer(holding(10), holding(9), holding(1), 1, 0, 2, 0, 3, 0)
+    expect(takenOf(await third)).toEqual([false, [10, 0], [9, 0], [1, 0]])
+  })
+
+  it("is checked in Redis again after a failed change, because the change may have been applied", async () => {
+    const { store, refuse, next } = open()
+    const resetting = store.reset([check()])
+    const call = await next()
+    await refuse()
+    call.fail(new Error("The connection is lost."))
+    await expect(resetting).rejects.toThrow("Redis failed: The connection is lost.")
+    await refuse()
+  })
+})
+
+describe("a peek", () => {
+  it.each([
+    ["one counter with units for either check", [check("ann", 3), check("ann", 3)], false],
+    ["one counter with units for both checks", [check("ann", 2), check("ann", 3)], true],
+    ["two counters of one client", [check("ann", 5), check("ann", 5, OTHER)], true],
+    ["one counter of two clients", [check("ann", 5), check("bob", 5)], true],
+    ["two counters, one of them without units", [check("ann", 5), check("bob", 6)], false],
+  ] as const)("reports whether two checks would be granted together, for %s", async (_, checks, granted) => {
+    const { store, next } = open()
+    const peeking = peekStore(store, checks)
+    const call = await next()
+    expect(call.what).toBe("peek")
+    call.answer(holding(5), holding(5))
+    const state = { startMs: NOW_MS - 1_000, current: 5, previous: 0 }
+    const counted = { state, taken: 0 }
+    expect(await peeking).toEqual({ nowMs: NOW_MS, granted, checks: [counted, counted] })
+  })
+
+  it("fails if a key has no valid counter, and names the counter but not the client", async () => {
+    const { store, next } = open()
+    const policy = { ...POLICY, counter: "Zk3hX0pQ9vLm2TcY" }
+    const peeking = peekStore(store, [check("ann", 1, policy), check("bob", 1, policy)])
+    const call = await next()
+    call.answer(holding(5), 0)
+    const key = call.keys[1] as string
+    expect(key.endsWith("bob")).toBe(true)
+    const { message } = noCounter(`${key.slice(0, -"bob".length)}…`)
+    await expect(peeking).rejects.toThrow(StoreUnavailableError)
+    await expect(peeking).rejects.toMatchObject({ kind: "invalid-answer", message })
+  })
+})
+
+describe("refunds", () => {
+  it("share one call if they are requested together", async () => {
+    const { store, next } = open()
+    const giving = [store.refund([refund(check("ann"))]), store.refund([refund(check("bob"))])]
+    const call = await next()
+    expect([call.what, call.keys.length]).toEqual(["refund", 2])
+    call.answer(1)
+    await Promise.all(giving)
+  })
+
+  it("are sent in one call per slot in a cluster", async () => {
+    const { store, arriving } = open({ isCluster: true })
+    const giving = store.refund([refund(check("ann")), refund(check("bob")), refund(check("ann", 1, OTHER))])
+    const calls = await arriving()
+    expect(calls.map(({ keys }) => keys.map((key) => key.slice(8)))).toEqual([
+      ["counter0ann", "counter1ann"],
+      ["counter0bob"],
+    ])
+    for (const call of calls) call.answer(1)
+    await giving
+  })
+
+  it("are rejected at once while the server's circuit breaker is open", async () => {
+    const { store, arriving, breakServer } = open()
+    await breakServer()
+    const giving = expect(store.refund([refund(check())])).rejects.toMatchObject({ kind: "unavailable" })
+    expect(await arriving()).toEqual([])
+    await giving
+  })
+})
+
+describe("a peek that waits longer than any decision", () => {
+  it("does not count for the circuit breaker, which is about decisions", async () => {
+    const { store, next } = open()
+    const taking = store.take([check()], 50)
+    ;(await next()).answer(holding(1))
+    await taking
+    for (let i = 0; i < 6; i++) {
+      const peeking = expect(peekStore(store, [check()], 1_000)).rejects.toThrow("gone")
+      ;(await next()).fail(new Error("gone"))
+      await peeking
+    }
+    expect(store.status?.openBreakers).toBe(0)
+    for (let i = 0; i < 5; i++) {
+      const peeking = expect(peekStore(store, [check()], 50)).rejects.toThrow("gone")
+      ;(await next()).fail(new Error("gone"))
+      await peeking
+    }
+    expect(store.status?.openBreakers).toBe(1)
+  })
+})
+
+describe("a store on a cluster", () => {
+  it("sends checks of one slot in one call, by the fast path if possible", async () => {
+    const policy: Policy = { ...POLICY, align: "epoch" }
+    const { store, next } = open({ isCluster: true })
+    const taking = store.take([check("ann", 2, policy)])
+    const call = await next()
+    expect(call.args).toEqual([expect.stringMatching(/^2000>YP000:00[0-o]{8}000201$/)])
+    call.answer(holding(2))
+    expect(takenOf(await taking)).toEqual([true, [2, 2]])
+    const both = store.take([check("ann"), check("ann", 1, OTHER)])
+    ;(await next()).answer(holding(3), holding(1))
+    expect(takenOf(await both)).toEqual([true, [3, 1], [1, 1]])
+  })
+
+  it("sends checks of several slots one slot after another", async () => {
+    const { store, next, arriving } = open({ isCluster: true })
+    const taking = store.take([check("ann"), check("bob", 2), check("ann", 3, OTHER)])
+    const first = await next()
+    expect(first.keys.map((key) => key.slice(8))).toEqual(["counter0ann", "counter1ann"])
+    first.answer(holding(1), holding(3))
+    const second = await next()
+    expect(second.keys.map((key) => key.slice(8))).toEqual(["counter0bob"])
+    second.answer(holding(2))
+    expect(takenOf(await taking)).toEqual([true, [1, 1], [2, 2], [3, 3]])
+    expect(await arriving()).toEqual([])
+  })
+
+  it("refunds the units of one slot if another refuses, without delaying the answer", async () => {
+    const { store, next, arriving } = open({ isCluster: true })
+    const taking = store.take([check("ann", 2), check("bob")])
+    const granted = await next()
+    granted.answer(holding(2))
+    ;(await next()).answer(holding(10), 1, 0)
+    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
+    const returned = await next()
+    expect([returned.what, returned.keys]).toEqual(["refund", granted.keys])
+    returned.answer(1)
+    expect(await arriving()).toEqual([])
+  })
+
+  it("asks slots before a slot that is known to refuse, because the first refusal is the answer", async () => {
+    const { store, next, arriving } = open({ isCluster: true })
+    const refused = store.take([check("bob")])
+    ;(await next()).answer(holding(10), 1, 0)
+    await refused
+    const both = () => store.take([check("ann", 2), check("bob")])
+    const taking = both()
+    ;(await next()).answer(holding(2))
+    const answer = await taking
+    expect([answer.granted, answer.isRemembered]).toEqual([false, undefined])
+    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
+    const returned = await next()
+    expect(returned.what).toBe("refund")
+    returned.answer(1)
+    const again = both()
+    ;(await next()).answer(holding(9), 1, 0)
+    expect(takenOf(await again)).toEqual([false, [9, 0], undefined])
+    // The cache now knows that the first slot refuses, so no slot is asked.
+    const remembered = await both()
+    expect([remembered.isRemembered, takenOf(remembered)]).toEqual([true, [false, [9, 0], undefined]])
+    expect(await arriving()).toEqual([])
+  })
+
+  it("refunds units even if the server's circuit breaker has opened in the meantime", async () => {
+    const { store, next, breakServer } = open({ isCluster: true })
+    const taking = store.take([check("ann", 2), check("bob")])
+    ;(await next()).answer(holding(2))
+    const second = await next()
+    await breakServer()
+    second.answer(holding(10), 1, 0)
+    expect(takenOf(await taking)).toEqual([false, undefined, [10, 0]])
+    const returned = await next()
+    expect(returned.what).toBe("refund")
+    returned.answer(1)
+  })
+
+  it.each([
+    ["earlier", [59_000, 59_001]],
+    ["later", [59_001, 59_000]],
+  ])("peeks at all slots at once, at the latest of their times, if the first is the %s", async (_, times) => {
+    const { store, arriving } = open({ isCluster: true })
+    // The windows of both counters end at the later of these times.
+    const started = `w:${NOW_MS - 999}:0:`
+    const peeking = peekStore(store, [check("ann", 5), check("bob", 5)])
+    const calls = await arriving()
+    calls.forEach((call, i) => {
+      call.answerAt(NOW_MS + (times[i] as number), `${started}6`)
+    })
+    const empty = { startMs: NOW_MS + 59_001, current: 0, previous: 0 }
+    const counted = { state: empty, taken: 0 }
+    expect(await peeking).toEqual({ nowMs: NOW_MS + 59_001, granted: true, checks: [counted, counted] })
+  })
+})
+
+describe("a closed store", () => {
+  const closed = "The Redis store has been closed."
+
+  it("rejects every call, even for cached refusals and requests without checks", async () => {
+    const { store, refuse, arriving } = open()
+    await refuse()
+    store.close()
+    store.close()
+    for (const checks of [[check()], [check("bob")], []]) {
+      expect(() => store.take(checks)).toThrow(ClosedError)
+      expect(() => store.take(checks)).toThrow(closed)
+      await expect(peekStore(store, checks)).rejects.toThrow(ClosedError)
+    }
+    await expect(store.refund([refund(check())])).rejects.toThrow(ClosedError)
+    await expect(store.reset([check()])).rejects.toThrow(ClosedError)
+    expect(await arriving()).toEqual([])
+  })
+
+  it("rejects pending requests", async () => {
+    const { store, next } = open()
+    const taking = store.take([check()])
+    await next()
+    store.close()
+    await expect(taking).rejects.toThrow(closed)
+  })
+})

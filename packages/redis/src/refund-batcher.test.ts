@@ -1,0 +1,270 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import type { Policy, Refund, StoreUnavailableError } from "@sluice/core"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { Node } from "./node/node.ts"
+import { RefundBatcher } from "./refund-batcher.ts"
+import { REFUND } from "./scripts.ts"
+import { AskedServer } from "./testing/asked-server.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const NOW_MS = 1_700_000_000_000
+const SILENT = "Redis did not answer in time."
+const DOWN = "Redis failed: ERR no. The store keeps trying in the background."
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Creates a refund batcher for a server whose time is known. */
+async function startBatcher({ inBackground = false } = {}) {
+  vi.advanceTimersByTime(7)
+  const server = new AskedServer()
+  const node = new Node(server, { clock: undefined, isWide: false }, "sl2:{7f}counter0alice")
+  const learning = node.learnTime()
+  server.latest.answer(["1700000000", "000000"])
+  await learning
+  server.asked.length = 0
+  const batcher = new RefundBatcher(() => node, inBackground)
+  const failures: Error[] = []
+  /** Refunds the units of these keys. Returns a list that gets the outcome. */
+  const refundKeys = (keys: readonly string[], withinMs = 100): unknown[] => {
+    const outcome: unknown[] = []
+    batcher.add(keys.map(refund), keys, { withinMs }).then(
+      () => outcome.push("back"),
+      (error: Error) => {
+        failures.push(error)
+        outcome.push(error.message)
+      },
+    )
+    return outcome
+  }
+  return { server, node, refundKeys, failures }
+}
+
+function refund(partition: string): Refund {
+  return {
+    policy: POLICY,
+    partition,
+    units: 3,
+    after: { startMs: NOW_MS - 1_000, current: 5, previous: 4 },
+  }
+}
+
+function names(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `key${i}`)
+}
+
+const REPLY = [NOW_MS, 1]
+
+describe("batched refunds", () => {
+  it("share a call if requested in one turn, with the shortest of their timeouts", async () => {
+    const { server, refundKeys } = await startBatcher()
+    const outcomes = [refundKeys(["a", "b"], 30), refundKeys(["c"], 10), refundKeys([], 5)]
+    await nextTurn()
+    const each = `1,3,${NOW_MS - 1_000},5,4`
+    expect(server.asked).toMatchObject([
+      {
+        script: REFUND.sha,
+        keys: ["a", "b", "c"],
+        args: [`[-1,${NOW_MS + 10},0,1,3,10,60000,0,${each},${each},${each}]`],
+      },
+    ])
+    expect(outcomes).toEqual([[], [], ["back"]])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect(outcomes).toEqual([["back"], ["back"], ["back"]])
+    const later = refundKeys(["d"])
+    await nextTurn()
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect([later, server.asked.length]).toEqual([["back"], 2])
+  })
+
+  it("are sent at most 64 per call, and a call that is not full waits until fewer than two are in flight", async () => {
+    const { server, refundKeys } = await startBatcher()
+    const all = names(128)
+    const outcome = refundKeys(all)
+    const last = refundKeys(["last"])
+    await nextTurn()
+    expect(server.asked.map(({ keys }) => keys)).toEqual([all.slice(0, 64), all.slice(64)])
+    server.asked[1]?.answer(REPLY)
+    await nextTurn()
+    expect(server.asked.slice(2).map(({ keys }) => keys)).toEqual([["last"]])
+    server.asked[0]?.answer(REPLY)
+    await nextTurn()
+    expect([outcome, last]).toEqual([["back"], []])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect([last, server.asked.length]).toEqual([["back"], 3])
+  })
+
+  it("are sent in up to twelve full calls at a time, enough for 9,600 a second to a server 80 ms away", async () => {
+    const { server, refundKeys } = await startBatcher()
+    const all = names(14 * 64)
+    const outcome = refundKeys(all)
+    await nextTurn()
+    expect(server.asked.map(({ keys }) => keys.length)).toEqual(Array(12).fill(64))
+    server.asked[3]?.answer(REPLY)
+    await nextTurn()
+    expect(server.asked.slice(12).map(({ keys }) => keys)).toEqual([all.slice(768, 832)])
+    for (let nth = 0; nth < 14; nth++) {
+      server.asked[nth]?.answer(REPLY)
+      await nextTurn()
+    }
+    expect([outcome, server.asked.length]).toEqual([["back"], 14])
+  })
+
+  it("are not sent if their timeout passes before their turn", async () => {
+    const { server, refundKeys } = await startBatcher()
+    refundKeys(names(128))
+    const [short, long] = [refundKeys(["short"], 10), refundKeys(["long"], 11)]
+    await nextTurn()
+    vi.advanceTimersByTime(10)
+    expect(server.asked).toHaveLength(2)
+    server.asked[0]?.answer(REPLY)
+    await nextTurn()
+    expect(server.asked.slice(2).map(({ keys }) => keys)).toEqual([["long"]])
+    server.asked[2]?.answer(REPLY)
+    await nextTurn()
+    expect([short, long]).toEqual([[SILENT], ["back"]])
+  })
+
+  it("cause no call if the timeouts of all of them have passed", async () => {
+    const { server, refundKeys } = await startBatcher()
+    refundKeys(names(128))
+    const short = refundKeys(["short"], 10)
+    await nextTurn()
+    vi.advanceTimersByTime(10)
+    server.asked[0]?.answer(REPLY)
+    await nextTurn()
+    expect([short, server.asked.length]).toEqual([[SILENT], 2])
+  })
+
+  it("are sent in one call at a time after a call without a reply, until the server answers", async () => {
+    const { server, refundKeys } = await startBatcher({ inBackground: true })
+    refundKeys(names(2 * 64), 10)
+    await nextTurn()
+    expect(server.asked).toHaveLength(2)
+    vi.advanceTimersByTime(10)
+    await nextTurn()
+    await nextTurn()
+    refundKeys(names(3 * 64))
+    await nextTurn()
+    expect(server.asked).toHaveLength(3)
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect(server.asked).toHaveLength(5)
+  })
+
+  it("whose timeout has passed are rejected in several turns of the event loop, if they are many", async () => {
+    const { server, refundKeys } = await startBatcher()
+    const outcomes = names(4_000).map((key) => refundKeys([key], 10))
+    const settled = () => outcomes.filter(({ length }) => length > 0).length
+    await nextTurn()
+    expect(server.asked).toHaveLength(12)
+    vi.advanceTimersByTime(10)
+    const turns = [settled()]
+    while (turns.at(-1) !== 4_000) {
+      await nextTurn()
+      turns.push(settled())
+    }
+    const most = Math.max(...turns.slice(1).map((all, i) => all - (turns[i] as number)))
+    // The calls in flight end in one turn.
+    expect(most).toBeLessThanOrEqual(12 * 64 + 256)
+    expect(server.asked).toHaveLength(12)
+  })
+
+  it("are rejected if the server reports that the call came too late", async () => {
+    const { server, refundKeys, failures } = await startBatcher()
+    const outcome = refundKeys(["a"])
+    await nextTurn()
+    server.latest.answer([NOW_MS])
+    await nextTurn()
+    expect(outcome).toEqual(["The refund reached Redis too late, so no units were refunded."])
+    expect(failures).toMatchObject([{ kind: "timeout", outcome: "not-applied" }])
+  })
+
+  it("report an unknown outcome if only some of them were applied", async () => {
+    const { server, refundKeys, failures } = await startBatcher()
+    refundKeys(names(65))
+    await nextTurn()
+    server.asked[0]?.answer(REPLY)
+    server.asked[1]?.answer([NOW_MS])
+    await nextTurn()
+    expect(failures).toMatchObject([
+      { kind: "timeout", outcome: "unknown", cause: { outcome: "not-applied" } },
+    ])
+  })
+
+  it("report that nothing was applied if none were sent, and otherwise an unknown outcome", async () => {
+    const { server, node, refundKeys, failures } = await startBatcher()
+    refundKeys(["a"])
+    await nextTurn()
+    server.latest.fail("ERR no")
+    await nextTurn()
+    refundKeys(["b"])
+    await nextTurn()
+    server.latest.fail("READONLY You can't write against a read only replica.")
+    await nextTurn()
+    for (let i = 0; i < 5; i++) node.failed(new Error("ERR no"))
+    refundKeys(["c"])
+    await nextTurn()
+    expect(failures.map((error) => (error as StoreUnavailableError).outcome)).toEqual([
+      "unknown",
+      "not-applied",
+      "not-applied",
+    ])
+    node.breaker.stop()
+  })
+
+  it("are never sent twice, so all refunds of a failed call are rejected, and later refunds are sent", async () => {
+    const { server, refundKeys } = await startBatcher()
+    const failing = [refundKeys(["a"]), refundKeys(["b"])]
+    await nextTurn()
+    server.latest.fail("ERR no")
+    await nextTurn()
+    expect([failing, server.asked.length]).toEqual([[["Redis failed: ERR no"], ["Redis failed: ERR no"]], 1])
+    const next = refundKeys(["c"])
+    await nextTurn()
+    expect(server.latest.keys).toEqual(["c"])
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect(next).toEqual(["back"])
+  })
+})
+
+describe("refunds to a server with an open circuit breaker", () => {
+  it("are rejected at once if a caller waits, whatever is in flight", async () => {
+    const { server, node, refundKeys } = await startBatcher()
+    refundKeys(names(128))
+    await nextTurn()
+    for (let i = 0; i < 5; i++) node.failed(new Error("ERR no"))
+    const outcome = refundKeys(["a"])
+    await nextTurn()
+    expect([outcome, server.asked.length]).toEqual([[DOWN], 2])
+    node.breaker.stop()
+  })
+
+  it("are sent in the background, where their outcome does not affect the breaker", async () => {
+    const { server, node, refundKeys } = await startBatcher({ inBackground: true })
+    for (let i = 0; i < 4; i++) node.failed(new Error("ERR no"))
+    refundKeys(["a"])
+    await nextTurn()
+    server.latest.fail("ERR no")
+    await nextTurn()
+    expect(node.breaker.isOpen).toBe(false)
+    node.failed(new Error("ERR no"))
+    const outcome = refundKeys(["b"])
+    await nextTurn()
+    server.latest.answer(REPLY)
+    await nextTurn()
+    expect([node.breaker.isOpen, outcome]).toEqual([true, ["back"]])
+    node.breaker.stop()
+  })
+})

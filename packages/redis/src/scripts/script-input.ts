@@ -1,0 +1,184 @@
+import { type Check, type CounterKey, type Policy, StoreUnavailableError } from "@sluice/core"
+import { bucketsOf, ceilingOf, textOf } from "@sluice/core/kit"
+
+/** The number that scripts/layout.lua gives each kind of counter. */
+const SLIDING = 1
+const FIXED = 2
+const FIRST_HIT = 3
+const LEVEL = 4
+const PERIODIC = 5
+const SUB_WINDOWS = 6
+const STRICT = 7
+const LOG = 8
+const PENALTY = 9
+/** Added to the kind of a policy under which refused requests count. */
+const COUNTS_REJECTED = 16
+/** Added to the kind of a strict policy whose grants, too, must return every part. */
+const TELLS_PARTS = 32
+/** Largest count of the present window that a packed value can hold. */
+const MOST_PACKED = 2 ** 20 - 1
+/** Largest count that the hash of a strict window can hold. */
+const MOST_STRICT = 2 ** 17 - 1
+/** Longest window, in milliseconds, whose product with a packed count is exact. */
+const WIDEST_IN_PLACE = 2 ** 32
+
+/** A request on its way to Redis: its checks and the key of each check. */
+export interface RedisRequest {
+  readonly checks: readonly Check[]
+  readonly keys: readonly string[]
+  /** True if the request has other checks, which are decided at another time. */
+  readonly isPart?: boolean
+}
+
+/** A whole request. Its keys are made on first use, because a request that is merged with another one needs none. */
+export class WholeRequest implements RedisRequest {
+  readonly checks: readonly Check[]
+  readonly #keyOf: (check: Check) => string
+  #keys: readonly string[] | undefined
+
+  constructor(checks: readonly Check[], keyOf: (check: Check) => string) {
+    this.checks = checks
+    this.#keyOf = keyOf
+  }
+
+  get keys(): readonly string[] {
+    this.#keys ??= this.checks.map(this.#keyOf)
+    return this.#keys
+  }
+}
+
+/** The arguments that every call of a script begins with. */
+export interface CallTime {
+  /** Epoch milliseconds to decide at, instead of the server's own time. */
+  readonly nowMs: number | undefined
+  /** The server's time after which the script counts nothing; undefined means that there is no such time. */
+  readonly untilMs: number | undefined
+  /** True if values contain their full window start, because the clock is not the one that keys expire by. */
+  readonly isWide: boolean
+}
+
+/** The policies of one call, each sent once. */
+export class PolicyTable {
+  readonly #policies: Policy[] = []
+  /** The kind of each policy, with the flags that are added to it. */
+  readonly #kinds: number[] = []
+
+  /**
+   * Returns the policy's number in this call, from 1. Adds the policy if it is new. `isPart` is true if its checks are
+   * only a part of a request. The result for the whole request is then computed for another time, which needs every
+   * part of a strict window.
+   */
+  numberOf(policy: Policy, isPart = false): number {
+    const kind = tellingKindOf(policy, isPart)
+    for (let i = 0; i < this.#policies.length; i++) {
+      if (this.#kinds[i] === kind && isSamePolicy(this.#policies[i] as Policy, policy)) return i + 1
+    }
+    this.#kinds.push(kind)
+    return this.#policies.push(policy)
+  }
+
+  /** Returns the only argument of a script, a JSON list: time, policies, then the script's own numbers. */
+  input({ nowMs, untilMs, isWide }: CallTime, rest: readonly number[]): string {
+    let text = `[${nowMs ?? -1},${untilMs ?? 0},${isWide ? 1 : 0},${this.#policies.length}`
+    this.#policies.forEach((policy, i) => {
+      const detail = policy.penalty === undefined ? detailOf(policy) : `[${policy.penalty.forMs}]`
+      text += `,${this.#kinds[i]},${ceilingOf(policy)},${windowMsOf(policy)},${detail}`
+    })
+    return rest.length === 0 ? `${text}]` : `${text},${rest.join(",")}]`
+  }
+}
+
+/** True if two policies count and decide alike. Ignores their counters, because these are part of the keys. */
+export function isSamePolicy(one: Policy, other: Policy): boolean {
+  return (
+    one === other ||
+    (one.limit === other.limit &&
+      one.windowMs === other.windowMs &&
+      one.extra === other.extra &&
+      one.burst === other.burst &&
+      one.buckets === other.buckets &&
+      one.refill === other.refill &&
+      one.algorithm === other.algorithm &&
+      one.countRejected === other.countRejected &&
+      one.penalty === other.penalty &&
+      one.align === other.align)
+  )
+}
+
+/** True if INCRBY or HINCRBY alone can count the units (scripts/take-one.lua), in the packed layout and exactly. */
+export function isCountedInPlace(policy: Policy, cost: number, units: number): boolean {
+  const ceiling = ceilingOf(policy)
+  if (cost === 0 || cost > ceiling || policy.countRejected === true) return false
+  const kind = kindOf(policy)
+  if (kind === STRICT) return !hasExtra(policy) && units <= MOST_STRICT && ceiling <= MOST_STRICT
+  return kind <= FIXED && units <= MOST_PACKED && ceiling <= MOST_PACKED && policy.windowMs <= WIDEST_IN_PLACE
+}
+
+/** @throws StoreUnavailableError if the scripts do not support the algorithm, or if the partition is not a string. */
+export function checkCountable({ policy, partition }: CounterKey): void {
+  // An unknown algorithm would silently be counted as another one.
+  if (numberOf(policy) === undefined)
+    throw new StoreUnavailableError(
+      `The Redis store does not support the algorithm ${String(policy.algorithm)}.`,
+    )
+  if (typeof partition !== "string")
+    throw new StoreUnavailableError(`The partition must be a string; got ${textOf(partition)}.`)
+}
+
+/** Returns the scripts' number for the policy's kind of counter; undefined if they do not support its algorithm. */
+function numberOf({ algorithm, align, buckets, refill }: Policy): number | undefined {
+  switch (algorithm) {
+    case "sliding-window":
+      return buckets === undefined ? SLIDING : SUB_WINDOWS
+    case "sliding-window-strict":
+      return STRICT
+    case "sliding-log":
+      return LOG
+    case "fixed-window":
+      return align === "first-hit" ? FIRST_HIT : FIXED
+    case "token-bucket":
+      return refill === "periodic" ? PERIODIC : LEVEL
+    case "leaky-bucket":
+      return LEVEL
+    case "penalty":
+      return PENALTY
+    default:
+      return undefined
+  }
+}
+
+/** Returns the scripts' number for the kind of counter of a policy that `checkCountable` has accepted. */
+export function kindOf(policy: Policy): number {
+  return numberOf(policy) as number
+}
+
+/** True if the policy is counted in a strict window, whose grants return only an outline of the parts. */
+export function isStrict(policy: Policy): boolean {
+  return kindOf(policy) === STRICT
+}
+
+function tellingKindOf(policy: Policy, isPart: boolean): number {
+  const kind = kindOf(policy)
+  // With extra units, a grant may exceed the limit. Every part is then needed to compute when the next unit comes back.
+  const tellsParts = kind === STRICT && (isPart || hasExtra(policy))
+  return kind + (tellsParts ? TELLS_PARTS : 0) + (policy.countRejected === true ? COUNTS_REJECTED : 0)
+}
+
+function hasExtra({ extra = 0 }: Policy): boolean {
+  return extra > 0
+}
+
+/** Returns the window in milliseconds. For a penalty, this is how long refusals are remembered. */
+function windowMsOf({ windowMs, penalty }: Policy): number {
+  return penalty === undefined ? windowMs : penalty.withinMs
+}
+
+/**
+ * Returns the policy's detail for the script. It is how many units come back in a window, or the number of sub-windows.
+ * The detail of a penalty is not a number, but the list of how long it blocks.
+ */
+export function detailOf(policy: Policy): number {
+  const kind = kindOf(policy)
+  if (kind === LEVEL || kind === PERIODIC) return policy.limit
+  return kind === SUB_WINDOWS || kind === STRICT ? bucketsOf(policy) : 0
+}

@@ -1,0 +1,431 @@
+import { algorithmOf, type Check, type CounterState, type Policy, StoreUnavailableError } from "@sluice/core"
+import { describe, expect, it } from "vitest"
+import type { RedisRequest } from "./script-input.ts"
+import { TakeCall } from "./take-call.ts"
+
+const POLICY: Policy = {
+  name: "login",
+  counter: "counter0",
+  algorithm: "fixed-window",
+  limit: 10,
+  windowMs: 60_000,
+  align: "first-hit",
+}
+const FIVE: Policy = { ...POLICY, limit: 5 }
+const NOW_MS = 1_700_000_000_000
+const SERVER_TIME = { nowMs: undefined, untilMs: undefined, isWide: false }
+
+function check(partition: string, cost = 1, more: Partial<Check> = {}): Check {
+  return { policy: POLICY, partition, cost, shadow: false, ...more }
+}
+
+/** A request; its keys are its partitions. */
+function asked(...checks: Check[]): RedisRequest {
+  return { checks, keys: checks.map(({ partition }) => partition) }
+}
+
+function callOf(requests: readonly RedisRequest[]): TakeCall {
+  const call = new TakeCall()
+  for (const one of requests) call.add(one)
+  return call
+}
+
+/** Returns the script's own numbers, which come after the time and the policies. */
+function entriesOf(call: TakeCall, policies = 1): readonly number[] {
+  return (JSON.parse(call.args(SERVER_TIME)[0] as string) as number[]).slice(4 + 4 * policies)
+}
+
+function state(current: number): string {
+  return `w:${NOW_MS - 1_000}:0:${current}`
+}
+
+/** Returns whether each request was granted and, for each check, what its counter holds and what it took. */
+function told(call: TakeCall, reply: unknown): unknown {
+  return call
+    .read(reply)
+    .answers?.map(
+      (answer) => answer && [answer.granted, ...answer.checks.map((one) => [one?.state.current, one?.taken])],
+    )
+}
+
+describe("a call", () => {
+  const a = asked(check("a"))
+  const b = asked(check("b"))
+  const both = asked(check("a"), check("b"))
+  const counting = asked(check("a", 1, { policy: { ...POLICY, countRejected: true } }))
+  const block = asked(check("a", 1, { policy: { ...POLICY, algorithm: "penalty" } }))
+
+  it.each<{ what: string; requests: RedisRequest[]; keys: string[]; entries: number[] }>([
+    { what: "sends one request as one entry", requests: [a], keys: ["a"], entries: [1, 1, 1, 1, 1] },
+    { what: "merges equal requests", requests: [a, a, a], keys: ["a"], entries: [1, 3, 1, 1, 1] },
+    {
+      what: "merges equal requests across requests with other keys",
+      requests: [a, b, a],
+      keys: ["a", "b"],
+      entries: [2, 2, 1, 1, 1, 1, 1, 1, 1],
+    },
+    {
+      what: "groups requests that differ only in the key",
+      requests: [a, b, a, b],
+      keys: ["a", "b"],
+      entries: [1, 2, 2, 1, 1],
+    },
+    {
+      what: "does not merge requests whose refusals count, but groups them",
+      requests: [counting, counting, counting],
+      keys: ["a", "a", "a"],
+      entries: [1, 1, 3, 1, 1],
+    },
+    {
+      what: "does not merge requests of a penalty, which has a state for each refusal",
+      requests: [block, block],
+      keys: ["a", "a"],
+      entries: [1, 1, 2, 1, 1],
+    },
+    {
+      what: "does not merge requests of one client with different counters",
+      requests: [
+        { ...a, keys: ["0 a"] },
+        { ...asked(check("a", 1, { policy: { ...POLICY, counter: "counter1" } })), keys: ["1 a"] },
+      ],
+      keys: ["0 a", "1 a"],
+      entries: [1, 1, 2, 1, 1],
+    },
+    {
+      what: "does not merge requests of one client across a request with another counter",
+      requests: [
+        a,
+        b,
+        { ...asked(check("a", 1, { policy: { ...POLICY, counter: "counter1" } })), keys: ["1 a"] },
+        b,
+        a,
+      ],
+      keys: ["a", "b", "1 a", "a"],
+      entries: [3, 1, 1, 1, 1, 2, 1, 1, 1, 1, 2, 1, 1],
+    },
+    {
+      what: "does not merge requests across a request with another cost",
+      requests: [a, asked(check("a", 2)), a],
+      keys: ["a", "a", "a"],
+      entries: [3, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1],
+    },
+    {
+      what: "does not merge requests across a request with several checks",
+      requests: [a, both, b, a],
+      keys: ["a", "a", "b", "b", "a"],
+      entries: [3, 1, 1, 1, 1, 0, 2, 1, 1, 1, 0, 1, 1, 0, 1, 2, 1, 1],
+    },
+    {
+      what: "merges equal requests after a request with several checks",
+      requests: [both, b, b],
+      keys: ["a", "b", "b"],
+      entries: [2, 0, 2, 1, 1, 1, 0, 1, 1, 0, 2, 1, 1, 1],
+    },
+    {
+      what: "does not merge requests with several checks, but groups them",
+      requests: [both, both],
+      keys: ["a", "b", "a", "b"],
+      entries: [1, 0, 2, 2, 1, 1, 0, 1, 1, 0],
+    },
+    {
+      what: "separates requests with several checks by number, cost and shadow",
+      requests: [
+        both,
+        asked(check("a"), check("b"), check("c")),
+        asked(check("a"), check("b", 2)),
+        asked(check("a"), check("b", 2, { shadow: true })),
+      ],
+      keys: ["a", "b", "a", "b", "c", "a", "b", "a", "b"],
+      entries: [
+        ...[4, 0, 2, 1, 1, 1, 0, 1, 1, 0],
+        ...[0, 3, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0],
+        ...[0, 2, 1, 1, 1, 0, 1, 2, 0],
+        ...[0, 2, 1, 1, 1, 0, 1, 2, 1],
+      ],
+    },
+    {
+      what: "does not merge a shadow check with a real check",
+      requests: [a, asked(check("a", 1, { shadow: true }))],
+      keys: ["a", "a"],
+      entries: [1, 1, 2, 1, 1],
+    },
+    {
+      what: "marks which of several checks are shadow checks",
+      requests: [asked(check("a", 3, { shadow: true }), check("b", 0))],
+      keys: ["a", "b"],
+      entries: [1, 0, 2, 1, 1, 3, 1, 1, 0, 0],
+    },
+  ])("$what", ({ requests, keys, entries }) => {
+    const call = callOf(requests)
+    expect([call.keys, entriesOf(call)]).toEqual([keys, entries])
+  })
+
+  it("does not count the refusals of a shadow check", () => {
+    const policy: Policy = { ...POLICY, countRejected: true }
+    const args = (shadow: boolean) => callOf([asked(check("a", 1, { policy, shadow }))]).args(SERVER_TIME)
+    expect(args(false)).toEqual(["[-1,0,0,1,19,10,60000,0,1,1,1,1,1]"])
+    expect(args(true)).toEqual(["[-1,0,0,1,3,10,60000,0,1,1,1,1,1]"])
+  })
+
+  it("holds 64 entries, and more requests only if they are merged into an entry", () => {
+    const call = callOf(Array.from({ length: 63 }, (_, i) => asked(check(`${i}`))))
+    const both = asked(check("a"), check("b"))
+    expect([call.add(both), call.add(both), call.add(asked(check("c")))]).toEqual([true, false, false])
+    expect([call.add(asked(check("7"))), call.add(asked(check("7", 2)))]).toEqual([true, false])
+    const answers = call.read([NOW_MS, ...call.keys.map(() => state(1))]).answers
+    expect([call.keys.length, answers?.length]).toEqual([65, 65])
+  })
+
+  it("holds 256 keys, or one entry with more keys", () => {
+    const hundred = (name: string) => asked(...Array.from({ length: 100 }, (_, i) => check(`${name}${i}`)))
+    const call = callOf([hundred("a"), hundred("b")])
+    const rest = asked(...hundred("d").checks.slice(0, 56))
+    expect([hundred("c"), rest, asked(check("e"))].map((one) => call.add(one))).toEqual([false, true, false])
+    expect(
+      new TakeCall().add(asked(...hundred("a").checks, ...hundred("b").checks, ...rest.checks, check("e"))),
+    ).toBe(true)
+  })
+
+  it("does not merge requests if a request with another limit of the same counter is between them", () => {
+    const call = callOf([a, asked(check("a", 1, { policy: FIVE })), a])
+    expect([call.keys, entriesOf(call, 2)]).toEqual([
+      ["a", "a", "a"],
+      [3, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1],
+    ])
+  })
+})
+
+describe("a reply", () => {
+  const a = asked(check("a", 2))
+
+  it("with only a time reports that the call came too late", () => {
+    expect(callOf([a]).read([NOW_MS])).toEqual({ nowMs: NOW_MS, answers: undefined })
+  })
+
+  it("to merged requests of a log gives each request the entries at its turn", () => {
+    const policy: Policy = { ...POLICY, algorithm: "sliding-log" }
+    const { at, withUnits } = algorithmOf(policy)
+    const states = [2, 4, 6].map((units) => withUnits(at(undefined, policy, NOW_MS), policy, units, NOW_MS))
+    const { startMs, previous, current, parts } = states[2] as CounterState
+    const one = asked(check("a", 2, { policy }))
+    const { answers } = callOf([one, one, one]).read([NOW_MS, `w:${startMs}:${previous}:${current}:${parts}`])
+    expect(answers?.map((answer) => answer?.checks[0]?.state)).toEqual(states)
+  })
+
+  it("to merged requests of a strict window gives each request its count, without the parts", () => {
+    const policy: Policy = { ...POLICY, algorithm: "sliding-window-strict", align: "epoch", buckets: 60 }
+    const one = asked(check("a", 2, { policy }))
+    const code = ((NOW_MS / 1_000) % 511) + 1
+    expect(told(callOf([one, one, one]), [NOW_MS, code * 2 ** 44 + 3 * 2 ** 35 + 9])).toEqual([
+      [true, [5, 2]],
+      [true, [7, 2]],
+      [true, [9, 2]],
+    ])
+  })
+
+  it("has the whole state and the time of the decision", () => {
+    expect(callOf([a]).read([NOW_MS, state(2)])).toEqual({
+      nowMs: NOW_MS,
+      answers: [
+        {
+          nowMs: NOW_MS,
+          granted: true,
+          checks: [{ state: { startMs: NOW_MS - 1_000, current: 2, previous: 0 }, taken: 2 }],
+        },
+      ],
+    })
+  })
+
+  it.each<{ what: string; requests: RedisRequest[]; reply: unknown[]; expected: unknown }>([
+    {
+      what: "to merged requests gives each request its own count",
+      requests: [a, a, a],
+      reply: [state(8)],
+      expected: [
+        [true, [4, 2]],
+        [true, [6, 2]],
+        [true, [8, 2]],
+      ],
+    },
+    {
+      what: "to merged requests grants the first requests that fit",
+      requests: [a, a, a],
+      reply: [state(10), 1, 1],
+      expected: [
+        [true, [10, 2]],
+        [false, [10, 0]],
+        [false, [10, 0]],
+      ],
+    },
+    {
+      what: "to merged requests may grant none",
+      requests: [a, a],
+      reply: [state(9), 1, 0],
+      expected: [
+        [false, [9, 0]],
+        [false, [9, 0]],
+      ],
+    },
+    {
+      what: "grants a shadow check even if it took nothing",
+      requests: [asked(check("a", 2, { shadow: true })), asked(check("a", 2, { shadow: true }))],
+      reply: [state(10), 1, 1],
+      expected: [
+        [true, [10, 2]],
+        [true, [10, 0]],
+      ],
+    },
+    {
+      what: "marks a refused key by its place",
+      requests: [asked(check("a")), asked(check("b")), asked(check("c"))],
+      reply: [state(1), state(10), state(3), 2, 0],
+      expected: [
+        [true, [1, 1]],
+        [false, [10, 0]],
+        [true, [3, 1]],
+      ],
+    },
+    {
+      what: "to several checks has the units that each took",
+      requests: [asked(check("a", 2), check("b", 3))],
+      reply: [state(2), state(3)],
+      expected: [[true, [2, 2], [3, 3]]],
+    },
+    {
+      what: "to several checks may leave a shadow check without units",
+      requests: [asked(check("a", 2), check("b", 3, { shadow: true }))],
+      reply: [state(2), state(9), 2, 0],
+      expected: [[true, [2, 2], [9, 0]]],
+    },
+    {
+      what: "refuses a request with several checks as a whole",
+      requests: [asked(check("a", 2), check("b", 3)), asked(check("c"))],
+      reply: [state(0), state(9), state(1), 1, 0, 2, 0],
+      expected: [
+        [false, [0, 0], [9, 0]],
+        [true, [1, 1]],
+      ],
+    },
+    {
+      what: "has no answer for a request if one of its keys has no valid counter",
+      requests: [a, asked(check("b"), check("c")), asked(check("d"))],
+      reply: [0, state(1), 0, state(4), 1, 0, 2, 0, 3, 0],
+      expected: [undefined, undefined, [true, [4, 1]]],
+    },
+  ])("$what", ({ requests, reply, expected }) => {
+    expect(told(callOf(requests), [NOW_MS, ...reply])).toEqual(expected)
+  })
+
+  it.each<{ what: string; reply: unknown }>([
+    { what: "no list", reply: "OK" },
+    { what: "an empty list", reply: [] },
+    { what: "no time", reply: ["x", state(1)] },
+    { what: "too few states", reply: [NOW_MS, state(1)] },
+    { what: "a place without a number of times", reply: [NOW_MS, state(1), state(2), 1] },
+    { what: "an invalid place", reply: [NOW_MS, state(1), state(2), "x", 0] },
+    { what: "a negative number of times", reply: [NOW_MS, state(1), state(2), 1, -1] },
+    { what: "an invalid state", reply: [NOW_MS, state(1), "rubbish"] },
+  ])("that has $what is rejected", ({ reply }) => {
+    const call = callOf([asked(check("a")), asked(check("b"))])
+    expect(() => call.read(reply)).toThrow(StoreUnavailableError)
+  })
+})
+
+describe("the fast path", () => {
+  const limited = (limit = 10, windowMs = 60_000): Partial<Check> => ({
+    policy: { ...POLICY, align: "epoch", limit, windowMs },
+  })
+  const strict = (more: Partial<Policy> = {}): Partial<Check> => ({
+    policy: { ...POLICY, algorithm: "sliding-window-strict", buckets: 60, limit: 2 ** 17 - 1, ...more },
+  })
+  const SERVER = { nowMs: undefined, untilMs: 7, isWide: false }
+
+  it("sends the policy, the deadline, the cost and the number of requests in base 64", () => {
+    const call = callOf([asked(check("a", 2, limited())), asked(check("a", 2, limited()))])
+    expect(call.args(SERVER)).toEqual(["2000>YP000:0000000007000202"])
+    expect(call.args({ ...SERVER, nowMs: 5 })).toEqual(["2000>YP000:0000000007000202", "5"])
+    expect(call.args({ ...SERVER, untilMs: undefined })).toEqual(["2000>YP000:0000000000000202"])
+    const late = { ...SERVER, untilMs: 2 ** 48 - 2 }
+    expect(call.args(late)).toEqual(["2000>YP000:00ooooooon000202"])
+    const sliding: Partial<Check> = { policy: { ...POLICY, algorithm: "sliding-window" } }
+    expect(callOf([asked(check("a", 1, sliding))]).args(SERVER)).toEqual(["1000>YP000:0000000007000101"])
+    const ofStrict = callOf([asked(check("a", 3, strict()))]).args(SERVER)
+    expect(ofStrict).toEqual(["7000>YP0Ooo0l00000007000301"])
+  })
+
+  it.each([
+    { what: "the server's time", time: { ...SERVER, untilMs: NOW_MS + 9 }, reply: 10 * 2 ** 42 + 7 },
+    {
+      what: "a client that reads integers as strings",
+      time: { ...SERVER, nowMs: NOW_MS },
+      reply: `${2 ** 42 + 7}`,
+    },
+    { what: "a given time", time: { ...SERVER, nowMs: NOW_MS }, reply: 2 ** 42 + 7 },
+    { what: "a deadline that is far away", time: SERVER, reply: [NOW_MS, 7] },
+  ])("may have one integer or a list as its reply: $what", ({ time, reply }) => {
+    const one = asked(check("a", 2, limited()))
+    const sent = () => {
+      const call = callOf([one, one])
+      call.args(time)
+      return call
+    }
+    expect(sent().read(reply).nowMs).toBe(NOW_MS)
+    expect(told(sent(), reply)).toEqual([
+      [true, [5, 2]],
+      [true, [7, 2]],
+    ])
+  })
+
+  it.each(["OK", -1, 1.5, 7, null, undefined])("does not accept %s as its reply", (reply) => {
+    const call = callOf([asked(check("a", 1, limited()))])
+    call.args(SERVER)
+    expect(() => call.read(reply)).toThrow(StoreUnavailableError)
+  })
+
+  it("does not accept an integer as its reply if no time is known", () => {
+    const call = callOf([asked(check("a", 1, limited()))])
+    call.args({ ...SERVER, untilMs: undefined })
+    expect(() => call.read(2 ** 42 + 7)).toThrow(StoreUnavailableError)
+  })
+
+  it.each<[string, Partial<Check>, number]>([
+    ["the whole limit", limited(), 10],
+    ["the whole limit of a strict window", strict({ limit: 10 }), 10],
+    ["the most units and the longest window of the layout", limited(2 ** 20 - 1, 2 ** 32), 2 ** 20 - 1],
+    ["the most units of the layout for a strict window", strict(), 2 ** 17 - 1],
+  ])("is used for a take of %s", (_what, more, cost) => {
+    expect(callOf([asked(check("a", cost, more))]).args(SERVER)).toEqual([
+      expect.stringMatching(/^[0-o]{27}$/),
+    ])
+  })
+
+  it("is not used for a part of a request, and a part is not merged with other requests", () => {
+    const one = asked(check("a", 1, strict({ limit: 9 })))
+    const part: typeof one = { ...one, isPart: true }
+    const argsOf = (...requests: readonly (typeof part)[]) => callOf(requests).args(SERVER)
+    expect(argsOf(part)).toEqual(["[-1,7,0,1,39,9,60000,60,1,1,1,1,1]"])
+    expect(argsOf(one, part)).toEqual(["[-1,7,0,2,7,9,60000,60,39,9,60000,60,2,1,1,1,1,1,1,2,1]"])
+  })
+
+  it.each([
+    ["several keys", [asked(check("a", 1, limited())), asked(check("b", 1, limited()))], SERVER],
+    ["several checks", [asked(check("a", 1, limited()), check("b", 1, limited()))], SERVER],
+    ["a cost of 0", [asked(check("a", 0, limited()))], SERVER],
+    ["more than the limit", [asked(check("a", 6, limited(5)))], SERVER],
+    ["a limit above the layout's maximum", [asked(check("a", 1, limited(2 ** 20)))], SERVER],
+    [
+      "units above the layout's maximum",
+      Array(3).fill(asked(check("a", 2 ** 19, limited(2 ** 20 - 1)))),
+      SERVER,
+    ],
+    ["a window too long for exact counts", [asked(check("a", 1, limited(5, 2 ** 32 + 1)))], SERVER],
+    ["a window that starts with the first request", [asked(check("a"))], SERVER],
+    ["a given clock", [asked(check("a", 1, limited()))], { ...SERVER, isWide: true }],
+    ["a strict limit above the layout's maximum", [asked(check("a", 1, strict({ limit: 2 ** 17 })))], SERVER],
+    ["strict units above the layout's maximum", Array(2).fill(asked(check("a", 2 ** 16, strict()))), SERVER],
+    ["a strict limit that may be exceeded", [asked(check("a", 1, strict({ limit: 9, extra: 1 })))], SERVER],
+    ["a strict limit that counts refusals", [asked(check("a", 1, strict({ countRejected: true })))], SERVER],
+  ])("is not used for a call of %s", (_what, requests, time) => {
+    expect(callOf(requests).args(time)).toEqual([expect.stringMatching(/^\[/)])
+  })
+})
