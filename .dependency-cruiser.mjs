@@ -81,6 +81,10 @@ const PARTS_OF_PACKAGES = {
     shared: ["commands", "failure"],
     below: { clients: [], scripts: [], node: ["scripts"], batching: ["node", "scripts"] },
   },
+  scale: {
+    shared: [],
+    below: { "in-front": [], leased: ["in-front"], mirrored: ["in-front"], "write-back": ["in-front"] },
+  },
 }
 
 const partRules = [
@@ -119,20 +123,6 @@ const guardRule = {
   to: { path: `${CORE}http/guard/` },
 }
 
-/** Stores in front of other stores. */
-const IN_FRONT = ["leased", "mirrored", "write-back"]
-
-const inFrontRules = IN_FRONT.map((folder) => ({
-  name: `stores-${folder}-knows-no-store`,
-  comment: "A store in front of any shared store knows the port, and no implementation.",
-  severity: "error",
-  from: { path: `${CORE}stores/${folder}/`, pathNot: TEST_FILES },
-  to: {
-    path: `${CORE}stores/`,
-    pathNot: `${CORE}stores/(${folder}/|in-front/|(store|store-status|store-error|store-listeners|foreign-store|take-together|counters)\\.ts$)`,
-  },
-}))
-
 /** Ports, each with the files that it may import in addition to ground. */
 const PORTS = {
   "algorithms/algorithm": [],
@@ -166,7 +156,7 @@ const ADAPTERS = readdirSync("packages")
   })
 
 /** Entry points of the core that an adapter may import. Default: the main one. */
-const DOORS_FOR = { otel: "(index|kit)", redis: "(index|kit)" }
+const DOORS_FOR = { otel: "(index|kit)", redis: "(index|kit)", scale: "(index|kit)" }
 
 const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
   name: `${adapter}-imports-core-and-its-own-packages`,
@@ -300,7 +290,6 @@ export default {
     ...roomRules,
     ...partRules,
     guardRule,
-    ...inFrontRules,
     ...portRules,
     {
       name: "core-known-rooms",
@@ -410,7 +399,7 @@ export default {
           SERVICE,
           "^packages/service/package\\.json$",
           `${CORE}(index|dynamodb)\\.ts$`,
-          "^packages/(otel|redis)/src/index\\.ts$",
+          "^packages/(otel|redis|scale)/src/index\\.ts$",
           `(^|node_modules/)(${SERVICE_PACKAGES.join("|")})(/|$)`,
         ],
         dependencyTypesNot: ["core"],

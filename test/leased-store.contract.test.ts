@@ -1,8 +1,8 @@
 import { type Deviation, storeContract } from "@sluice/contracts"
 import type { ManualClock } from "../packages/core/src/ground/clock.ts"
-import { leasedStore } from "../packages/core/src/stores/leased/leased-store.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
 import type { Store } from "../packages/core/src/stores/store.ts"
+import { leasedStore } from "../packages/scale/src/leased/leased-store.ts"
 import { runContract } from "./contracts/run-contract.ts"
 
 function shared(clock: ManualClock): Store {

@@ -1,8 +1,8 @@
 import { storeContract } from "@sluice/contracts"
 import type { ManualClock } from "../packages/core/src/ground/clock.ts"
 import { memoryStore } from "../packages/core/src/stores/memory/memory-store.ts"
-import { mirroredStore } from "../packages/core/src/stores/mirrored/mirrored-store.ts"
 import type { Store } from "../packages/core/src/stores/store.ts"
+import { mirroredStore } from "../packages/scale/src/mirrored/mirrored-store.ts"
 import { runContract } from "./contracts/run-contract.ts"
 
 function shared(clock: ManualClock): Store {

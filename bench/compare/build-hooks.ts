@@ -5,9 +5,25 @@ import type { ResolveHook } from "node:module"
 
 let parentURL = ""
 
+/** The entry points that had the contents of these packages in earlier commits. */
+const EARLIER: Readonly<Record<string, string>> = {
+  "@sluice/otel": "@sluice/core/otel",
+  "@sluice/redis": "@sluice/core/redis",
+  "@sluice/scale": "@sluice/core",
+}
+
 export function initialize(bench: string): void {
   parentURL = bench
 }
 
-export const resolve: ResolveHook = (specifier, context, nextResolve) =>
-  nextResolve(specifier, specifier.startsWith("@sluice/") ? { ...context, parentURL } : context)
+export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
+  if (!specifier.startsWith("@sluice/")) return nextResolve(specifier, context)
+  const ofBuild = { ...context, parentURL }
+  const earlier = EARLIER[specifier]
+  if (earlier === undefined) return nextResolve(specifier, ofBuild)
+  try {
+    return await nextResolve(specifier, ofBuild)
+  } catch {
+    return nextResolve(earlier, ofBuild)
+  }
+}

@@ -1,6 +1,7 @@
 import { once } from "node:events"
-import { createLimiter, type Limiter, leasedStore } from "@sluice/core"
+import { createLimiter, type Limiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { leasedStore } from "@sluice/scale"
 import { Cluster } from "ioredis"
 import { startCluster } from "../../test/servers/redis-cluster.ts"
 import { median, pairedRatios, rotated } from "../report/statistics.ts"

@@ -43,7 +43,7 @@ export const ON_REDIS: Readonly<Record<string, ContenderKind>> = {
   "sluice decide, leased": {
     sends: SCRIPTS,
     // `bench:compare` also loads this file with commits that have no leases.
-    create: async (setup) => deciding(setup, (await import("@sluice/core")).leasedStore),
+    create: async (setup) => deciding(setup, (await import("@sluice/scale")).leasedStore),
   },
   "rate-limiter-flexible": {
     sends: SCRIPTS,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { leasedStore, type Policy, type Store, writeBackStore } from "@sluice/core"
+import type { Policy, Store } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { leasedStore, writeBackStore } from "@sluice/scale"
 import { RateLimiterRedis } from "rate-limiter-flexible"
 import { printTable, printWanted } from "../report/table.ts"
 import { connect } from "./connect.ts"

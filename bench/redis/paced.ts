@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { leasedStore, type Policy } from "@sluice/core"
+import type { Policy } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { leasedStore } from "@sluice/scale"
 import { printWanted } from "../report/table.ts"
 import { connect } from "./connect.ts"
 import { callsSince, type RedisServer, usageOf } from "./server.ts"

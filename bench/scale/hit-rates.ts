@@ -1,12 +1,6 @@
-import {
-  type Clock,
-  leasedStore,
-  type Policy,
-  type Store,
-  type StoreResult,
-  writeBackStore,
-} from "@sluice/core"
+import type { Clock, Policy, Store, StoreResult } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { leasedStore, writeBackStore } from "@sluice/scale"
 import type { Redis } from "ioredis"
 import { freshAddress } from "../clients/addresses.ts"
 import { zipfSequence } from "../clients/sequence.ts"

@@ -1,5 +1,5 @@
-import { leasedStore } from "../../packages/core/src/stores/leased/leased-store.ts"
 import type { Check, Refund, Store, StoreResult } from "../../packages/core/src/stores/store.ts"
+import { leasedStore } from "../../packages/scale/src/leased/leased-store.ts"
 import type { Counter } from "./counter.ts"
 import type { Timeline } from "./timeline.ts"
 

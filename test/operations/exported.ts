@@ -8,13 +8,12 @@ import {
   type Limiter,
   type LimiterOptions,
   memoryStore,
-  mirroredStore,
   type Store,
   StoreUnavailableError,
-  writeBackStore,
 } from "@sluice/core"
 import { instrument } from "@sluice/otel"
 import { redisStore } from "@sluice/redis"
+import { mirroredStore, writeBackStore } from "@sluice/scale"
 import { Redis } from "ioredis"
 import type { AskedRequest } from "../../packages/service/src/deciding/asked-request.ts"
 import { createMetrics } from "../../packages/service/src/program/metrics.ts"

@@ -3,7 +3,6 @@ import {
   createGuard,
   createLimiter,
   type LoadedRules,
-  leasedStore,
   manualClock,
   memoryStore,
   type RequestFacts,
@@ -11,9 +10,9 @@ import {
   RuleSourceError,
   type Store,
   StoreUnavailableError,
-  writeBackStore,
 } from "@sluice/core"
 import { instrument } from "@sluice/otel"
+import { leasedStore, writeBackStore } from "@sluice/scale"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { until } from "../servers/until.ts"
 import { startMetering } from "./metering.ts"

@@ -15,6 +15,7 @@ const FILES_OF_CLIENTS = /\/node_modules\/(ioredis|redis|@redis|@aws-sdk|@smithy
 const WITHOUT_CLIENT: Imports = {
   "@sluice/core": ["createLimiter"],
   "@sluice/redis": ["redisStore"],
+  "@sluice/scale": ["leasedStore"],
   "@sluice/core/replay": ["createReplay"],
   ...Object.fromEntries(ADAPTERS.map((name) => [`@sluice/${name}`, []])),
 }
@@ -29,7 +30,7 @@ const OPTIONAL = WITH_CLIENT.filter(([entry]) => entry.startsWith("@sluice/core"
 /** Registers the tests of the installed packages on this version of Node, in ES modules and in CommonJS. */
 export function describeAsInstalled(node: string): Project {
   const project = new Project(node)
-  const frameworks = ["core", "redis", ...ADAPTERS, ...ADAPTERS.flatMap(frameworksOf).map(versionOf)]
+  const frameworks = ["core", "redis", "scale", ...ADAPTERS, ...ADAPTERS.flatMap(frameworksOf).map(versionOf)]
   afterAll(() => project.remove())
 
   describe(`Node ${node}, with a framework and no client`, () => {

@@ -1,7 +1,8 @@
 // A process with leases on Redis, which asks without a pause. It reports every grant to its parent process.
 import { setTimeout as sleep } from "node:timers/promises"
-import { createLimiter, leasedStore } from "@sluice/core"
+import { createLimiter } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { leasedStore } from "@sluice/scale"
 import { Redis } from "ioredis"
 
 /** What all processes share. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { createLimiter, type Limiter, mirroredStore, type Store } from "@sluice/core"
+import { createLimiter, type Limiter, type Store } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { mirroredStore } from "@sluice/scale"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

@@ -1,5 +1,6 @@
-import { leasedStore, mirroredStore, type Store, writeBackStore } from "@sluice/core"
+import type { Store } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { Check } from "../../packages/core/src/stores/store.ts"

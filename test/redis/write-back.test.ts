@@ -1,5 +1,5 @@
-import { writeBackStore } from "@sluice/core"
 import { redisStore } from "@sluice/redis"
+import { writeBackStore } from "@sluice/scale"
 import { Redis } from "ioredis"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type RedisServer, startRedis } from "../servers/redis-server.ts"

@@ -13,6 +13,7 @@ import * as fetch from "@sluice/fetch"
 import * as koa from "@sluice/koa"
 import * as otel from "@sluice/otel"
 import * as redis from "@sluice/redis"
+import * as scale from "@sluice/scale"
 import * as service from "@sluice/service"
 import fc from "fast-check"
 import fastify from "fastify"
@@ -147,26 +148,6 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
         ],
         memoryStore: [oddFor(["maxKeys", "clock"])],
-        leasedStore: [
-          argument(
-            anyOdd,
-            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
-          ),
-          oddFor(["leaseMs", "leastLimit", "rules", "clock"]),
-        ],
-        mirroredStore: [
-          oddFor(["near", "far", "everyMs", "rules", "clock"], {
-            near: Object.assign(core.memoryStore(), { isShared: true }),
-            far: { eu: Object.assign(core.memoryStore(), { isShared: true }) },
-          }),
-        ],
-        writeBackStore: [
-          argument(
-            anyOdd,
-            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
-          ),
-          oddFor(["settleMs", "instances", "maxKeys", "rules", "clock"]),
-        ],
         transactionalStore: [oddFor(["transact", "isShared", "close"], { transact() {} })],
         fileRules: [
           argument(
@@ -266,6 +247,31 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
       {
         redisStore: [oddFor(["client", "prefix", "denyCacheMs", "timeoutMs", "clock"])],
         redisKey: BY_TYPES,
+      },
+    ],
+    "@sluice/scale": [
+      scale,
+      {
+        leasedStore: [
+          argument(
+            anyOdd,
+            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
+          ),
+          oddFor(["leaseMs", "leastLimit", "rules", "clock"]),
+        ],
+        mirroredStore: [
+          oddFor(["near", "far", "everyMs", "rules", "clock"], {
+            near: Object.assign(core.memoryStore(), { isShared: true }),
+            far: { eu: Object.assign(core.memoryStore(), { isShared: true }) },
+          }),
+        ],
+        writeBackStore: [
+          argument(
+            anyOdd,
+            exactly("a shared store", () => Object.assign(core.memoryStore(), { isShared: true })),
+          ),
+          oddFor(["settleMs", "instances", "maxKeys", "rules", "clock"]),
+        ],
       },
     ],
     "@sluice/express": [express, { rateLimit: [limiterOptions] }],

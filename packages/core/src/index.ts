@@ -167,9 +167,7 @@ export {
 } from "./rules/sources/rule-file.ts"
 export { staticRules } from "./rules/sources/static.ts"
 export { type CounterStates, Counters, type NameKey } from "./stores/counters.ts"
-export { type LeasedStoreOptions, leasedStore } from "./stores/leased/leased-store.ts"
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./stores/memory/memory-store.ts"
-export { type MirroredStoreOptions, mirroredStore } from "./stores/mirrored/mirrored-store.ts"
 export { peekStore } from "./stores/peek-store.ts"
 export type {
   ChargesLostEvent,
@@ -195,4 +193,3 @@ export type {
   KeptCounter,
 } from "./stores/transactional/counter-backend.ts"
 export { transactionalStore } from "./stores/transactional/transactional-store.ts"
-export { type WriteBackStoreOptions, writeBackStore } from "./stores/write-back/write-back-store.ts"

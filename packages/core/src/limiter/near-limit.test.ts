@@ -6,7 +6,6 @@ import { StoreUnavailableError } from "../ground/errors.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Rule } from "../rules/rule.ts"
 import type { RuleSource } from "../rules/source.ts"
-import { leasedStore } from "../stores/leased/leased-store.ts"
 import { memoryStore } from "../stores/memory/memory-store.ts"
 import { methodsOf } from "../stores/testing/methods-of.ts"
 import { createLimiter } from "./create-limiter.ts"
@@ -289,27 +288,6 @@ describe("a threshold is reported", () => {
     const decision = await limiter.decide(ALICE)
     await limiter.refund(decision)
     expect(await decide(1)).toEqual(["calls 192.0.2.1 80 %: 8 used"])
-  })
-
-  it("by the counts that this process knows, if units are leased", async () => {
-    const clock = manualClock()
-    const shared = Object.assign(memoryStore({ clock }), { isShared: true })
-    const [one, other] = ["one", "other"].map(() =>
-      createLimiter({
-        ...{ name: "all", field: "service", limit: 16_000, window: "1 minute", algorithm: "fixed-window" },
-        ...{ notify: [50], service: "shop", clock, logger: QUIET },
-        store: leasedStore(shared, { clock }),
-      }),
-    ) as [Limiter, Limiter]
-    const reports = [reportsOf(one), reportsOf(other)] as const
-    await one.decide({}, { cost: 500 })
-    await other.decide({}, { cost: 7_600 })
-    expect(reports).toEqual([[], ["all  50 %: 8600 used"]])
-    // The first process grants from its lease, and does not know what the other one has used.
-    await one.decide({}, { cost: 1 })
-    expect(reports[0]).toEqual([])
-    await one.decide({}, { cost: 1_000 })
-    expect(reports[0]).toHaveLength(1)
   })
 })
 

@@ -3,7 +3,7 @@ import { type Clock, soundTime } from "../ground/clock.ts"
 import type { SafeEvents } from "../ground/events.ts"
 import { capacityOf } from "../ground/policy.ts"
 import type { ParsedRule } from "../rules/parsing/parsed-rule.ts"
-import { BoundedTable, type TableEntry } from "../stores/in-front/bounded-table.ts"
+import { BoundedTable, type TableEntry } from "../stores/bounded-table.ts"
 import type { CounterKey } from "../stores/store.ts"
 import type { DecisionCall, LimiterEvents } from "./limiter.ts"
 

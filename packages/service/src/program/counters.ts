@@ -1,11 +1,5 @@
-import {
-  type CounterKey,
-  leasedStore,
-  memoryStore,
-  mirroredStore,
-  type Store,
-  writeBackStore,
-} from "@sluice/core"
+import { type CounterKey, memoryStore, type Store } from "@sluice/core"
+import { leasedStore, mirroredStore, writeBackStore } from "@sluice/scale"
 import { falseAfter } from "../deadlines.ts"
 import type { Log } from "./log.ts"
 import { answers, createRedisClient, type ServiceRedis } from "./redis-client.ts"

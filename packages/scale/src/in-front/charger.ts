@@ -1,0 +1,129 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import {
+  type ChargeCounts,
+  type ChargesLostEvent,
+  type Clock,
+  type Refund,
+  type RefundLostEvent,
+  type Store,
+  StoreUnavailableError,
+} from "@sluice/core"
+import { ignore, sentenceOf, storeErrorOf } from "@sluice/core/kit"
+
+/**
+ * How long a charge may take, in milliseconds. It is longer than the time for a decision, because a data center may be
+ * 300 ms away. It is short enough that charges do not pile up while a store does not answer.
+ */
+export const CHARGE_MS = 1_000
+
+/** Number of charges that are sent before the event loop gets its turn, because each takes about 20 us. */
+const SENT_AT_ONCE = 256
+
+/** How events and messages name a store. */
+export interface ChargedStore {
+  /** The name of the data center; "" for the shared store of a store that writes back. */
+  readonly to: string
+  /** The start of a message: `The data center "eu"`. */
+  readonly title: string
+}
+
+/** Charges units to a store in the background, and counts what was lost. No charge is sent twice. */
+export class Charger {
+  #lost = 0
+  /** When the first of the latest charges was sent that failed in a row, and when the last one failed. */
+  #failing: { readonly sinceMs: number; untilMs: number } | undefined
+  /** By counter, the start of the latest window or bucket whose charges were lost. */
+  readonly #lostMs = new Map<string, number>()
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #names: ChargedStore
+  readonly #onLost: (event: ChargesLostEvent | RefundLostEvent) => void
+
+  constructor(
+    store: Store,
+    clock: Clock,
+    names: ChargedStore,
+    onLost: (event: ChargesLostEvent | RefundLostEvent) => void,
+  ) {
+    this.#store = store
+    this.#clock = clock
+    this.#names = names
+    this.#onLost = onLost
+  }
+
+  get counts(): ChargeCounts {
+    const { sinceMs, untilMs } = this.#failing ?? { sinceMs: 0, untilMs: 0 }
+    return { lost: this.#lost, failingMs: untilMs - sinceMs }
+  }
+
+  /**
+   * Sends the charges, each as a call of its own, because another one may be for a server that fails. Never rejects.
+   * Returns those that were not confirmed, after a call of `failed` for each. `keep` is called with each charge that
+   * certainly was not applied, and returns true if the caller will send it again. Other charges are lost. Later refunds of
+   * their units are not sent, because they would give back units of others.
+   */
+  async charge(
+    charges: readonly Refund[],
+    keep: (charge: Refund) => boolean = () => false,
+    failed: (error: unknown) => void = ignore,
+  ): Promise<readonly Refund[]> {
+    const sentMs = this.#clock.now()
+    const lost: Refund[] = []
+    const unconfirmed: Refund[] = []
+    let failure: unknown
+    const send = async (charge: Refund): Promise<void> => {
+      try {
+        await this.#store.refund([charge], CHARGE_MS)
+      } catch (error) {
+        failed(error)
+        unconfirmed.push(charge)
+        const isRepeatable = error instanceof StoreUnavailableError && error.outcome === "not-applied"
+        if (isRepeatable && keep(charge)) return
+        failure = error
+        lost.push(charge)
+      }
+    }
+    const sent: Promise<void>[] = []
+    for (const charge of charges) {
+      if (!this.#isKnown(charge)) continue
+      sent.push(send(charge))
+      if (sent.length % SENT_AT_ONCE === 0) await nextTurn()
+    }
+    await Promise.all(sent)
+    if (unconfirmed.length > 0) {
+      this.#failing ??= { sinceMs: sentMs, untilMs: sentMs }
+      this.#failing.untilMs = this.#clock.now()
+    } else if (sent.length > 0) {
+      this.#failing = undefined
+    }
+    this.lose(lost, failure)
+    return unconfirmed
+  }
+
+  /** False for a refund of units whose charge may have been lost. */
+  #isKnown({ policy, units, after }: Refund): boolean {
+    return units < 0 || after.startMs > (this.#lostMs.get(policy.counter) ?? Number.NEGATIVE_INFINITY)
+  }
+
+  /** Reports charges as lost. */
+  lose(lost: readonly Refund[], cause: unknown): void {
+    if (lost.length === 0) return
+    for (const { policy, units, after } of lost) {
+      const beforeMs = this.#lostMs.get(policy.counter) ?? after.startMs
+      if (units < 0) this.#lostMs.set(policy.counter, Math.max(beforeMs, after.startMs))
+    }
+    this.#tell(lost, cause)
+  }
+
+  #tell(lost: readonly Refund[], cause: unknown): void {
+    const { to, title } = this.#names
+    let units = 0
+    for (const one of lost) units += Math.max(0, -one.units)
+    this.#lost += units
+    const { kind, message } = storeErrorOf(cause)
+    const what = units === 0 ? "refunds" : units === 1 ? "1 unit" : `${units} units`
+    const text = `${title} did not confirm ${what}: ${sentenceOf(message)}`
+    const error = new StoreUnavailableError(text, { kind, outcome: "unknown", cause })
+    this.#onLost(units === 0 ? { type: "refund-lost", error } : { type: "charges-lost", to, units, error })
+  }
+}

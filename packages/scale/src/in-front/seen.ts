@@ -1,0 +1,35 @@
+import type { CounterState } from "@sluice/core"
+
+/** An answer of the shared store about one counter. The times of this process are of its monotonic clock. */
+export interface Seen {
+  readonly state: CounterState
+  /** The server's time of the answer. */
+  readonly serverMs: number
+  /** When the call was sent, by the clock of this process. */
+  readonly sentMs: number
+  /** When the answer arrived, by the clock of this process. */
+  readonly arrivedMs: number
+}
+
+/** Returns a time that the server's clock has certainly reached: the time of the answer plus the time since it arrived. */
+export function reachedServerMs({ serverMs, arrivedMs }: Seen, nowMs: number): number {
+  return serverMs + Math.max(0, Math.floor(nowMs - arrivedMs))
+}
+
+/**
+ * Returns a time that the server's clock has certainly not passed. The server decided after the call was sent, and it
+ * reports whole milliseconds, so its clock may have shown nearly a millisecond more.
+ */
+export function latestServerMs({ serverMs, sentMs }: Seen, nowMs: number): number {
+  return serverMs + 1 + (nowMs - sentMs)
+}
+
+/** Returns the time of this process from which the server's clock may have reached `endMs`. */
+export function endOfThisProcessMs({ serverMs, sentMs }: Seen, endMs: number): number {
+  return sentMs + (endMs - serverMs - 1)
+}
+
+/** The age of an answer in whole milliseconds, rounded up. */
+export function ageMsOf({ sentMs }: Pick<Seen, "sentMs">, nowMs: number): number {
+  return Math.max(0, Math.ceil(nowMs - sentMs))
+}

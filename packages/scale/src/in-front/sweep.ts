@@ -1,0 +1,53 @@
+import type { Clock } from "@sluice/core"
+import { ignore, outsideRequests, waitUnheld } from "@sluice/core/kit"
+
+/** Calls back when the earliest of the planned times has come. Its timer does not keep the process alive. */
+export class Sweep {
+  readonly #clock: Clock
+  readonly #run: (nowMs: number) => void
+  readonly #pauseMs: number
+  #ranMs = Number.NEGATIVE_INFINITY
+  #dueMs = Number.POSITIVE_INFINITY
+  #waiting: AbortController | undefined
+
+  /** `pauseMs` is the least time from one call to the next. */
+  constructor(clock: Clock, pauseMs: number, run: (nowMs: number) => void) {
+    this.#clock = clock
+    this.#pauseMs = pauseMs
+    this.#run = run
+  }
+
+  /** Calls back at this time of the clock, or at an earlier time that is planned already. */
+  plan(earliestMs: number, nowMs: number): void {
+    const dueMs = Math.max(earliestMs, this.#ranMs + this.#pauseMs)
+    if (!(dueMs < this.#dueMs)) return
+    this.stop()
+    this.#dueMs = dueMs
+    const waiting = new AbortController()
+    this.#waiting = waiting
+    // A timer that is set in a request would keep its AsyncLocalStorage context alive.
+    outsideRequests(() => void this.#wait(dueMs, Math.max(1, Math.ceil(dueMs - nowMs)), waiting.signal))
+  }
+
+  stop(): void {
+    this.#waiting?.abort()
+    this.#waiting = undefined
+    this.#dueMs = Number.POSITIVE_INFINITY
+  }
+
+  async #wait(dueMs: number, ms: number, signal: AbortSignal): Promise<void> {
+    const wait = this.#clock.wait === undefined ? waitUnheld : this.#clock.wait.bind(this.#clock)
+    try {
+      await wait(ms, signal)
+    } catch {
+      // An earlier time was planned, the store was closed, or the clock cannot wait.
+    }
+    // A clock that cannot wait, or wakes up early, would otherwise make this an endless loop without a pause.
+    if (!signal.aborted && this.#clock.now() < dueMs) await waitUnheld(ms, signal).catch(ignore)
+    if (signal.aborted) return
+    this.#waiting = undefined
+    this.#dueMs = Number.POSITIVE_INFINITY
+    this.#ranMs = this.#clock.now()
+    this.#run(this.#ranMs)
+  }
+}

@@ -1,0 +1,72 @@
+import type { Check, Counted } from "@sluice/core"
+import { ceilingOf } from "@sluice/core/kit"
+import { ageMsOf, type Seen } from "../in-front/seen.ts"
+import { nextHoldOffMs } from "./sizing.ts"
+
+/** A refusal that is repeated during the hold-off. */
+interface RepeatedRefusal {
+  readonly seen: Seen
+  readonly cost: number
+  readonly limit: number
+  readonly ceiling: number
+}
+
+/** The hold-off of a counter: after a refusal, the process refuses by itself and does not ask the store for a while. */
+export class HoldOff {
+  readonly #leaseMs: number
+  #refusal: RepeatedRefusal | undefined
+  #startedMs = Number.NEGATIVE_INFINITY
+  #lengthMs = 0
+  /** Units that the store granted this process since the last refusal. */
+  #granted = 0
+
+  /** `leaseMs` is T in milliseconds. */
+  constructor(leaseMs: number) {
+    this.#leaseMs = leaseMs
+  }
+
+  /** Counts units that the store granted this process. */
+  granted(units: number): void {
+    this.#granted += units
+  }
+
+  /** Begins the next hold-off after the store has refused the check, unless one is running. */
+  refuse({ policy, cost }: Check, seen: Seen): void {
+    // Requests that were in flight together are refused together, which is one refusal. So is a refusal of a request that
+    // the running hold-off does not cover.
+    const isNext = seen.sentMs >= this.#startedMs + this.#lengthMs
+    if (isNext) {
+      this.#lengthMs = nextHoldOffMs(this.#lengthMs, this.#granted, this.#leaseMs)
+      this.#startedMs = seen.arrivedMs
+      this.#granted = 0
+    } else if (this.#refusal !== undefined && cost >= this.#refusal.cost) return
+    this.#refusal = { seen, cost, limit: policy.limit, ceiling: ceilingOf(policy) }
+  }
+
+  /** Returns the milliseconds for which the check is refused without asking the store, 0 if it is not. */
+  restMs({ policy, cost, shadow }: Check, nowMs: number): number {
+    const refusal = this.#refusal
+    if (refusal === undefined || shadow || !this.isOn(nowMs)) return 0
+    const isCovered =
+      cost >= refusal.cost && policy.limit <= refusal.limit && ceilingOf(policy) <= refusal.ceiling
+    return isCovered ? Math.ceil(this.#startedMs + this.#lengthMs - nowMs) : 0
+  }
+
+  /** Returns the result that is repeated, as of its own time. Call it only during the hold-off. */
+  repeated(nowMs: number): { readonly serverMs: number; readonly counted: Counted } {
+    const { seen } = this.#refusal as RepeatedRefusal
+    return { serverMs: seen.serverMs, counted: { state: seen.state, taken: 0, ageMs: ageMsOf(seen, nowMs) } }
+  }
+
+  /** Whether requests may be refused now without asking the store. */
+  isOn(nowMs: number): boolean {
+    // If the clock went back, nothing is certain.
+    const sinceMs = nowMs - this.#startedMs
+    return this.#refusal !== undefined && sinceMs >= 0 && sinceMs < this.#lengthMs
+  }
+
+  /** Ends the hold-off: units came back, so the store may admit again. */
+  end(): void {
+    this.#refusal = undefined
+  }
+}

@@ -1,0 +1,154 @@
+import { algorithmOf, type Counted, type CounterKey, type Policy, type Refund } from "@sluice/core"
+import { capacityOf } from "@sluice/core/kit"
+import { ageMsOf, latestServerMs, reachedServerMs, type Seen } from "../in-front/seen.ts"
+import type { SetAside } from "../in-front/set-aside.ts"
+import { Bookings, type Spent } from "./bookings.ts"
+import { Demand } from "./demand.ts"
+import { HoldOff } from "./hold-off.ts"
+import { leaseMsOf, partMsOf, sizeOf, withoutExtras } from "./sizing.ts"
+
+/** Time in which a booking is processed besides its round trip, in milliseconds. */
+const SLACK_MS = 2
+/** How long to wait after a booking failed, in milliseconds. */
+const AFTER_FAILURE_MS = 10
+
+/** Units of a lease that a request gets, or that are set aside until the store has decided its other checks. */
+export interface LeasedUnits extends SetAside {
+  readonly lease: Lease
+  readonly spent: Spent
+}
+
+/**
+ * What this process holds of one counter, and what it knows of the counter. Does no I/O: the caller books, gives back,
+ * and passes the time of the process's monotonic clock as `nowMs`.
+ */
+export class Lease {
+  readonly policy: Policy
+  readonly partition: string
+  /** The policy of bookings. It has the same counter. */
+  readonly plain: Policy
+  readonly bookings: Bookings
+  readonly holdOff: HoldOff
+  /** Set when the lease has ended: whether units that return later are refunded to the store, or are gone. */
+  ended: "refunded" | "reset" | undefined
+  /** True while a booking is in flight. */
+  isBooking = false
+  /** T in milliseconds. */
+  readonly #leaseMs: number
+  readonly #partMs: number | undefined
+  readonly #demand: Demand
+  #seen: Seen | undefined
+  #bookAgainMs = Number.NEGATIVE_INFINITY
+
+  /** `longestMs` is the option `leaseMs`. */
+  constructor({ policy, partition }: CounterKey, longestMs: number) {
+    const leaseMs = leaseMsOf(policy, longestMs)
+    this.policy = policy
+    this.partition = partition
+    this.plain = withoutExtras(policy)
+    this.bookings = new Bookings({ policy: this.plain, partition }, leaseMs)
+    this.holdOff = new HoldOff(leaseMs)
+    this.#leaseMs = leaseMs
+    this.#partMs = partMsOf(policy)
+    this.#demand = new Demand(leaseMs)
+  }
+
+  /** When the counter was last asked for, to within T. */
+  get usedMs(): number {
+    return this.#demand.startedMs
+  }
+
+  /** True if the lease is for this limit. Extra units do not matter, because a lease grants only below the limit. */
+  isFor({ limit, burst }: Policy): boolean {
+    return limit === this.policy.limit && burst === this.policy.burst
+  }
+
+  /** Adds to the demand. */
+  ask(cost: number, nowMs: number): void {
+    this.#demand.add(cost, nowMs)
+  }
+
+  /** Whether the held units cover the cost. Expired units must have been removed. */
+  covers(cost: number): boolean {
+    return cost <= this.bookings.units && !this.bookings.isEmpty
+  }
+
+  /** Takes units. Call it only if the lease covers them. Later refunds apply to the part of `after`. */
+  grant(cost: number, nowMs: number): LeasedUnits {
+    const spent = this.bookings.spend(cost)
+    const seen = this.#seen as Seen
+    const serverMs = reachedServerMs(seen, nowMs)
+    const { policy } = this
+    const counted: Counted = {
+      state: this.bookings.without(algorithmOf(policy).at(seen.state, policy, serverMs), serverMs),
+      taken: cost,
+      after: spent.after,
+      ageMs: ageMsOf(seen, nowMs),
+    }
+    return { lease: this, spent, counted, serverMs }
+  }
+
+  /** Puts units back that a request did not get in the end. Returns false if their booking is not held anymore. */
+  putBack({ spent, counted }: LeasedUnits, nowMs: number): boolean {
+    return this.ended === undefined && this.bookings.putBack(spent, counted.taken, nowMs)
+  }
+
+  /** Takes refunded units. Returns false if the store must refund them. */
+  refund(refund: Refund, nowMs: number): boolean {
+    // Units that were taken above the limit do not belong to a lease, which grants only below it.
+    const isBelowLimit = (refund.policy.extra ?? 0) === 0
+    return isBelowLimit && this.isFor(refund.policy) && this.bookings.refund(refund, nowMs)
+  }
+
+  /** True if less than half of the demand is held and no booking is in flight. Cheap enough for every request. */
+  get isLow(): boolean {
+    return !this.isBooking && 2 * this.bookings.units < this.#demand.units
+  }
+
+  /** Returns the number of units to book now, 0 if none. `roundTripMs` is how long a booking takes. */
+  wanted(nowMs: number, roundTripMs: number): number {
+    const seen = this.#seen
+    if (!this.isLow || nowMs < this.#bookAgainMs || seen === undefined) return 0
+    if (this.bookings.isFull || this.holdOff.isOn(nowMs)) return 0
+    const leaseMs = this.#leaseMs
+    const { plain } = this
+    const algorithm = algorithmOf(plain)
+    const serverMs = reachedServerMs(seen, nowMs)
+    const state = algorithm.at(seen.state, plain, serverMs)
+    const restMs =
+      this.#partMs === undefined ? leaseMs : state.startMs + this.#partMs - latestServerMs(seen, nowMs)
+    if (restMs < roundTripMs + SLACK_MS) return 0
+    const left = capacityOf(plain) - algorithm.used(state, plain, serverMs)
+    return sizeOf({ demand: this.#demand.units, held: this.bookings.units, left, restMs, leaseMs })
+  }
+
+  /** Adds booked units. Returns the refunds of units of another part. */
+  booked(units: number, seen: Seen): Refund[] {
+    this.holdOff.granted(units)
+    this.#seen = seen
+    return this.bookings.add(units, seen)
+  }
+
+  /** Stops booking for a moment, because a booking has failed. */
+  bookingFailed(nowMs: number): void {
+    this.#bookAgainMs = nowMs + AFTER_FAILURE_MS
+  }
+
+  /** Learns the counter's state from an answer of the store, unless an answer to a later call is known. */
+  learn(seen: Seen, taken: number): void {
+    this.holdOff.granted(taken)
+    if (this.#seen !== undefined && seen.sentMs < this.#seen.sentMs) return
+    this.#seen = seen
+    this.bookings.learn(seen, taken)
+  }
+
+  /** True if the counter was asked for within the last 2 T. */
+  isInUse(nowMs: number): boolean {
+    return nowMs < this.usedMs + 2 * this.#leaseMs
+  }
+
+  /** True if the lease holds nothing and is not in use, so that nothing is lost without it. */
+  isIdle(nowMs: number): boolean {
+    return this.bookings.isEmpty && !this.isBooking && !this.isInUse(nowMs) && !this.holdOff.isOn(nowMs)
+  }
+}

@@ -1,0 +1,119 @@
+import type { Policy } from "@sluice/core"
+import { describe, expect, it } from "vitest"
+import { isLeasable, leaseMsOf, nextHoldOffMs, partMsOf, sizeOf, withoutExtras } from "./sizing.ts"
+
+const MINUTE = 60_000
+
+const SLIDING: Policy = {
+  name: "all",
+  counter: "all",
+  algorithm: "sliding-window",
+  limit: 1_000,
+  windowMs: MINUTE,
+  align: "epoch",
+}
+
+describe("the counters that are leased", () => {
+  const rows: readonly [what: string, policy: Partial<Policy>, expected: boolean][] = [
+    ["a limit of leastLimit", {}, true],
+    ["a limit below leastLimit", { limit: 999 }, false],
+    ["sub-windows", { buckets: 12 }, true],
+    ["a strict window", { algorithm: "sliding-window-strict", buckets: 60 }, true],
+    ["a fixed window", { algorithm: "fixed-window" }, true],
+    ["a window from the first hit", { algorithm: "fixed-window", align: "first-hit" }, true],
+    ["a token bucket", { algorithm: "token-bucket", burst: 10 }, true],
+    ["a periodic token bucket", { algorithm: "token-bucket", refill: "periodic" }, true],
+    ["a log, whose entries have a time", { algorithm: "sliding-log" }, false],
+    ["a leaky bucket, whose requests have a turn", { algorithm: "leaky-bucket" }, false],
+    ["a penalty", { algorithm: "penalty" }, false],
+    ["an unknown algorithm", { algorithm: "of-another-version" }, false],
+    ["a window so short that a lease would last less than a millisecond", { windowMs: 19 }, false],
+    ["the shortest window", { windowMs: 20 }, true],
+  ]
+  it.each(rows)("%s: %o is leased: %s", (_, policy, expected) => {
+    expect(isLeasable({ ...SLIDING, ...policy }, { leaseMs: 1_000, leastLimit: 1_000 })).toBe(expected)
+  })
+})
+
+describe("how long unused units are held", () => {
+  it.each([
+    ["1 s of a minute", 1_000, MINUTE, 1_000],
+    ["a twentieth of a short window", 1_000, 10_000, 500],
+    ["a twentieth of a second, rounded down", 1_000, 1_019, 50],
+    ["less if the option says so", 200, MINUTE, 200],
+    ["never more than a twentieth", 60_000, MINUTE, 3_000],
+  ])("%s", (_, option, windowMs, expected) => {
+    expect(leaseMsOf({ ...SLIDING, windowMs }, option)).toBe(expected)
+  })
+})
+
+describe("the length of a part", () => {
+  it.each([
+    ["the window", {}, MINUTE],
+    ["the window, fixed", { algorithm: "fixed-window" }, MINUTE],
+    ["the sub-window", { buckets: 12 }, 5_000],
+    ["the strict sub-window", { algorithm: "sliding-window-strict", buckets: 60 }, 1_000],
+    ["the refill period", { algorithm: "token-bucket", refill: "periodic" }, MINUTE],
+  ] as const)("is %s", (_, more, expected) => {
+    expect(partMsOf({ ...SLIDING, ...more })).toBe(expected)
+  })
+
+  it("does not exist for a bucket that refills evenly", () => {
+    expect(partMsOf({ ...SLIDING, algorithm: "token-bucket" })).toBeUndefined()
+  })
+})
+
+describe("the size of a booking", () => {
+  const T = 1_000
+  // demand, held, left, ms to the end of the part, and the units to book
+  it.each([
+    [100, 0, 16_000, 10 * T, 100],
+    [100, 30, 16_000, 10 * T, 70],
+    // The part ends in half of T, so half of the demand is enough.
+    [100, 30, 16_000, T / 2, 20],
+    [101, 0, 16_000, T / 2, 51],
+    // At most a sixteenth of what is left.
+    [100, 0, 800, 10 * T, 50],
+    [100, 0, 815, 10 * T, 50],
+    [100, 0, 816, 10 * T, 51],
+    // At least 2, so nothing is booked below 32 units left.
+    [100, 0, 32, 10 * T, 2],
+    [100, 0, 31, 10 * T, 0],
+    [100, 0, -5, 10 * T, 0],
+    [2, 0, 16_000, 10 * T, 2],
+    [2, 1, 16_000, 10 * T, 0],
+    [100, 120, 16_000, 10 * T, 0],
+  ])("demand %i, held %i, left %i, %i ms to go: %i", (demand, held, left, restMs, expected) => {
+    expect(sizeOf({ demand, held, left, restMs, leaseMs: T })).toBe(expected)
+  })
+})
+
+describe("the hold-off", () => {
+  // the hold-off before (0: none yet), units granted since the previous refusal, the next hold-off
+  it.each([
+    [0, 0, 10],
+    [0, 1_000, 10],
+    [10, 7, 20],
+    [10, 8, 10],
+    [20, 64, 20],
+    [20, 65, 10],
+    [15, 65, 10],
+    [10, 65, 10],
+    [400, 0, 500],
+    [500, 0, 500],
+  ])("after %i ms and %i units granted it lasts %i ms", (beforeMs, granted, expected) => {
+    expect(nextHoldOffMs(beforeMs, granted, 1_000)).toBe(expected)
+  })
+
+  it("lasts at most half of T, even at first", () => {
+    expect(nextHoldOffMs(0, 0, 12)).toBe(6)
+    expect(nextHoldOffMs(6, 100, 12)).toBe(6)
+  })
+})
+
+describe("the policy of a booking", () => {
+  it("has no extra units and does not count refusals, but is the same counter", () => {
+    const policy = { ...SLIDING, extra: 10, countRejected: true, buckets: 6 }
+    expect(withoutExtras(policy)).toStrictEqual({ ...SLIDING, buckets: 6 })
+  })
+})

@@ -1,0 +1,84 @@
+import type { Policy } from "@sluice/core"
+import { bucketMsOf, countsByPart } from "@sluice/core/kit"
+
+// Words: to book is to take units ahead of time. To hold is to keep booked units that no request has used yet. A part is
+// the stretch of store time in which an algorithm counts all units alike: a window, a sub-window or a refill period.
+
+/** A lease lasts at most this fraction of the window, which bounds what a bucket that refills evenly admits above it. */
+const LEASES_PER_WINDOW = 20
+/** A booking takes at most this fraction of what is left, so that other processes find units as well. */
+const BOOKINGS_OF_REST = 16
+/** A booking of a single unit saves nothing. */
+const SMALLEST_BOOKING = 2
+
+const SHORTEST_HOLD_OFF_MS = 10
+/** Below this number of units granted between two refusals, the hold-off is doubled. */
+const FEW_GRANTED = 8
+/** Above this number of units granted between two refusals, the hold-off is halved. */
+const MANY_GRANTED = 64
+
+/** Whether units of the policy's counter may be booked ahead. */
+export function isLeasable(
+  policy: Policy,
+  { leaseMs, leastLimit }: { readonly leaseMs: number; readonly leastLimit: number },
+): boolean {
+  return policy.limit >= leastLimit && countsByPart(policy) && leaseMsOf(policy, leaseMs) >= 1
+}
+
+/** Returns T in milliseconds: how long after a booking unused units are held, at most a twentieth of the window. */
+export function leaseMsOf({ windowMs }: Policy, longestMs: number): number {
+  return Math.min(longestMs, Math.floor(windowMs / LEASES_PER_WINDOW))
+}
+
+/** Returns the length of a part in milliseconds. Undefined for a bucket that refills evenly, which has no parts. */
+export function partMsOf(policy: Policy): number | undefined {
+  if (policy.algorithm === "token-bucket") return policy.refill === "periodic" ? policy.windowMs : undefined
+  return policy.buckets === undefined ? policy.windowMs : bucketMsOf(policy)
+}
+
+/**
+ * Returns the policy of a booking. It has the same counter. A booking takes nothing above the limit, and a refused
+ * booking is not a refusal that counts.
+ */
+export function withoutExtras(policy: Policy): Policy {
+  const { extra: _, countRejected: __, ...plain } = policy
+  return plain
+}
+
+/**
+ * Returns the number of units to book, 0 if none. A booking raises the held units to the demand, or to the part of the
+ * demand that fits into the rest of the part. With demand 100, 30 held and 800 left, it is 50, a sixteenth of 800.
+ */
+export function sizeOf({
+  demand,
+  held,
+  left,
+  restMs,
+  leaseMs,
+}: {
+  /** Units asked of the counter in this process within T. */
+  readonly demand: number
+  readonly held: number
+  /** Units of the capacity that are not in use. */
+  readonly left: number
+  /** Milliseconds to the end of the part. */
+  readonly restMs: number
+  readonly leaseMs: number
+}): number {
+  const lacking = Math.ceil(demand * Math.min(1, restMs / leaseMs)) - held
+  const size = Math.min(lacking, Math.floor(left / BOOKINGS_OF_REST))
+  return size >= SMALLEST_BOOKING ? size : 0
+}
+
+/**
+ * Returns how long to hold off after a refusal, in milliseconds. `beforeMs` is the previous hold-off, 0 if there was
+ * none. `granted` is the number of units that the store has granted this process since the previous refusal.
+ */
+export function nextHoldOffMs(beforeMs: number, granted: number, leaseMs: number): number {
+  const longestMs = leaseMs / 2
+  const shortestMs = Math.min(SHORTEST_HOLD_OFF_MS, longestMs)
+  if (beforeMs === 0) return shortestMs
+  if (granted < FEW_GRANTED) return Math.min(2 * beforeMs, longestMs)
+  if (granted > MANY_GRANTED) return Math.max(beforeMs / 2, shortestMs)
+  return beforeMs
+}

@@ -1,0 +1,125 @@
+import {
+  type ChargeCounts,
+  type CounterKey,
+  type MaybePromise,
+  type Refund,
+  type Store,
+  type StoreEvent,
+  StoreUnavailableError,
+} from "@sluice/core"
+import { beforeDeadline, foreignStore, ignore, sentenceOf, storeErrorOf } from "@sluice/core/kit"
+import { CHARGE_MS, Charger } from "../in-front/charger.ts"
+import { Charges } from "../in-front/charges.ts"
+import { Sweep } from "../in-front/sweep.ts"
+import type { ParsedMirroredOptions } from "./options.ts"
+
+/**
+ * The store of another data center. What this data center admits is charged there, in one batch at a time, so that no
+ * refund overtakes the charge of its units.
+ */
+export class Mirror {
+  readonly name: string
+  readonly store: Store
+  readonly #clock: ParsedMirroredOptions["clock"]
+  readonly #everyMs: number
+  readonly #charger: Charger
+  readonly #sweep: Sweep
+  readonly #charges = new Charges()
+  #sending: Promise<void> | undefined
+  /** Resets that have not ended. Nothing is sent meanwhile. */
+  #resets = 0
+  #isClosing = false
+
+  constructor(
+    name: string,
+    store: Store,
+    { clock, everyMs }: Pick<ParsedMirroredOptions, "clock" | "everyMs">,
+    onLost: (event: StoreEvent) => void,
+  ) {
+    this.name = name
+    this.store = foreignStore(store)
+    this.#clock = clock
+    this.#everyMs = everyMs
+    this.#charger = new Charger(this.store, clock, { to: name, title: this.#title }, onLost)
+    this.#sweep = new Sweep(clock, everyMs, () => this.#send())
+  }
+
+  get counts(): ChargeCounts {
+    return this.#charger.counts
+  }
+
+  /** Charges units at the next opportunity. A negative number is a refund. */
+  add(key: CounterKey, units: number, after: Refund["after"]): void {
+    if (this.#charges.isEmpty) this.#plan(this.#everyMs)
+    this.#charges.add(key, units, after)
+  }
+
+  /** Resets counters once the near store has reset them (`near`), and drops their pending charges. */
+  async reset(keys: readonly CounterKey[], near: Promise<unknown>): Promise<void> {
+    this.#resets++
+    try {
+      await this.#operate(async () => {
+        await near.catch(ignore)
+        for (const key of keys) this.#charges.take(key)
+        // Charges that arrive after the reset would count again.
+        await this.#sending
+        await this.store.reset(keys, CHARGE_MS)
+      })
+    } finally {
+      this.#resets--
+      if (!this.#charges.isEmpty) this.#plan(0)
+    }
+  }
+
+  /** Blocks clients. Charges in between do not matter. */
+  block(blocks: readonly Refund[]): Promise<void> {
+    return this.#operate(() => this.store.refund(blocks, CHARGE_MS))
+  }
+
+  /** Charges the pending units, and closes the store. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    this.#sweep.stop()
+    const charged = Promise.resolve(this.#sending).then(() => this.#charge())
+    // Keeps the process alive until then.
+    await beforeDeadline(charged, 2 * CHARGE_MS, ignore)
+    await this.store.close()
+  }
+
+  get #title(): string {
+    return `The data center ${JSON.stringify(this.name)}`
+  }
+
+  #plan(afterMs: number): void {
+    if (this.#isClosing) return
+    const nowMs = this.#clock.now()
+    this.#sweep.plan(nowMs + afterMs, nowMs)
+  }
+
+  #send(): void {
+    if (this.#sending !== undefined || this.#resets > 0) return
+    this.#sending = this.#charge().then(() => {
+      this.#sending = undefined
+      if (!this.#charges.isEmpty) this.#plan(0)
+    })
+  }
+
+  async #charge(): Promise<void> {
+    const charges = this.#charges.takeAll()
+    if (charges.length > 0) await this.#charger.charge(charges)
+  }
+
+  /** Waits for a call, for at most a second in all. */
+  async #operate(call: () => MaybePromise<void>): Promise<void> {
+    try {
+      const silence = `The store did not answer within ${CHARGE_MS} ms.`
+      await beforeDeadline(Promise.resolve().then(call), CHARGE_MS, () =>
+        Promise.reject(new StoreUnavailableError(silence, { kind: "timeout" })),
+      )
+    } catch (error) {
+      const { kind, message } = storeErrorOf(error)
+      const text = `${this.#title} did not confirm: ${sentenceOf(message)} Other data centers may have.`
+      throw new StoreUnavailableError(text, { kind, outcome: "unknown", cause: error })
+    }
+  }
+}

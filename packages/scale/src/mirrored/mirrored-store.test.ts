@@ -1,0 +1,538 @@
+import { ClosedError, memoryStore, type Policy, type Store, StoreUnavailableError } from "@sluice/core"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { leasedStore } from "../leased/leased-store.ts"
+import { mirroredStore } from "./mirrored-store.ts"
+import { check, type DataCenter, dataCenters, USER } from "./testing/data-centers.ts"
+
+type Two = [DataCenter, DataCenter]
+
+const OTHER: Policy = { ...USER, name: "other", counter: "other" }
+const BLOCK: Policy = {
+  ...{ name: "user", counter: "blocks", algorithm: "penalty", align: "epoch", limit: 0, windowMs: 1 },
+  penalty: { refusals: 0, withinMs: 1, forMs: [1] },
+}
+const NOTHING = { startMs: 0, current: 0, previous: 0 }
+
+function sharedStore(): Store {
+  return Object.assign(memoryStore(), { isShared: true })
+}
+
+/** Fakes timers until the end of the test. */
+function fakeTimers(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+function two(options = {}) {
+  const world = dataCenters(2, options)
+  return { ...world, centers: world.centers as unknown as Two }
+}
+
+describe("a mirrored store", () => {
+  it("decides with the near store at once, and charges the others after everyMs", async () => {
+    const { centers, pass } = dataCenters(3)
+    const [a, b, c] = centers as [DataCenter, DataCenter, DataCenter]
+    expect(a.take(check(4))).toMatchObject({ granted: true, checks: [{ taken: 4 }] })
+    a.take(check(2))
+    await pass(99)
+    expect([a.counted(), b.counted(), c.counted()]).toEqual([6, 0, 0])
+    await pass(1)
+    expect([a.counted(), b.counted(), c.counted()]).toEqual([6, 6, 6])
+    expect(b.take(check(5)).granted).toBe(false)
+    expect(b.take(check(4)).granted).toBe(true)
+    await pass(100)
+    expect([a.counted(), b.counted(), c.counted()]).toEqual([10, 10, 10])
+    // One charge by a, and one by b.
+    expect([a.charges.length, b.charges.length, c.charges.length]).toEqual([1, 1, 2])
+  })
+
+  it("charges units above the limit, if several data centers admitted them in the same moment", async () => {
+    const { centers, pass } = two()
+    for (const { take } of centers) expect(take(check(10)).granted).toBe(true)
+    await pass(100)
+    expect(centers.map(({ counted }) => counted())).toEqual([20, 20])
+  })
+
+  it("charges the window in which the units were taken, even if it has ended since", async () => {
+    const { centers, clock, pass } = two()
+    const [a, b] = centers
+    clock.advance(990)
+    a.take(check(3))
+    await pass(100)
+    const before = { startMs: clock.now() - (clock.now() % 1_000) - 1_000 }
+    expect(b.charges).toMatchObject([[{ units: -3, after: before }]])
+    expect(b.counted()).toBe(3)
+    expect(b.take(check(0)).checks[0]?.state).toMatchObject({ current: 0, previous: 3 })
+  })
+
+  it("charges the window in which a request took its units from a cluster, not that of its answer", async () => {
+    const [near, far] = [sharedStore(), sharedStore()]
+    const charged = vi.spyOn(far, "refund")
+    const state = { startMs: 2_000, current: 0, previous: 3 }
+    const after = { startMs: 1_000, current: 3, previous: 0 }
+    near.take = () => ({ nowMs: 2_000, granted: true, checks: [{ state, taken: 3, after }] })
+    const store = mirroredStore({ near, far: { far } })
+    await store.take([check(3)])
+    await store.close()
+    expect(charged).toHaveBeenCalledWith([{ policy: USER, partition: "ann", units: -3, after }], 1_000)
+  })
+
+  it("reports the events of all stores", () => {
+    const [near, far] = [sharedStore(), sharedStore()]
+    const stops = [vi.fn(), vi.fn()] as const
+    const lost = (text: string) => ({ type: "refund-lost" as const, error: new StoreUnavailableError(text) })
+    near.subscribe = (listener) => {
+      listener(lost("near"))
+      return stops[0]
+    }
+    far.subscribe = (listener) => {
+      listener(lost("far"))
+      return stops[1]
+    }
+    const told: string[] = []
+    const store = mirroredStore({ near, far: { far } })
+    const stop = store.subscribe?.((event) =>
+      told.push(event.type === "refund-lost" ? event.error.message : ""),
+    )
+    expect(told).toEqual(["near", "far"])
+    stop?.()
+    expect(stops.map((fn) => fn.mock.calls.length)).toEqual([1, 1])
+  })
+
+  it("does not charge refused requests, nor checks that took nothing", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    expect(a.take(check(2), check(11, { policy: OTHER })).granted).toBe(false)
+    expect(a.take(check(2), check(11, { policy: OTHER, shadow: true })).granted).toBe(true)
+    a.take(check(0))
+    await pass(100)
+    expect(b.charges).toMatchObject([[{ policy: USER, units: -2 }]])
+  })
+
+  it("refunds and charges by the caller in the other data centers, too", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const after = a.take(check(6)).checks[0]?.state ?? NOTHING
+    await pass(100)
+    await a.store.refund([{ ...check(), units: 4, after }])
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([2, 2])
+    await a.store.refund([{ ...check(), units: -5, after }])
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([7, 7])
+    // What is refunded before it was charged is never charged.
+    const later = a.take(check(3)).checks[0]?.state ?? NOTHING
+    await a.store.refund([{ ...check(), units: 3, after: later }])
+    await pass(100)
+    expect([b.charges.length, b.counted()]).toEqual([3, 7])
+  })
+
+  it("does not charge for a refund that the near store did not apply", async () => {
+    const [near, far] = [sharedStore(), sharedStore()]
+    near.refund = () => Promise.reject(new StoreUnavailableError("down"))
+    const charged = vi.spyOn(far, "refund")
+    const store = mirroredStore({ near, far: { far } })
+    await expect(store.refund([{ ...check(), units: -5, after: NOTHING }])).rejects.toThrow("down")
+    await store.close()
+    expect(charged).not.toHaveBeenCalled()
+  })
+
+  it("does not set refunds of a bucket off against units that were taken later", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const bucket: Policy = {
+      ...{ name: "bucket", counter: "bucket", algorithm: "token-bucket", align: "epoch" },
+      ...{ limit: 600, windowMs: 60_000, burst: 100 },
+    }
+    const before = a.take(check(50, { policy: bucket })).checks[0]?.state ?? NOTHING
+    await pass(5_000)
+    await pass(100)
+    a.take(check(50, { policy: bucket }))
+    // These units have come back already.
+    await a.store.refund([{ ...check(50, { policy: bucket }), units: 50, after: before }])
+    await pass(100)
+    expect(a.counted(bucket)).toBeGreaterThanOrEqual(48)
+    expect(b.counted(bucket)).toBeGreaterThanOrEqual(48)
+  })
+
+  it("reports an invalid answer, and charges nothing for it", async () => {
+    const [near, far] = [sharedStore(), sharedStore()]
+    const charged = vi.spyOn(far, "refund")
+    near.take = () => ({ nowMs: 0, granted: true, checks: [{ taken: 1 }] }) as never
+    const store = mirroredStore({ near, far: { far } })
+    expect(() => store.take([check(1)])).toThrow("invalid answer")
+    await store.close()
+    expect(charged).not.toHaveBeenCalled()
+  })
+
+  it("mirrors only the selected rules", async () => {
+    const { centers, pass } = two({ rules: (name: string) => name === "user" })
+    const [a, b] = centers
+    a.take(check(2), check(3, { policy: OTHER }))
+    await a.store.reset([check(), check(1, { policy: OTHER })])
+    a.take(check(2), check(3, { policy: OTHER }))
+    await pass(100)
+    expect([b.counted(), b.counted(OTHER)]).toEqual([2, 0])
+    expect(b.resets).toMatchObject([[{ policy: USER }]])
+  })
+
+  it("does not mirror refusals that count", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const counting: Policy = { ...OTHER, countRejected: true, limit: 1 }
+    a.take(check(1, { policy: counting }))
+    expect(a.take(check(1, { policy: counting })).granted).toBe(false)
+    await pass(100)
+    expect(b.counted(OTHER)).toBe(1)
+  })
+
+  it("sends each charge as a call of its own, so that one that fails does not matter for others", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    for (let user = 0; user < 130; user++) a.take(check(1, { partition: `${user}` }))
+    await pass(100)
+    expect(b.charges.length).toBe(130)
+    expect(b.counted(USER, "129")).toBe(1)
+  })
+
+  it("may have a leased store in front, whose bookings are charged and given back", async () => {
+    const { centers, clock, pass } = two()
+    const [a, b] = centers
+    const service: Policy = { ...USER, limit: 16_000, counter: "service" }
+    const leased = leasedStore(a.store, { clock })
+    for (let i = 0; i < 200; i++) await leased.take([check(1, { policy: service })])
+    await pass(100)
+    expect([leased.status?.leases?.held === 0, leased.status?.mirrors]).toEqual([
+      false,
+      { b: { lost: 0, failingMs: 0 } },
+    ])
+    expect(b.counted(service)).toBe(a.counted(service))
+    await pass(2_000)
+    await pass(100)
+    expect([a.counted(service), b.counted(service)]).toEqual([200, 200])
+  })
+})
+
+describe("while another data center does not answer, a mirrored store", () => {
+  const down = () => Promise.reject(new StoreUnavailableError("Redis is gone.", { kind: "unavailable" }))
+
+  it("decides, loses what it could not charge, says so, and charges what comes later", async () => {
+    const { centers, clock, pass } = two()
+    const [a, b] = centers
+    b.fault = down
+    a.take(check(3))
+    await pass(100)
+    a.take(check(2))
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([5, 0])
+    expect(a.events).toMatchObject([
+      { type: "charges-lost", units: 3 },
+      { type: "charges-lost", units: 2 },
+    ])
+    const { error } = a.events[0] as { readonly error?: StoreUnavailableError }
+    expect(error?.message).toBe('The data center "b" did not confirm 3 units: Redis is gone.')
+    expect([error?.kind, error?.outcome]).toEqual(["unavailable", "unknown"])
+    // Without traffic, nothing fails.
+    clock.advance(800)
+    expect(a.store.status?.mirrors).toEqual({ b: { lost: 5, failingMs: 100 } })
+    b.fault = undefined
+    a.take(check(1))
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([6, 1])
+    expect(a.store.status?.mirrors).toEqual({ b: { lost: 5, failingMs: 0 } })
+  })
+
+  it("charges the others nevertheless", async () => {
+    const { centers, pass } = dataCenters(3)
+    const [a, b, c] = centers as [DataCenter, DataCenter, DataCenter]
+    b.fault = down
+    a.take(check(3))
+    await pass(100)
+    expect([b.counted(), c.counted()]).toEqual([0, 3])
+    expect(a.store.status?.mirrors).toMatchObject({ b: { lost: 3 }, c: { lost: 0 } })
+  })
+
+  it("waits for a second at most, and then charges what came meanwhile", async () => {
+    fakeTimers()
+    const { centers, pass } = two()
+    const [a, b] = centers
+    b.fault = () => new Promise(() => undefined)
+    a.take(check(3))
+    await pass(100)
+    b.fault = undefined
+    a.take(check(2))
+    await pass(100)
+    a.take(check(1))
+    await pass(100)
+    await vi.advanceTimersByTimeAsync(999)
+    expect([b.counted(), a.events]).toEqual([0, []])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(a.events).toMatchObject([{ units: 3, to: "b", error: { kind: "timeout" } }])
+    await pass(1)
+    expect(b.charges.map((charges) => charges[0]?.units)).toEqual([-3, -3])
+    expect(b.counted()).toBe(3)
+  })
+
+  it("does not refund units there whose charge was lost", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    b.take(check(10))
+    await pass(50)
+    const after = a.take(check(4)).checks[0]?.state ?? NOTHING
+    b.fault = down
+    await pass(100)
+    b.fault = undefined
+    await a.store.refund([{ ...check(), units: 4, after }])
+    await pass(1_100)
+    const later = a.take(check(0)).checks[0]?.state ?? NOTHING
+    expect([a.counted(), b.counted(), later.current]).toEqual([10, 10, 0])
+    // A later window is not affected.
+    const next = a.store.refund([{ ...check(), units: -3, after: later }])
+    await next
+    await pass(100)
+    await a.store.refund([{ ...check(), units: 2, after: later }])
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([11, 11])
+  })
+
+  it("reports a refund that was lost", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const after = a.take(check(4)).checks[0]?.state ?? NOTHING
+    await pass(100)
+    b.fault = down
+    await a.store.refund([{ ...check(), units: 4, after }])
+    await pass(100)
+    expect(a.events).toMatchObject([
+      {
+        type: "refund-lost",
+        error: { message: 'The data center "b" did not confirm refunds: Redis is gone.' },
+      },
+    ])
+    expect(a.store.status?.mirrors).toMatchObject({ b: { lost: 0 } })
+  })
+
+  it("rejects a reset and a block, because it is unknown whether they apply everywhere", async () => {
+    const { centers } = two()
+    const [a, b] = centers
+    b.fault = down
+    a.take(check(3))
+    const text = 'The data center "b" did not confirm: Redis is gone. Other data centers may have.'
+    await expect(a.store.reset([check()])).rejects.toThrow(text)
+    expect(a.counted()).toBe(0)
+    const block = { policy: BLOCK, partition: "ann", units: -5_000, after: NOTHING }
+    await expect(a.store.refund([block])).rejects.toThrow(text)
+  })
+})
+
+describe("operations on a client", () => {
+  it("reset its counters in all data centers, and forget what was not charged yet", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    a.take(check(3))
+    await pass(100)
+    a.take(check(4), check(1, { policy: OTHER }))
+    await a.store.reset([check()])
+    await pass(100)
+    expect([a.counted(), b.counted(), b.counted(OTHER)]).toEqual([0, 0, 1])
+  })
+
+  it("wait for charges in flight before a reset, because they would count again", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    let arrive = () => {}
+    b.fault = () => new Promise((resolve) => (arrive = resolve))
+    a.take(check(3))
+    await pass(100)
+    a.take(check(2))
+    const reset = a.store.reset([check()])
+    // Units that are taken before the reset are never charged. Those of other counters are charged after it.
+    a.take(check(1), check(4, { policy: OTHER }))
+    await pass(100)
+    expect([b.resets.length, b.charges.length]).toEqual([0, 1])
+    b.fault = undefined
+    arrive()
+    await reset
+    expect([b.resets.length, b.counted()]).toEqual([1, 0])
+    await pass(100)
+    expect([b.charges.length, b.counted(), b.counted(OTHER)]).toEqual([2, 0, 4])
+  })
+
+  it("charge what is taken while other data centers are being reset", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    a.take(check(3))
+    let arrive = () => {}
+    b.fault = () => new Promise((resolve) => (arrive = resolve))
+    const reset = a.store.reset([check()])
+    await pass(0)
+    a.take(check(2))
+    await pass(100)
+    expect(b.charges).toEqual([])
+    b.fault = undefined
+    arrive()
+    await reset
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([2, 2])
+  })
+
+  it("forget units that were taken before the near store was reset", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const near = a.shared.reset.bind(a.shared)
+    let proceed = () => {}
+    a.shared.reset = async (keys) => {
+      await new Promise<void>((resolve) => (proceed = resolve))
+      await near(keys)
+    }
+    const reset = a.store.reset([check()])
+    await pass(0)
+    a.take(check(2))
+    proceed()
+    await reset
+    await pass(100)
+    expect([a.counted(), b.counted()]).toEqual([0, 0])
+  })
+
+  it("end after a second if another data center does not answer", async () => {
+    fakeTimers()
+    const { centers } = two()
+    const [a, b] = centers
+    b.fault = () => new Promise(() => undefined)
+    const reset = expect(a.store.reset([check()])).rejects.toThrow(
+      'The data center "b" did not confirm: The store did not answer within 1000 ms.',
+    )
+    await vi.advanceTimersByTimeAsync(1_000)
+    await reset
+  })
+
+  it("block it in all data centers at once", async () => {
+    const { centers, clock, pass } = two()
+    const [a, b] = centers
+    await a.store.refund([{ policy: BLOCK, partition: "ann", units: -5_000, after: NOTHING }])
+    expect(b.charges.length).toBe(1)
+    await pass(100)
+    expect(b.charges.length).toBe(1)
+    clock.advance(-100)
+    const blocked = () => b.take(check(1), check(0, { policy: BLOCK })).checks[1]?.state
+    expect(blocked()).toMatchObject({ previous: 5_000 })
+    clock.advance(5_000)
+    expect(blocked()).toMatchObject({ previous: 0 })
+  })
+
+  it("block it even if only some rules are mirrored, and mark that clients are blocked", async () => {
+    const { centers } = two({ rules: (name: string) => name === "user" })
+    const [a, b] = centers
+    const blocks = ["user", "other", ""].map((name) => ({
+      ...{ policy: { ...BLOCK, name }, partition: name },
+      ...{ units: -5_000, after: NOTHING },
+    }))
+    await a.store.refund(blocks)
+    expect(b.charges).toMatchObject([[{ partition: "user" }, { partition: "" }]])
+  })
+})
+
+describe("closing a mirrored store", () => {
+  it("charges the pending units, closes all stores, and ends the timer", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    a.take(check(3))
+    await a.store.close()
+    expect(b.charges).toMatchObject([[{ units: -3 }]])
+    expect(() => a.take(check(1))).toThrow(ClosedError)
+    expect(() => a.shared.take([])).toThrow(ClosedError)
+    expect(() => b.shared.take([])).toThrow(ClosedError)
+    await pass(1_000)
+    expect(b.charges.length).toBe(1)
+    await expect(a.store.close()).resolves.toBeUndefined()
+  })
+
+  it("waits for charges in flight before it closes the other stores", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    let arrive = () => {}
+    b.fault = () => new Promise((resolve) => (arrive = resolve))
+    a.take(check(3))
+    await pass(100)
+    a.take(check(2))
+    const closed = a.store.close()
+    await pass(0)
+    expect([b.counted(), b.charges.length]).toEqual([0, 1])
+    b.fault = undefined
+    arrive()
+    await closed
+    expect(b.charges.map((charges) => charges[0]?.units)).toEqual([-3, -2])
+    expect(() => b.shared.take([])).toThrow(ClosedError)
+    expect(a.events).toEqual([])
+  })
+
+  it("charges what a refund in flight returns, and closes the others even if the near store cannot be closed", async () => {
+    const { centers, pass } = two()
+    const [a, b] = centers
+    const after = a.take(check(4)).checks[0]?.state ?? NOTHING
+    await pass(100)
+    const inner = a.shared.refund.bind(a.shared)
+    a.shared.refund = async (refunds) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      await inner(refunds)
+    }
+    a.shared.close = () => Promise.reject(new Error("no"))
+    const refunded = a.store.refund([{ ...check(), units: 3, after }])
+    await expect(a.store.close()).rejects.toThrow("no")
+    await refunded
+    expect(b.charges.at(-1)).toMatchObject([{ units: 3 }])
+    expect(() => b.shared.take([])).toThrow(ClosedError)
+  })
+
+  it("leaves no timer", async () => {
+    fakeTimers()
+    const [near, far] = [sharedStore(), sharedStore()]
+    const store = mirroredStore({ near, far: { far } })
+    await store.take([check(1)])
+    expect(vi.getTimerCount()).toBe(1)
+    // A request in flight is answered when the near store closes.
+    let answer = () => {}
+    const granted = near.take([check(1)])
+    near.take = () => new Promise((resolve) => (answer = () => resolve(granted)))
+    const taken = store.take([check(1)])
+    let arrive = () => {}
+    far.refund = () => new Promise((resolve) => (arrive = resolve))
+    const closed = store.close()
+    await new Promise((resolve) => setImmediate(resolve))
+    answer()
+    await taken
+    arrive()
+    await closed
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe("the options of a mirrored store", () => {
+  const [near, eu] = [sharedStore(), sharedStore()]
+  const far = { eu }
+
+  it.each([
+    ["no options", () => mirroredStore(undefined as never), "undefined is not an options object"],
+    ["no near store", () => mirroredStore({ far } as never), "near: undefined is not a store"],
+    ["no far store", () => mirroredStore({ near } as never), "far: undefined is not an object of stores"],
+    ["an empty far", () => mirroredStore({ near, far: {} }), "far: {} is not an object of stores"],
+    ["a store of one process", () => mirroredStore({ near: memoryStore(), far }), "near: is not shared"],
+    ["a far one", () => mirroredStore({ near, far: { eu: memoryStore() } }), "far.eu: is not shared"],
+    ["no store", () => mirroredStore({ near, far: { eu: {} as Store } }), "far.eu: {} is not a store"],
+    ["the near store", () => mirroredStore({ near, far: { eu: near } }), "far.eu: is the same store as near"],
+    ["a twin", () => mirroredStore({ near, far: { eu, us: eu } }), "far.us: is the same store as far.eu"],
+    ["a time", () => mirroredStore({ near, far, everyMs: 0 }), "everyMs: 0 is not a valid time"],
+    ["a long time", () => mirroredStore({ near, far, everyMs: 1_001 }), "everyMs: 1001 is not a valid time"],
+    ["rules", () => mirroredStore({ near, far, rules: "all" as never }), 'rules: "all" is not a function'],
+    ["a clock", () => mirroredStore({ near, far, clock: {} as never }), "clock: has no method now()"],
+    ["a name", () => mirroredStore({ near, far, everyMS: 5 } as never), 'did you mean "everyMs"?'],
+    ["a method", () => mirroredStore({ near, far, valueOf: 5 } as never), "valueOf: is not an option of"],
+  ])("are rejected if invalid: %s", (_, create, message) => {
+    expect(create).toThrow(message)
+  })
+
+  it("may be a leased near store, whose state is reported", () => {
+    const store = mirroredStore({ near: leasedStore(near), far })
+    expect(store.status?.leases).toMatchObject({ held: 0 })
+  })
+})

@@ -1,0 +1,80 @@
+import {
+  type Check,
+  type Clock,
+  type Refund,
+  type Store,
+  type StoreReading,
+  type StoreResult,
+  StoreUnavailableError,
+} from "@sluice/core"
+import { methodsOf } from "../../../core/src/stores/testing/methods-of.ts"
+import type { Simulation } from "./simulation.ts"
+
+/** What may happen to calls on their way. */
+export interface Network {
+  /** Returns milliseconds to the store, or back. */
+  delayMs(): number
+  /** Returns whether a call fails: on its way to the store, or on its way back after it was carried out. */
+  loses(): "nothing" | "call" | "reply"
+}
+
+/** The order and the server's time in which the store decided a check. */
+export interface Decided {
+  readonly nth: number
+  readonly serverMs: number
+}
+
+/** Puts a store of a process in front of the shared store. */
+export type Wrap = (remote: Store, clock: Clock) => Store
+
+/** A process with a store in front of a store that it shares with others, over a slow network. */
+export class Process {
+  readonly store: Store
+  /** Checks that the shared store has decided. */
+  readonly decided = new WeakMap<Check, Decided>()
+  /** Calls in flight. */
+  calls = 0
+  #isAlive = true
+
+  constructor(shared: Store, simulation: Simulation, network: Network, aheadMs: number, wrap: Wrap) {
+    const call = <Answer>(work: () => Answer): Promise<Answer> =>
+      new Promise((resolve, reject) => {
+        const lost = network.loses()
+        this.calls++
+        const settle = (run: () => void): void =>
+          simulation.after(network.delayMs(), () => {
+            this.calls--
+            // A process that was killed does not go on.
+            if (this.#isAlive) run()
+          })
+        const fail = () => settle(() => reject(new StoreUnavailableError("lost")))
+        simulation.after(network.delayMs(), () => {
+          if (lost === "call") return fail()
+          const answer = work()
+          if (lost === "reply") return fail()
+          settle(() => resolve(answer))
+        })
+      })
+    const remote: Store = {
+      ...methodsOf(shared),
+      isShared: true,
+      take: (checks) =>
+        call(() => {
+          const answer = shared.take(checks) as StoreResult
+          const decided = { nth: simulation.nth(), serverMs: answer.nowMs }
+          for (const check of checks) this.decided.set(check, decided)
+          return answer
+        }),
+      read: (checks) => call(() => shared.read(checks) as StoreReading),
+      refund: (refunds: readonly Refund[]) => call(() => shared.refund(refunds) as undefined),
+      reset: (keys) => call(() => shared.reset(keys) as undefined),
+      close: () => undefined,
+    }
+    this.store = wrap(remote, simulation.clock(aheadMs))
+  }
+
+  /** Kills the process. Calls on their way are carried out, but nothing hears their answers. */
+  kill(): void {
+    this.#isAlive = false
+  }
+}

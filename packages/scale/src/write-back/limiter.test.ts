@@ -1,0 +1,123 @@
+import { createLimiter, manualClock, memoryStore, type Store, StoreUnavailableError } from "@sluice/core"
+import { describe, expect, it } from "vitest"
+import { writeBackStore } from "./write-back-store.ts"
+
+const QUIET = { warn() {}, error() {} }
+const SETTLE_MS = 100
+
+/** Creates a limiter of 10 a minute for the whole service, on a store that writes back. */
+function open() {
+  const clock = manualClock()
+  const memory = memoryStore({ clock })
+  const fault: { error: Error | undefined } = { error: undefined }
+  const orFail = <Answer>(answer: () => Answer): Answer => {
+    if (fault.error !== undefined) throw fault.error
+    return answer()
+  }
+  const shared: Store = {
+    isShared: true,
+    take: (checks) => orFail(() => memory.take(checks)),
+    read: (checks) => orFail(() => memory.read(checks)),
+    refund: (refunds) => orFail(() => memory.refund(refunds)),
+    reset: (keys) => memory.reset(keys),
+    close: () => memory.close(),
+  }
+  const limiter = createLimiter({
+    ...{ service: "shop", limit: 10, window: "1 minute", algorithm: "fixed-window", field: "service" },
+    ...{ store: writeBackStore(shared, { clock }), clock, logger: QUIET },
+  } as const)
+  const events: string[] = []
+  limiter.on("degraded", () => events.push("degraded"))
+  limiter.on("recovered", () => events.push("recovered"))
+  limiter.on("charges-lost", ({ units }) => events.push(`${units} lost`))
+  const pass = async (ms = SETTLE_MS): Promise<void> => {
+    clock.advance(ms)
+    for (let i = 0; i < 40; i++) await undefined
+  }
+  return { clock, memory, fault, limiter, events, pass }
+}
+
+describe("a limiter on a store that writes back", () => {
+  it("reports how old the shared count is", async () => {
+    const { clock, limiter, pass } = open()
+    await limiter.decide({}, { cost: 2 })
+    await pass()
+    clock.advance(20)
+    expect(await limiter.decide({}, { cost: 3 })).toMatchObject({
+      remaining: 5,
+      degraded: false,
+      checks: [{ ageMs: 20 }],
+    })
+    expect(limiter.status.writeBack).toEqual({ lost: 0, failingMs: 0 })
+  })
+
+  it("refunds and settles units, before and after they were charged", async () => {
+    const { limiter, pass } = open()
+    const [one, other] = [await limiter.decide({}, { cost: 4 }), await limiter.decide({}, { cost: 3 })]
+    await limiter.refund(one)
+    await pass()
+    await limiter.settle(other, 5)
+    expect((await limiter.peek({})).remaining).toBe(5)
+    await pass()
+    expect((await limiter.peek({})).remaining).toBe(5)
+  })
+
+  it("is degraded after three settlings without an answer, and does not decide by its own fallback", async () => {
+    const { fault, limiter, events, pass } = open()
+    const warnings: string[] = []
+    limiter.on("warning", ({ message }) => warnings.push(message))
+    await limiter.decide({}, { cost: 6 })
+    fault.error = new StoreUnavailableError("gone", { outcome: "not-applied" })
+    const ledger: unknown[] = []
+    for (let i = 0; i < 5; i++) {
+      const { allowed, degraded, remaining } = await limiter.decide({})
+      ledger.push([allowed, degraded, remaining])
+      await pass()
+    }
+    expect(ledger).toEqual([
+      [true, false, 3],
+      [true, false, 2],
+      [true, false, 1],
+      [true, true, 0],
+      [false, true, 0],
+    ])
+    expect(events).toEqual(["degraded"])
+    expect(warnings).toEqual([
+      "The store decided without the shared counters: gone.\nUntil the store answers again, " +
+        "each process admits what it knew to be left, and in each later window the limit or its share.",
+    ])
+    // The next window has the whole limit again.
+    await pass(60_000)
+    expect(await limiter.decide({})).toMatchObject({ allowed: true, degraded: true, remaining: 9 })
+  })
+
+  it("has recovered when settlings are answered for ten seconds", async () => {
+    const { memory, fault, limiter, events, pass } = open()
+    fault.error = new StoreUnavailableError("gone", { outcome: "not-applied" })
+    for (let i = 0; i < 5; i++) {
+      await limiter.decide({})
+      await pass()
+    }
+    fault.error = undefined
+    await pass()
+    expect((await limiter.decide({})).degraded).toBe(false)
+    await pass(9_000)
+    await limiter.decide({})
+    expect(events).toEqual(["degraded"])
+    await pass(1_000)
+    await limiter.decide({})
+    expect(events).toEqual(["degraded", "recovered"])
+    await pass()
+    expect(memory.size).toBe(1)
+    expect((await limiter.peek({})).remaining).toBe(2)
+  })
+
+  it("reports units that the shared counters have not confirmed", async () => {
+    const { fault, limiter, events, pass } = open()
+    await limiter.decide({}, { cost: 6 })
+    fault.error = new StoreUnavailableError("gone")
+    await pass()
+    expect(events).toEqual(["6 lost"])
+    expect(limiter.status.writeBack).toMatchObject({ lost: 6 })
+  })
+})

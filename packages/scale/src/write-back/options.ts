@@ -1,0 +1,72 @@
+import type { Clock, Store } from "@sluice/core"
+import { steadyClock } from "@sluice/core/kit"
+import {
+  clock,
+  type OptionCheck,
+  problemAt,
+  requireOptions,
+  ruleSelector,
+  sharedStore,
+  timeMs,
+  wholeNumber,
+} from "../in-front/wrapper-options.ts"
+
+/** The options of a store that writes back. All of them have defaults. */
+export interface WriteBackStoreOptions {
+  /**
+   * Milliseconds after a request until its units are charged to the shared store, to within a tenth: a whole number, at
+   * least 1. Default: 100.
+   */
+  readonly settleMs?: number | undefined
+  /**
+   * Number of processes that count in the shared store. Each one then uses only its share of what is left, until it
+   * knows more. Default: each process uses what it last knew to be left.
+   */
+  readonly instances?: number | undefined
+  /**
+   * Largest number of counters in this process, of about 500 to 900 bytes each. While the shared store does not answer,
+   * at most as many evicted counters (but at least 1,024) wait to be charged. Default: 1,000,000.
+   */
+  readonly maxKeys?: number | undefined
+  /** Selects the rules that are written back, by name. Default: all rules. */
+  readonly rules?: ((name: string) => boolean) | undefined
+  /**
+   * A monotonic clock of this process, in milliseconds. Default: a clock that is not affected by changes of the system
+   * time.
+   */
+  readonly clock?: Clock | undefined
+}
+
+/** The options with their defaults. */
+export interface ParsedWriteBackOptions {
+  readonly settleMs: number
+  readonly instances: number
+  readonly maxKeys: number
+  readonly rules: (name: string) => boolean
+  readonly clock: Clock
+}
+
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  settleMs: timeMs,
+  instances: wholeNumber("number of instances", "processes"),
+  maxKeys: wholeNumber("number of counters", "counters"),
+  rules: ruleSelector,
+  clock,
+}
+
+const checkStore = sharedStore("writeBackStore(redisStore({ client }))", problemOfWriteBack)
+
+/**
+ * Returns the options of a store that writes back, with their defaults.
+ * @throws {@link InvalidOptionError} with all options that are invalid or misspelled, or if the store is not suitable
+ */
+export function parseOptions(store: Store, options: WriteBackStoreOptions): ParsedWriteBackOptions {
+  requireOptions("writeBackStore", options, CHECKS, problemAt("store", store, checkStore))
+  const { settleMs = 100, instances = 1, maxKeys = 1_000_000, rules = () => true } = options
+  return { settleMs, instances, maxKeys, rules, clock: options.clock ?? steadyClock }
+}
+
+function problemOfWriteBack(store: Store): ReturnType<OptionCheck> {
+  if (store.status?.writeBack === undefined) return undefined
+  return { message: "is written back already", accepted: "the shared store; remove one writeBackStore()" }
+}

@@ -1,0 +1,153 @@
+import {
+  algorithmOf,
+  type Check,
+  type CounterKey,
+  type CounterState,
+  type Policy,
+  type Refund,
+} from "@sluice/core"
+import type { TableEntry } from "@sluice/core/kit"
+import { capacityOf, chargeable } from "@sluice/core/kit"
+import { ageMsOf, type Seen } from "../in-front/seen.ts"
+
+/**
+ * What this process knows of one counter: the shared count as of the last settling, and the own units that are not in
+ * it. Does no I/O: the caller settles, and passes the time of the process's monotonic clock as `nowMs`.
+ */
+export class WrittenCounter implements TableEntry {
+  readonly partition: string
+  /** The policy of the latest request. The limit may change. */
+  policy: Policy
+  usedMs: number
+  /** When the counter is settled. Undefined if it was not asked for since the last settling began. */
+  dueMs: number | undefined
+  isSettling = false
+  /** True if the counter became due while it was being settled. */
+  isDueAgain = false
+  /** Set when the counter is no longer in the table. Units of a counter that was reset are no longer charged. */
+  ended: "evicted" | "reset" | undefined
+  /** The server's time minus the time of this process, as far as it is known. */
+  aheadMs: number
+  readonly #instances: number
+  #state: CounterState | undefined
+  /** The server's time of the state. */
+  #stateMs = 0
+  /** When the known count was asked for. Before that, when the counter was first asked for. */
+  #known: Pick<Seen, "sentMs">
+  #largestCost = 1
+  /** Units that the other instances are assumed to have taken since the last settling. */
+  #assumed = 0
+
+  /** `pending` are units that an evicted counter of the same key has left behind. */
+  constructor(
+    { policy, partition }: CounterKey,
+    { instances, aheadMs }: { readonly instances: number; readonly aheadMs: number },
+    pending: readonly Refund[],
+    nowMs: number,
+  ) {
+    this.policy = policy
+    this.partition = partition
+    this.usedMs = nowMs
+    this.aheadMs = aheadMs
+    this.#instances = instances
+    this.#known = { sentMs: nowMs }
+    this.#refund(pending, this.serverMs(nowMs))
+  }
+
+  /** True if the shared count lacks units of this process, or will be asked for. */
+  get isActive(): boolean {
+    return this.dueMs !== undefined || this.isSettling
+  }
+
+  /** Returns the server's time: the latest time that its clock has certainly reached, if it has answered. */
+  serverMs(nowMs: number): number {
+    return Math.max(this.#stateMs, Math.floor(nowMs + this.aheadMs))
+  }
+
+  ageMs(nowMs: number): number {
+    return ageMsOf(this.#known, nowMs)
+  }
+
+  /** Notes a request, granted or not. */
+  ask({ policy, cost }: Check, nowMs: number): void {
+    this.policy = policy
+    this.usedMs = nowMs
+    if (cost > this.#largestCost) this.#largestCost = cost
+  }
+
+  /**
+   * Returns the state to decide by. With several instances, it assumes that the other processes use their shares of
+   * what is left. With 100 left and 4 instances, 75 units count as used. Each share has room for the largest cost.
+   */
+  at(serverMs: number): CounterState {
+    const { policy } = this
+    const algorithm = algorithmOf(policy)
+    const state = this.#bring(serverMs)
+    if (this.#instances === 1) return state
+    const room = capacityOf(policy) - algorithm.used(state, policy, serverMs)
+    const share = Math.max(this.#largestCost, Math.floor(room / this.#instances))
+    return room > share ? algorithm.withUnits(state, policy, room - share, serverMs) : state
+  }
+
+  /** Counts units that were taken. Each of the other instances is assumed to take as many until the next settling. */
+  take(units: number, serverMs: number): void {
+    const state = this.#bring(serverMs)
+    const counted = -chargeable(state, -units * this.#instances)
+    this.#assumed += counted - units
+    this.#state = algorithmOf(this.policy).withUnits(state, this.policy, counted, serverMs)
+  }
+
+  /** Applies refunds and charges of this counter. A refund also takes back what other instances were assumed to take. */
+  refund(refunds: readonly Refund[], nowMs: number): void {
+    const whole = refunds.map((refund) => {
+      const assumed = Math.min(this.#assumed, Math.max(0, refund.units) * (this.#instances - 1))
+      this.#assumed -= assumed
+      return assumed > 0 ? { ...refund, units: refund.units + assumed } : refund
+    })
+    this.#refund(whole, this.serverMs(nowMs))
+  }
+
+  /** Returns a charge of a bucket without the units that have come back since. Other charges stay as they are. */
+  stillInUse(charge: Refund, nowMs: number): Refund {
+    const { policy } = this
+    const algorithm = algorithmOf(policy)
+    if (algorithm.filled === undefined || charge.units >= 0) return charge
+    const serverMs = this.serverMs(nowMs)
+    const used = algorithm.used(this.#bring(serverMs), policy, serverMs)
+    return { ...charge, units: -Math.min(-charge.units, used) }
+  }
+
+  /** Learns the shared count. `pending` are the own units that it does not contain. */
+  settled(seen: Seen, pending: readonly Refund[], nowMs: number): void {
+    const { state, serverMs, sentMs, arrivedMs } = seen
+    // The answer was made between `sentMs` and `arrivedMs`, at most a millisecond after `serverMs`. Keep an estimate that
+    // agrees. Otherwise time would go back when an answer was slow, and units would move to another window.
+    const leastMs = serverMs - arrivedMs
+    this.aheadMs = this.aheadMs < serverMs + 1 - sentMs ? Math.max(leastMs, this.aheadMs) : leastMs
+    this.#known = { sentMs }
+    this.#assumed = 0
+    this.#stateMs = serverMs
+    this.#state = state
+    this.#refund(pending, this.serverMs(nowMs))
+  }
+
+  /** True if nothing is lost without this counter: all its units are settled, and they no longer have an effect. */
+  isIdle(nowMs: number): boolean {
+    if (this.isActive || this.#state === undefined) return !this.isActive
+    return algorithmOf(this.policy).emptyAtMs(this.#state, this.policy) <= this.serverMs(nowMs)
+  }
+
+  #bring(serverMs: number): CounterState {
+    this.#stateMs = serverMs
+    this.#state = algorithmOf(this.policy).at(this.#state, this.policy, serverMs)
+    return this.#state
+  }
+
+  #refund(refunds: readonly Refund[], serverMs: number): void {
+    let state = this.#bring(serverMs)
+    for (const { policy, units, after } of refunds) {
+      state = algorithmOf(policy).withoutUnits(state, policy, chargeable(state, units), after, serverMs)
+    }
+    this.#state = state
+  }
+}
