@@ -156,7 +156,7 @@ const ADAPTERS = readdirSync("packages")
   })
 
 /** Entry points of the core that an adapter may import. Default: the main one. */
-const DOORS_FOR = { otel: "(index|kit)", redis: "(index|kit)", scale: "(index|kit)" }
+const DOORS_FOR = { logs: "(index|replay)", otel: "(index|kit)", redis: "(index|kit)", scale: "(index|kit)" }
 
 const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
   name: `${adapter}-imports-core-and-its-own-packages`,
@@ -171,6 +171,8 @@ const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
       ...packages
         .filter((other) => other.startsWith("@sluice/"))
         .map((other) => `^packages/${other.slice("@sluice/".length)}/src/index\\.ts$`),
+      // Another rule allows it in the report of a replay only.
+      "/node_modules/uplot/",
     ],
     dependencyTypesNot: ["core"],
   },
@@ -239,15 +241,15 @@ export default {
       to: {
         dependencyTypes: ["npm-dev"],
         dependencyTypesNot: ["npm", "npm-peer", "npm-optional"],
-        // Bundled into the command line: packages/cli/tsdown.config.ts.
+        // Bundled into the report of a replay: packages/logs/tsdown.config.ts.
         pathNot: "/node_modules/uplot/",
       },
     },
     {
       name: "plots-only-in-the-report",
-      comment: "Only the report of a replay contains uPlot. The command line itself must not load it.",
+      comment: "Only the report of a replay contains uPlot. No other code may load it.",
       severity: "error",
-      from: { path: "^packages/", pathNot: "^packages/cli/src/report/(report-html\\.ts|page/)" },
+      from: { path: "^packages/", pathNot: "^packages/logs/src/report/(report-html\\.ts|page/)" },
       to: { path: "/node_modules/uplot/" },
     },
     {
@@ -375,16 +377,15 @@ export default {
     },
     {
       name: "cli-imports-core-and-its-own-packages",
-      comment: "@sluice/cli may only import @sluice/core, commander, yaml and the AWS client.",
+      comment: "@sluice/cli may only import @sluice/core, @sluice/logs, commander, yaml and the AWS client.",
       severity: "error",
       from: { path: "^packages/cli/src/", pathNot: TEST_FILES },
       to: {
         pathNot: [
           "^packages/cli/(src/|package\\.json$)",
-          `${CORE}(index|dynamodb|replay)\\.ts$`,
-          `${REDIS}index\\.ts$`,
+          `${CORE}(index|dynamodb)\\.ts$`,
+          "^packages/(logs|redis)/src/index\\.ts$",
           `(^|node_modules/)(${CLI_PACKAGES.join("|")})(/|$)`,
-          "/node_modules/uplot/",
         ],
         dependencyTypesNot: ["core"],
       },

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig, type Plugin, type ViteUserConfig } from "vitest/config"
 import type { Reporter } from "vitest/node"
-import { reportTexts } from "./packages/cli/report-texts.ts"
+import { reportTexts } from "./packages/logs/report-texts.ts"
 
 const packages = fileURLToPath(new URL("./packages", import.meta.url))
 
@@ -78,8 +78,8 @@ const config: ViteUserConfig = defineConfig({
       // The main files of the programs only run in child processes: test/cli/process.test.ts, test/service/program-*.test.ts.
       exclude: [
         ...["**/*.test.ts", "**/*.test-d.ts", "**/testing/**"],
-        // Runs in the browser: test/cli/report-browser.test.ts.
-        "packages/cli/src/report/page/**",
+        // Runs in the browser: test/logs/report-browser.test.ts.
+        "packages/logs/src/report/page/**",
         ...[
           "packages/cli/src/main.ts",
           "packages/service/src/main.ts",

@@ -13,7 +13,7 @@ const HOLDERS: ReadonlySet<string> = new Set(["message", "accepted", "msg", "det
 /** Names of functions whose string arguments are messages. */
 const WRITERS: ReadonlySet<string> = new Set([
   ...["once", "warnOncePerLogger", "says", "wrong", "warn", "error", "info", "raise", "settle", "choice"],
-  ...["reject", "fail", "refuse", "UsageError"],
+  ...["reject", "fail", "refuse", "UsageError", "LogError"],
 ])
 /** Matches a message. A code, a path or a single word does not match. */
 const SENTENCE = /[a-z]{2}.* .*[a-z]/

@@ -1,25 +1,6 @@
 import type { UserConfig } from "tsdown"
-import base, { billOfMaterials } from "../../tsdown.config.ts"
-import { reportTexts } from "./report-texts.ts"
-
-/** Packages that the report of a replay contains. The program itself does not load them. */
-const BUILT_IN = ["uplot"]
+import base from "../../tsdown.config.ts"
 
 /** A program without a library: it has no entry point, so there are no declarations and no types to check. */
-const config: UserConfig = {
-  ...base,
-  entry: ["src/main.ts"],
-  dts: false,
-  attw: false,
-  plugins: [
-    reportTexts(),
-    billOfMaterials(BUILT_IN.map((name) => `${import.meta.dirname}/node_modules/${name}/package.json`)),
-  ],
-  // Do not name the file "license". pnpm would mistake it for the package's own license, and leave that out.
-  copy: BUILT_IN.map((name) => ({
-    from: `node_modules/${name}/LICENSE`,
-    to: "dist",
-    rename: `${name}-MIT.txt`,
-  })),
-}
+const config: UserConfig = { ...base, entry: ["src/main.ts"], dts: false, attw: false }
 export default config

@@ -2,8 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { facts, readInput } from "../../packages/cli/src/logs/testing/read-all.ts"
-import { progressText, ReadingProgress } from "../../packages/cli/src/replay/progress.ts"
+import { facts, readInput } from "../../packages/logs/src/reading/testing/read-all.ts"
 import { trafficLog } from "../fixtures/logs/generate.ts"
 import { sluice } from "./in-process.ts"
 
@@ -298,16 +297,4 @@ describe("odd suggestions", () => {
     expect(code).toBe(0)
     expect(JSON.parse(out).rules[0].field).toEqual(["ip", "method"])
   })
-})
-
-it("the progress is updated at most ten times a second, and begins without a rate", () => {
-  let written = ""
-  const summary = { bytes: 0, allBytes: 100, lines: 0 } as never
-  const stderr = { isTTY: true, write: (text: string) => (written += text) }
-  const progress = new ReadingProgress({ stderr }, summary)
-  progress.update()
-  const once = written
-  progress.update()
-  expect(written).toBe(once)
-  expect(progressText({ bytes: 0, allBytes: 100, lines: 0 }, 5)).toContain("? s left")
 })

@@ -421,6 +421,7 @@ client     rule    requests  refused  peak
       "--slightly 9 is more than --far 5",
     ],
     ["an unknown algorithm", ["RULES", "LOG", "--algorithm", "gcra"], "gcra"],
+    ["a missing list of clients", ["RULES", "LOG", "--never", "/no.txt"], "--never: /no.txt cannot be read"],
     ["an unknown format", ["RULES", "LOG", "--format", "iis"], "iis"],
     ["an invalid proxy", ["RULES", "LOG", "--trusted-proxies", "proxy"], "proxy"],
     ["a reorder time without a unit", ["RULES", "LOG", "--reorder", "10"], "Expected a time"],

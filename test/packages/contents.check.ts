@@ -6,8 +6,8 @@ import { LIBRARIES, PACKAGES } from "./manifests.ts"
 
 /** Packages whose code is bundled into a published package. docs/decisions gives the reasons. */
 const BUILT_IN: Readonly<Record<string, readonly string[]>> = {
-  cli: ["uplot"],
   core: ["content-type", "negotiator", "structured-headers", "valibot"],
+  logs: ["uplot"],
 }
 /** The licenses of the packages that are bundled into a package, and the list of their versions. */
 const besideBundled = (name: string): string[] => [
@@ -16,11 +16,12 @@ const besideBundled = (name: string): string[] => [
 ]
 /** The contents of a tarball beside code, declarations, its manifest, README and license. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {
-  cli: ["bin/sluice.js", ...besideBundled("cli")],
+  cli: ["bin/sluice.js"],
   core: [
     ...besideBundled("core"),
     ...["dynamodb/package.json", "errors.md", "kit/package.json", "replay/package.json", "rules.schema.json"],
   ],
+  logs: besideBundled("logs"),
   service: ["bin/sluice-service.js"],
 }
 

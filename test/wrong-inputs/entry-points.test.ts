@@ -11,6 +11,7 @@ import { SluiceStore } from "@sluice/express-rate-limit-store"
 import * as fastifyAdapter from "@sluice/fastify"
 import * as fetch from "@sluice/fetch"
 import * as koa from "@sluice/koa"
+import * as logs from "@sluice/logs"
 import * as otel from "@sluice/otel"
 import * as redis from "@sluice/redis"
 import * as scale from "@sluice/scale"
@@ -101,6 +102,7 @@ const fileText = fc
 const BY_TYPES = "takes only what Sluice has made, so types suffice"
 const OF_PACKAGES = "is for packages that extend Sluice, which have checked what they pass"
 const OF_THE_SERVICE = "is a part of the service's program"
+const OF_AN_ANALYSIS = "analyzes logs after the requests, so that a TypeError affects no request"
 const OF_TESTS = "declares tests and runs in a test file"
 
 /** The arguments of each exported function, or the reason why it has none here. Error classes are left out. */
@@ -230,6 +232,19 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
           ),
           oddFor(["meterProvider", "name"]),
         ],
+      },
+    ],
+    "@sluice/logs": [
+      logs,
+      {
+        readLogs: OF_AN_ANALYSIS,
+        replayLogs: OF_AN_ANALYSIS,
+        replayLines: BY_TYPES,
+        replayReport: BY_TYPES,
+        suggestLimits: OF_AN_ANALYSIS,
+        suggestedRules: BY_TYPES,
+        suggestedRulesFile: BY_TYPES,
+        suggestLines: BY_TYPES,
       },
     ],
     "@sluice/core/replay": [

@@ -1,6 +1,6 @@
 import type { ClientAddressOptions } from "@sluice/core"
+import type { ReadLogOptions } from "@sluice/logs"
 import { type Command, InvalidArgumentError, Option } from "commander"
-import type { ReadLogOptions } from "./logs/log.ts"
 import { ipv6PrefixOption } from "./options.ts"
 
 /** Options of every command that reads logs. */

@@ -4,7 +4,6 @@ import type { Io } from "./io.ts"
 import { addLogOptions } from "./log-options.ts"
 import { jsonOption, maxBytesOption, serviceOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
-import { type Bound, parseBound } from "./replay/bounds.ts"
 
 /** Adds `sluice rules replay`. */
 export function addReplayCommand(rules: Command, io: Io, done: (outcome: CommandOutcome) => void): void {
@@ -24,9 +23,9 @@ export function addReplayCommand(rules: Command, io: Io, done: (outcome: Command
         parseNames,
       ),
     )
-    .addOption(boundOption("--max-refused", "requests"))
-    .addOption(boundOption("--max-refused-clients", "clients"))
-    .addOption(boundOption("--max-newly-refused", "requests newly refused, with --against"))
+    .option("--max-refused <bound>", boundHelp("requests"))
+    .option("--max-refused-clients <bound>", boundHelp("clients"))
+    .option("--max-newly-refused <bound>", boundHelp("requests newly refused, with --against"))
     .option(
       "--never <file>",
       "fail if a client in this file is refused: addresses, networks, values of fields",
@@ -69,15 +68,8 @@ lines with --map, such as --map ip=client.addr --map time=ts --map user_id=user.
 A rule whose field is not in the log is not judged, and the command exits with 2. The
 log shows what clients did without these rules: refused clients retry, wait or leave.`
 
-function boundOption(flag: string, what: string): Option {
-  return new Option(`${flag} <bound>`, `fail if more are refused: ${what}, as a number or as 0.5%`).argParser(
-    (text): Bound => {
-      const bound = parseBound(text)
-      if (bound === undefined)
-        throw new InvalidArgumentError("Expected a number, such as 100, or a percentage, such as 0.5%.")
-      return bound
-    },
-  )
+function boundHelp(what: string): string {
+  return `fail if more are refused: ${what}, as a number or as 0.5%`
 }
 
 function thresholdOption(flag: string, byDefault: number, description: string): Option {

@@ -3,7 +3,7 @@ import {
   InvalidRuleError,
   RuleConflictError,
   RuleSourceError,
-  type SluiceError,
+  SluiceError,
   withoutCredentials,
 } from "@sluice/core"
 import { CommanderError } from "commander"
@@ -75,6 +75,8 @@ function outcome(
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof InvalidRuleError || error instanceof RuleConflictError) return EXIT.problems
   if (error instanceof UsageError || error instanceof InvalidOptionError) return EXIT.usage
+  // A LogError, by its code, because its package is loaded only by the commands that read logs.
+  if (error instanceof SluiceError && error.code === "SLUICE_LOG") return EXIT.usage
   if (error instanceof ServiceCallError) return error.isUnreachable ? EXIT.unreachable : EXIT.problems
   if (error instanceof RuleSourceError) return EXIT.unreachable
   return EXIT.unexpected

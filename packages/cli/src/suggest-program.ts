@@ -4,14 +4,6 @@ import type { Io } from "./io.ts"
 import { addLogOptions } from "./log-options.ts"
 import { jsonOption } from "./options.ts"
 import type { CommandOutcome } from "./outcome.ts"
-import {
-  type Capacity,
-  parseCapacity,
-  parseWindow,
-  WINDOW_ACCEPTED,
-  type WindowLength,
-} from "./suggest/window-length.ts"
-import { WINDOW_ALGORITHMS, type WindowAlgorithm } from "./suggest/window-peaks.ts"
 
 /** Adds `sluice rules suggest`. */
 export function addSuggestCommand(rules: Command, io: Io, done: (outcome: CommandOutcome) => void): void {
@@ -26,28 +18,26 @@ export function addSuggestCommand(rules: Command, io: Io, done: (outcome: Comman
     )
     .addOption(
       new Option("--windows <windows>", "the windows, with commas")
-        .argParser(parseWindows)
-        .default(parseWindows("1s,1m,1h"), "1s,1m,1h"),
+        .argParser((text) => text.split(","))
+        .default(["1s", "1m", "1h"], "1s,1m,1h"),
     )
     .addOption(
       new Option("--refuse-at-most <share>", "the share of clients that the tight candidate may refuse")
         .argParser(parseShare)
         .default(0.001, "0.1%"),
     )
-    .addOption(
-      new Option("--algorithm <name>", `how the rules count: ${WINDOW_ALGORITHMS.join(", ")}`)
-        .argParser(parseAlgorithm)
-        .default("sliding-window"),
+    .option(
+      "--algorithm <name>",
+      "how the rules count: sliding-window, fixed-window, sliding-window-strict, sliding-log",
+      "sliding-window",
     )
     .option(
       "--match-from <file>",
       "also suggest limits for the requests that each match in this rules file selects",
     )
-    .addOption(
-      new Option(
-        "--capacity <limit>",
-        "what the whole service can handle, such as 500/s: adds a rule with this limit",
-      ).argParser(parseCapacityOption),
+    .option(
+      "--capacity <limit>",
+      "what the whole service can handle, such as 500/s: adds a rule with this limit",
     )
     .addOption(
       new Option(
@@ -95,40 +85,11 @@ function parseBy(text: string): string[] {
   throw new InvalidArgumentError("Expected a field such as ip or header:x-api-key, or several with commas.")
 }
 
-function parseWindows(text: string): WindowLength[] {
-  const windows = text.split(",").map((each) => {
-    const window = parseWindow(each)
-    if (window === undefined)
-      throw new InvalidArgumentError(`Expected ${WINDOW_ACCEPTED}; several with commas.`)
-    return window
-  })
-  const distinct = new Map(windows.map((window) => [window.ms, window]))
-  return [...distinct.values()].sort((one, other) => one.ms - other.ms)
-}
-
 function parseShare(text: string): number {
   const parts = /^(\d{1,3}(?:\.\d{1,6})?)%$/.exec(text)
   const percent = parts === null ? Number.NaN : Number(parts[1])
   if (percent < 100) return percent / 100
   throw new InvalidArgumentError("Expected a percentage of the clients below 100%, such as 0.1%.")
-}
-
-function parseAlgorithm(text: string): WindowAlgorithm {
-  const found = WINDOW_ALGORITHMS.find((each) => each === text)
-  if (found !== undefined) return found
-  if (text === "token-bucket" || text === "leaky-bucket")
-    throw new InvalidArgumentError(
-      `Peaks in a ${text} depend on its limit, so a log cannot suggest one. Suggest limits for sliding-window, and try them with "sluice rules replay --algorithm ${text}".`,
-    )
-  throw new InvalidArgumentError(`Expected one of ${WINDOW_ALGORITHMS.join(", ")}.`)
-}
-
-function parseCapacityOption(text: string): Capacity {
-  const capacity = parseCapacity(text)
-  if (capacity !== undefined) return capacity
-  throw new InvalidArgumentError(
-    `Expected a number of requests, a slash and ${WINDOW_ACCEPTED}: 500/s or 20000/10m.`,
-  )
 }
 
 const MOST_CLIENTS = 10_000_000

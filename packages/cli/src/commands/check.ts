@@ -1,8 +1,8 @@
 import type { FileProblem } from "@sluice/core"
+import { counted } from "../counted.ts"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
-import { counted } from "../quantities.ts"
 import { type ReadFile, type ReadOptions, readRulesFile } from "../rules-file.ts"
 
 /** Runs `sluice rules check FILE...`: reports every problem of every file. */

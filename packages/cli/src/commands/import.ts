@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs"
 import { formatRuleDocument } from "@sluice/core"
+import { counted } from "../counted.ts"
 import { convert, type Imported } from "../envoy/convert.ts"
 import { type ImportProblem, readEnvoyFile } from "../envoy/read-descriptors.ts"
 import { formatDocuments } from "../format-documents.ts"
 import type { Io } from "../io.ts"
 import { formatLine, type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
-import { counted } from "../quantities.ts"
 import { replaceFile } from "../replace-file.ts"
 import { isJsonName, type ReadOptions, readText } from "../rules-file.ts"
 

@@ -1,8 +1,8 @@
 import type { RegisteredRules } from "@sluice/core"
+import { counted } from "../counted.ts"
 import type { Io } from "../io.ts"
 import { columns, type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
-import { counted } from "../quantities.ts"
 import { type Registry, type TableOptions, withTable } from "../table.ts"
 
 /** Runs `sluice rules list --table T`: lists the services in the table. */

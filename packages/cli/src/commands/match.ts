@@ -7,10 +7,10 @@ import {
   type StorableRule,
 } from "@sluice/core"
 import { redisKey } from "@sluice/redis"
+import { counted } from "../counted.ts"
 import type { Io } from "../io.ts"
 import { type OutputLine, tinted } from "../line.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
-import { counted } from "../quantities.ts"
 import { factsOf, type RequestOptions } from "../request-options.ts"
 import { documentsOf, type OwnedDocument, type ReadOptions, readRulesFile } from "../rules-file.ts"
 import { refusal } from "./check.ts"

@@ -1,22 +1,20 @@
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { resolve } from "node:path"
-import { type AlgorithmName, InvalidOptionError } from "@sluice/core"
-import { createReplay } from "@sluice/core/replay"
+import {
+  type Logs,
+  type ReplayLogsOptions,
+  type ReplayResult,
+  readLogs,
+  replayLines,
+  replayLogs,
+  replayReport,
+} from "@sluice/logs"
 import type { Io } from "../io.ts"
 import { tinted } from "../line.ts"
 import { type LogOptions, readLogOptionsOf } from "../log-options.ts"
-import type { Logs } from "../logs/log.ts"
-import { readLogs } from "../logs/read-logs.ts"
 import { type CommandOutcome, EXIT } from "../outcome.ts"
+import { withProgress } from "../progress.ts"
 import { replaceFile } from "../replace-file.ts"
-import type { Bound } from "../replay/bounds.ts"
-import { ClientTable } from "../replay/client-table.ts"
-import { LogsReplay } from "../replay/logs-replay.ts"
-import { NeverList } from "../replay/never-list.ts"
-import { ReadingProgress } from "../replay/progress.ts"
-import { resultOf } from "../replay/replay-result.ts"
-import type { ReplayResult } from "../replay/result.ts"
-import { resultLines } from "../replay/text.ts"
 import {
   documentsOf,
   type OwnedDocument,
@@ -29,24 +27,17 @@ import { refusal } from "./check.ts"
 import { unparsedLines } from "./unparsed-lines.ts"
 
 /** Options of `sluice rules replay`. */
-export interface ReplayCommandOptions extends ReadOptions, LogOptions {
+export interface ReplayCommandOptions
+  extends ReadOptions,
+    LogOptions,
+    Pick<ReplayLogsOptions, "maxRefused" | "maxRefusedClients" | "maxNewlyRefused" | "maxKeys">,
+    Pick<ReplayLogsOptions, "slightly" | "far" | "hashKeys" | "skipUnjudged"> {
   readonly service?: readonly string[]
   readonly against?: string
-  readonly algorithm?: readonly string[]
-  readonly maxRefused?: Bound
-  readonly maxRefusedClients?: Bound
-  readonly maxNewlyRefused?: Bound
+  readonly algorithm?: ReplayLogsOptions["algorithms"]
   readonly never?: string
   readonly report?: string
-  readonly hashKeys?: boolean
-  readonly skipUnjudged?: boolean
-  readonly maxKeys?: number
-  readonly slightly?: number
-  readonly far?: number
 }
-
-/** More than enough for 5 million clients under three rules. The store takes memory only for counters in use. */
-const DEFAULT_MAX_KEYS = 20_000_000
 
 /** Runs `sluice rules replay RULES LOG...`: shows what the rules would have refused. */
 export async function replay(
@@ -57,15 +48,7 @@ export async function replay(
 ): Promise<CommandOutcome> {
   requireOneInput(rulesName, logNames, options.against)
   requireRulesFirst(rulesName, logNames)
-  const { against, maxNewlyRefused, never, trustedProxies, clientIpHeader, ipv6Prefix } = options
-  if (maxNewlyRefused !== undefined && against === undefined)
-    throw new UsageError("--max-newly-refused needs --against: give the rules to compare with")
-  const { slightly = 1.5, far = 5 } = options
-  if (slightly > far)
-    throw new UsageError(`--slightly ${slightly} is more than --far ${far}: give a smaller number`)
-
-  for (const algorithm of options.algorithm ?? []) requireAlgorithm(algorithm)
-
+  const { against, never } = options
   if (options.report !== undefined)
     requireReportPath(options.report, [rulesName, against, never, ...logNames])
   const files = [await readRulesFile(rulesName, options, io)]
@@ -73,53 +56,23 @@ export async function replay(
   const wrong = files.find(({ problems }) => problems.length > 0)
   if (wrong !== undefined) return refusal(wrong)
   const [document, before] = files.map((file) => onlyDocument(file, options.service))
-
-  const clients = new ClientTable()
-  const neverList = never === undefined ? undefined : NeverList.ofFile(never)
-  const replayed = new LogsReplay({
-    service: (document as OwnedDocument).service,
-    rules: (document as OwnedDocument).rules,
-    against: before && { name: (files[1] as ReadFile).name, rules: before.rules },
-    algorithms: options.algorithm,
-    address: { trustedProxies, clientIpHeader, ipv6Prefix },
-    thresholds: { slightly, far },
-    maxKeys: options.maxKeys ?? DEFAULT_MAX_KEYS,
-    never: neverList,
-    clients,
-  })
+  const { service, rules } = document as OwnedDocument
+  const list = never === undefined ? undefined : { name: never, text: readNever(never) }
   const logs = readLogs(logNames, readLogOptionsOf(options), io)
-  await readAll(logs, replayed, io)
-  const result = resultOf(logs.summary, replayed, {
-    bounds: { ...options, never: neverList },
-    clients,
-    hashKeys: options.hashKeys === true,
-    skipUnjudged: options.skipUnjudged === true,
-    rules: (document as OwnedDocument).rules,
+  const result = await replayLogs(withProgress(logs, io), {
+    ...options,
+    ...{ service, rules, algorithms: options.algorithm, never: list },
+    against: before && { name: (files[1] as ReadFile).name, rules: before.rules },
   })
-  if (options.report !== undefined) await writeReport(options.report, result)
+  if (options.report !== undefined) await replaceFile(options.report, replayReport(result))
   return outcomeOf(result, logs, options)
 }
 
-function requireAlgorithm(algorithm: string): void {
+function readNever(path: string): string {
   try {
-    createReplay({
-      rules: [{ field: "ip", limit: 1, window: "1 minute", algorithm: algorithm as AlgorithmName }],
-    })
+    return readFileSync(path, "utf8")
   } catch (error) {
-    const [problem] = error instanceof InvalidOptionError ? error.problems : []
-    throw new UsageError(`--algorithm: ${problem?.message}; expected ${problem?.accepted}`, { cause: error })
-  }
-}
-
-async function readAll(logs: Logs, replayed: LogsReplay, io: Io): Promise<void> {
-  const progress = new ReadingProgress(io, logs.summary)
-  try {
-    for await (const records of logs) {
-      replayed.offer(records, logs.summary.resolutionMs)
-      progress.update()
-    }
-  } finally {
-    progress.end()
+    throw new UsageError(`--never: ${path} cannot be read: ${(error as Error).message}`, { cause: error })
   }
 }
 
@@ -165,12 +118,6 @@ function requireReportPath(path: string, inputs: readonly (string | undefined)[]
     )
 }
 
-async function writeReport(path: string, result: ReplayResult): Promise<void> {
-  // Loaded on demand, because the report contains a library for plots.
-  const { reportHtml } = await import("../report/report-html.ts")
-  await replaceFile(path, reportHtml(result))
-}
-
 function outcomeOf(
   result: ReplayResult,
   logs: Logs,
@@ -181,7 +128,7 @@ function outcomeOf(
     exitCode: problems.length > 0 ? EXIT.usage : ok ? EXIT.ok : EXIT.problems,
     json: result,
     text: [
-      ...resultLines(result, logs.summary),
+      ...replayLines(result, logs.summary),
       ...(report === undefined ? [] : [tinted("quiet", `The report is in ${report}.`)]),
     ],
     warnings: unparsedLines(logs.summary, hashKeys === true),

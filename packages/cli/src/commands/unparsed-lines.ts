@@ -1,6 +1,6 @@
+import type { LogSummary } from "@sluice/logs"
+import { counted } from "../counted.ts"
 import { type OutputLine, tinted } from "../line.ts"
-import type { LogSummary } from "../logs/log.ts"
-import { counted } from "../quantities.ts"
 
 /** Returns a warning with examples of lines that are not in the format of their file. Hides the lines if asked to. */
 export function unparsedLines(

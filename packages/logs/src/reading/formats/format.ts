@@ -1,0 +1,30 @@
+import type { OpenRecord } from "../record.ts"
+
+/** The result for a line that is in the format, but is not a request. */
+export const SKIPPED = "skipped"
+
+/**
+ * The result for a line: its request, `SKIPPED`, or undefined if the line is not in the format. Nothing is guessed from
+ * such a line.
+ */
+export type LineResult = OpenRecord | typeof SKIPPED | undefined
+
+/** Reads the lines of one file, in order. It never throws, whatever a line contains. */
+export interface LineReader {
+  /** Returns what the line says. `number` is its number in the file, from 1. */
+  read(line: string, number: number): LineResult
+}
+
+/** Where to read more fields, by field name. */
+export type FieldMap = Readonly<Record<string, string>>
+
+/** A format of logs. */
+export interface LogFormat {
+  readonly name: string
+  /** How bytes become text. In Latin-1, each byte is one character. */
+  readonly encoding: "latin1" | "utf8"
+  /** Resolution of its times in milliseconds. If absent, the times themselves show it. */
+  readonly resolutionMs?: number | undefined
+  /** Creates the reader of the file with this index. Throws LogError if the format does not have a source in `map`. */
+  open(file: number, map: FieldMap): LineReader
+}

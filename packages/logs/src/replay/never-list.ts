@@ -1,0 +1,82 @@
+import { BlockList, isIP } from "node:net"
+import { createReplay, type ReplayVerdict } from "@sluice/core/replay"
+import { LogError } from "../log-error.ts"
+
+/** Clients that must never be refused: addresses, networks, and values of fields. */
+export class NeverList {
+  readonly name: string
+  readonly #networks = new BlockList()
+  readonly #values = new Set<string>()
+  /** The values as they are in the names of counters. */
+  readonly #partitions = new Set<string>()
+  readonly #found = new Set<string>()
+
+  /** `text` has one client in each line. A "#" at the start of a line begins a comment. */
+  constructor(name: string, text: string) {
+    this.name = name
+    for (const line of text.replace(/^\ufeff/, "").split(/\r?\n/)) {
+      const entry = line.trim()
+      if (entry !== "" && !entry.startsWith("#")) this.#add(entry)
+    }
+  }
+
+  /** Notes a refused client if it is listed, by its address or by a value of a rule's field. */
+  refused(verdict: ReplayVerdict): void {
+    const address = verdict.address()
+    if (address !== undefined && this.#networks.check(address, isIP(address) === 4 ? "ipv4" : "ipv6"))
+      this.#find(address)
+    for (const { partition } of verdict.checks) {
+      if (this.#partitions.has(partition)) this.#find(partition)
+      for (const value of valuesOf(partition)) if (this.#values.has(value)) this.#find(value)
+    }
+  }
+
+  get found(): readonly string[] {
+    return [...this.#found]
+  }
+
+  #add(entry: string): void {
+    const [address = "", bits] = entry.split("/")
+    const version = isIP(address)
+    if (version !== 0) {
+      const longest = version === 4 ? 32 : 128
+      const prefix = bits === undefined ? longest : /^\d{1,3}$/.test(bits) ? Number(bits) : 999
+      if (prefix > longest || entry.split("/").length > 2) this.#refuse(entry)
+      this.#networks.addSubnet(address, prefix, version === 4 ? "ipv4" : "ipv6")
+      if (bits !== undefined) return
+    } else if (/^[\d.]+\/\d+$|^[\da-f:]+::?[\da-f:]*\/\d+$/i.test(entry)) this.#refuse(entry)
+    this.#values.add(entry)
+    this.#partitions.add(partitionOf(entry))
+  }
+
+  #refuse(entry: string): never {
+    throw new LogError(
+      `--never: ${entry} in ${this.name} is not a network: expected one such as 192.0.2.0/24`,
+    )
+  }
+
+  #find(name: string): void {
+    // The text may be a part of a chunk of the log. A copy lets the memory of the chunk go.
+    if (!this.#found.has(name)) this.#found.add(Buffer.from(name, "utf16le").toString("utf16le"))
+  }
+}
+
+/** Returns the partition of a rule with one field for a value. Long and unusual values are encoded. */
+function partitionOf(value: string): string {
+  const replay = createReplay({ rules: [{ field: "header:value", limit: 1, window: "1 minute" }] })
+  return replay.offer({ headers: { value }, atMs: 0 }).checks[0]?.partition as string
+}
+
+/** Returns the values of a partition of several fields: "@4:free9:192.0.2.7" has "free" and "192.0.2.7". */
+function valuesOf(partition: string): readonly string[] {
+  if (!/^@\d/.test(partition)) return []
+  const values: string[] = []
+  for (let at = 1; at < partition.length; ) {
+    const colon = partition.indexOf(":", at)
+    const length = Number(partition.slice(at, colon))
+    if (colon === -1 || !Number.isInteger(length)) return values
+    values.push(partition.slice(colon + 1, colon + 1 + length))
+    at = colon + 1 + length
+  }
+  return values
+}

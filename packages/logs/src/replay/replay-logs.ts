@@ -1,0 +1,112 @@
+import {
+  type AlgorithmName,
+  type ClientAddressOptions,
+  InvalidOptionError,
+  type StorableRule,
+} from "@sluice/core"
+import { createReplay } from "@sluice/core/replay"
+import { LogError } from "../log-error.ts"
+import type { Logs } from "../reading/log.ts"
+import { boundOf, type ReplayBounds } from "./bounds.ts"
+import { ClientTable } from "./client-table.ts"
+import { LogsReplay } from "./logs-replay.ts"
+import { NeverList } from "./never-list.ts"
+import { resultOf } from "./replay-result.ts"
+import type { ReplayResult } from "./result.ts"
+
+/** Options of `replayLogs`. */
+export interface ReplayLogsOptions extends ClientAddressOptions {
+  /** The rules, as in a rules file. */
+  readonly rules: readonly StorableRule[]
+  /** The service of the rules. Default: "default". */
+  readonly service?: string | undefined
+  /** Rules to compare with. */
+  readonly against?:
+    | {
+        /** The name that the result shows for them. */
+        readonly name: string
+        /** The rules. */
+        readonly rules: readonly StorableRule[]
+      }
+    | undefined
+  /** Replay each rule with each of these algorithms, too. */
+  readonly algorithms?: readonly AlgorithmName[] | undefined
+  /** The most requests that may be refused: a number, or a percentage such as "0.5%". */
+  readonly maxRefused?: number | string | undefined
+  /** The most clients that may be refused: a number, or a percentage such as "0.5%". */
+  readonly maxRefusedClients?: number | string | undefined
+  /** The most requests that may be newly refused in comparison with `against`: a number, or a percentage. */
+  readonly maxNewlyRefused?: number | string | undefined
+  /**
+   * A list of clients that must not be refused, and the name that messages show for it. Each line of its text has an
+   * address, a network or a value of a field. A "#" at the start of a line begins a comment.
+   */
+  readonly never?: Readonly<Record<"name" | "text", string>> | undefined
+  /** Up to which multiple of the limit a client is slightly over it. Default: 1.5. */
+  readonly slightly?: number | undefined
+  /** Above which multiple of the limit a client is far over it. Default: 5. */
+  readonly far?: number | undefined
+  /** Maximum number of counters in memory. Default: 20 million, enough for 5 million clients under three rules. */
+  readonly maxKeys?: number | undefined
+  /** Show hashes instead of clients. Default: false. */
+  readonly hashKeys?: boolean | undefined
+  /** Accept rules that the log cannot judge. Default: false, so each of them is a problem. */
+  readonly skipUnjudged?: boolean | undefined
+}
+
+/** More than enough for 5 million clients under three rules. The store takes memory only for counters in use. */
+const DEFAULT_MAX_KEYS = 20_000_000
+
+/**
+ * Replays logs under rules, and resolves with what the rules would have refused. Every verdict is the one that a limiter
+ * would have given. Rejects with LogError if an option is not valid or a log cannot be read, and with InvalidOptionError
+ * if a rule or an address option is not valid.
+ * @example
+ * ```ts
+ * import { readLogs, replayLogs } from "@sluice/logs"
+ *
+ * const rules = [{ name: "per-ip", field: "ip", limit: 60, window: "1 minute" }]
+ * export async function refusedIn(paths: readonly string[]): Promise<number> {
+ *   const { total } = await replayLogs(readLogs(paths), { rules, maxRefused: "0.5%" })
+ *   return total.refused
+ * }
+ * ```
+ */
+export async function replayLogs(logs: Logs, options: ReplayLogsOptions): Promise<ReplayResult> {
+  const { rules, service = "default", against, algorithms = [], maxKeys = DEFAULT_MAX_KEYS } = options
+  const { trustedProxies, clientIpHeader, ipv6Prefix, slightly = 1.5, far = 5 } = options
+  if (slightly > far)
+    throw new LogError(`--slightly ${slightly} is more than --far ${far}: give a smaller number`)
+  for (const algorithm of algorithms) requireAlgorithm(algorithm)
+  const bounds = boundsOf(options)
+  const clients = new ClientTable()
+  const replay = new LogsReplay({
+    ...{ service, rules, against, algorithms, maxKeys, clients, never: bounds.never },
+    address: { trustedProxies, clientIpHeader, ipv6Prefix } as ClientAddressOptions,
+    thresholds: { slightly, far },
+  })
+  for await (const records of logs) replay.offer(records, logs.summary.resolutionMs)
+  const { hashKeys = false, skipUnjudged = false } = options
+  return resultOf(logs.summary, replay, { bounds, clients, hashKeys, skipUnjudged, rules })
+}
+
+function boundsOf(options: ReplayLogsOptions): ReplayBounds {
+  const { maxRefused, maxRefusedClients, maxNewlyRefused, against, never } = options
+  if (maxNewlyRefused !== undefined && against === undefined)
+    throw new LogError("--max-newly-refused needs --against: give the rules to compare with")
+  return {
+    maxRefused: boundOf("--max-refused", maxRefused),
+    maxRefusedClients: boundOf("--max-refused-clients", maxRefusedClients),
+    maxNewlyRefused: boundOf("--max-newly-refused", maxNewlyRefused),
+    never: never && new NeverList(never.name, never.text),
+  }
+}
+
+function requireAlgorithm(algorithm: AlgorithmName): void {
+  try {
+    createReplay({ rules: [{ field: "ip", limit: 1, window: "1 minute", algorithm }] })
+  } catch (error) {
+    const [problem] = error instanceof InvalidOptionError ? error.problems : []
+    throw new LogError(`--algorithm: ${problem?.message}; expected ${problem?.accepted}`, { cause: error })
+  }
+}

@@ -1,0 +1,83 @@
+import { InvalidOptionError } from "@sluice/core"
+import { createReplay } from "@sluice/core/replay"
+import { LogError } from "../log-error.ts"
+import type { WindowAlgorithm } from "./window-peaks.ts"
+
+/** A window that limits are suggested for. */
+export interface WindowLength {
+  /** The length in milliseconds. */
+  readonly ms: number
+  /** As in a rule: "1 minute". */
+  readonly text: string
+  /** For names: "1m". */
+  readonly short: string
+  /** For sentences: "minute" in "60 per minute", "10 minutes" in "60 per 10 minutes". */
+  readonly per: string
+}
+
+const UNITS = {
+  s: { ms: 1_000, noun: "second" },
+  m: { ms: 60_000, noun: "minute" },
+  h: { ms: 3_600_000, noun: "hour" },
+  d: { ms: 86_400_000, noun: "day" },
+} as const
+
+/** Counts times windows up to a week stay exact integers for clients with up to 15 million requests in a window. */
+const LONGEST_MS = 7 * UNITS.d.ms
+
+/** What `parseWindow` accepts, for messages. */
+const WINDOW_ACCEPTED = "a number and s, m, h or d, such as 10s, 1m or 1h, up to 7d"
+
+/** Returns a window such as "1m"; undefined if the text is invalid or the window is longer than a week. */
+export function parseWindow(text: string): WindowLength | undefined {
+  const parts = /^([1-9]\d{0,5})?([smhd])$/.exec(text.trim())
+  if (parts === null) return undefined
+  const count = Number(parts[1] ?? 1)
+  const unit = UNITS[parts[2] as keyof typeof UNITS]
+  const ms = count * unit.ms
+  if (ms > LONGEST_MS) return undefined
+  const nouns = `${count} ${unit.noun}${count === 1 ? "" : "s"}`
+  return { ms, text: nouns, short: `${count}${parts[2]}`, per: count === 1 ? unit.noun : nouns }
+}
+
+/** A limit for the whole service. */
+export interface Capacity {
+  readonly limit: number
+  readonly window: WindowLength
+}
+
+/** Returns a capacity such as "500/s" or "20000/10m"; undefined if the text is invalid. */
+export function parseCapacity(text: string): Capacity | undefined {
+  const parts = /^([1-9]\d{0,11})\/(.+)$/.exec(text.trim())
+  const window = parts === null ? undefined : parseWindow(parts[2] as string)
+  return window && { limit: Number(parts?.[1]), window }
+}
+
+/** Returns the windows, the shortest first and each of them once. Throws LogError if a text is not a window. */
+export function windowsOf(texts: readonly string[]): readonly WindowLength[] {
+  const windows = texts.map((text) => {
+    const window = parseWindow(text)
+    if (window === undefined)
+      throw new LogError(`--windows: ${text} is not a window: expected ${WINDOW_ACCEPTED}`)
+    return window
+  })
+  const distinct = new Map(windows.map((window) => [window.ms, window]))
+  return [...distinct.values()].sort((one, other) => one.ms - other.ms)
+}
+
+/** Returns the capacity. Throws LogError if the text is not a capacity, or the algorithm cannot count so far. */
+export function capacityOf(text: string, algorithm: WindowAlgorithm): Capacity {
+  const capacity = parseCapacity(text)
+  if (capacity === undefined)
+    throw new LogError(
+      `--capacity: ${text} is not a capacity: expected a number of requests, a slash and ${WINDOW_ACCEPTED}: 500/s or 20000/10m`,
+    )
+  const { limit, window } = capacity
+  try {
+    createReplay({ rules: [{ field: "service", limit, window: window.text, algorithm }] })
+  } catch (error) {
+    const [problem] = error instanceof InvalidOptionError ? error.problems : []
+    throw new LogError(`--capacity: ${problem?.message}; accepted: ${problem?.accepted}`, { cause: error })
+  }
+  return capacity
+}

@@ -1,0 +1,201 @@
+import { LogError } from "../log-error.ts"
+import { roomFor } from "../replay/typed-arrays.ts"
+
+/** Counts the requests of numbered clients as an algorithm does under an infinite limit. Times must not decrease. */
+export interface WindowPeaks {
+  /** Counts a request. */
+  add(client: number, atMs: number): void
+  /** Returns the most units that the client has used at a time: it is refused by exactly the limits below that. */
+  peakOf(client: number): number
+  /** Removes what was counted for a client, so that its number can be given to another one. */
+  forget(client: number): void
+}
+
+/** An algorithm whose peaks do not depend on the limit, so that a log can suggest a limit for it. */
+export type WindowAlgorithm = "sliding-window" | "fixed-window" | "sliding-window-strict" | "sliding-log"
+
+/** All of these algorithms. */
+export const WINDOW_ALGORITHMS: readonly WindowAlgorithm[] = [
+  "sliding-window",
+  "fixed-window",
+  "sliding-window-strict",
+  "sliding-log",
+]
+
+/** Throws LogError if limits for the algorithm cannot be suggested. */
+export function requireWindowAlgorithm(algorithm: string): void {
+  if (WINDOW_ALGORITHMS.some((each) => each === algorithm)) return
+  throw new LogError(
+    algorithm === "token-bucket" || algorithm === "leaky-bucket"
+      ? `--algorithm: peaks in a ${algorithm} depend on its limit, so a log cannot suggest one: suggest limits for sliding-window, and try them with "sluice rules replay --algorithm ${algorithm}"`
+      : `--algorithm: ${algorithm} is not an algorithm. Expected one of ${WINDOW_ALGORITHMS.join(", ")}.`,
+  )
+}
+
+/** The default number of sub-windows of "sliding-window-strict". */
+const SUB_WINDOWS = 60
+
+/** Creates empty counts for an algorithm with its default settings. */
+export function createWindowPeaks(algorithm: WindowAlgorithm, windowMs: number): WindowPeaks {
+  if (algorithm === "sliding-window") return new TwoWindowPeaks(windowMs, true)
+  if (algorithm === "fixed-window") return new TwoWindowPeaks(windowMs, false)
+  // A log counts the time of each request, and both ends of its window.
+  if (algorithm === "sliding-log") return new StepPeaks(1, windowMs)
+  const stepMs = Math.ceil(windowMs / SUB_WINDOWS)
+  return new StepPeaks(stepMs, Math.ceil(windowMs / stepMs))
+}
+
+/** The members of a client in the array of `TwoWindowPeaks`. */
+const [WINDOW, CURRENT, PREVIOUS, PEAK, MEMBERS] = [0, 1, 2, 3, 4] as const
+
+/** Peaks of counters that have a current and a previous window. 16 bytes for each client, side by side in memory. */
+class TwoWindowPeaks implements WindowPeaks {
+  readonly #windowMs: number
+  readonly #slides: boolean
+  /** The current window, numbered from 1 at the first request. A client with window 0 has not been counted. */
+  #window = 0
+  #startMs = Number.NEGATIVE_INFINITY
+  #counts = new Uint32Array(0)
+
+  constructor(windowMs: number, slides: boolean) {
+    this.#windowMs = windowMs
+    this.#slides = slides
+  }
+
+  add(client: number, atMs: number): void {
+    const at = client * MEMBERS
+    if (at >= this.#counts.length) this.#counts = roomFor(this.#counts, at)
+    const counts = this.#counts
+    const windowMs = this.#windowMs
+    if (atMs - this.#startMs >= windowMs) this.#startWindow(atMs)
+    const last = counts[at + WINDOW] as number
+    let current = 1
+    let previous = 0
+    if (last === this.#window) {
+      current += counts[at + CURRENT] as number
+      previous = counts[at + PREVIOUS] as number
+    } else {
+      if (this.#slides && last !== 0 && last === this.#window - 1) previous = counts[at + CURRENT] as number
+      counts[at + WINDOW] = this.#window
+      counts[at + PREVIOUS] = previous
+    }
+    counts[at + CURRENT] = current
+    const left = previous === 0 ? 0 : Math.floor((previous * (windowMs - (atMs - this.#startMs))) / windowMs)
+    const used = left + current
+    if (used > (counts[at + PEAK] as number)) counts[at + PEAK] = used
+  }
+
+  peakOf(client: number): number {
+    return this.#counts[client * MEMBERS + PEAK] ?? 0
+  }
+
+  forget(client: number): void {
+    const at = client * MEMBERS
+    this.#counts.fill(0, at, at + MEMBERS)
+  }
+
+  #startWindow(atMs: number): void {
+    const startMs = atMs - (atMs % this.#windowMs)
+    this.#window += this.#window === 0 ? 1 : (startMs - this.#startMs) / this.#windowMs
+    this.#startMs = startMs
+  }
+}
+
+/**
+ * Peaks of counters that count the current step of time and the `span` steps before it. A queue has one entry for each
+ * client and step. So memory depends on what happens in one window, and each entry is added and removed once.
+ */
+class StepPeaks implements WindowPeaks {
+  readonly #stepMs: number
+  readonly #span: number
+  /** The entries, as a ring: entry number n is at index n modulo the size, which is a power of two. */
+  #clients = new Uint32Array(1024)
+  #units = new Uint32Array(1024)
+  /** Number of the first entry, and of the next one. */
+  #first = 0
+  #next = 0
+  /** The steps that have entries, with the number of the first entry of each. */
+  readonly #steps: { readonly step: number; readonly from: number }[] = []
+  #firstStep = 0
+  #used = new Uint32Array(0)
+  #peaks = new Uint32Array(0)
+  /** The number of the latest entry of each client, plus 1. */
+  #latest = new Float64Array(0)
+  /** Entries before this number belong to an earlier client with the same number. */
+  #since = new Float64Array(0)
+
+  constructor(stepMs: number, span: number) {
+    this.#stepMs = stepMs
+    this.#span = span
+  }
+
+  add(client: number, atMs: number): void {
+    if (client >= this.#peaks.length) this.#grow(client)
+    const from = this.#startOf(Math.floor(atMs / this.#stepMs))
+    const latest = (this.#latest[client] as number) - 1
+    const isNew = latest < from
+    if (isNew && this.#next - this.#first === this.#clients.length) this.#enlarge()
+    const number = isNew ? this.#next++ : latest
+    const index = number & (this.#clients.length - 1)
+    this.#clients[index] = client
+    this.#units[index] = isNew ? 1 : (this.#units[index] as number) + 1
+    this.#latest[client] = number + 1
+    const used = (this.#used[client] as number) + 1
+    this.#used[client] = used
+    if (used > (this.#peaks[client] as number)) this.#peaks[client] = used
+  }
+
+  peakOf(client: number): number {
+    return this.#peaks[client] ?? 0
+  }
+
+  forget(client: number): void {
+    if (client >= this.#peaks.length) return
+    this.#used[client] = 0
+    this.#peaks[client] = 0
+    this.#latest[client] = 0
+    this.#since[client] = this.#next
+  }
+
+  /** Starts a step if it is new, and returns the number of its first entry. */
+  #startOf(step: number): number {
+    const latest = this.#steps.at(-1)
+    if (latest?.step === step) return latest.from
+    this.#steps.push({ step, from: this.#next })
+    while ((this.#steps[this.#firstStep] as { step: number }).step < step - this.#span) {
+      this.#firstStep++
+      const end = (this.#steps[this.#firstStep] as { from: number }).from
+      while (this.#first < end) this.#remove(this.#first++)
+    }
+    if (this.#firstStep > 1024 && this.#firstStep * 2 > this.#steps.length) {
+      this.#steps.splice(0, this.#firstStep)
+      this.#firstStep = 0
+    }
+    return this.#next
+  }
+
+  #remove(number: number): void {
+    const index = number & (this.#clients.length - 1)
+    const client = this.#clients[index] as number
+    if (number < (this.#since[client] as number)) return
+    this.#used[client] = (this.#used[client] as number) - (this.#units[index] as number)
+  }
+
+  #enlarge(): void {
+    const size = this.#clients.length
+    const [clients, units] = [new Uint32Array(2 * size), new Uint32Array(2 * size)]
+    for (let number = this.#first; number < this.#next; number++) {
+      clients[number & (2 * size - 1)] = this.#clients[number & (size - 1)] as number
+      units[number & (2 * size - 1)] = this.#units[number & (size - 1)] as number
+    }
+    this.#clients = clients
+    this.#units = units
+  }
+
+  #grow(client: number): void {
+    this.#used = roomFor(this.#used, client)
+    this.#peaks = roomFor(this.#peaks, client)
+    this.#latest = roomFor(this.#latest, client)
+    this.#since = roomFor(this.#since, client)
+  }
+}
