@@ -27,7 +27,10 @@ export interface SuggestOptions extends ClientAddressOptions {
   readonly matchFrom?: readonly StorableRule[] | undefined
   /** What the whole service can handle, such as "500/s". Adds a rule with this limit. */
   readonly capacity?: string | undefined
-  /** Show hashes instead of clients. Default: false. Values of headers and cookies are always hashed, because they may be secret. */
+  /**
+   * Show hashes instead of clients. Default: false. Values of headers and cookies are always hashed, because they may be
+   * secret.
+   */
   readonly hashKeys?: boolean | undefined
 }
 
