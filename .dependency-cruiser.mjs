@@ -156,7 +156,12 @@ const ADAPTERS = readdirSync("packages")
   })
 
 /** Entry points of the core that an adapter may import. Default: the main one. */
-const DOORS_FOR = { logs: "(index|replay)", otel: "(index|kit)", redis: "(index|kit)", scale: "(index|kit)" }
+const DOORS_FOR = {
+  logs: "(index|replay)",
+  ...Object.fromEntries(
+    ["express", "fastify", "fetch", "koa", "otel", "redis", "scale"].map((name) => [name, "(index|kit)"]),
+  ),
+}
 
 const adapterRules = ADAPTERS.map(([adapter, packages]) => ({
   name: `${adapter}-imports-core-and-its-own-packages`,

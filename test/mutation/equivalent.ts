@@ -191,6 +191,10 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     'const isAddress = fields[0] === "ip"':
       "ConditionalExpression,StringLiteral: its text is the same, only slower",
   },
+  "core/src/request/server-facts.ts": {
+    "get keepsAddress(): object | undefined {":
+      "BlockStatement: an address that is not kept is computed again, with the same result",
+  },
   "core/src/rules/parsing/parsed-rule.ts": {
     "return capacity !== undefined && capacity <= inMs ? inMs : mostUnits(algorithm, windowMs)":
       "ConditionalExpression: undefined is below no number",
@@ -340,20 +344,12 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (!this.#commands.isCluster) return true":
       "ConditionalExpression,BooleanLiteral: taken in turn the one slot answers the same, and later",
   },
-  "express/src/facts.ts": {
-    "get keepsAddress(): object | undefined {":
-      "BlockStatement: an address that is kept nowhere is read anew",
-  },
   "express/src/route.ts": {
     'if (baseUrl !== "" && isBelowPattern(route, app)) return undefined':
       "ConditionalExpression,StringLiteral: what is below nothing is below no pattern, if it is looked up or not",
     "if (known === undefined) {": "ConditionalExpression: it is found once more",
     'function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {':
       "StringLiteral: any text without a pattern",
-  },
-  "fastify/src/facts.ts": {
-    "get keepsAddress(): object | undefined {":
-      "BlockStatement: an address that is kept nowhere is read anew",
   },
   "fastify/src/registration.ts": {
     'if (anyOwn || name !== "onRequest" || !decidesAtOnce) decideAt(name, request, reply, done)':
@@ -363,9 +359,5 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "koa/src/error-headers.ts": {
     "if (error === null || error === undefined) return":
       "ConditionalExpression,LogicalOperator: without one nothing is taken off",
-  },
-  "koa/src/facts.ts": {
-    "get keepsAddress(): object | undefined {":
-      "BlockStatement: an address that is kept nowhere is read anew",
   },
 }

@@ -37,3 +37,4 @@ export {
   statesAfterRefusal,
   takeTogether,
 } from "./stores/take-together.ts"
+export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"

@@ -17,7 +17,12 @@ export type Decide = (
 export function decideWith(throws: boolean): Decide {
   const Exchange = throws ? ThrowingExchange : FastifyExchange
   return (guard, request, reply, done, step) => {
-    const later = respond(guard, new FastifyFacts(request), new Exchange(request, reply, done), step)
+    const later = respond(
+      guard,
+      new FastifyFacts(request, request.raw),
+      new Exchange(request, reply, done),
+      step,
+    )
     // Fastify also passes an error that a hook throws synchronously to `done`.
     if (later instanceof Promise) later.catch(done)
   }

@@ -70,7 +70,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     if (order.isWatching) watch(ctx)
-    return Promise.resolve(respond(guard, new KoaFacts(ctx), new Exchange(ctx, ctx.res, next, ctx)))
+    return Promise.resolve(respond(guard, new KoaFacts(ctx, ctx.req), new Exchange(ctx, ctx.res, next, ctx)))
   }
 
   const order = new MountOrder(guard)

@@ -1,0 +1,80 @@
+import type { HeaderFields, RequestFacts } from "./request.ts"
+
+/** The members that the requests of Express, Fastify and Koa have in common. */
+export interface ServerRequest {
+  /** The HTTP method. */
+  readonly method: string
+  /** The request target as it arrived. */
+  readonly originalUrl: string
+  /** Header fields in Node's form. */
+  readonly headers: HeaderFields
+  /** The parsed query. */
+  readonly query: unknown
+  /** The route parameters. Absent if the framework has no router of its own. */
+  readonly params?: unknown
+  /** The parsed body. */
+  readonly body?: unknown
+}
+
+/** The members of Node's own request that are read. */
+export interface NodeRequest {
+  /** The connection. Absent in an app that is called without a server. */
+  readonly socket?: { readonly remoteAddress?: string | undefined }
+  /** The stream of the request. Only over HTTP/2. */
+  readonly stream?: { readonly endAfterHeaders?: boolean }
+}
+
+/**
+ * The facts of a framework's request on a server of Node. Each is read only when a rule needs it. An adapter overrides
+ * the facts that its framework has elsewhere.
+ */
+export class ServerFacts<Request extends ServerRequest> implements RequestFacts {
+  /** The framework's request. */
+  declare readonly request: Request
+  /** Node's own request below it. */
+  declare readonly node: NodeRequest
+
+  /** Reads nothing yet. */
+  constructor(request: Request, node: NodeRequest) {
+    this.request = request
+    this.node = node
+  }
+
+  get method(): string {
+    return this.request.method
+  }
+
+  get url(): string {
+    return this.request.originalUrl
+  }
+
+  get headers(): HeaderFields {
+    return this.request.headers
+  }
+
+  get query(): unknown {
+    return this.request.query
+  }
+
+  get params(): unknown {
+    return this.request.params
+  }
+
+  /** Whether an HTTP/2 request has a body. Its stream ends with the headers if it has none (RFC 9113, section 8.1). */
+  get hasBody(): boolean | undefined {
+    const { stream } = this.node
+    return stream && !stream.endAfterHeaders
+  }
+
+  get body(): unknown {
+    return this.request.body
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.node.socket?.remoteAddress
+  }
+
+  get keepsAddress(): object | undefined {
+    return this.node.socket
+  }
+}
