@@ -354,7 +354,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "fastify/src/registration.ts": {
     'if (anyOwn || name !== "onRequest" || !decidesAtOnce) decideAt(name, request, reply, done)':
       "ConditionalExpression,EqualityOperator,StringLiteral: with both it is decided the same",
-    "if (guard.settles) {": "ConditionalExpression: what takes no refunds gives none back",
   },
   "koa/src/error-headers.ts": {
     "if (error === null || error === undefined) return":

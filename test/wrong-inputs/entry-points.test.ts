@@ -132,7 +132,6 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         NodeExchange: BY_TYPES,
         MountOrder: BY_TYPES,
         respond: BY_TYPES,
-        readRefusalOption: [oddFor(["throwOnRefusal"])],
         createRuleBook: [
           oddFor(
             [

@@ -59,7 +59,7 @@ export { type LatePlace, MountOrder, type WatchedRequest } from "./http/guard/mo
 export type { Outcome } from "./http/guard/mount-outcome.ts"
 export type { GuardedRoute } from "./http/guard/route-rule.ts"
 export { exposedHeaders } from "./http/headers.ts"
-export { RefusalError, type RefusalOptions, readRefusalOption } from "./http/refusal-error.ts"
+export { RefusalError, type RefusalOptions } from "./http/refusal-error.ts"
 export type { RetryAdvice } from "./http/rejection/retry.ts"
 export { type Exchange, NodeExchange, respond } from "./http/respond.ts"
 export { createLimiter } from "./limiter/create-limiter.ts"

@@ -37,4 +37,5 @@ export {
   statesAfterRefusal,
   takeTogether,
 } from "./stores/take-together.ts"
+export { createThrowingGuard } from "./http/guard/create-guard.ts"
 export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"

@@ -6,18 +6,17 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http"
 import {
-  createGuard,
   type Decision,
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
   MountOrder,
   type RefusalOptions,
-  readRefusalOption,
   respond,
 } from "@sluice/core"
+import { createThrowingGuard } from "@sluice/core/kit"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
-import { ExpressExchange, ExpressThrowingExchange } from "./exchange.ts"
+import { ExpressExchange } from "./exchange.ts"
 import { ExpressFacts, factsOf } from "./facts.ts"
 import { latePlace } from "./late-place.ts"
 import type { App } from "./route.ts"
@@ -70,14 +69,12 @@ export type RateLimit = ((
  * @throws {@link InvalidOptionError} when called with invalid options, and when another framework calls the middleware
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  const { throws, options: others } = readRefusalOption<GuardOptions<Request, Response>>(options)
-  const guard = createGuard(others, factsOf)
-  const Exchange = throws ? ExpressThrowingExchange : ExpressExchange
+  const guard = createThrowingGuard(options, factsOf)
 
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     if (order.isWatching) watch(req, res)
-    const later = respond(guard, new ExpressFacts(req, handler), new Exchange(req, res, next))
+    const later = respond(guard, new ExpressFacts(req, handler), new ExpressExchange(req, res, next))
     // Express also passes an error that a handler throws synchronously to `next`.
     if (later instanceof Promise) later.catch(next)
   }

@@ -1,11 +1,5 @@
-import {
-  createGuard,
-  type Decision,
-  decisionOn,
-  hasRuleOption,
-  InvalidOptionError,
-  readRefusalOption,
-} from "@sluice/core"
+import { type Decision, decisionOn, hasRuleOption, InvalidOptionError } from "@sluice/core"
+import { createThrowingGuard } from "@sluice/core/kit"
 import type {
   FastifyContextConfig,
   FastifyInstance,
@@ -14,7 +8,7 @@ import type {
   RouteOptions,
 } from "fastify"
 import { BeforeHandler, type Hook } from "./before-handler.ts"
-import { decideWith } from "./decide.ts"
+import { decide } from "./decide.ts"
 import type { Done } from "./exchange.ts"
 import { factsOf } from "./facts.ts"
 import type { RateLimitOptions } from "./options.ts"
@@ -50,10 +44,8 @@ type Config = FastifyContextConfig & { [LIMIT]?: Limit }
 export async function registerLimiter(app: FastifyInstance, options: RateLimitOptions): Promise<void> {
   const { hook, notFound, ...others } = options
   const chosen = parseHook(hook, "hook")
-  const { throws, options: rest } = readRefusalOption<typeof others>(others)
-  const decide = decideWith(throws)
-  const guard = createGuard<FastifyRequest, FastifyReply>(
-    hasRuleOption(options) ? rest : { ...rest, rules: [] },
+  const guard = createThrowingGuard<FastifyRequest, FastifyReply>(
+    hasRuleOption(options) ? others : { ...others, rules: [] },
     factsOf,
   )
   const inline = limitOf(guard, chosen)
@@ -61,7 +53,7 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
   const unknown =
     notFound === undefined ? inline : notFound === false ? undefined : notFoundLimit(inline, notFound, chosen)
   const ownLimitOf = routeLimits(inline, chosen)
-  const sluice = new RegisteredSluice(guard, decide)
+  const sluice = new RegisteredSluice(guard)
   // Fastify rejects a second decorator of the same name. If the app has one, let it.
   if (!(app.sluice instanceof RegisteredSluice)) app.decorateRequest("rateLimit", { getter: decisionOf })
   const nearest = Object.hasOwn(app, "sluice") ? app.sluice : undefined
@@ -147,13 +139,6 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
   }
 
   for (const name of installed) app.addHook(name as "onRequest", hookOf(name))
-  if (guard.settles) {
-    app.addHook("onResponse", (request, reply, done) => {
-      // Over HTTP/2, this also runs if the client has cancelled its request. Its units must stay taken.
-      if (reply.raw.writableEnded) guard.settle(request, reply.statusCode)
-      done()
-    })
-  }
   app.addHook("onReady", async () => sluice.start())
   // Drain before the server waits for its open requests.
   app.addHook("preClose", async () => guard.drain())

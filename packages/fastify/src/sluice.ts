@@ -1,7 +1,7 @@
 import { type Guard, InvalidOptionError, type Limiter } from "@sluice/core"
 import type { FastifyRequest } from "fastify"
 import type { Hook } from "./before-handler.ts"
-import type { Decide } from "./decide.ts"
+import { decide } from "./decide.ts"
 import type { Done } from "./exchange.ts"
 import type { HookRateLimit } from "./options.ts"
 
@@ -54,14 +54,12 @@ const PATH = "app.sluice.hook()"
 export class RegisteredSluice implements FastifySluice {
   readonly limiter: Limiter<FastifyRequest>
   readonly #guard: Guard<FastifyRequest>
-  readonly #decide: Decide
   #count = 0
   #isStarted = false
 
-  constructor(guard: Guard<FastifyRequest>, decide: Decide) {
+  constructor(guard: Guard<FastifyRequest>) {
     this.limiter = guard.limiter
     this.#guard = guard
-    this.#decide = decide
   }
 
   hook(rule: HookRateLimit): RateLimitHook {
@@ -84,7 +82,7 @@ export class RegisteredSluice implements FastifySluice {
         return
       }
       request[hasRun] = true
-      this.#decide(guard, request, reply, done)
+      decide(guard, request, reply, done)
     }
     return hook as RateLimitHook
   }

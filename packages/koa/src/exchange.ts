@@ -1,11 +1,4 @@
-import {
-  type Decision,
-  decisionOn,
-  NodeExchange,
-  type Outcome,
-  RefusalError,
-  type RejectionAnswer,
-} from "@sluice/core"
+import { NodeExchange, type Outcome, type RefusalError, type RejectionAnswer } from "@sluice/core"
 import type { Context } from "koa"
 import { keepOnError } from "./error-headers.ts"
 
@@ -43,17 +36,13 @@ export class KoaExchange extends NodeExchange<Context> {
     this.setHeaders(headers)
     this.request.body = body
   }
-}
 
-/** An exchange that throws a refusal, for the app's error handler. */
-export class KoaThrowingExchange extends KoaExchange {
-  override send(answer: RejectionAnswer): void {
-    const ctx = this.request
-    const error = new RefusalError(decisionOn(ctx) as Decision, answer)
+  /** Throws the error, for the middleware before the limiter. */
+  override fail(error: RefusalError): void {
     this.setHeaders(error.headerLines)
-    keepOnError(ctx, error.headerLines)
+    keepOnError(this.request, error.headerLines)
     // An error handler may set a body without a status. Its redirect sets another one.
-    ctx.status = answer.status
+    this.request.status = error.status
     throw error
   }
 }

@@ -5,18 +5,17 @@
  */
 
 import {
-  createGuard,
   type Decision,
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
   MountOrder,
   type RefusalOptions,
-  readRefusalOption,
   respond,
 } from "@sluice/core"
+import { createThrowingGuard } from "@sluice/core/kit"
 import type { Context, Middleware, Next } from "koa"
-import { KoaExchange, KoaThrowingExchange } from "./exchange.ts"
+import { KoaExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
 import { latePlace } from "./late-place.ts"
 
@@ -63,14 +62,14 @@ export type RateLimit = Middleware & {
  * @throws {@link InvalidOptionError} when called with invalid options, and when another framework calls the middleware
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  const { throws, options: others } = readRefusalOption<GuardOptions<Context, Context>>(options)
-  const guard = createGuard(others, factsOf)
-  const Exchange = throws ? KoaThrowingExchange : KoaExchange
+  const guard = createThrowingGuard(options, factsOf)
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
     if (order.isWatching) watch(ctx)
-    return Promise.resolve(respond(guard, new KoaFacts(ctx, ctx.req), new Exchange(ctx, ctx.res, next, ctx)))
+    return Promise.resolve(
+      respond(guard, new KoaFacts(ctx, ctx.req), new KoaExchange(ctx, ctx.res, next, ctx)),
+    )
   }
 
   const order = new MountOrder(guard)

@@ -42,7 +42,7 @@ export class RefusalError extends RateLimitExceededError {
 }
 
 /**
- * Separates the option `throwOnRefusal` from the options for `createGuard`.
+ * Separates the option `throwOnRefusal` from the other options.
  * @throws {@link InvalidOptionError} if it is not a boolean
  */
 export function readRefusalOption<Options>(options: Options & RefusalOptions): {

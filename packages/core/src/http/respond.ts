@@ -6,6 +6,7 @@ import type { DecisionStep } from "../limiter/rule-set/steps.ts"
 import type { RequestFacts } from "../request/request.ts"
 import type { Guard } from "./guard/guard.ts"
 import type { Outcome } from "./guard/mount-outcome.ts"
+import { RefusalError } from "./refusal-error.ts"
 
 /** One request and its response, in the objects of a framework. {@link NodeExchange} serves a plain Node server. */
 export interface Exchange<Request extends object> {
@@ -28,6 +29,8 @@ export interface Exchange<Request extends object> {
   watch(): () => boolean
   /** Sends the answer to a refused request. */
   send(answer: RejectionAnswer): void
+  /** Passes a refusal to the app's error handler. Absent if the adapter does not have the option `throwOnRefusal`. */
+  fail?(error: RefusalError): void
   /** Calls back with the status when the response has been sent. Absent if the adapter calls `guard.settle` itself. */
   onSent?(listener: (status: number) => void): void
 }
@@ -36,15 +39,15 @@ export interface Exchange<Request extends object> {
 export class NodeExchange<Request extends object> implements Exchange<Request> {
   declare readonly request: Request
   declare readonly nodeResponse: ServerResponse
-  /** Runs the next handler. */
-  declare readonly next: () => unknown
+  /** Runs the next handler, or with an error the app's error handler. */
+  declare readonly next: (error?: Error) => unknown
   declare readonly response: unknown
 
-  /** `next` runs the next handler. `response` is what `onRejected` receives; default: Node's own response. */
+  /** `next` runs the next handler, or with an error the app's error handler. `response` is what `onRejected` receives; default: Node's own response. */
   constructor(
     request: Request,
     nodeResponse: ServerResponse,
-    next: () => unknown,
+    next: (error?: Error) => unknown,
     response: unknown = nodeResponse,
   ) {
     this.request = request
@@ -80,6 +83,13 @@ export class NodeExchange<Request extends object> implements Exchange<Request> {
     // length (RFC 9110, section 8.6).
     if (status !== 204 && status !== 304) nodeResponse.setHeader("Content-Length", Buffer.byteLength(body))
     nodeResponse.end(body)
+  }
+
+  fail(error: RefusalError): void {
+    this.setHeaders(error.headerLines)
+    // An error handler may answer without a status. Its redirect sets another one.
+    this.nodeResponse.statusCode = error.status
+    this.next(error)
   }
 
   onSent(listener: (status: number) => void): void {
@@ -122,6 +132,8 @@ export function respond<Request extends object>(
 }
 
 function settleWhenSent<Request extends object>(guard: Guard<Request>, exchange: Exchange<Request>): void {
+  // The first mount or step of a limiter has a listener, which settles the later ones, too.
+  if (guard.limiter.decisionOn(exchange.request) !== undefined) return
   exchange.onSent?.((status) => guard.settle(exchange.request, status))
 }
 
@@ -146,7 +158,17 @@ function carryOut<Request extends object>(
   if (exchange.isTaken()) return undefined
   const { nodeResponse } = exchange
   if (nodeResponse.headersSent) return nodeResponse.writableEnded ? undefined : endBegun(guard, nodeResponse)
-  return guard.asksApp ? askApp(outcome, guard, exchange) : exchange.send(rejection)
+  return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)
+}
+
+function refuse<Request extends object>(
+  answer: RejectionAnswer,
+  { decision }: Outcome,
+  guard: Guard<Request>,
+  exchange: Exchange<Request>,
+): void {
+  if (guard.throws) exchange.fail?.(new RefusalError(decision, answer))
+  else exchange.send(answer)
 }
 
 function askApp<Request extends object>(
@@ -156,7 +178,7 @@ function askApp<Request extends object>(
 ): unknown {
   const hasAnswered = exchange.watch()
   const send = (answer: RejectionAnswer | undefined): void => {
-    if (answer !== undefined) exchange.send(answer)
+    if (answer !== undefined) refuse(answer, outcome, guard, exchange)
   }
   const failed = (error: unknown): void => {
     const { headersSent, writableEnded } = exchange.nodeResponse

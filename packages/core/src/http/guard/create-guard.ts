@@ -2,6 +2,7 @@ import { InvalidOptionError } from "../../ground/errors.ts"
 import { createLimiter } from "../../limiter/create-limiter.ts"
 import { notALimiter, RequestLimiter } from "../../limiter/request-limiter.ts"
 import type { FactsReader } from "../../request/facts-readers.ts"
+import { type RefusalOptions, readRefusalOption } from "../refusal-error.ts"
 import type { Guard, GuardOptions } from "./guard.ts"
 import { LimiterGuard } from "./limiter-guard.ts"
 
@@ -14,17 +15,40 @@ export function createGuard<Request extends object, Response = unknown>(
   options: GuardOptions<Request, Response>,
   reader?: FactsReader,
 ): Guard<Request> {
+  return guardOf(options, reader, false)
+}
+
+/**
+ * Creates a guard like `createGuard`, for an adapter whose options include `throwOnRefusal`.
+ * @throws {@link InvalidOptionError}
+ */
+export function createThrowingGuard<Request extends object, Response = unknown>(
+  options: GuardOptions<Request, Response> & RefusalOptions,
+  reader: FactsReader,
+): Guard<Request> {
+  const { throws, options: others } = readRefusalOption<GuardOptions<Request, Response>>(options)
+  return guardOf(others, reader, throws)
+}
+
+function guardOf<Request extends object, Response>(
+  options: GuardOptions<Request, Response>,
+  reader: FactsReader | undefined,
+  throws: boolean,
+): Guard<Request> {
   const guard = isShared(options)
-    ? new LimiterGuard(sharedLimiter(options), nothing)
-    : ownGuard(createLimiter(options) as RequestLimiter<Request>)
+    ? new LimiterGuard(sharedLimiter(options), nothing, throws)
+    : ownGuard(createLimiter(options) as RequestLimiter<Request>, throws)
   if (reader !== undefined) guard.limiter.readFactsWith(reader)
   return guard
 }
 
 function nothing(): void {}
 
-function ownGuard<Request extends object>(limiter: RequestLimiter<Request>): LimiterGuard<Request> {
-  return new LimiterGuard(limiter, () => limiter.close())
+function ownGuard<Request extends object>(
+  limiter: RequestLimiter<Request>,
+  throws: boolean,
+): LimiterGuard<Request> {
+  return new LimiterGuard(limiter, () => limiter.close(), throws)
 }
 
 type Shared<Request> = Extract<GuardOptions<Request>, { readonly limiter: unknown }>

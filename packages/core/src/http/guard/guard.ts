@@ -31,6 +31,8 @@ export interface Guard<Request extends object> {
   readonly settles: boolean
   /** Whether `answer` calls the app's `onRejected`. If not, it returns the outcome's rejection at once. */
   readonly asksApp: boolean
+  /** Whether the app has set `throwOnRefusal`. Then `respond` calls `fail` of the exchange instead of `send`. */
+  readonly throws: boolean
   /**
    * Decides on a request. Never throws and never rejects. Returns a value, not a promise, when the store and the app's
    * functions do.

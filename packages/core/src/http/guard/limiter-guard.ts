@@ -31,6 +31,7 @@ interface OfRoute {
 export class LimiterGuard<Request extends object> extends MountCheck<Request> implements Guard<Request> {
   readonly settles: boolean
   readonly asksApp: boolean
+  readonly throws: boolean
   /** Closes or leaves the limiter when the guard closes. A no-op for a shared limiter. */
   readonly #leave: () => void | Promise<void>
   /** The guards of its routes. */
@@ -44,10 +45,16 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   #mayBeOfHandler = true
   #closed = false
 
-  constructor(limiter: RequestLimiter<Request>, leave: () => void | Promise<void>, ofRoute?: OfRoute) {
+  constructor(
+    limiter: RequestLimiter<Request>,
+    leave: () => void | Promise<void>,
+    throws: boolean,
+    ofRoute?: OfRoute,
+  ) {
     const draining = ofRoute?.draining ?? new AbortController()
     super(limiter, draining.signal, ofRoute?.isMeant)
     this.settles = limiter.options.refundWhen !== undefined
+    this.throws = throws
     this.#leave = leave
     this.#ofRoute = ofRoute
     this.#draining = draining
@@ -131,7 +138,11 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
       const isUsed = [...this.#routes].some((other) => other.limiter === limiter)
       if (!isUsed) this.limiter.leaveRoute(this, limiter)
     }
-    const guard = new LimiterGuard(limiter, leave, { draining: this.#draining, onRejected, isMeant })
+    const guard = new LimiterGuard(limiter, leave, this.throws, {
+      draining: this.#draining,
+      onRejected,
+      isMeant,
+    })
     this.#routes.add(guard)
     return guard
   }
