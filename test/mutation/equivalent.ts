@@ -119,7 +119,7 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
   "core/src/http/respond.ts": {
     "if (guard.settles) settleWhenSent(guard, exchange)":
       "ConditionalExpression: a limiter without refundWhen gives nothing back",
-    "return guard.asksApp ? askApp(outcome, guard, exchange) : exchange.send(rejection)":
+    "return guard.asksApp ? askApp(outcome, guard, exchange) : refuse(rejection, outcome, guard, exchange)":
       "ConditionalExpression: the guard would return the same rejection",
   },
   "core/src/limiter/block-options.ts": {
@@ -344,12 +344,14 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     "if (!this.#commands.isCluster) return true":
       "ConditionalExpression,BooleanLiteral: taken in turn the one slot answers the same, and later",
   },
+  "express/src/layers.ts": {
+    'function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {':
+      "StringLiteral: any text without a pattern",
+  },
   "express/src/route.ts": {
     'if (baseUrl !== "" && isBelowPattern(route, app)) return undefined':
       "ConditionalExpression,StringLiteral: what is below nothing is below no pattern, if it is looked up or not",
     "if (known === undefined) {": "ConditionalExpression: it is found once more",
-    'function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {':
-      "StringLiteral: any text without a pattern",
   },
   "fastify/src/registration.ts": {
     'if (anyOwn || name !== "onRequest" || !decidesAtOnce) decideAt(name, request, reply, done)':

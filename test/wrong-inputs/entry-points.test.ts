@@ -130,7 +130,6 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         ],
         jsonLinesSink: "would create a file for each text; json-lines.test.ts has wrong destinations",
         NodeExchange: BY_TYPES,
-        MountOrder: BY_TYPES,
         respond: BY_TYPES,
         createRuleBook: [
           oddFor(

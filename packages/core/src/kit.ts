@@ -38,4 +38,6 @@ export {
   takeTogether,
 } from "./stores/take-together.ts"
 export { createThrowingGuard } from "./http/guard/create-guard.ts"
+export type { MountedLayer } from "./http/guard/late-place.ts"
+export { MountOrder } from "./http/guard/mount-order.ts"
 export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"

@@ -10,16 +10,14 @@ import {
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
-  MountOrder,
   type RefusalOptions,
   respond,
 } from "@sluice/core"
-import { createThrowingGuard } from "@sluice/core/kit"
+import { createThrowingGuard, MountOrder } from "@sluice/core/kit"
 import type { NextFunction, Request, RequestHandler, Response } from "express"
 import { ExpressExchange } from "./exchange.ts"
 import { ExpressFacts, factsOf } from "./facts.ts"
-import { latePlace } from "./late-place.ts"
-import type { App } from "./route.ts"
+import { type App, layersOf } from "./layers.ts"
 
 export { RefusalError } from "@sluice/core"
 
@@ -70,21 +68,18 @@ export type RateLimit = ((
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createThrowingGuard(options, factsOf)
+  const order = new MountOrder(guard)
 
   const handler: RequestHandler = (req, res, next) => {
     if (typeof res?.setHeader !== "function") throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    if (order.isWatching) watch(req, res)
+    if (order.isWatching) {
+      // Afterwards, the request may refer to an app around this one.
+      const app = req.app as unknown as App | undefined
+      order.watch(req, res, handler, () => layersOf(app))
+    }
     const later = respond(guard, new ExpressFacts(req, handler), new ExpressExchange(req, res, next))
     // Express also passes an error that a handler throws synchronously to `next`.
     if (later instanceof Promise) later.catch(next)
-  }
-
-  const order = new MountOrder(guard)
-  const watch = (req: Request, response: Response): void => {
-    // Afterwards, the request may refer to an app around this one.
-    const app = req.app as unknown as App | undefined
-    const placeOf = () => latePlace(app, handler)
-    order.watch({ method: req.method, response, placeOf, decisionOf: () => req.rateLimit })
   }
   return Object.assign(handler as RateLimit, { limiter: guard.limiter })
 }

@@ -1,36 +1,5 @@
 import type { Request } from "express"
-
-/** An entry in the stack of a router: a route, or something mounted. */
-export interface Layer {
-  readonly route?: ExpressRoute | undefined
-  readonly handle: Stacked
-  /** The name of its function. */
-  readonly name?: string
-  /** Its path, in newer releases of Express 5. */
-  readonly rawPath?: unknown
-  /** The values of its path parameters in the last match, in older releases. */
-  readonly params?: object | undefined
-  /** The path parameters themselves, in Express 4, where another request soon overwrites the values. */
-  readonly keys?: readonly unknown[]
-  /** The expression of its path, in Express 4. */
-  readonly regexp?: { readonly source?: string }
-}
-/** A router, or any other function. */
-export interface Stacked {
-  readonly stack?: readonly Layer[]
-}
-interface ExpressRoute {
-  readonly path?: unknown
-  readonly stack?: readonly Layer[]
-  /** The names of its methods in lower case, as members. */
-  readonly methods?: object
-}
-export interface App {
-  readonly mountpath?: unknown
-  readonly parent?: App | undefined
-  readonly _router?: Stacked
-  readonly router?: Stacked
-}
+import { type App, type ExpressRoute, isPattern, placesIn } from "./layers.ts"
 
 const below = new WeakMap<object, boolean>()
 const used = new WeakMap<object, boolean>()
@@ -68,8 +37,7 @@ function hasHandle({ stack }: ExpressRoute, middleware: object): boolean {
 /** True if `use` has mounted the middleware. False if a monitoring tool has replaced it with a function of its own. */
 function isUsed(middleware: object, app: App | undefined): boolean {
   return remembered(used, middleware, () => {
-    for (const { layer } of layersOf(app)) if (layer.handle === middleware) return true
-    return false
+    return [...placesIn(app)].some(({ layer }) => layer.handle === middleware)
   })
 }
 
@@ -79,8 +47,8 @@ function isUsed(middleware: object, app: App | undefined): boolean {
  */
 function isBelowPattern(route: ExpressRoute & object, app: App | undefined): boolean {
   return remembered(below, route, () => {
-    for (const { layer, isBelow } of layersOf(app)) if (isBelow && layer.route === route) return true
-    return isMountedAtPattern(app)
+    const isBelow = [...placesIn(app)].some((place) => place.isBelowPattern && place.layer.route === route)
+    return isBelow || isMountedAtPattern(app)
   })
 }
 
@@ -91,34 +59,6 @@ function remembered(memory: WeakMap<object, boolean>, key: object, find: () => b
     memory.set(key, known)
   }
   return known
-}
-
-/**
- * Iterates over all layers of an app, and whether each is below a pattern. Visits a router that
- * contains itself only once.
- */
-function* layersOf(app: App | undefined): Generator<{ readonly layer: Layer; readonly isBelow: boolean }> {
-  // Express 4 throws when `router` is read.
-  const waiting = [{ stack: (app?._router ?? app?.router)?.stack, isBelow: false }]
-  const seen = { above: new Set<unknown>(), below: new Set<unknown>() }
-  for (const { stack, isBelow } of waiting) {
-    const known = isBelow ? seen.below : seen.above
-    if (stack === undefined || known.has(stack)) continue
-    known.add(stack)
-    for (const layer of stack) {
-      yield { layer, isBelow }
-      waiting.push({ stack: layer.handle.stack, isBelow: isBelow || hasParameters(layer) })
-    }
-  }
-}
-
-function hasParameters({ rawPath = "/", params = {}, keys = [] }: Layer): boolean {
-  return isPattern(rawPath) || keys.length > 0 || Object.keys(params).length > 0
-}
-
-/** True if a path, or any path of a list, is a pattern. */
-function isPattern(path: unknown): boolean {
-  return [path].flat().some((each) => typeof each !== "string" || /[:*{(]/.test(each))
 }
 
 /** True if the app, or an app around it, is mounted at a pattern. */

@@ -9,15 +9,14 @@ import {
   type GuardOptions,
   InvalidOptionError,
   type Limiter,
-  MountOrder,
   type RefusalOptions,
   respond,
 } from "@sluice/core"
-import { createThrowingGuard } from "@sluice/core/kit"
+import { createThrowingGuard, MountOrder } from "@sluice/core/kit"
 import type { Context, Middleware, Next } from "koa"
 import { KoaExchange } from "./exchange.ts"
 import { factsOf, KoaFacts } from "./facts.ts"
-import { latePlace } from "./late-place.ts"
+import { layersOf } from "./layers.ts"
 
 export { RefusalError } from "@sluice/core"
 
@@ -63,22 +62,15 @@ export type RateLimit = Middleware & {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const guard = createThrowingGuard(options, factsOf)
+  const order = new MountOrder(guard)
 
   const middleware = (ctx: Context, next: Next): Promise<unknown> => {
     if (ctx.state === undefined) throw new InvalidOptionError([MOUNTED_ELSEWHERE])
-    if (order.isWatching) watch(ctx)
+    if (order.isWatching) order.watch(ctx, ctx.res, middleware, () => layersOf(ctx.app))
     return Promise.resolve(
       respond(guard, new KoaFacts(ctx, ctx.req), new KoaExchange(ctx, ctx.res, next, ctx)),
     )
   }
-
-  const order = new MountOrder(guard)
-  const watch = (ctx: Context): void =>
-    order.watch({
-      ...{ method: ctx.method, response: ctx.res },
-      placeOf: () => latePlace(ctx.app, middleware),
-      decisionOf: () => ctx.state.rateLimit,
-    })
   return Object.assign(middleware, { limiter: guard.limiter })
 }
 

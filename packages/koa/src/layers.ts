@@ -1,0 +1,31 @@
+import type { MountedLayer } from "@sluice/core/kit"
+import type { Context } from "koa"
+
+/** Middleware. That of @koa/router refers to its router, and a limiter to its limiter. */
+type KoaMounted = object & { readonly router?: { readonly stack?: readonly KoaLayer[] } }
+
+/** An entry of a router: a route, or middleware of `router.use`, which has no methods. */
+interface KoaLayer {
+  readonly methods: readonly string[]
+  readonly path: unknown
+  readonly stack: readonly object[]
+}
+
+/** Returns the middleware of an app, and the layers of its routers by @koa/router. */
+export function layersOf(app: Context["app"]): MountedLayer[] {
+  return (app.middleware as readonly KoaMounted[]).flatMap((handle) => {
+    const { router } = handle
+    const isLimited = "limiter" in handle
+    return [
+      { handle, path: "", isLimited, isRouting: router !== undefined },
+      ...(router?.stack ?? []).map(layerOf),
+    ]
+  })
+}
+
+function layerOf({ methods, path, stack }: KoaLayer): MountedLayer {
+  const layer = { path: "", isLimited: stack.some((each) => "limiter" in each), isRouting: true }
+  if (methods.length === 0) return layer
+  const names = methods.length > 3 ? methods : methods.filter((name) => name !== "HEAD")
+  return { ...layer, route: { methods: names, pattern: `${path}` } }
+}
