@@ -76,13 +76,11 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
     }
   })
 
-  let isNew = false
   function limitFor({ is404, routeOptions, server }: FastifyRequest): Limit | undefined {
     if (is404) return unknown
     const config: Config = routeOptions.config
     if (config.rateLimit === false) return undefined
     if (config.rateLimit === undefined || server.sluice !== sluice) return inline
-    isNew = config[LIMIT] === undefined
     try {
       config[LIMIT] ??= ownLimitOf(routeOptions as RouteOptions, config.rateLimit)
     } catch (error) {
@@ -109,15 +107,6 @@ export async function registerLimiter(app: FastifyInstance, options: RateLimitOp
 
   function decideAt(name: HookName, request: Deciding, reply: FastifyReply, done: Done): void {
     const limit = request[deciding] ?? (anyOwn ? limitFor(request) : inline)
-    if (isNew) {
-      isNew = false
-      // Wait a turn, because a guard that checks in its first turn warns that it was created in a handler.
-      // Do not use queueMicrotask, because a test with fake timers may have stopped it.
-      Promise.resolve()
-        .then(() => decideAt(name, request, reply, done))
-        .catch(done)
-      return
-    }
     if (limit === undefined) {
       done()
       return

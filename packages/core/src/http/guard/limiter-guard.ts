@@ -42,7 +42,7 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
   readonly #handleRejection: RejectionHandler
   readonly #refunds: (request: Request, status: number) => boolean
   /** False once it is known that no request handler creates a limiter for each request. */
-  #mayBeOfHandler = true
+  #mayBeOfHandler: boolean
   #closed = false
 
   constructor(
@@ -64,7 +64,8 @@ export class LimiterGuard<Request extends object> extends MountCheck<Request> im
     this.#handleRejection = compileRejectionHandler(onRejected, limiter.warner)
     this.#refunds = compileTest("refundWhen", refundWhen, "the units stay taken", limiter.warner)
     // An app receives no requests in the event loop turn that sets it up. If a guard does, a
-    // request handler created it.
+    // request handler created it. Adapters may create the guard of a route at its first request.
+    this.#mayBeOfHandler = ofRoute === undefined
     soon(() => {
       this.#mayBeOfHandler = wasCreatedInHandler(limiter)
     })
