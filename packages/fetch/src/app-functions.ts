@@ -4,63 +4,59 @@ import type { ClientAddress } from "./client-address.ts"
 /** Facts of a request that a `Request` does not contain, but the framework may know. */
 export type FrameworkFacts = Pick<RequestFacts, "routedUrl" | "route" | "params" | "body">
 
+/** A function of the app that reads a request. */
+type Reads<Context, Result> = (request: Request, context: Context) => Result
+
 /** The app's functions that read a request. */
 export interface AppFunctions<Context> {
   readonly clientAddress: ClientAddress<Context>
-  readonly facts: (request: Request, context: Context) => FrameworkFacts
-}
-
-interface Given<Context> {
-  readonly clientAddress: ClientAddress<Context>
-  readonly facts: AppFunctions<Context>["facts"] | undefined
+  readonly facts: Reads<Context, FrameworkFacts>
 }
 
 /** The results of a function that are accepted, and the result that stands for all others. */
 interface Accepted<Result> {
+  /** The name of the option that has the function. */
+  readonly path: string
   readonly accepts: (result: unknown) => boolean
   readonly accepted: string
   readonly otherwise: Result
 }
 
-const ADDRESS: Accepted<undefined> = {
+export const ADDRESS: Accepted<string | undefined> = {
+  path: "clientAddress",
   accepts: (result) => result === undefined || typeof result === "string",
   accepted: "the address of the connection's peer, or undefined",
   otherwise: undefined,
 }
 
-const FACTS: Accepted<FrameworkFacts> = {
+export const FACTS: Accepted<FrameworkFacts> = {
+  path: "facts",
   accepts: (result) => typeof result === "object" && result !== null && !("then" in result),
   accepted: "an object with routedUrl, route, params or body",
   otherwise: {},
 }
 
 /**
- * Returns functions that never throw. If a function of the app fails or returns an invalid result, such as a promise,
+ * Returns a function that never throws. If the app's function fails or returns an invalid result, such as a promise,
  * the address or the facts count as unknown, and `onFault` is called.
  */
-export function withoutErrors<Context>(
-  { clientAddress, facts }: Given<Context>,
+export function withoutErrors<Context, Result>(
+  read: Reads<Context, Result>,
+  { path, accepts, accepted, otherwise }: Accepted<Result>,
   onFault: (error: InvalidOptionError) => void,
-): AppFunctions<Context> {
-  const guarded =
-    <Result>(path: string, read: (request: Request, context: Context) => Result, by: Accepted<Result>) =>
-    (request: Request, context: Context): Result => {
-      const fault = (message: string): Result => {
-        onFault(new InvalidOptionError([{ path, message, accepted: by.accepted }]))
-        return by.otherwise
-      }
-      try {
-        const result = read(request, context)
-        if (by.accepts(result)) return result
-        // A promise may reject later, which would end the process.
-        Promise.resolve(result).catch(() => undefined)
-        return fault(`returned ${Object.prototype.toString.call(result)}`)
-      } catch (error) {
-        return fault(`failed: ${error}`)
-      }
+): Reads<Context, Result> {
+  return (request, context) => {
+    let message: string
+    try {
+      const result = read(request, context)
+      if (accepts(result)) return result
+      // A promise may reject later, which would end the process.
+      Promise.resolve(result).catch(() => undefined)
+      message = `returned ${Object.prototype.toString.call(result)}`
+    } catch (error) {
+      message = `failed: ${error}`
     }
-  return {
-    clientAddress: guarded<string | undefined>("clientAddress", clientAddress, ADDRESS),
-    facts: guarded("facts", facts ?? (() => FACTS.otherwise), FACTS),
+    onFault(new InvalidOptionError([{ path, message, accepted }]))
+    return otherwise
   }
 }

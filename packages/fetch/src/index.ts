@@ -5,7 +5,7 @@
  */
 
 import { createGuard, InvalidOptionError, type Limiter, type MaybePromise, type Problem } from "@sluice/core"
-import { withoutErrors } from "./app-functions.ts"
+import { ADDRESS, FACTS, withoutErrors } from "./app-functions.ts"
 import { type RequestWith, setContext } from "./context.ts"
 import { Incoming } from "./incoming.ts"
 import { type RateLimitOptions, requireAddress } from "./options.ts"
@@ -88,7 +88,10 @@ export function rateLimit<Context = unknown>(options: RateLimitOptions<Context>)
   const seen = new WeakMap<object, Incoming<Context>>()
   const ownAnswers: OwnAnswers = new WeakMap()
   const guard = createGuard(keepAnswers(others, ownAnswers), (request) => seen.get(request))
-  const read = withoutErrors({ clientAddress, facts }, (error) => guard.warn(error))
+  const read = {
+    clientAddress: withoutErrors(clientAddress, ADDRESS, guard.warn.bind(guard)),
+    facts: withoutErrors(facts ?? (() => FACTS.otherwise), FACTS, guard.warn.bind(guard)),
+  }
 
   const settle = (request: Request, context: Context, status: number): void => {
     // A client that has hung up does not get the response, so its units stay taken.

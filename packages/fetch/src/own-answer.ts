@@ -1,6 +1,6 @@
-import type { GuardOptions, RejectionAnswer } from "@sluice/core"
+import type { GuardOptions, OnRejected, RejectionAnswer } from "@sluice/core"
 import type { RequestWith } from "./context.ts"
-import type { GuardedOptions, OnFetchRejected } from "./options.ts"
+import type { FetchLimiterOptions, GuardedOptions } from "./options.ts"
 
 /** The responses that `onRejected` has returned. */
 export type OwnAnswers = WeakMap<Request, Response>
@@ -13,22 +13,15 @@ export function keepAnswers<Context>(
   options: GuardedOptions<Context>,
   ownAnswers: OwnAnswers,
 ): GuardOptions<RequestWith<Context>, Context> {
-  if (!("onRejected" in options) || typeof options.onRejected !== "function") {
-    return options as GuardOptions<RequestWith<Context>, Context>
-  }
-  const { onRejected, ...others } = options
-  return { ...others, onRejected: keeping(onRejected, ownAnswers) }
-}
-
-function keeping<Context>(onRejected: OnFetchRejected<Context>, ownAnswers: OwnAnswers) {
-  return async (
-    ...refused: Parameters<OnFetchRejected<Context>>
-  ): Promise<RejectionAnswer | false | undefined> => {
+  const { onRejected } = options as FetchLimiterOptions<Context>
+  if (typeof onRejected !== "function") return options as GuardOptions<RequestWith<Context>, Context>
+  const keeping: OnRejected<RequestWith<Context>, Context> = async (...refused) => {
     const own = await onRejected(...refused)
     if (!isResponse(own)) return own
     ownAnswers.set(refused[0], own)
     return false
   }
+  return { ...(options as FetchLimiterOptions<Context>), onRejected: keeping }
 }
 
 /** Does not use `instanceof`, because some servers replace the global `Response`. */
