@@ -282,7 +282,7 @@ export default {
     {
       name: "core-shape-for-rules-and-options",
       comment:
-        "shape.ts loads the schema library. Only rules and the options of limiters, recorders and replays may import it, so that the kit does not load it.",
+        "shape.ts loads the schema library. Only rules and the options of limiters, recorders and replays may import it.",
       severity: "error",
       from: {
         path: CORE,

@@ -15,14 +15,12 @@ const config: UserConfig = {
     mangle: { toplevel: true, keepNames: { function: true, class: true } },
     codegen: { removeWhitespace: true },
   },
-  // A file for each set of entry points would need long lists of imports. Only the ground must be a file of its own,
-  // because the kit loads nothing else.
+  // A file for each set of entry points would need long lists of imports.
   outputOptions: {
     ...(base.outputOptions as object),
     codeSplitting: {
       groups: [
-        { name: "ground", test: /\/src\/(?:algorithms|ground|stores)\/(?!shape)[\w-]+\.ts$/, priority: 2 },
-        { name: "rules", test: /(?<!\.d)\.m?[jt]s$/, priority: 1 },
+        { name: "shared", test: /(?<!\.d)\.m?[jt]s$/ },
         { name: "types.d", test: /\.d\.ts$/ },
       ].map((group) => ({ ...group, minShareCount: 2 })),
     },

@@ -19,9 +19,15 @@ export interface ServerRequest {
 /** The members of Node's own request that are read. */
 export interface NodeRequest {
   /** The connection. Absent in an app that is called without a server. */
-  readonly socket?: { readonly remoteAddress?: string | undefined }
+  readonly socket?: {
+    /** The address of its peer. */
+    readonly remoteAddress?: string | undefined
+  }
   /** The stream of the request. Only over HTTP/2. */
-  readonly stream?: { readonly endAfterHeaders?: boolean }
+  readonly stream?: {
+    /** Whether the request has no body. */
+    readonly endAfterHeaders?: boolean
+  }
 }
 
 /**

@@ -30,7 +30,10 @@ export class MountOrder {
    * Node's own server. `layersOf` returns the layers of the app.
    */
   watch(
-    request: { readonly method: string },
+    request: {
+      /** The HTTP method, in upper case. */
+      readonly method: string
+    },
     response: ServerResponse,
     limiter: object,
     layersOf: () => readonly MountedLayer[],
