@@ -33,7 +33,7 @@ export interface App {
 }
 
 /** A layer with the path of the routers around it. */
-interface Place {
+interface LayerPlace {
   readonly layer: Layer
   readonly mount: string
   /** Whether a router around it is mounted at a pattern. */
@@ -57,7 +57,7 @@ export function layersOf(app: App | undefined): MountedLayer[] {
 }
 
 /** Iterates over the layers of an app and of the apps around it. A router is before its own layers. */
-export function placesIn(app: App | undefined): Generator<Place> {
+export function placesIn(app: App | undefined): Generator<LayerPlace> {
   const apps: App[] = []
   for (let each = app; each !== undefined; each = each.parent) apps.unshift(each)
   return inside(stackOf(apps[0]), apps.slice(1), "", false, [])
@@ -70,7 +70,7 @@ function* inside(
   mount: string,
   isBelowPattern: boolean,
   around: readonly unknown[],
-): Generator<Place> {
+): Generator<LayerPlace> {
   if (stack === undefined || around.includes(stack)) return
   for (const layer of stack) {
     yield { layer, mount, isBelowPattern }

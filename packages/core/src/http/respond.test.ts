@@ -3,6 +3,7 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import type { AddressInfo } from "node:net"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
+import { createLimiter } from "../limiter/create-limiter.ts"
 import { createGuard } from "./guard/create-guard.ts"
 import { NodeExchange, respond } from "./respond.ts"
 
@@ -94,5 +95,26 @@ describe("the response to a refused request that has already started", () => {
       response.write("first", () => refuse(response))
     })
     expect(answer).toEqual({ body: "first", complete: false })
+  })
+})
+
+describe("a response that two mounts of a limiter watch for refunds", () => {
+  it("has one listener for its end", async () => {
+    const statuses: number[] = []
+    const limiter = createLimiter({
+      limit: 5,
+      window: "1 minute",
+      refundWhen: (_request: object, status: number) => statuses.push(status) > 1,
+    })
+    const mounts = [createGuard({ limiter }), createGuard({ limiter })]
+    let listeners = 0
+    await received((response) => {
+      const before = response.listenerCount("finish")
+      const facts = { remoteAddress: "192.0.2.1" }
+      for (const mount of mounts) respond(mount, facts, new NodeExchange(response.req, response, () => {}))
+      listeners = response.listenerCount("finish") - before
+      response.end("done")
+    })
+    expect([listeners, statuses]).toEqual([1, [200]])
   })
 })
