@@ -1,6 +1,7 @@
 /**
  * What packages that extend Sluice share with it. Stores use the guard of stores, listeners, refunds, checks that are
- * decided together, the numbers of a policy, and time outside of requests. All use messages.
+ * decided together, the numbers of a policy, and time outside of requests. Adapters use the facts of Node servers, the guard
+ * that throws, and the watch of the order of mounts. All use messages.
  * @module @sluice/core/kit
  */
 
@@ -23,6 +24,10 @@ export {
   soon,
 } from "./ground/time.ts"
 export { warnOncePerLogger } from "./ground/warnings.ts"
+export { createThrowingGuard } from "./http/guard/create-guard.ts"
+export type { MountedLayer } from "./http/guard/late-place.ts"
+export { MountOrder } from "./http/guard/mount-order.ts"
+export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"
 export { BoundedTable, type TableEntry } from "./stores/bounded-table.ts"
 export { chargeable } from "./stores/counters.ts"
 export { foreignStore, guardedStore } from "./stores/foreign-store.ts"
@@ -37,7 +42,3 @@ export {
   statesAfterRefusal,
   takeTogether,
 } from "./stores/take-together.ts"
-export { createThrowingGuard } from "./http/guard/create-guard.ts"
-export type { MountedLayer } from "./http/guard/late-place.ts"
-export { MountOrder } from "./http/guard/mount-order.ts"
-export { type NodeRequest, ServerFacts, type ServerRequest } from "./request/server-facts.ts"
