@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { type Clock, InvalidOptionError, type Problem } from "@sluice/core"
-import { LONGEST_TIMER_MS, suggestion } from "@sluice/core/kit"
+import { LONGEST_TIMER_MS, type OptionCheck, requireOptions } from "@sluice/core/kit"
 import { commandsOf, type RedisClient } from "./clients/commands-of.ts"
 import type { RedisCommands } from "./commands.ts"
 
@@ -35,7 +35,6 @@ export interface ParsedRedisOptions {
   readonly clock: Clock | undefined
 }
 
-const NAMES = "client, prefix, denyCacheMs, timeoutMs, clock"
 /** Option names of Redis clients and of other rate limiters' stores, and the names of the same options here. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   keyPrefix: "prefix",
@@ -45,6 +44,24 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   storeClient: "client",
 }
 const LONGEST_PREFIX = 64
+
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  // Checked by `commandsOf`. Its problems come before those of the other options.
+  client: () => undefined,
+  prefix(value) {
+    // A cluster would take braces for the hash tag, which determines the slot.
+    if (typeof value === "string" && value.length <= LONGEST_PREFIX && /^[ -z|~]*$/.test(value))
+      return undefined
+    const accepted = `up to ${LONGEST_PREFIX} printable ASCII characters, except { and }`
+    return { message: `${inspect(value, { depth: 0 })} is not a valid prefix`, accepted }
+  },
+  denyCacheMs: timeFrom(0),
+  timeoutMs: timeFrom(1),
+  clock: (value) =>
+    typeof (value as Partial<Clock> | null)?.now === "function"
+      ? undefined
+      : { message: "has no method now()", accepted: "an object whose now() returns epoch milliseconds" },
+}
 
 /**
  * Returns the options with their defaults.
@@ -59,19 +76,20 @@ export function parseOptions(options: RedisStoreOptions): ParsedRedisOptions {
         ? "a string"
         : inspect(options)
     const message = `${given} is not an options object`
-    throw new InvalidOptionError([{ path: "", message, accepted: `redisStore({ ${NAMES} })` }])
+    const accepted = `redisStore({ ${Object.keys(CHECKS).join(", ")} })`
+    throw new InvalidOptionError([{ path: "", message, accepted }])
   }
-  const problems = Object.entries(options).flatMap(([path, value]) => problemOf(path, value) ?? [])
   let commands: RedisCommands | undefined
+  let problems: readonly Problem[] = []
   try {
     commands = commandsOf(options.client)
   } catch (error) {
     if (!(error instanceof InvalidOptionError)) throw error
-    problems.unshift(...error.problems)
+    problems = error.problems
   }
-  if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)
+  requireOptions("redisStore", options, CHECKS, problems, ELSEWHERE)
   const { prefix = "", denyCacheMs = 10_000, timeoutMs = 50, clock } = options
-  return { commands, prefix, denyCacheMs, timeoutMs, clock }
+  return { commands: commands as RedisCommands, prefix, denyCacheMs, timeoutMs, clock }
 }
 
 /** True for a client of any library, because all have `duplicate()`. False for an object that has its own `client`. */
@@ -80,46 +98,11 @@ function isClient(options: unknown): boolean {
   return typeof (options as { readonly duplicate?: unknown }).duplicate === "function"
 }
 
-function problemOf(path: string, value: unknown): Problem | undefined {
-  if (value === undefined) return undefined
-  switch (path) {
-    case "client":
-      return undefined
-    case "prefix":
-      if (typeof value === "string" && value.length <= LONGEST_PREFIX && /^[\x20-\x7e]*$/.test(value)) {
-        // A cluster would take the braces for the hash tag, which determines the slot.
-        if (!/[{}]/.test(value)) return undefined
-      }
-      return {
-        path,
-        message: `${inspect(value, { depth: 0 })} is not a valid prefix`,
-        accepted: `up to ${LONGEST_PREFIX} printable ASCII characters, except { and }`,
-      }
-    case "denyCacheMs":
-      return problemOfMs(path, value, 0)
-    case "timeoutMs":
-      return problemOfMs(path, value, 1)
-    case "clock":
-      if (typeof (value as Partial<Clock> | null)?.now === "function") return undefined
-      return {
-        path,
-        message: "has no method now()",
-        accepted: "an object whose now() returns epoch milliseconds",
-      }
-    default:
-      return Object.hasOwn(ELSEWHERE, path)
-        ? { path, message: `is not an option of redisStore; use "${ELSEWHERE[path]}" instead` }
-        : {
-            path,
-            message: `is not an option of redisStore${suggestion(path, NAMES.split(", "))}`,
-            accepted: NAMES,
-          }
+function timeFrom(leastMs: number): OptionCheck {
+  return (value) => {
+    const ms = Number.isSafeInteger(value) ? (value as number) : -1
+    if (ms >= leastMs && ms <= LONGEST_TIMER_MS) return undefined
+    const accepted = `a whole number of milliseconds from ${leastMs} to ${LONGEST_TIMER_MS}`
+    return { message: `${inspect(value, { depth: 0 })} is not a valid time`, accepted }
   }
-}
-
-function problemOfMs(path: string, value: unknown, least: number): Problem | undefined {
-  const ms = Number.isSafeInteger(value) ? (value as number) : -1
-  if (ms >= least && ms <= LONGEST_TIMER_MS) return undefined
-  const accepted = `a whole number of milliseconds from ${least} to ${LONGEST_TIMER_MS}`
-  return { path, message: `${inspect(value, { depth: 0 })} is not a valid time`, accepted }
 }

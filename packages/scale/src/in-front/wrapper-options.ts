@@ -1,13 +1,10 @@
-import { type Clock, InvalidOptionError, type Problem, type Store } from "@sluice/core"
-import { LONGEST_TIMER_MS, show, suggestion } from "@sluice/core/kit"
-
-/** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
-export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
+import type { Clock, Store } from "@sluice/core"
+import { LONGEST_TIMER_MS, type OptionCheck, show } from "@sluice/core/kit"
 
 /** Accepts a time: a whole number of milliseconds from 1 to `mostMs`. */
 export function timeUpTo(mostMs: number): OptionCheck {
   return (value) =>
-    isWhole(value) && value <= mostMs
+    Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= mostMs
       ? undefined
       : {
           message: `${show(value)} is not a valid time`,
@@ -33,14 +30,6 @@ export const clock: OptionCheck = (value) =>
     ? undefined
     : { message: "has no method now()", accepted: "an object whose now() returns milliseconds" }
 
-/** Accepts a whole number from 1 up: `wholeNumber("limit", "units")`. */
-export function wholeNumber(name: string, units: string): OptionCheck {
-  return (value) =>
-    isWhole(value)
-      ? undefined
-      : { message: `${show(value)} is not a valid ${name}`, accepted: `a whole number of ${units} from 1` }
-}
-
 /** Accepts a store that processes share. `example` is a correct call. `problemOf` looks for more problems. */
 export function sharedStore(
   example: string,
@@ -60,48 +49,4 @@ export function sharedStore(
       accepted: `a store that processes share, with isShared: true: ${example}`,
     }
   }
-}
-
-/** Returns the problem of a value at a place; an empty list if there is none. */
-export function problemAt(path: string, value: unknown, check: OptionCheck): Problem[] {
-  const problem = check(value)
-  return problem === undefined ? [] : [{ path, ...problem }]
-}
-
-/**
- * Throws {@link InvalidOptionError} with the problems of all options that are invalid or misspelled, after `others`.
- * `title` names the function: "leasedStore".
- */
-export function requireOptions(
-  title: string,
-  options: unknown,
-  checks: Readonly<Record<string, OptionCheck>>,
-  others: readonly Problem[],
-): void {
-  const problems = [...others, ...problemsOf(title, options, checks)]
-  if (problems.length > 0) throw new InvalidOptionError(problems)
-}
-
-function problemsOf(
-  title: string,
-  options: unknown,
-  checks: Readonly<Record<string, OptionCheck>>,
-): Problem[] {
-  const names = Object.keys(checks)
-  const accepted = names.join(", ")
-  if (typeof options !== "object" || options === null) {
-    const message = `${show(options)} is not an options object`
-    return [{ path: "", message, accepted: `an object with ${accepted}` }]
-  }
-  return Object.entries(options).flatMap(([path, value]): Problem[] => {
-    if (value === undefined) return []
-    // An option may be called "toString".
-    const check = Object.hasOwn(checks, path) ? checks[path] : undefined
-    if (check !== undefined) return problemAt(path, value, check)
-    return [{ path, message: `is not an option of ${title}${suggestion(path, names)}`, accepted }]
-  })
-}
-
-function isWhole(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 1
 }

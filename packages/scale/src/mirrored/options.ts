@@ -1,14 +1,6 @@
 import type { Clock, Problem, Store } from "@sluice/core"
-import { show, steadyClock } from "@sluice/core/kit"
-import {
-  clock,
-  type OptionCheck,
-  problemAt,
-  requireOptions,
-  ruleSelector,
-  sharedStore,
-  timeUpTo,
-} from "../in-front/wrapper-options.ts"
+import { type OptionCheck, problemAt, requireOptions, show, steadyClock } from "@sluice/core/kit"
+import { clock, ruleSelector, sharedStore, timeUpTo } from "../in-front/wrapper-options.ts"
 
 /** The options of a mirrored store. */
 export interface MirroredStoreOptions {

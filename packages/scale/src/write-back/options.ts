@@ -1,15 +1,6 @@
 import type { Clock, Store } from "@sluice/core"
-import { steadyClock } from "@sluice/core/kit"
-import {
-  clock,
-  type OptionCheck,
-  problemAt,
-  requireOptions,
-  ruleSelector,
-  sharedStore,
-  timeMs,
-  wholeNumber,
-} from "../in-front/wrapper-options.ts"
+import { type OptionCheck, problemAt, requireOptions, steadyClock, wholeNumber } from "@sluice/core/kit"
+import { clock, ruleSelector, sharedStore, timeMs } from "../in-front/wrapper-options.ts"
 
 /** The options of a store that writes back. All of them have defaults. */
 export interface WriteBackStoreOptions {

@@ -1,0 +1,59 @@
+import { InvalidOptionError, type Problem } from "./errors.ts"
+import { show, suggestion } from "./show.ts"
+
+/** Returns what is wrong with the value of an option; undefined if nothing is. The value is not undefined. */
+export type OptionCheck = (value: unknown) => Omit<Problem, "path"> | undefined
+
+/** Accepts a whole number from 1 up: `wholeNumber("limit", "units")`. */
+export function wholeNumber(name: string, units: string): OptionCheck {
+  return (value) =>
+    Number.isSafeInteger(value) && (value as number) >= 1
+      ? undefined
+      : { message: `${show(value)} is not a valid ${name}`, accepted: `a whole number of ${units} from 1` }
+}
+
+/** Returns the problem of a value at a place; an empty list if there is none. */
+export function problemAt(path: string, value: unknown, check: OptionCheck): Problem[] {
+  const problem = check(value)
+  return problem === undefined ? [] : [{ path, ...problem }]
+}
+
+/**
+ * Throws {@link InvalidOptionError} with the problems of all options that are invalid or misspelled, after `others`.
+ * `title` names the function: "leasedStore". `elsewhere` has the names that options have in other libraries, each with
+ * the name of the option here.
+ */
+export function requireOptions(
+  title: string,
+  options: unknown,
+  checks: Readonly<Record<string, OptionCheck>>,
+  others: readonly Problem[] = [],
+  elsewhere: Readonly<Record<string, string>> = {},
+): void {
+  const problems = [...others, ...problemsOf(title, options, checks, elsewhere)]
+  if (problems.length > 0) throw new InvalidOptionError(problems)
+}
+
+function problemsOf(
+  title: string,
+  options: unknown,
+  checks: Readonly<Record<string, OptionCheck>>,
+  elsewhere: Readonly<Record<string, string>>,
+): Problem[] {
+  const names = Object.keys(checks)
+  const accepted = names.join(", ")
+  if (typeof options !== "object" || options === null) {
+    const message = `${show(options)} is not an options object`
+    return [{ path: "", message, accepted: `an object with ${accepted}` }]
+  }
+  return Object.entries(options).flatMap(([path, value]): Problem[] => {
+    if (value === undefined) return []
+    // An option may be called "toString".
+    const check = Object.hasOwn(checks, path) ? checks[path] : undefined
+    if (check !== undefined) return problemAt(path, value, check)
+    const message = `is not an option of ${title}`
+    return Object.hasOwn(elsewhere, path)
+      ? [{ path, message: `${message}; use "${elsewhere[path]}" instead` }]
+      : [{ path, message: `${message}${suggestion(path, names)}`, accepted }]
+  })
+}
