@@ -20,7 +20,6 @@ const BELOW = {
   decision: ["stores", "algorithms", "ground"],
   limiter: ["decision", "rules", "request", "stores", "algorithms", "ground"],
   http: ["limiter", "decision", "request", "ground"],
-  recording: ["limiter", "decision", "ground"],
   replay: ["limiter", "decision", "rules", "request", "stores", "ground"],
 }
 
@@ -159,7 +158,10 @@ const ADAPTERS = readdirSync("packages")
 const DOORS_FOR = {
   logs: "(index|replay)",
   ...Object.fromEntries(
-    ["express", "fastify", "fetch", "koa", "otel", "redis", "scale"].map((name) => [name, "(index|kit)"]),
+    ["express", "fastify", "fetch", "koa", "otel", "recording", "redis", "scale"].map((name) => [
+      name,
+      "(index|kit)",
+    ]),
   ),
 }
 
@@ -282,13 +284,13 @@ export default {
     {
       name: "core-shape-for-rules-and-options",
       comment:
-        "shape.ts loads the schema library. Only rules and the options of limiters, recorders and replays may import it.",
+        "shape.ts loads the schema library. Only rules and the options of limiters and replays may import it.",
       severity: "error",
       from: {
         path: CORE,
         pathNot: [
           `${CORE}rules/`,
-          `${CORE}(limiter/options/|(recording|replay)/options\\.ts$)`,
+          `${CORE}(limiter/options/|replay/options\\.ts$)`,
           `${CORE}ground/shape\\.(test\\.)?ts$`,
         ],
       },

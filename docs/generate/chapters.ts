@@ -40,11 +40,6 @@ const CORE: readonly Chapter[] = [
     first: ["Decision", "PolicyCheck", "Refusal", "explainDecision"],
   },
   {
-    title: "Records of decisions",
-    files: ["recording/"],
-    first: ["recordDecisions", "RecordOptions", "DecisionRecorder", "jsonLinesSink"],
-  },
-  {
     title: "Rules",
     files: ["rules/rule.ts", "rules/parsing/parsed-rule.ts", "ground/policy.ts"],
     first: ["Rule"],

@@ -17,6 +17,7 @@ export const PACKAGES: readonly PackageEntry[] = [
   { name: "express-rate-limit-store", job: "counts with Sluice", imports: ["core", "redis"] },
   { name: "scale", job: "leases, mirrors, write-back", imports: ["core"] },
   { name: "redis", job: "counters that all processes share", imports: ["core"] },
+  { name: "recording", job: "records of decisions", imports: ["core"] },
   { name: "otel", job: "metrics by OpenTelemetry", imports: ["core"] },
   { name: "service", job: "decides for gateways", imports: ["core", "otel", "redis", "scale"] },
   { name: "logs", job: "replays access logs", imports: ["core"] },

@@ -305,10 +305,6 @@ export const EQUIVALENT: Readonly<Record<string, Readonly<Record<string, string>
     'if (performance.now() > deadlineMs) throw this.silence("not-applied")':
       "EqualityOperator: at the very end either will do",
   },
-  "redis/src/options.ts": {
-    "if (commands === undefined || problems.length > 0) throw new InvalidOptionError(problems)":
-      "ConditionalExpression: where there are none there is a problem",
-  },
   "redis/src/redis-store.ts": {
     "if (!this.#denied.isEmpty) {":
       "ConditionalExpression,EqualityOperator: an empty cache answers nothing, only slower",

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises"
-import { createLimiter, manualClock, recordDecisions } from "@sluice/core"
+import { createLimiter, manualClock } from "@sluice/core"
+import { recordDecisions } from "@sluice/recording"
 import { Pool } from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { postgresDecisions } from "../../examples/src/postgres/decisions.ts"

@@ -13,6 +13,7 @@ import * as fetch from "@sluice/fetch"
 import * as koa from "@sluice/koa"
 import * as logs from "@sluice/logs"
 import * as otel from "@sluice/otel"
+import * as recording from "@sluice/recording"
 import * as redis from "@sluice/redis"
 import * as scale from "@sluice/scale"
 import * as service from "@sluice/service"
@@ -117,18 +118,6 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
         peekStore: BY_TYPES,
         Counters: BY_TYPES,
         decideAll: [oddFor(["limiter", "request", "cost"], GROUP_REQUEST)],
-        recordDecisions: [
-          argument(
-            anyOdd,
-            exactly("a limiter", () => limiter()),
-          ),
-          argument(
-            anyOdd,
-            exactly("a sink", () => () => {}),
-          ),
-          oddFor(["maxWaiting", "batchSize", "intervalMs", "logger", "clock"]),
-        ],
-        jsonLinesSink: "would create a file for each text; json-lines.test.ts has wrong destinations",
         NodeExchange: BY_TYPES,
         respond: BY_TYPES,
         createRuleBook: [
@@ -253,6 +242,23 @@ const EXPORTS: Readonly<Record<string, readonly [module: object, Readonly<Record
             rules: [RULE],
           }),
         ],
+      },
+    ],
+    "@sluice/recording": [
+      recording,
+      {
+        recordDecisions: [
+          argument(
+            anyOdd,
+            exactly("a limiter", () => limiter()),
+          ),
+          argument(
+            anyOdd,
+            exactly("a sink", () => () => {}),
+          ),
+          oddFor(["maxWaiting", "batchSize", "intervalMs", "logger", "clock"]),
+        ],
+        jsonLinesSink: "would create a file for each text; json-lines.test.ts has wrong destinations",
       },
     ],
     "@sluice/redis": [

@@ -1,4 +1,4 @@
-import type { DecisionSink } from "@sluice/core"
+import type { DecisionSink } from "@sluice/recording"
 import type { Pool } from "pg"
 
 /** Creates a sink for `recordDecisions` that writes a row for each decision and rule to a PostgreSQL table. */

@@ -8,10 +8,12 @@
 export { timeUnitMs } from "./algorithms/exact-counts.ts"
 export { countsByPart } from "./algorithms/kinds.ts"
 export { bucketMsOf, bucketsOf } from "./algorithms/sub-windows.ts"
-export { steadyClock, waitUnheld } from "./ground/clock.ts"
+export { soundTime, steadyClock, waitOf, waitUnheld } from "./ground/clock.ts"
 export { sentenceOf, textOf } from "./ground/errors.ts"
 export { hashText } from "./ground/hash.ts"
+export { type LossKind, LossLog } from "./ground/loss-log.ts"
 export { type OptionCheck, problemAt, requireOptions, wholeNumber } from "./ground/option-checks.ts"
+
 export { capacityOf, ceilingOf } from "./ground/policy.ts"
 export { makeStringsQuick } from "./ground/quick-strings.ts"
 export { show, suggestion } from "./ground/show.ts"
@@ -24,7 +26,7 @@ export {
   setTimer,
   soon,
 } from "./ground/time.ts"
-export { warnOncePerLogger } from "./ground/warnings.ts"
+export { createWarner, type Warner, warnOncePerLogger } from "./ground/warnings.ts"
 export { createThrowingGuard } from "./http/guard/create-guard.ts"
 export type { MountedLayer } from "./http/guard/late-place.ts"
 export { MountOrder } from "./http/guard/mount-order.ts"

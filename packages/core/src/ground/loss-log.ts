@@ -1,13 +1,14 @@
 import { AsyncResource } from "node:async_hooks"
-import { type Clock, waitOf } from "../ground/clock.ts"
-import { sentenceOf } from "../ground/errors.ts"
-import type { Warner, WarningCode } from "../ground/warnings.ts"
+import { type Clock, waitOf } from "./clock.ts"
+import { sentenceOf } from "./errors.ts"
+import type { Warner, WarningCode } from "./warnings.ts"
 
 /** Interval between log lines in milliseconds. In an outage, units may be lost many times a second. */
 const LOG_EVERY_MS = 60_000
 
 /** A kind of loss: what is logged about it. */
 export interface LossKind {
+  /** The code of the warning. */
   readonly code: WarningCode
   /** What was lost, and the consequence: "3 refunds were lost, so their units may stay taken". */
   readonly textOf: (losses: number) => string
@@ -53,12 +54,14 @@ export class LossLog {
   #unlogged = 0
   #lastError: Error | undefined
 
+  /** Logs losses of one kind. The clock measures the minute between two lines. */
   constructor(warner: Warner, clock: Clock, kind: LossKind) {
     this.#warner = warner
     this.#clock = clock
     this.#kind = kind
   }
 
+  /** Notes that so many more were lost, and why. */
   report(error: Error, losses = 1): void {
     this.#unlogged += losses
     this.#lastError = error

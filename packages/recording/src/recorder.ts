@@ -1,11 +1,15 @@
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { Decision } from "../decision/decision.ts"
-import { soundTime, waitOf } from "../ground/clock.ts"
-import { textOf } from "../ground/errors.ts"
-import { beforeDeadline, outsideRequests } from "../ground/time.ts"
-import { createWarner } from "../ground/warnings.ts"
-import type { DecisionCall, Limiter } from "../limiter/limiter.ts"
-import { type LossKind, LossLog } from "../limiter/loss-log.ts"
+import type { Decision, DecisionCall, Limiter } from "@sluice/core"
+import {
+  beforeDeadline,
+  createWarner,
+  type LossKind,
+  LossLog,
+  outsideRequests,
+  soundTime,
+  textOf,
+  waitOf,
+} from "@sluice/core/kit"
 import { type ParsedRecordOptions, parseCloseOptions, type RecorderCloseOptions } from "./options.ts"
 import { type DecisionSink, type RecordedDecision, recordOf } from "./recorded-decision.ts"
 

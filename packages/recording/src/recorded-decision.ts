@@ -1,6 +1,4 @@
-import type { Decision, PolicyCheck, Refusal } from "../decision/decision.ts"
-import type { MaybePromise } from "../ground/maybe-promise.ts"
-import type { DecisionCall } from "../limiter/limiter.ts"
+import type { Decision, DecisionCall, MaybePromise, PolicyCheck, Refusal } from "@sluice/core"
 
 /** The record of one decision: plain JSON values. It does not contain the request. */
 export interface RecordedDecision {

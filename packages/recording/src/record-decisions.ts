@@ -1,4 +1,4 @@
-import type { Limiter } from "../limiter/limiter.ts"
+import type { Limiter } from "@sluice/core"
 import { parseRecordOptions, type RecordOptions } from "./options.ts"
 import type { DecisionSink } from "./recorded-decision.ts"
 import { type DecisionRecorder, Recorder } from "./recorder.ts"
@@ -10,7 +10,8 @@ import { type DecisionRecorder, Recorder } from "./recorder.ts"
  * to `maxWaiting`. Lost records are counted in `status`, and logged as `SLUICE_RECORDS_LOST` at most once a minute.
  * @example
  * ```ts
- * import { createLimiter, recordDecisions } from "@sluice/core"
+ * import { createLimiter } from "@sluice/core"
+ * import { recordDecisions } from "@sluice/recording"
  *
  * const limiter = createLimiter({ limit: 100, window: "1 minute", service: "shop" })
  * const recorder = recordDecisions(limiter, (records) => console.log(records.length)) // 2

@@ -1,9 +1,8 @@
 import { closeSync, openSync } from "node:fs"
 import { appendFile } from "node:fs/promises"
 import type { Writable } from "node:stream"
-import { InvalidOptionError, textOf } from "../ground/errors.ts"
-import { show } from "../ground/show.ts"
-import { ignore } from "../ground/time.ts"
+import { InvalidOptionError } from "@sluice/core"
+import { ignore, show, textOf } from "@sluice/core/kit"
 import type { DecisionSink } from "./recorded-decision.ts"
 
 /** Streams with a listener for errors. Several sinks may write to one stream. */
@@ -18,7 +17,8 @@ const MODE = 0o600
  * is not closed by the sink. Its errors count as lost records, and no longer end the process.
  * @example
  * ```ts
- * import { createLimiter, jsonLinesSink, recordDecisions } from "@sluice/core"
+ * import { createLimiter } from "@sluice/core"
+ * import { jsonLinesSink, recordDecisions } from "@sluice/recording"
  *
  * const limiter = createLimiter({ limit: 100, window: "1 minute" })
  * const recorder = recordDecisions(limiter, jsonLinesSink(process.stdout))

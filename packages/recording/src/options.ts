@@ -1,0 +1,104 @@
+import type { Clock, Limiter, Logger } from "@sluice/core"
+import {
+  LONGEST_TIMER_MS,
+  type OptionCheck,
+  problemAt,
+  requireOptions,
+  show,
+  steadyClock,
+  wholeNumber,
+} from "@sluice/core/kit"
+
+/** Options of `recordDecisions`. */
+export interface RecordOptions {
+  /** Most records that wait for the sink. Further decisions are not recorded, and counted as lost. Default: 10,000. */
+  readonly maxWaiting?: number | undefined
+  /** Most records in a batch. Default: 500. */
+  readonly batchSize?: number | undefined
+  /** Longest time that a record waits for its batch to fill up, in milliseconds. Default: 1,000. */
+  readonly intervalMs?: number | undefined
+  /** The destination of the warning about lost records. Default: `process.emitWarning`. */
+  readonly logger?: Logger | undefined
+  /** The source of time, for tests. Default: a clock that never jumps. */
+  readonly clock?: Clock | undefined
+}
+
+/** The options with their defaults. */
+export interface ParsedRecordOptions {
+  readonly maxWaiting: number
+  readonly batchSize: number
+  readonly intervalMs: number
+  readonly logger: Logger | undefined
+  readonly clock: Clock
+}
+
+/** Returns a check that shows a wrong value as "5 is not a clock". */
+function mustBe(noun: string, accepted: string, isGood: (value: unknown) => boolean): OptionCheck {
+  return (value) => (isGood(value) ? undefined : { message: `${show(value)} is not ${noun}`, accepted })
+}
+
+const SINK = 'a function that writes records, such as jsonLinesSink("decisions.jsonl")'
+const checkSink = mustBe("a sink", SINK, (value) => typeof value === "function")
+const checkLimiter = mustBe(
+  "a limiter",
+  "a limiter that createLimiter() returned, or the `limiter` of a middleware",
+  (value) => {
+    const { on, decide } = (value ?? {}) as Partial<Limiter>
+    return typeof on === "function" && typeof decide === "function"
+  },
+)
+const checkRecords = wholeNumber("number of records", "records")
+const checkInterval = mustBe(
+  "an interval",
+  `a whole number of milliseconds from 1 to ${LONGEST_TIMER_MS}`,
+  (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= LONGEST_TIMER_MS,
+)
+
+const CHECKS: Readonly<Record<string, OptionCheck>> = {
+  maxWaiting: checkRecords,
+  batchSize: checkRecords,
+  intervalMs: checkInterval,
+  logger: mustBe("a logger", "an object with warn() and error(), such as pino's", (value) => {
+    const { warn, error } = (value ?? {}) as Partial<Logger>
+    return typeof warn === "function" && typeof error === "function"
+  }),
+  clock: mustBe("a clock", "{ now(): epoch milliseconds, wait?(ms, signal) }", (value) => {
+    return typeof (value as Partial<Clock> | null)?.now === "function"
+  }),
+}
+
+/**
+ * Checks the arguments of `recordDecisions`, and returns its options with their defaults.
+ * @throws {@link InvalidOptionError} with every problem
+ */
+export function parseRecordOptions(
+  limiter: unknown,
+  sink: unknown,
+  options: RecordOptions,
+): ParsedRecordOptions {
+  requireOptions("recordDecisions()", options, CHECKS, [
+    ...problemAt("limiter", limiter, checkLimiter),
+    ...problemAt("sink", sink, checkSink),
+  ])
+  const { maxWaiting = 10_000, batchSize = 500, ...others } = options
+  return {
+    maxWaiting,
+    // A larger batch could never fill up.
+    batchSize: Math.min(batchSize, maxWaiting),
+    intervalMs: others.intervalMs ?? 1_000,
+    logger: others.logger,
+    clock: others.clock ?? steadyClock,
+  }
+}
+
+/** Options of `close`. */
+export interface RecorderCloseOptions {
+  /** Longest time to write the records that wait, in milliseconds. Default: 5,000. */
+  readonly withinMs?: number | undefined
+}
+
+/** Returns the time for `close` in milliseconds. Throws {@link InvalidOptionError}. */
+export function parseCloseOptions(options: RecorderCloseOptions): number {
+  requireOptions("close()", options, { withinMs: checkInterval })
+  return options.withinMs ?? 5_000
+}
